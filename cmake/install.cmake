@@ -1,0 +1,18 @@
+# Install rules: library, headers, find_package(scbf), pkg-config.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS scbf EXPORT scbf-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY core/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT scbf-targets NAMESPACE scbf:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
+
+configure_package_config_file(cmake/scbf-config.cmake.in ${PROJECT_BINARY_DIR}/scbf-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/scbf-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/scbf-config.cmake ${PROJECT_BINARY_DIR}/scbf-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
+
+configure_file(cmake/scbf.pc.in ${PROJECT_BINARY_DIR}/scbf.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/scbf.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What computes: the interface between filters and backends, and the table of backends.
+// A backend reads keys and updates counters; it knows nothing of files, filters or statistics
+// beyond the histogram. Adding one: docs/adding_a_backend.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scbf/geometry.hpp"
+#include "scbf/key_batch.hpp"
+
+namespace scbf {
+
+/// How a batch goes through the filter. Answers and counters never depend on it.
+enum class Path : std::uint8_t {
+  automatic,    ///< chosen from the sizes of filter and batch (docs/performance.md)
+  direct,       ///< key by key with prefetching
+  partitioned,  ///< radix-partitioned by region of the filter, then region by region in cache
+};
+
+/// Runs tasks in parallel; lets a caller lend its own thread pool. scbf/tbb.hpp wraps a
+/// tbb::task_arena.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  /// Most tasks that run at once; ≥ 1.
+  virtual unsigned concurrency() const noexcept = 0;
+  /// Calls task(0) … task(count − 1), possibly at once, and returns when all have returned.
+  virtual void run(std::size_t count, const std::function<void(std::size_t)>& task) const = 0;
+};
+
+/// Options of one batch operation. The defaults suit most callers.
+struct BatchOptions {
+  /// Threads to use; 0 = as many as the executor (by default: the machine) has.
+  unsigned threads = 0;
+  Path path = Path::automatic;
+  /// Most temporary memory of the partitioned path; 0 = the filter's own size, but at most 1 GiB
+  /// (and at least 16 MiB).
+  std::size_t scratch_bytes = 0;
+  /// Where threads come from; null = oneTBB's default arena.
+  const Executor* executor = nullptr;
+};
+
+/// The counters that a backend works on: shape, seed and memory. A small value, passed by copy.
+template <class Word>
+struct BasicCounterView {
+  Geometry geometry;
+  std::uint64_t seed;
+  Word* words;  ///< geometry.words() of them, 64-byte aligned
+};
+using CounterView = BasicCounterView<std::uint64_t>;
+using ConstCounterView = BasicCounterView<const std::uint64_t>;
+
+/// values[v] = counters that are v, padding not included.
+using Histogram = std::array<std::uint64_t, kCounterMax + 1>;
+
+/// What Backend::subtract met.
+struct SubtractCounts {
+  std::uint64_t below = 0;    ///< counters smaller than what is to be taken away
+  std::uint64_t inexact = 0;  ///< counters left at 15 although something was to be taken away
+};
+
+/// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
+/// All operations have the contract of the scalar backend, byte for byte.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual std::string_view name() const noexcept = 0;
+  virtual std::string_view description() const noexcept = 0;
+  /// Instruction set or device that it runs on, for reports: "AVX2".
+  virtual std::string_view target() const noexcept = 0;
+  /// Empty when it can run here; otherwise why not.
+  virtual std::string unavailable_reason() const = 0;
+
+  /// Adds 1 to the k counters of every valid key, saturating.
+  virtual void insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
+  /// out[i] = 1 if valid key i may be present, else 0.
+  virtual void contains(ConstCounterView, const KeyBatch&, std::uint8_t* out,
+                        const BatchOptions&) const = 0;
+  /// verdicts[i] = 1 if key i was removed, 0 if it was absent or null; in batch order.
+  virtual void remove(CounterView, const KeyBatch&, std::uint8_t* verdicts,
+                      const BatchOptions&) const = 0;
+  /// out[i] = smallest counter of key i; 0 for null keys.
+  virtual void count(ConstCounterView, const KeyBatch&, std::uint8_t* out,
+                     const BatchOptions&) const = 0;
+
+  /// into += from, saturating.
+  virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;
+  /// Compares only: what subtract would meet.
+  virtual SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
+                                        const BatchOptions&) const = 0;
+  /// from −= what; counters at 15 stay. Requires check_subtract(…).below == 0.
+  virtual void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const = 0;
+  /// One histogram per slice, in slice order.
+  virtual std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const = 0;
+};
+
+/// All backends compiled in, available or not, best last: "scalar", "simd", then one per vector
+/// target that this machine runs ("simd:AVX2").
+std::span<const Backend* const> backends() noexcept;
+
+/// The backend of this name; "auto" = the value of the environment variable SCBF_BACKEND, or the
+/// best available CPU backend when it is unset. Never null.
+/// Throws BackendUnavailable, naming what there is, for an unknown or unavailable one.
+const Backend& find_backend(std::string_view name = "auto");
+
+}  // namespace scbf

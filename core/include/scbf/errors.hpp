@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can go wrong, as types. Every message names the value, the limit and the way out.
+// The library throws these and std::bad_alloc only; it never prints, exits or aborts.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace scbf {
+
+/// Base of all exceptions thrown by this library.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An argument is outside its documented range. Nothing was changed.
+class InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Two filters cannot be combined (geometry, seed or contents differ). Nothing was changed.
+class Incompatible : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file or stream is not a filter, is damaged, or has an unknown version.
+class CorruptFile : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The operating system refused an operation; the message carries path and reason.
+class IoError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The backend asked for does not exist or cannot run here; the message says why.
+class BackendUnavailable : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An operation that changes counters was asked of a read-only (mapped) filter.
+class ReadOnly : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace scbf

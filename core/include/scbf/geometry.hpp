@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of a filter: how many counters there are and how they are laid out in memory.
+// What shape to choose for a number of keys and a rate is sizing.hpp; where the counters of a
+// key lie in the shape is detail/positions.hpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace scbf {
+
+/// How the k slices of a filter lie in memory.
+enum class Layout : std::uint32_t {
+  /// k contiguous slices of m counters: fewest counters for a rate, k cache lines per key.
+  split = 1,
+  /// 64-byte blocks whose eight words are the eight slices: one cache line per key and group.
+  split_block = 2,
+};
+
+/// "split" or "split_block".
+std::string_view to_string(Layout layout) noexcept;
+/// The inverse of to_string. Throws InvalidArgument for any other name.
+Layout layout_from_string(std::string_view name);
+
+inline constexpr std::uint32_t kCounterBits = 4;
+inline constexpr std::uint32_t kCounterMax = 15;       ///< a counter at 15 is saturated: sticky
+inline constexpr std::uint32_t kCountersPerWord = 16;  ///< in a 64-bit word
+inline constexpr std::uint32_t kWordsPerBlock = 8;     ///< 64 bytes, one cache line
+inline constexpr std::uint32_t kCountersPerBlock = kWordsPerBlock * kCountersPerWord;
+inline constexpr std::uint32_t kMaxProbes = 64;
+inline constexpr std::uint32_t kMaxGroups = 8;
+inline constexpr std::uint64_t kMaxBlocksPerGroup = 0xFFFF'FFFFull;
+inline constexpr std::uint64_t kMaxCountersPerSlice = 1ull << 40;
+
+/// The shape of a filter; a small value type. Counters are numbered 0 … 15 from the least
+/// significant nibble of a 64-bit word.
+///
+/// split: slice i occupies slice_stride_words() words from word i · slice_stride_words() on, so
+/// that every slice begins on a cache line; counters past m in its last line are padding and
+/// always zero. split_block: block b of group j is the eight words from
+/// (j · blocks_per_group() + b) · 8 on; word i of a block belongs to slice 8·j + i.
+class Geometry {
+ public:
+  /// k = `probes` slices of m = `counters_per_slice` counters.
+  /// Throws InvalidArgument unless 1 ≤ probes ≤ 64 and 1 ≤ counters_per_slice ≤ 2^40.
+  static Geometry split(std::uint32_t probes, std::uint64_t counters_per_slice);
+
+  /// g = `groups` arrays of `blocks_per_group` blocks, k = 8·g.
+  /// Throws InvalidArgument unless 1 ≤ groups ≤ 8 and 1 ≤ blocks_per_group ≤ 2^32 − 1.
+  static Geometry split_block(std::uint32_t groups, std::uint64_t blocks_per_group);
+
+  Layout layout() const noexcept { return layout_; }
+  /// k, the number of hash functions, slices, and counters that a key touches.
+  std::uint32_t probes() const noexcept { return probes_; }
+  /// g; 0 for split.
+  std::uint32_t groups() const noexcept {
+    return layout_ == Layout::split_block ? probes_ / kWordsPerBlock : 0;
+  }
+  /// Blocks in each group; 0 for split.
+  std::uint64_t blocks_per_group() const noexcept {
+    return layout_ == Layout::split_block ? extent_ : 0;
+  }
+  /// m, counters in one slice.
+  std::uint64_t counters_per_slice() const noexcept {
+    return layout_ == Layout::split_block ? extent_ * kCountersPerWord : extent_;
+  }
+  /// k · m, padding not included.
+  std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
+  /// split only: 64-bit words from the start of one slice to the start of the next.
+  std::uint64_t slice_stride_words() const noexcept;
+  /// 64-bit words of all counters, padding included; a multiple of 8.
+  std::uint64_t words() const noexcept;
+  /// Bytes of all counters, padding included; a multiple of 64.
+  std::uint64_t bytes() const noexcept { return words() * 8; }
+  /// Cache lines that an insert, or a lookup that finds its key, touches.
+  std::uint32_t cache_lines_per_key() const noexcept {
+    return layout_ == Layout::split_block ? groups() : probes_;
+  }
+  /// For messages: "split_block, 2 groups of 1000 blocks".
+  std::string describe() const;
+
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+
+ private:
+  Geometry(Layout layout, std::uint32_t probes, std::uint64_t extent) noexcept
+      : layout_(layout), probes_(probes), extent_(extent) {}
+
+  Layout layout_;
+  std::uint32_t probes_;
+  std::uint64_t extent_;  // counters per slice, or blocks per group
+};
+
+}  // namespace scbf

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A column of keys, as a view: what the keys are and where they lie. Owns nothing; the memory
+// must outlive the call it is given to. How keys become hashes is detail/hash.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace scbf {
+
+/// A batch of keys of one kind, optionally with a validity bitmap (Arrow's layout: bit i of byte
+/// i/8, least significant first, 1 = valid). Null keys are neither inserted nor found; operations
+/// count them.
+///
+/// Equal bytes are equal keys whatever the kind: a u64 key hashes as its 8 little-endian bytes.
+class KeyBatch {
+ public:
+  enum class Kind : std::uint8_t {
+    u64,       ///< 64-bit integers
+    hashes,    ///< ready-made, uniformly distributed 64-bit hashes; the seed is not applied
+    fixed,     ///< byte strings of one width
+    bytes32,   ///< byte strings by 32-bit offsets (Arrow binary/utf8)
+    bytes64,   ///< byte strings by 64-bit offsets (Arrow large_binary/large_utf8)
+    views,     ///< std::string_view
+    strings,   ///< std::string
+  };
+
+  /// 64-bit integer keys (implicit, so that vectors and spans can be passed as they are).
+  KeyBatch(std::span<const std::uint64_t> keys) noexcept;
+  KeyBatch(const std::vector<std::uint64_t>& keys) noexcept;
+  /// String keys.
+  KeyBatch(std::span<const std::string_view> keys) noexcept;
+  KeyBatch(const std::vector<std::string_view>& keys) noexcept;
+  KeyBatch(std::span<const std::string> keys) noexcept;
+  KeyBatch(const std::vector<std::string>& keys) noexcept;
+
+  /// Ready-made hashes, for example of a column that is hashed anyway. They must be uniform over
+  /// all 64 bits; the filter's rate is only as good as they are. Never mix with other kinds in
+  /// one filter unless they are XXH3-64 with the filter's seed of the same bytes.
+  static KeyBatch from_hashes(std::span<const std::uint64_t> hashes) noexcept;
+  /// `data.size() / width` keys of `width` bytes each, back to back.
+  /// Throws InvalidArgument if width is 0 or does not divide data.size().
+  static KeyBatch from_fixed(std::span<const std::byte> data, std::size_t width);
+  /// Key i is data[offsets[i] … offsets[i+1]); offsets.size() is the number of keys + 1 (or 0 for
+  /// none). Throws InvalidArgument, naming the place, if an offset is negative, decreases or
+  /// passes data.size(). Cost: one pass over the offsets.
+  static KeyBatch from_offsets(std::span<const std::byte> data,
+                               std::span<const std::int32_t> offsets);
+  static KeyBatch from_offsets(std::span<const std::byte> data,
+                               std::span<const std::int64_t> offsets);
+
+  /// The same keys with a validity bitmap whose first bit is bit `bit_offset` of `bitmap`.
+  /// Throws InvalidArgument if the bitmap has fewer than bit_offset + size() bits.
+  KeyBatch with_validity(std::span<const std::byte> bitmap, std::size_t bit_offset = 0) const;
+
+  /// Keys first … first + count − 1. Throws InvalidArgument past the end.
+  KeyBatch slice(std::size_t first, std::size_t count) const;
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  Kind kind() const noexcept { return kind_; }
+  bool has_validity() const noexcept { return validity_ != nullptr; }
+  bool valid(std::size_t i) const noexcept {
+    if (!validity_) return true;
+    const std::size_t bit = validity_offset_ + i;
+    return (static_cast<unsigned>(validity_[bit / 8]) >> (bit % 8)) & 1u;
+  }
+  /// Number of null keys. Cost: one pass over the bitmap.
+  std::size_t nulls() const noexcept;
+
+  /// kind u64 and hashes: the values.
+  const std::uint64_t* values() const noexcept {
+    return static_cast<const std::uint64_t*>(items_);
+  }
+  /// All other kinds: the bytes of key i.
+  std::string_view bytes(std::size_t i) const noexcept;
+
+ private:
+  KeyBatch(Kind kind, const void* items, const char* data, std::size_t width,
+           std::size_t size) noexcept
+      : kind_(kind), items_(items), data_(data), width_(width), size_(size) {}
+
+  Kind kind_;
+  const void* items_;  // values, offsets, views or strings, already at the first key
+  const char* data_;   // bytes that offsets refer to, or the first fixed-width key
+  std::size_t width_;  // fixed only
+  std::size_t size_;
+  const std::byte* validity_ = nullptr;
+  std::size_t validity_offset_ = 0;
+};
+
+}  // namespace scbf

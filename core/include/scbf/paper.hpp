@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of "Split Counting Bloom Filter and its Application in HBase Secondary Index"
+// (2016): as printed there, as the formulas give them, and by simulation where that can be seen.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace scbf::paper {
+
+/// A row of Table 1: 45 KiB of positions (368,640), one rate.
+struct SizingRow {
+  double fpr;
+  std::uint32_t printed_probes;
+  std::uint64_t printed_slice, printed_keys;
+  double ideal_probes;            ///< log2(1/P), real-valued
+  std::uint32_t probes;           ///< rounded
+  std::uint64_t slice;            ///< M / k
+  double keys_ideal;              ///< M (ln 2)²/|ln P|: the column that the paper prints
+  double keys_half_fill;          ///< m ln 2 with the rounded k
+  double keys_exact;              ///< largest n with expected_fill(n, m)^k ≤ P
+};
+
+/// A row of Tables 2 and 3 (split) and 4 (standard counting filter): P(counter ≥ j) at half fill.
+struct OverflowRow {
+  std::uint32_t bits, j;                ///< j = 2^bits
+  double printed_split;                 ///< Tables 2 and 3
+  double bound_without_e;               ///< how the printed value came about: (ln 2/j)^j / √(2πj)
+  double bound;                         ///< the paper's bound, computed
+  std::optional<double> printed_standard;  ///< Table 4; none at 5 bits
+  double exact_split;                   ///< Binomial(n, 1/m) tail at m = 36,864
+  double exact_standard;                ///< Binomial(nk, 1/(mk)) tail, k = 10
+  std::optional<double> simulated_split, simulated_standard;  ///< 1 to 3 bits
+  std::optional<double> simulated_error;  ///< one standard error of simulated_split
+};
+
+std::vector<SizingRow> sizing_table();
+/// `trials` filters are simulated for the rows of 1 to 3 bits; 0 leaves them out. Seeded, so
+/// repeatable. Cost: about 5 ms per trial.
+std::vector<OverflowRow> overflow_table(std::uint32_t trials = 200, std::uint64_t seed = 1);
+
+}  // namespace scbf::paper

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything public, for those who want one line.
+#pragma once
+
+#include "scbf/backend.hpp"
+#include "scbf/errors.hpp"
+#include "scbf/filter.hpp"
+#include "scbf/geometry.hpp"
+#include "scbf/key_batch.hpp"
+#include "scbf/paper.hpp"
+#include "scbf/sizing.hpp"
+#include "scbf/version.hpp"

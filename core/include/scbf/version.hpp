@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#define SCBF_VERSION_MAJOR 0
+#define SCBF_VERSION_MINOR 1
+#define SCBF_VERSION_PATCH 0
+#define SCBF_VERSION "0.1.0"
