@@ -2,7 +2,7 @@
 add_library(scbf_options INTERFACE)
 target_compile_features(scbf_options INTERFACE cxx_std_20)
 target_compile_options(scbf_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-  -Wno-sign-conversion)
+  -Wno-sign-conversion -Wno-missing-field-initializers)  # designated initialisers leave defaults out
 if(SCBF_WERROR)
   target_compile_options(scbf_options INTERFACE -Werror)
 endif()

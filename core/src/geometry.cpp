@@ -39,16 +39,6 @@ Geometry Geometry::split_block(std::uint32_t groups, std::uint64_t blocks_per_gr
   return {Layout::split_block, groups * kWordsPerBlock, blocks_per_group};
 }
 
-std::uint64_t Geometry::slice_stride_words() const noexcept {
-  const std::uint64_t lines = (extent_ + kCountersPerBlock - 1) / kCountersPerBlock;
-  return lines * kWordsPerBlock;
-}
-
-std::uint64_t Geometry::words() const noexcept {
-  return layout_ == Layout::split ? slice_stride_words() * probes_
-                                  : extent_ * kWordsPerBlock * groups();
-}
-
 std::string Geometry::describe() const {
   return layout_ == Layout::split
              ? fmt::format("split, {} slices of {} counters", probes_, extent_)

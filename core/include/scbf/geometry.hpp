@@ -50,31 +50,36 @@ class Geometry {
   /// Throws InvalidArgument unless 1 ≤ groups ≤ 8 and 1 ≤ blocks_per_group ≤ 2^32 − 1.
   static Geometry split_block(std::uint32_t groups, std::uint64_t blocks_per_group);
 
-  Layout layout() const noexcept { return layout_; }
+  constexpr Layout layout() const noexcept { return layout_; }
   /// k, the number of hash functions, slices, and counters that a key touches.
-  std::uint32_t probes() const noexcept { return probes_; }
+  constexpr std::uint32_t probes() const noexcept { return probes_; }
   /// g; 0 for split.
-  std::uint32_t groups() const noexcept {
+  constexpr std::uint32_t groups() const noexcept {
     return layout_ == Layout::split_block ? probes_ / kWordsPerBlock : 0;
   }
   /// Blocks in each group; 0 for split.
-  std::uint64_t blocks_per_group() const noexcept {
+  constexpr std::uint64_t blocks_per_group() const noexcept {
     return layout_ == Layout::split_block ? extent_ : 0;
   }
   /// m, counters in one slice.
-  std::uint64_t counters_per_slice() const noexcept {
+  constexpr std::uint64_t counters_per_slice() const noexcept {
     return layout_ == Layout::split_block ? extent_ * kCountersPerWord : extent_;
   }
   /// k · m, padding not included.
-  std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
+  constexpr std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
   /// split only: 64-bit words from the start of one slice to the start of the next.
-  std::uint64_t slice_stride_words() const noexcept;
+  constexpr std::uint64_t slice_stride_words() const noexcept {
+    return (extent_ + kCountersPerBlock - 1) / kCountersPerBlock * kWordsPerBlock;
+  }
   /// 64-bit words of all counters, padding included; a multiple of 8.
-  std::uint64_t words() const noexcept;
+  constexpr std::uint64_t words() const noexcept {
+    return layout_ == Layout::split ? slice_stride_words() * probes_
+                                    : extent_ * kWordsPerBlock * groups();
+  }
   /// Bytes of all counters, padding included; a multiple of 64.
-  std::uint64_t bytes() const noexcept { return words() * 8; }
+  constexpr std::uint64_t bytes() const noexcept { return words() * 8; }
   /// Cache lines that an insert, or a lookup that finds its key, touches.
-  std::uint32_t cache_lines_per_key() const noexcept {
+  constexpr std::uint32_t cache_lines_per_key() const noexcept {
     return layout_ == Layout::split_block ? groups() : probes_;
   }
   /// For messages: "split_block, 2 groups of 1000 blocks".

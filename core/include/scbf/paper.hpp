@@ -14,30 +14,35 @@ struct SizingRow {
   double fpr;
   std::uint32_t printed_probes;
   std::uint64_t printed_slice, printed_keys;
-  double ideal_probes;            ///< log2(1/P), real-valued
-  std::uint32_t probes;           ///< rounded
-  std::uint64_t slice;            ///< M / k
-  double keys_ideal;              ///< M (ln 2)²/|ln P|: the column that the paper prints
-  double keys_half_fill;          ///< m ln 2 with the rounded k
-  double keys_exact;              ///< largest n with expected_fill(n, m)^k ≤ P
+  double ideal_probes;    ///< log2(1/P), real-valued
+  std::uint32_t probes;   ///< k: that, rounded up
+  std::uint64_t slice;    ///< m = ⌊M / k⌋
+  double keys_ideal;      ///< M (ln 2)²/|ln P|: the column that the paper prints, rounded down
+  double keys_half_fill;  ///< m ln 2 with the rounded k
+  double keys_exact;      ///< largest n with expected_fill(n, m)^k ≤ P, with the rounded k
 };
 
-/// A row of Tables 2 and 3 (split) and 4 (standard counting filter): P(counter ≥ j) at half fill.
+/// A row of Tables 2 and 3 (split) and 4 (standard counting filter): P(counter ≥ j) at half fill,
+/// for k = 10 slices of m = 36,864 counters.
 struct OverflowRow {
-  std::uint32_t bits, j;                ///< j = 2^bits
-  double printed_split;                 ///< Tables 2 and 3
-  double bound_without_e;               ///< how the printed value came about: (ln 2/j)^j / √(2πj)
-  double bound;                         ///< the paper's bound, computed
+  std::uint32_t bits, j;                   ///< j = 2^bits
+  double printed_split;                    ///< Tables 2 and 3
+  double bound_without_e;                  ///< how the printed value came about: the bound / e^j
+  double bound;                            ///< the paper's bound, computed
   std::optional<double> printed_standard;  ///< Table 4; none at 5 bits
-  double exact_split;                   ///< Binomial(n, 1/m) tail at m = 36,864
-  double exact_standard;                ///< Binomial(nk, 1/(mk)) tail, k = 10
-  std::optional<double> simulated_split, simulated_standard;  ///< 1 to 3 bits
-  std::optional<double> simulated_error;  ///< one standard error of simulated_split
+  double exact_split;                      ///< Binomial(n, 1/m) tail, n = ⌊m ln 2⌋
+  double exact_standard;                   ///< Binomial(nk, 1/(mk)) tail
+  double poisson;                          ///< Poisson(ln 2) tail, the limit of both
+  /// Share of counters that reached j; 1 to 3 bits only, beyond that there is nothing to see.
+  std::optional<double> simulated_split, simulated_standard;
+  /// One standard error of each, from the spread between independent slices or filters; never 0.
+  std::optional<double> simulated_error, simulated_standard_error;
 };
 
+/// Table 1. Cost: microseconds.
 std::vector<SizingRow> sizing_table();
-/// `trials` filters are simulated for the rows of 1 to 3 bits; 0 leaves them out. Seeded, so
-/// repeatable. Cost: about 5 ms per trial.
+/// Tables 2 to 4. `trials` filters of each kind are filled for the rows of 1 to 3 bits; 0 leaves
+/// the simulation out. Seeded, so repeatable. Cost: about 5 ms per trial.
 std::vector<OverflowRow> overflow_table(std::uint32_t trials = 200, std::uint64_t seed = 1);
 
 }  // namespace scbf::paper

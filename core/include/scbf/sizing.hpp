@@ -2,6 +2,9 @@
 // The maths of sizing: each formula is a named function with its inverse. docs/maths.md derives
 // them. Letters: n keys, k probes, m counters per slice, g groups, P false-positive rate.
 // Nothing here looks at a filter's counters; that is Filter::statistics.
+//
+// Every function throws InvalidArgument, naming argument, value and range, for NaN and for what
+// lies outside its range. All are pure, thread-safe and allocate nothing but messages.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +18,36 @@ namespace scbf {
 // ---- fill and false-positive rate -------------------------------------------------------------
 
 /// Expected share of non-zero counters in a slice of m counters after n distinct keys:
-/// 1 − (1 − 1/m)^n, without cancellation for large m.
+/// 1 − (1 − 1/m)^n, without cancellation for large m. n ≥ 0, infinity allowed; m ≥ 1.
 double expected_fill(double n, double m);
 /// The inverse of expected_fill in n: how many distinct keys explain a fill in [0, 1).
 /// Returns infinity for a fill of 1. Throws InvalidArgument outside [0, 1].
 double keys_for_fill(double fill, double m);
 
-/// P of `split`: expected_fill(n, m)^k.
+/// P of `split`: expected_fill(n, m)^k. Exact for ideal hashes.
 double split_fpr(double n, std::uint32_t k, double m);
-/// P of `split_block`: (Σ_j Poisson(j; n/blocks) · (1 − (15/16)^j)^8)^g.
+/// P of `split_block`: (Σ_j Poisson(j; n/blocks) · (1 − (15/16)^j)^8)^g. Differs from the exact
+/// binomial load of a block by a relative error of about 1/blocks. blocks_per_group ≥ 1.
 double split_block_fpr(double n, std::uint32_t groups, double blocks_per_group);
-/// P of a filter of this geometry that holds n distinct keys.
+/// P of a filter of this geometry that holds n distinct keys; n may be infinity (then P = 1).
 double predicted_fpr(const Geometry& geometry, double n);
+
+/// The rate at which a key that is not in the filter has the same 64-bit hash as one of the n
+/// that are: about n/2^64, whatever the geometry. Not part of predicted_fpr: u64 keys, whose
+/// hash is one to one, do not have it, and for others it shows only at very low rates.
+double hash_collision_fpr(double n);
 
 /// The largest n with predicted_fpr(geometry, n) ≤ fpr. Throws InvalidArgument unless
 /// 0 < fpr < 1.
 std::uint64_t capacity_for(const Geometry& geometry, double fpr);
-/// The smallest geometry of this layout (and group count, 0 = best) that holds n keys at a rate
-/// of at most fpr. For `split`, `parts` is k (0 = best); for `split_block` it is g (0 = best).
+/// The smallest geometry of this layout that holds n keys at a rate of at most fpr. `parts` is k
+/// for `split` (0 = the k with the fewest counters) and g for `split_block` (0 = as many groups
+/// as each save at least a tenth of the memory, see plan).
 /// Throws InvalidArgument when fpr is not in (0, 1), n is 0, or the limits of Geometry are passed.
 Geometry geometry_for(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts = 0);
-/// The largest geometry of this layout that fits into `bytes`, with k (or g) `parts`.
-/// Throws InvalidArgument when not even one counter per slice (one block per group) fits.
+/// The largest geometry of this layout whose bytes(), padding included, fit into `bytes`, with k
+/// (or g) `parts` ≥ 1. Throws InvalidArgument when not even one cache line per slice (one block
+/// per group) fits.
 Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts);
 
 // ---- the paper's closed forms (real-valued k, half fill) --------------------------------------
@@ -50,39 +61,41 @@ double ideal_counters(double n, double fpr);
 
 // ---- overflow of one counter ------------------------------------------------------------------
 
-/// P(c ≥ j) for c ~ Binomial(n, 1/m): the exact tail, summed in log space from the top, so that
-/// tiny tails keep full relative precision.
+/// P(c ≥ j) for c ~ Binomial(n, 1/m), n rounded down to a whole number, m ≥ 1. Tiny tails keep
+/// full relative precision. Cost: about √(n/m) steps at worst, near j = n/m.
 double overflow_probability(double n, double m, std::uint32_t j);
 /// P(c ≥ j) for c ~ Poisson(lambda), likewise.
 double poisson_tail(double lambda, std::uint32_t j);
-/// The paper's bound (e·n/(j·m))^j / √(2πj), computed with its factor e^j.
+/// The paper's bound (e·n/(j·m))^j / √(2πj), computed with its factor e^j; j ≥ 1. It may pass 1.
 double overflow_bound(double n, double m, std::uint32_t j);
 
 // ---- planning ---------------------------------------------------------------------------------
 
-/// What is known; exactly two of capacity, fpr and memory_bytes must be set (all three: the plan
+/// What is known; at least two of capacity, fpr and memory_bytes must be set (all three: the plan
 /// must then meet all). Unset choices are made by the planner.
 struct PlanRequest {
-  std::optional<std::uint64_t> capacity;      ///< distinct keys, ≥ 1
-  std::optional<double> fpr;                  ///< in (0, 1)
-  std::optional<std::uint64_t> memory_bytes;  ///< for the counters, at most
-  std::optional<Layout> layout;               ///< default: split_block unless it cannot do it
-  std::optional<std::uint32_t> groups;        ///< split_block only
-  std::optional<std::uint32_t> probes;        ///< split only
+  std::optional<std::uint64_t> capacity = {};      ///< distinct keys, ≥ 1
+  std::optional<double> fpr = {};                  ///< in (0, 1)
+  std::optional<std::uint64_t> memory_bytes = {};  ///< for the counters, at most
+  std::optional<Layout> layout = {};               ///< default: split_block unless it cannot do it
+  std::optional<std::uint32_t> groups = {};        ///< split_block only
+  std::optional<std::uint32_t> probes = {};        ///< split only
 };
 
 struct Plan {
   Geometry geometry;
-  std::uint64_t capacity;  ///< keys that it holds at `fpr`
+  std::uint64_t capacity;  ///< keys: as asked for, or the most that it holds at `fpr`
   double fpr;              ///< the rate asked for, or the one that memory and capacity allow
   double predicted_fpr;    ///< at `capacity` keys; ≤ fpr
   double bits_per_key;     ///< 8 · geometry.bytes() / capacity
-  std::string reason;      ///< what was chosen and why, one or two sentences
+  std::string reason;      ///< what was chosen and why, in one to three sentences
 };
 
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another
-/// group when that saves at least a tenth of the memory. Throws InvalidArgument, naming value and
-/// limit, when the request is over- or under-determined, out of range, or cannot be met.
+/// group when that saves at least a tenth of the memory at the same capacity and rate (with all
+/// three given also where only more groups fit). Throws InvalidArgument, naming value and limit,
+/// when fewer than two of capacity, fpr and memory are given, or one is out of range, or the
+/// request cannot be met. Cost: a few milliseconds at most.
 Plan plan(const PlanRequest& request);
 
 }  // namespace scbf

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The four formulas on which all backends agree, byte for byte: key → hash → positions. This is
+// the one place where they are written; docs/file_format.md says the same in words.
+//
+// No include guard: the page is included once into scbf::detail (hash.hpp, positions.hpp), and
+// once more for each vector target of cpu_simd/, because a function must be compiled for the
+// instruction set of the operations that are inlined into it.
+//
+// An operations policy Ops has a type U64 and, on it: set, add, mul (low 64 bits), mul32 (64-bit
+// product of the low halves), bit_xor, bit_and, shr<n>, rotl<n>.
+
+/// XXH3-64 (xxHash 0.8) of the eight little-endian bytes of `key`; `seed_mask` is
+/// set(u64_seed_mask(seed)).
+template <class Ops>
+SCBF_INLINE constexpr typename Ops::U64 hash_u64(typename Ops::U64 key,
+                                                 typename Ops::U64 seed_mask) noexcept {
+  const auto multiplier = Ops::set(0x9FB2'1C65'1E98'DF25u);
+  auto h = Ops::bit_xor(Ops::template rotl<32>(key), seed_mask);
+  h = Ops::bit_xor(h, Ops::bit_xor(Ops::template rotl<49>(h), Ops::template rotl<24>(h)));
+  h = Ops::mul(h, multiplier);
+  h = Ops::bit_xor(h, Ops::add(Ops::template shr<35>(h), Ops::set(8)));  // 8: bytes in the key
+  h = Ops::mul(h, multiplier);
+  return Ops::bit_xor(h, Ops::template shr<28>(h));
+}
+
+/// The hash that group j > 0 uses; `group_multiplier` is set(kMultipliers[j]).
+template <class Ops>
+SCBF_INLINE constexpr typename Ops::U64 group_hash(typename Ops::U64 hash,
+                                                   typename Ops::U64 group_multiplier) noexcept {
+  auto h = Ops::bit_xor(hash, Ops::template shr<32>(hash));
+  h = Ops::mul(h, group_multiplier);
+  return Ops::bit_xor(h, Ops::template shr<32>(h));
+}
+
+/// (hash · blocks) >> 32: block in the upper half, eight nibbles in the lower. blocks < 2^32.
+template <class Ops>
+SCBF_INLINE constexpr typename Ops::U64 place(typename Ops::U64 hash,
+                                              typename Ops::U64 blocks) noexcept {
+  return Ops::add(Ops::mul32(Ops::template shr<32>(hash), blocks),
+                  Ops::template shr<32>(Ops::mul32(hash, blocks)));
+}
+
+/// The counter of slice i, in 0 … m − 1: the upper 64 bits of (hash · multiplier mod 2^64) · m.
+/// `slice_multiplier` is set(kMultipliers[i]). `wide` must be true when m ≥ 2^32; without it two
+/// of four partial products are zero and left out.
+template <class Ops, bool wide>
+SCBF_INLINE constexpr typename Ops::U64 slice_position(typename Ops::U64 hash,
+                                                       typename Ops::U64 slice_multiplier,
+                                                       typename Ops::U64 m) noexcept {
+  const auto h = Ops::mul(hash, slice_multiplier);
+  const auto high = Ops::template shr<32>(h);
+  const auto middle = Ops::add(Ops::mul32(high, m), Ops::template shr<32>(Ops::mul32(h, m)));
+  if constexpr (!wide) return Ops::template shr<32>(middle);
+  const auto m_high = Ops::template shr<32>(m);
+  const auto low_half = Ops::set(0xFFFF'FFFFu);
+  const auto carry = Ops::add(Ops::mul32(h, m_high), Ops::bit_and(middle, low_half));
+  return Ops::add(Ops::mul32(high, m_high),
+                  Ops::add(Ops::template shr<32>(middle), Ops::template shr<32>(carry)));
+}

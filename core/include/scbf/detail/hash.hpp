@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on plain integers, for hosts and GPUs, and with them the formulas of formulas.inl.
+// Byte strings are hashed by xxHash itself, in core/src/hash_keys.hpp.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define SCBF_HOST_DEVICE __host__ __device__
+#else
+#define SCBF_HOST_DEVICE
+#endif
+// Without forced inlining g++ turns each vector operation of a policy into a call, silently.
+#define SCBF_INLINE SCBF_HOST_DEVICE inline __attribute__((always_inline))
+
+namespace scbf::detail {
+
+/// Plain 64-bit integers.
+struct PlainOps {
+  using U64 = std::uint64_t;
+  SCBF_INLINE static constexpr U64 set(std::uint64_t v) noexcept { return v; }
+  SCBF_INLINE static constexpr U64 add(U64 a, U64 b) noexcept { return a + b; }
+  SCBF_INLINE static constexpr U64 mul(U64 a, U64 b) noexcept { return a * b; }
+  SCBF_INLINE static constexpr U64 mul32(U64 a, U64 b) noexcept {
+    return (a & 0xFFFF'FFFFu) * (b & 0xFFFF'FFFFu);
+  }
+  SCBF_INLINE static constexpr U64 bit_xor(U64 a, U64 b) noexcept { return a ^ b; }
+  SCBF_INLINE static constexpr U64 bit_and(U64 a, U64 b) noexcept { return a & b; }
+  template <int n>
+  SCBF_INLINE static constexpr U64 shr(U64 a) noexcept {
+    return a >> n;
+  }
+  template <int n>
+  SCBF_INLINE static constexpr U64 rotl(U64 a) noexcept {
+    return (a << n) | (a >> (64 - n));
+  }
+};
+
+/// The seed's share in the hash of an 8-byte key: XXH3's secret (bytes 8 … 23) less the seed, of
+/// which the low half is first folded, byte-swapped, into the high half.
+SCBF_INLINE constexpr std::uint64_t u64_seed_mask(std::uint64_t seed) noexcept {
+  const std::uint64_t low = seed & 0xFFFF'FFFFu;
+  const std::uint64_t swapped = ((low & 0xFFu) << 24) | ((low & 0xFF00u) << 8) |
+                                ((low & 0xFF'0000u) >> 8) | ((low & 0xFF00'0000u) >> 24);
+  return 0xC73A'B174'C5EC'D5A2u - (seed ^ (swapped << 32));
+}
+
+#include "scbf/detail/formulas.inl"
+
+}  // namespace scbf::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on packed 4-bit counters, sixteen to a 64-bit word: one counter at a time, and whole
+// words at once without unpacking (SWAR). Saturating at 15; a 15 is sticky; nothing ever carries
+// into a neighbour.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "scbf/detail/hash.hpp"
+
+namespace scbf::detail {
+
+inline constexpr std::uint64_t kLowBits = 0x1111'1111'1111'1111u;   // lowest bit of each counter
+inline constexpr std::uint64_t kHighBits = 0x8888'8888'8888'8888u;  // highest bit of each counter
+
+// ---- one counter, whose nibble begins at bit `shift` --------------------------------------------
+
+SCBF_INLINE constexpr unsigned counter_at(std::uint64_t word, unsigned shift) noexcept {
+  return static_cast<unsigned>(word >> shift) & 15u;
+}
+/// + 1, unless it is 15.
+SCBF_INLINE constexpr std::uint64_t incremented(std::uint64_t word, unsigned shift) noexcept {
+  return word + (std::uint64_t{counter_at(word, shift) != 15} << shift);
+}
+/// − 1, unless it is 15 (sticky) or 0.
+SCBF_INLINE constexpr std::uint64_t decremented(std::uint64_t word, unsigned shift) noexcept {
+  const unsigned c = counter_at(word, shift);
+  return word - (std::uint64_t{c != 15 && c != 0} << shift);
+}
+
+// ---- sixteen counters at once -------------------------------------------------------------------
+
+/// Lowest bit of each counter that is 15.
+SCBF_INLINE constexpr std::uint64_t saturated_bits(std::uint64_t word) noexcept {
+  return word & (word >> 1) & (word >> 2) & (word >> 3) & kLowBits;
+}
+/// Lowest bit of each counter that is not 0.
+SCBF_INLINE constexpr std::uint64_t nonzero_bits(std::uint64_t word) noexcept {
+  return (word | (word >> 1) | (word >> 2) | (word >> 3)) & kLowBits;
+}
+/// a + b, each counter saturating at 15.
+SCBF_INLINE constexpr std::uint64_t added(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t sum = ((a & ~kHighBits) + (b & ~kHighBits)) ^ ((a ^ b) & kHighBits);
+  const std::uint64_t overflow = ((a & b) | ((a | b) & ~sum)) & kHighBits;
+  return sum | (overflow >> 3) * 15;
+}
+
+/// The outcome of a − b, counter by counter.
+struct Difference {
+  std::uint64_t word;     ///< a − b modulo 16; counters of a that are 15 stay
+  std::uint64_t below;    ///< lowest bit of each counter with a < b (and a not 15)
+  std::uint64_t inexact;  ///< lowest bit of each counter with a = 15 and b not 0
+};
+
+SCBF_INLINE constexpr Difference subtracted(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t difference =
+      ((a | kHighBits) - (b & ~kHighBits)) ^ ((a ^ ~b) & kHighBits);
+  const std::uint64_t borrow = ((~a & b) | (~(a ^ b) & difference)) & kHighBits;
+  const std::uint64_t saturated = saturated_bits(a);
+  const std::uint64_t keep = saturated * 15;
+  return {(difference & ~keep) | (a & keep), (borrow >> 3) & ~saturated,
+          saturated & nonzero_bits(b)};
+}
+
+}  // namespace scbf::detail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hashes to counters: where in the filter the k counters of a key lie. The arithmetic is in
+// formulas.inl.
+//
+// split_block. For group j the hash is remixed (group 0 takes it as it is) and multiplied by the
+// number of blocks. Of the 96-bit product the top 32 bits are the block, the next 32 bits are
+// eight nibbles, one counter for each of its eight words. The nibbles are the fraction that the
+// choice of the block leaves over, so the two are independent for every number of blocks, powers
+// of two included. Block and nibbles together are one 64-bit number, the *place* of a key in a
+// group; places sort by block.
+//
+// split. For slice i the hash is multiplied by an odd constant of that slice, and the product,
+// taken as a fraction of 2^64, scaled to the m counters of the slice.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "scbf/detail/hash.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf::detail {
+
+/// The i-th output of SplitMix64 from state 0 (Steele, Lea, Flood 2014), made odd.
+constexpr std::uint64_t multiplier(std::uint64_t i) noexcept {
+  std::uint64_t z = (i + 1) * 0x9E37'79B9'7F4A'7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EBu;
+  return (z ^ (z >> 31)) | 1u;
+}
+
+/// multiplier(i) for slices, and for groups from 1 on.
+inline constexpr auto kMultipliers = [] {
+  std::array<std::uint64_t, kMaxProbes> table{};
+  for (std::uint64_t i = 0; i < kMaxProbes; ++i) table[i] = multiplier(i);
+  return table;
+}();
+
+// ---- places (split_block) -----------------------------------------------------------------------
+
+SCBF_INLINE constexpr std::uint64_t block_of(std::uint64_t place) noexcept { return place >> 32; }
+/// Bit position, in word i of the block, of the counter of slice i.
+SCBF_INLINE constexpr unsigned shift_of(std::uint64_t place, unsigned i) noexcept {
+  return static_cast<unsigned>(place >> (4 * i)) % kCountersPerWord * kCounterBits;
+}
+
+// ---- both, one key at a time --------------------------------------------------------------------
+
+/// One counter of a filter: the word that holds it, and the bit where its nibble begins.
+struct Probe {
+  std::uint64_t word;
+  unsigned shift;
+};
+
+/// The place of a key in one group of a split_block filter.
+SCBF_INLINE constexpr std::uint64_t place_in_group(const Geometry& geometry, std::uint64_t hash,
+                                                std::uint32_t group) noexcept {
+  const std::uint64_t h =
+      group == 0 ? hash : group_hash<PlainOps>(hash, kMultipliers[group]);
+  return place<PlainOps>(h, geometry.blocks_per_group());
+}
+
+/// Calls visit(Probe) for the k counters of a key, in slice order.
+template <class Visit>
+constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visit visit) {
+  if (geometry.layout() == Layout::split_block) {
+    for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+      const std::uint64_t where = place_in_group(geometry, hash, j);
+      const std::uint64_t block = j * geometry.blocks_per_group() + block_of(where);
+      for (unsigned i = 0; i < kWordsPerBlock; ++i) {
+        visit(Probe{block * kWordsPerBlock + i, shift_of(where, i)});
+      }
+    }
+  } else {
+    const std::uint64_t stride = geometry.slice_stride_words();
+    for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
+      const std::uint64_t position = slice_position<PlainOps, true>(
+          hash, kMultipliers[i], geometry.counters_per_slice());
+      visit(Probe{i * stride + position / kCountersPerWord,
+                  static_cast<unsigned>(position % kCountersPerWord) * kCounterBits});
+    }
+  }
+}
+
+}  // namespace scbf::detail

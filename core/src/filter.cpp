@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filter: arguments checked, work handed to the backend, books kept. Files are filter_io.cpp.
+#include "scbf/filter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "filter_state.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf {
+
+namespace {
+
+constexpr std::size_t kMaxMetadataBytes = 1u << 20;
+// Answers that are not bytes go through a buffer of bytes: large enough that a partitioned batch
+// is worth its pass over the filter, small enough to be no burden (16 MiB).
+constexpr std::size_t kAnswerWindow = 1u << 24;
+
+void check_answers(std::size_t keys, std::size_t answers, const char* what) {
+  if (answers != keys) {
+    throw InvalidArgument(fmt::format("{} has room for {}: must be {}", what, answers, keys));
+  }
+}
+
+std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
+  std::uint64_t hits = 0;
+  for (const std::uint8_t answer : answers) hits += answer;
+  return hits;
+}
+
+/// Asks for stretches of at most kAnswerWindow keys and hands each stretch's answers on.
+template <class Take>
+ContainsReport ask_in_windows(const Filter& filter, const KeyBatch& keys,
+                              const BatchOptions& options, Take take) {
+  std::vector<std::uint8_t> answers(std::min(keys.size(), kAnswerWindow));
+  ContainsReport report;
+  for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
+    const std::size_t count = std::min(kAnswerWindow, keys.size() - first);
+    const std::span<std::uint8_t> window(answers.data(), count);
+    const ContainsReport part = filter.contains(keys.slice(first, count), window, options);
+    take(first, window);
+    report.hits += part.hits;
+    report.nulls += part.nulls;
+  }
+  return report;
+}
+
+KeyBatch one(const std::uint64_t& key) { return std::span<const std::uint64_t>(&key, 1); }
+KeyBatch one(const std::string_view& key) { return std::span<const std::string_view>(&key, 1); }
+constexpr BatchOptions kOneKey{.threads = 1, .path = Path::direct};
+
+template <class Key>
+bool contains_one(const Filter& filter, const Key& key) {
+  std::uint8_t answer = 0;
+  return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
+}
+
+template <class Key>
+unsigned count_one(const Filter& filter, const Key& key) {
+  std::uint8_t answer = 0;
+  filter.count(one(key), {&answer, 1}, kOneKey);
+  return answer;
+}
+
+}  // namespace
+
+Filter::Filter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+Filter::Filter(const Geometry& geometry, const FilterOptions& options)
+    : state_(std::make_unique<State>(State{geometry, options.seed, &find_backend(options.backend),
+                                           CounterMemory::allocate(geometry.bytes()), 0, 0, {}})) {}
+
+Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
+    : Filter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
+
+Filter::Filter(const Filter& other)
+    : state_(std::make_unique<State>(State{other.state_->geometry, other.state_->seed,
+                                           other.state_->backend,
+                                           CounterMemory::allocate(other.state_->geometry.bytes()),
+                                           other.state_->keys_inserted, other.state_->keys_removed,
+                                           other.state_->metadata})) {
+  std::memcpy(state_->memory.words(), other.state_->memory.words(), other.state_->geometry.bytes());
+}
+
+Filter& Filter::operator=(const Filter& other) {
+  if (this != &other) *this = Filter(other);
+  return *this;
+}
+Filter::Filter(Filter&&) noexcept = default;
+Filter& Filter::operator=(Filter&&) noexcept = default;
+Filter::~Filter() = default;
+
+const Geometry& Filter::geometry() const noexcept { return state_->geometry; }
+std::uint64_t Filter::seed() const noexcept { return state_->seed; }
+const Backend& Filter::backend() const noexcept { return *state_->backend; }
+void Filter::use_backend(std::string_view name) { state_->backend = &find_backend(name); }
+bool Filter::read_only() const noexcept { return !state_->memory.writable(); }
+std::uint64_t Filter::keys_inserted() const noexcept { return state_->keys_inserted; }
+std::uint64_t Filter::keys_removed() const noexcept { return state_->keys_removed; }
+const std::string& Filter::metadata() const noexcept { return state_->metadata; }
+
+std::span<const std::uint64_t> Filter::words() const noexcept {
+  return {state_->memory.words(), state_->geometry.words()};
+}
+
+Filter::State& Filter::mutable_state() {
+  if (read_only()) {
+    throw ReadOnly("the filter is mapped from a file, read-only: load the file to change it");
+  }
+  return *state_;
+}
+
+InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
+  State& state = mutable_state();
+  state.backend->insert(state.view(), keys, options);
+  InsertReport report;
+  report.nulls = keys.nulls();
+  report.inserted = keys.size() - report.nulls;
+  state.keys_inserted += report.inserted;
+  return report;
+}
+
+ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                const BatchOptions& options) const {
+  check_answers(keys.size(), out.size(), "out");
+  state_->backend->contains(state_->const_view(), keys, out.data(), options);
+  return {count_hits(out), keys.nulls()};
+}
+
+ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                                     const BatchOptions& options) const {
+  check_answers((keys.size() + 7) / 8, bits.size(), "bits");
+  return ask_in_windows(
+      *this, keys, options, [&](std::size_t first, std::span<const std::uint8_t> answers) {
+        static_assert(kAnswerWindow % 8 == 0);
+        for (std::size_t i = 0; i < answers.size(); i += 8) {
+          unsigned byte = 0;
+          const std::size_t end = std::min<std::size_t>(8, answers.size() - i);
+          for (std::size_t b = 0; b < end; ++b) byte |= unsigned{answers[i + b]} << b;
+          bits[(first + i) / 8] = static_cast<std::uint8_t>(byte);
+        }
+      });
+}
+
+ContainsReport Filter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
+                            const BatchOptions& options) const {
+  if (indices.size() < keys.size()) {
+    throw InvalidArgument(
+        fmt::format("indices has room for {}: must be at least {}", indices.size(), keys.size()));
+  }
+  std::size_t hits = 0;
+  return ask_in_windows(*this, keys, options,
+                        [&](std::size_t first, std::span<const std::uint8_t> answers) {
+                          for (std::size_t i = 0; i < answers.size(); ++i) {
+                            indices[hits] = first + i;
+                            hits += answers[i];
+                          }
+                        });
+}
+
+RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
+                            const BatchOptions& options) {
+  State& state = mutable_state();
+  RemoveReport report;
+  report.nulls = keys.nulls();
+  if (!verdicts.empty() || keys.empty()) {
+    check_answers(keys.size(), verdicts.size(), "verdicts");
+    state.backend->remove(state.view(), keys, verdicts.data(), options);
+    report.removed = count_hits(verdicts);
+  } else {
+    std::vector<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
+    for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
+      const std::size_t count = std::min(kAnswerWindow, keys.size() - first);
+      state.backend->remove(state.view(), keys.slice(first, count), window.data(), options);
+      report.removed += count_hits({window.data(), count});
+    }
+  }
+  report.absent = keys.size() - report.nulls - report.removed;
+  state.keys_removed += report.removed;
+  return report;
+}
+
+void Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
+                   const BatchOptions& options) const {
+  check_answers(keys.size(), out.size(), "out");
+  state_->backend->count(state_->const_view(), keys, out.data(), options);
+}
+
+void Filter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
+void Filter::insert(std::string_view key) { insert(one(key), kOneKey); }
+bool Filter::contains(std::uint64_t key) const { return contains_one(*this, key); }
+bool Filter::contains(std::string_view key) const { return contains_one(*this, key); }
+bool Filter::remove(std::uint64_t key) { return remove(one(key), {}, kOneKey).removed == 1; }
+bool Filter::remove(std::string_view key) { return remove(one(key), {}, kOneKey).removed == 1; }
+unsigned Filter::count(std::uint64_t key) const { return count_one(*this, key); }
+unsigned Filter::count(std::string_view key) const { return count_one(*this, key); }
+
+void Filter::check_compatible(const Filter& other) const {
+  if (geometry() != other.geometry()) {
+    throw Incompatible(fmt::format("the geometries differ: {} and {}", geometry().describe(),
+                                   other.geometry().describe()));
+  }
+  if (seed() != other.seed()) {
+    throw Incompatible(fmt::format("the seeds differ: {} and {}", seed(), other.seed()));
+  }
+}
+
+void Filter::merge(const Filter& other, const BatchOptions& options) {
+  State& state = mutable_state();
+  check_compatible(other);
+  // The other's books first: it may be this very filter.
+  const std::uint64_t inserted = other.keys_inserted(), removed = other.keys_removed();
+  state.backend->merge(state.view(), other.state_->const_view(), options);
+  state.keys_inserted += inserted;
+  state.keys_removed += removed;
+}
+
+SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options) {
+  State& state = mutable_state();
+  check_compatible(other);
+  const SubtractCounts counts =
+      state.backend->check_subtract(state.const_view(), other.state_->const_view(), options);
+  if (counts.below > 0) {
+    throw Incompatible(fmt::format(
+        "{} counters would fall below zero: the filter to subtract is not contained in this one",
+        counts.below));
+  }
+  const std::uint64_t keys = other.keys_inserted() - other.keys_removed();
+  state.backend->subtract(state.view(), other.state_->const_view(), options);
+  state.keys_removed += keys;
+  return {counts.inexact};
+}
+
+void Filter::clear() {
+  State& state = mutable_state();
+  state.memory = CounterMemory::allocate(state.geometry.bytes());
+  state.keys_inserted = 0;
+  state.keys_removed = 0;
+}
+
+bool operator==(const Filter& a, const Filter& b) {
+  return a.geometry() == b.geometry() && a.seed() == b.seed() &&
+         std::memcmp(a.words().data(), b.words().data(), a.geometry().bytes()) == 0;
+}
+
+Statistics Filter::statistics(const BatchOptions& options) const {
+  const std::vector<Histogram> slices =
+      state_->backend->histograms(state_->const_view(), options);
+  const auto per_slice = static_cast<double>(geometry().counters_per_slice());
+  Statistics result;
+  for (const Histogram& slice : slices) {
+    std::uint64_t nonzero = 0;
+    for (unsigned value = 0; value < slice.size(); ++value) {
+      result.histogram[value] += slice[value];
+      if (value > 0) nonzero += slice[value];
+    }
+    result.nonzero += nonzero;
+    result.slice_fill.push_back(static_cast<double>(nonzero) / per_slice);
+  }
+  result.fill = static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters());
+  result.saturated = result.histogram[kCounterMax];
+  result.keys_inserted = keys_inserted();
+  result.keys_removed = keys_removed();
+  result.estimated_keys = keys_for_fill(result.fill, per_slice);
+  result.estimated_fpr = predicted_fpr(geometry(), result.estimated_keys);
+  return result;
+}
+
+void Filter::set_metadata(std::string metadata) {
+  if (metadata.size() > kMaxMetadataBytes) {
+    throw InvalidArgument(
+        fmt::format("metadata of {} bytes: at most {}", metadata.size(), kMaxMetadataBytes));
+  }
+  state_->metadata = std::move(metadata);
+}
+
+}  // namespace scbf

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a stretch of a key batch to hashes of its valid keys, for backends that run on the host,
+// and the way back: answers of valid keys spread out to all keys of the stretch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "scbf/key_batch.hpp"
+
+namespace scbf {
+
+/// Hashes n 64-bit keys; `hashes` may be `keys`. Backends bring their own.
+using HashU64 = void (*)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                         std::uint64_t* hashes) noexcept;
+
+/// Writes the hashes of the valid keys among keys first … first + count − 1, in order, to
+/// `hashes` (room for `count`), and returns how many there are.
+std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
+                      std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept;
+
+/// `answers` holds one byte for each valid key of the stretch, at its front; afterwards one for
+/// each key, 0 for null keys. In place.
+void spread_answers(const KeyBatch& keys, std::size_t first, std::size_t count,
+                    std::uint8_t* answers) noexcept;
+
+}  // namespace scbf

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scbf/key_batch.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "scbf/errors.hpp"
+
+namespace scbf {
+
+namespace {
+
+template <class Offset>
+void check_offsets(std::span<const std::byte> data, std::span<const Offset> offsets) {
+  if (offsets.empty()) return;
+  if (offsets.front() < 0) {
+    throw InvalidArgument(fmt::format("offset 0 is {}: must not be negative", offsets.front()));
+  }
+  bool ascending = true;  // branch-free over the whole column; the place is found only if needed
+  for (std::size_t i = 1; i < offsets.size(); ++i) ascending &= offsets[i - 1] <= offsets[i];
+  if (!ascending) {
+    std::size_t i = 1;
+    while (offsets[i - 1] <= offsets[i]) ++i;
+    throw InvalidArgument(fmt::format("offset {} is {}: must be at least offset {}, {}", i,
+                                      offsets[i], i - 1, offsets[i - 1]));
+  }
+  if (static_cast<std::uint64_t>(offsets.back()) > data.size()) {
+    throw InvalidArgument(fmt::format("last offset is {}: the data has only {} bytes",
+                                      offsets.back(), data.size()));
+  }
+}
+
+const char* chars(std::span<const std::byte> data) noexcept {
+  return reinterpret_cast<const char*>(data.data());
+}
+
+}  // namespace
+
+KeyBatch::KeyBatch(std::span<const std::uint64_t> keys) noexcept
+    : KeyBatch(Kind::u64, keys.data(), nullptr, 0, keys.size()) {}
+KeyBatch::KeyBatch(const std::vector<std::uint64_t>& keys) noexcept
+    : KeyBatch(std::span<const std::uint64_t>(keys)) {}
+KeyBatch::KeyBatch(std::span<const std::string_view> keys) noexcept
+    : KeyBatch(Kind::views, keys.data(), nullptr, 0, keys.size()) {}
+KeyBatch::KeyBatch(const std::vector<std::string_view>& keys) noexcept
+    : KeyBatch(std::span<const std::string_view>(keys)) {}
+KeyBatch::KeyBatch(std::span<const std::string> keys) noexcept
+    : KeyBatch(Kind::strings, keys.data(), nullptr, 0, keys.size()) {}
+KeyBatch::KeyBatch(const std::vector<std::string>& keys) noexcept
+    : KeyBatch(std::span<const std::string>(keys)) {}
+
+KeyBatch KeyBatch::from_hashes(std::span<const std::uint64_t> hashes) noexcept {
+  return {Kind::hashes, hashes.data(), nullptr, 0, hashes.size()};
+}
+
+KeyBatch KeyBatch::from_fixed(std::span<const std::byte> data, std::size_t width) {
+  if (width == 0) throw InvalidArgument("key width 0: must be at least 1 byte");
+  if (data.size() % width != 0) {
+    throw InvalidArgument(
+        fmt::format("{} bytes of keys: not a multiple of the key width {}", data.size(), width));
+  }
+  return {Kind::fixed, nullptr, chars(data), width, data.size() / width};
+}
+
+KeyBatch KeyBatch::from_offsets(std::span<const std::byte> data,
+                                std::span<const std::int32_t> offsets) {
+  check_offsets(data, offsets);
+  return {Kind::bytes32, offsets.data(), chars(data), 0,
+          offsets.empty() ? 0 : offsets.size() - 1};
+}
+
+KeyBatch KeyBatch::from_offsets(std::span<const std::byte> data,
+                                std::span<const std::int64_t> offsets) {
+  check_offsets(data, offsets);
+  return {Kind::bytes64, offsets.data(), chars(data), 0,
+          offsets.empty() ? 0 : offsets.size() - 1};
+}
+
+KeyBatch KeyBatch::with_validity(std::span<const std::byte> bitmap, std::size_t bit_offset) const {
+  const std::size_t bits = bitmap.size() * 8;
+  if (bit_offset > bits || bits - bit_offset < size_) {
+    throw InvalidArgument(fmt::format("validity bitmap of {} bits from bit {} on: {} keys need {}",
+                                      bits, bit_offset, size_, size_));
+  }
+  KeyBatch result = *this;
+  result.validity_ = size_ == 0 ? nullptr : bitmap.data();
+  result.validity_offset_ = bit_offset;
+  return result;
+}
+
+KeyBatch KeyBatch::slice(std::size_t first, std::size_t count) const {
+  if (first > size_ || count > size_ - first) {
+    throw InvalidArgument(
+        fmt::format("slice of {} keys from key {} on: the batch has {}", count, first, size_));
+  }
+  KeyBatch result = *this;
+  result.size_ = count;
+  result.validity_offset_ += first;
+  switch (kind_) {
+    case Kind::u64:
+    case Kind::hashes: result.items_ = values() + first; break;
+    case Kind::fixed: result.data_ = data_ + first * width_; break;
+    case Kind::bytes32: result.items_ = static_cast<const std::int32_t*>(items_) + first; break;
+    case Kind::bytes64: result.items_ = static_cast<const std::int64_t*>(items_) + first; break;
+    case Kind::views: result.items_ = static_cast<const std::string_view*>(items_) + first; break;
+    case Kind::strings: result.items_ = static_cast<const std::string*>(items_) + first; break;
+  }
+  return result;
+}
+
+std::size_t KeyBatch::nulls() const noexcept {
+  if (!validity_) return 0;
+  std::size_t valid_keys = 0;
+  std::size_t i = 0;
+  for (; i < size_ && (validity_offset_ + i) % 8 != 0; ++i) valid_keys += valid(i);
+  for (; i + 8 <= size_; i += 8) {
+    valid_keys += static_cast<std::size_t>(
+        std::popcount(static_cast<std::uint8_t>(validity_[(validity_offset_ + i) / 8])));
+  }
+  for (; i < size_; ++i) valid_keys += valid(i);
+  return size_ - valid_keys;
+}
+
+std::string_view KeyBatch::bytes(std::size_t i) const noexcept {
+  const auto between = [&](auto begin, auto end) {
+    return std::string_view(data_ + begin, static_cast<std::size_t>(end - begin));
+  };
+  switch (kind_) {
+    case Kind::fixed: return {data_ + i * width_, width_};
+    case Kind::bytes32: {
+      const auto* offsets = static_cast<const std::int32_t*>(items_);
+      return between(offsets[i], offsets[i + 1]);
+    }
+    case Kind::bytes64: {
+      const auto* offsets = static_cast<const std::int64_t*>(items_);
+      return between(offsets[i], offsets[i + 1]);
+    }
+    case Kind::views: return static_cast<const std::string_view*>(items_)[i];
+    case Kind::strings: return static_cast<const std::string*>(items_)[i];
+    case Kind::u64:
+    case Kind::hashes: return {reinterpret_cast<const char*>(values() + i), sizeof(std::uint64_t)};
+  }
+  return {};
+}
+
+}  // namespace scbf

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scalar_backend.hpp"
+
+#include <algorithm>
+
+#include "hash_keys.hpp"
+#include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
+#include "word_ops.hpp"
+
+namespace scbf {
+
+namespace {
+
+using detail::for_each_probe;
+using detail::Probe;
+
+void hash_u64_keys(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                   std::uint64_t* hashes) noexcept {
+  const std::uint64_t mask = detail::u64_seed_mask(seed);
+  for (std::size_t i = 0; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
+}
+
+/// Calls visit(i, hash) for each valid key, in order.
+template <class Visit>
+void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Visit visit) noexcept {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    std::uint64_t hash;
+    if (hash_keys(keys, i, 1, seed, hash_u64_keys, &hash) == 1) visit(i, hash);
+  }
+}
+
+unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
+  unsigned smallest = kCounterMax;
+  for_each_probe(view.geometry, hash, [&](Probe p) {
+    smallest = std::min(smallest, detail::counter_at(view.words[p.word], p.shift));
+  });
+  return smallest;
+}
+
+class ScalarBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "scalar"; }
+  std::string_view description() const noexcept override {
+    return "one key at a time, plain C++; the model that the others are compared with";
+  }
+  std::string_view target() const noexcept override { return "scalar"; }
+  std::string unavailable_reason() const override { return {}; }
+
+  void insert(CounterView view, const KeyBatch& keys, const BatchOptions&) const override {
+    for_each_hash(keys, view.seed, [&](std::size_t, std::uint64_t hash) {
+      for_each_probe(view.geometry, hash, [&](Probe p) {
+        view.words[p.word] = detail::incremented(view.words[p.word], p.shift);
+      });
+    });
+  }
+
+  void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
+                const BatchOptions&) const override {
+    std::fill_n(out, keys.size(), std::uint8_t{0});
+    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
+      out[i] = smallest_counter(view, hash) != 0;
+    });
+  }
+
+  void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
+              const BatchOptions&) const override {
+    std::fill_n(verdicts, keys.size(), std::uint8_t{0});
+    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
+      if (smallest_counter({view.geometry, view.seed, view.words}, hash) == 0) return;
+      verdicts[i] = 1;
+      for_each_probe(view.geometry, hash, [&](Probe p) {
+        view.words[p.word] = detail::decremented(view.words[p.word], p.shift);
+      });
+    });
+  }
+
+  void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
+             const BatchOptions&) const override {
+    std::fill_n(out, keys.size(), std::uint8_t{0});
+    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
+      out[i] = static_cast<std::uint8_t>(smallest_counter(view, hash));
+    });
+  }
+
+  void merge(CounterView into, ConstCounterView from, const BatchOptions&) const override {
+    merge_words(into.words, from.words, into.geometry.words());
+  }
+  SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
+                                const BatchOptions&) const override {
+    return check_subtract_words(from.words, what.words, from.geometry.words());
+  }
+  void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const override {
+    subtract_words(from.words, what.words, from.geometry.words());
+  }
+  std::vector<Histogram> histograms(ConstCounterView view, const BatchOptions&) const override {
+    return histograms_of(view, 0, histogram_units(view.geometry));
+  }
+};
+
+}  // namespace
+
+const Backend& scalar_backend() noexcept {
+  static const ScalarBackend backend;
+  return backend;
+}
+
+}  // namespace scbf

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of the split_block layout. Included once per target.
+//
+// A block is one cache line: eight words, sixteen counters each. The lower half of a key's place
+// holds eight nibbles; nibble i, times four, is the bit at which the key's counter begins in word
+// i. So a key is one load (two or four where vectors are shorter), one variable shift, one
+// comparison; there is no loop over probes and no branch before the answer.
+#if defined(SCBF_BLOCK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SCBF_BLOCK_INL
+#undef SCBF_BLOCK_INL
+#else
+#define SCBF_BLOCK_INL
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cpu_simd/hwy_ops-inl.h"
+#include "cpu_simd/kernels.hpp"
+#include "cpu_simd/tuning.hpp"
+#include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace scbf {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// One block as vectors: `parts` of them, `lanes` words each.
+struct Block {
+  using Tag = hn::CappedTag<std::uint64_t, kWordsPerBlock>;
+  using Vector = hn::Vec<Tag>;
+  using Mask = hn::Mask<Tag>;
+  static constexpr std::size_t lanes = hn::MaxLanes(Tag());
+  static constexpr std::size_t parts = kWordsPerBlock / lanes;
+
+  /// Bit at which the counter begins, in each word.
+  static HWY_INLINE Vector shifts(std::uint64_t place, std::size_t part) noexcept {
+    const Tag tag;
+    alignas(64) static constexpr std::uint64_t kNibble[kWordsPerBlock] = {0,  4,  8,  12,
+                                                                          16, 20, 24, 28};
+    const auto nibbles = hn::Shr(hn::Set(tag, place << 2), hn::Load(tag, kNibble + part * lanes));
+    return hn::And(nibbles, hn::Set(tag, 0x3C));
+  }
+  static HWY_INLINE std::uint64_t* words_of(std::uint64_t* words, std::uint64_t place) noexcept {
+    return words + detail::block_of(place) * kWordsPerBlock;
+  }
+  static HWY_INLINE const std::uint64_t* words_of(const std::uint64_t* words,
+                                                  std::uint64_t place) noexcept {
+    return words + detail::block_of(place) * kWordsPerBlock;
+  }
+};
+
+inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+                        std::uint64_t* positions) noexcept {
+  const Tag64 tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  const auto blocks = hn::Set(tag, stage.extent);
+  const std::uint64_t multiplier = detail::kMultipliers[stage.index];
+  std::size_t i = 0;
+  if (stage.index == 0) {
+    for (; i + lanes <= n; i += lanes) {
+      hn::StoreU(place<VectorOps>(hn::LoadU(tag, hashes + i), blocks), tag, positions + i);
+    }
+  } else {
+    const auto factor = hn::Set(tag, multiplier);
+    for (; i + lanes <= n; i += lanes) {
+      const auto hash = group_hash<VectorOps>(hn::LoadU(tag, hashes + i), factor);
+      hn::StoreU(place<VectorOps>(hash, blocks), tag, positions + i);
+    }
+  }
+  for (; i < n; ++i) {
+    const std::uint64_t hash =
+        stage.index == 0 ? hashes[i]
+                         : detail::group_hash<detail::PlainOps>(hashes[i], multiplier);
+    positions[i] = detail::place<detail::PlainOps>(hash, stage.extent);
+  }
+}
+
+/// Calls visit(i) for i in 0 … n − 1; if `far`, the counters of key i + kPrefetchDistance are
+/// prefetched before.
+template <class Visit>
+HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
+                               std::size_t n, bool far, Visit visit) noexcept {
+  std::size_t i = 0;
+  if (far) {
+    const std::size_t head = std::min(n, kPrefetchDistance);
+    for (std::size_t j = 0; j < head; ++j) hwy::Prefetch(Block::words_of(words, positions[j]));
+    for (; i + kPrefetchDistance < n; ++i) {
+      hwy::Prefetch(Block::words_of(words, positions[i + kPrefetchDistance]));
+      visit(i);
+    }
+  }
+  for (; i < n; ++i) visit(i);
+}
+
+inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                      bool far, std::uint8_t* answers) noexcept {
+  const Block::Tag tag;
+  const auto fifteen = hn::Set(tag, 15);
+  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+    const std::uint64_t* block = Block::words_of(words, positions[i]);
+    Block::Mask absent;
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto counter = hn::And(
+          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(positions[i], part)),
+          fifteen);
+      const auto empty = hn::Eq(counter, hn::Zero(tag));
+      absent = part == 0 ? empty : hn::Or(absent, empty);
+    }
+    answers[i] = hn::AllFalse(tag, absent);
+  });
+}
+
+inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                       bool far, std::uint8_t* answers) noexcept {
+  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+    const std::uint64_t* block = Block::words_of(words, positions[i]);
+    unsigned least = kCounterMax;
+    for (unsigned word = 0; word < kWordsPerBlock; ++word) {
+      least = std::min(least, detail::counter_at(block[word], detail::shift_of(positions[i], word)));
+    }
+    answers[i] = static_cast<std::uint8_t>(least);
+  });
+}
+
+inline void BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                     bool far) noexcept {
+  const Block::Tag tag;
+  const auto one = hn::Set(tag, 1);
+  const auto fifteen = hn::Set(tag, 15);
+  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+    std::uint64_t* block = Block::words_of(words, positions[i]);
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto shifts = Block::shifts(positions[i], part);
+      const auto counters = hn::Load(tag, block + part * Block::lanes);
+      const auto full = hn::Shl(fifteen, shifts);
+      const auto saturated = hn::Eq(hn::And(counters, full), full);
+      const auto step = hn::IfThenZeroElse(saturated, hn::Shl(one, shifts));
+      hn::Store(hn::Add(counters, step), tag, block + part * Block::lanes);
+    }
+  });
+}
+
+inline void BlockTakePresent(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                             bool far, std::uint8_t* answers) noexcept {
+  const Block::Tag tag;
+  const auto one = hn::Set(tag, 1);
+  const auto fifteen = hn::Set(tag, 15);
+  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+    std::uint64_t* block = Block::words_of(words, positions[i]);
+    Block::Vector next[Block::parts];
+    Block::Mask absent;
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto shifts = Block::shifts(positions[i], part);
+      const auto counters = hn::Load(tag, block + part * Block::lanes);
+      const auto full = hn::Shl(fifteen, shifts);
+      const auto mine = hn::And(counters, full);
+      const auto empty = hn::Eq(mine, hn::Zero(tag));
+      absent = part == 0 ? empty : hn::Or(absent, empty);
+      const auto step = hn::IfThenZeroElse(hn::Eq(mine, full), hn::Shl(one, shifts));
+      next[part] = hn::Sub(counters, step);
+    }
+    const bool present = hn::AllFalse(tag, absent);
+    answers[i] = present;
+    if (present) {
+      for (std::size_t part = 0; part < Block::parts; ++part) {
+        hn::Store(next[part], tag, block + part * Block::lanes);
+      }
+    }
+  });
+}
+
+inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                             bool far, std::uint64_t* underflows) noexcept {
+  const Block::Tag tag;
+  const auto one = hn::Set(tag, 1);
+  const auto fifteen = hn::Set(tag, 15);
+  std::size_t count = 0;
+  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+    std::uint64_t* block = Block::words_of(words, positions[i]);
+    Block::Mask any_empty;
+    Block::Vector next[Block::parts];
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto shifts = Block::shifts(positions[i], part);
+      const auto counters = hn::Load(tag, block + part * Block::lanes);
+      const auto full = hn::Shl(fifteen, shifts);
+      const auto mine = hn::And(counters, full);
+      const auto empty = hn::Eq(mine, hn::Zero(tag));
+      any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
+      const auto keep = hn::Or(empty, hn::Eq(mine, full));
+      next[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, hn::Shl(one, shifts)));
+    }
+    if (HWY_UNLIKELY(!hn::AllFalse(tag, any_empty))) {
+      for (unsigned word = 0; word < kWordsPerBlock; ++word) {
+        const unsigned shift = detail::shift_of(positions[i], word);
+        if (detail::counter_at(block[word], shift) == 0) {
+          const std::uint64_t index = detail::block_of(positions[i]) * kWordsPerBlock + word;
+          underflows[count++] = index * kCountersPerWord + shift / kCounterBits;
+        }
+      }
+    }
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      hn::Store(next[part], tag, block + part * Block::lanes);
+    }
+  });
+  return count;
+}
+
+inline constexpr StageKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,
+                                               BlockAdd,    BlockTakePresent, BlockTake};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace scbf
+HWY_AFTER_NAMESPACE();
+
+#endif

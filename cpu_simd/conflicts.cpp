@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_simd/conflicts.hpp"
+
+#include <algorithm>
+
+#include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
+
+namespace scbf {
+
+namespace {
+
+std::uint64_t number_of(detail::Probe probe) noexcept {
+  return probe.word * kCountersPerWord + probe.shift / kCounterBits;
+}
+
+}  // namespace
+
+void Underflows::append(std::uint64_t first_word, std::span<const std::uint64_t> counters) {
+  for (const std::uint64_t counter : counters) {
+    counters_.push_back(first_word * kCountersPerWord + counter);
+  }
+}
+
+void Underflows::append(const Underflows& other) {
+  counters_.insert(counters_.end(), other.counters_.begin(), other.counters_.end());
+}
+
+ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows) : view_(view) {
+  std::vector<std::uint64_t> sorted = underflows.counters_;
+  std::sort(sorted.begin(), sorted.end());
+  for (const std::uint64_t counter : sorted) {
+    if (contested_.empty() || contested_.back().counter != counter) {
+      contested_.push_back({counter, 0, 0, 0});
+    }
+    ++contested_.back().underflows;
+  }
+}
+
+ConflictResolver::Contested* ConflictResolver::find(std::uint64_t counter) noexcept {
+  const auto found = std::lower_bound(
+      contested_.begin(), contested_.end(), counter,
+      [](const Contested& entry, std::uint64_t wanted) { return entry.counter < wanted; });
+  return found != contested_.end() && found->counter == counter ? &*found : nullptr;
+}
+
+void ConflictResolver::survey(std::uint64_t hash) {
+  detail::for_each_probe(view_.geometry, hash, [&](detail::Probe probe) {
+    if (Contested* entry = find(number_of(probe))) ++entry->takers;
+  });
+}
+
+bool ConflictResolver::settle(std::uint64_t hash) {
+  if (!settling_) {
+    // What the counter held before: those of its takers that did not find it empty.
+    for (Contested& entry : contested_) entry.left = entry.takers - entry.underflows;
+    settling_ = true;
+  }
+  bool present = true;
+  detail::for_each_probe(view_.geometry, hash, [&](detail::Probe probe) {
+    const Contested* entry = find(number_of(probe));
+    present &= entry == nullptr || entry->left > 0;
+  });
+  detail::for_each_probe(view_.geometry, hash, [&](detail::Probe probe) {
+    Contested* entry = find(number_of(probe));
+    if (present) {
+      if (entry != nullptr) --entry->left;
+    } else if (entry == nullptr) {
+      // A counter at 15 was sticky and gave nothing; incremented() leaves it alone likewise, and
+      // no other can reach 15 here, as it only gets back what was taken.
+      view_.words[probe.word] = detail::incremented(view_.words[probe.word], probe.shift);
+    }
+  });
+  return present;
+}
+
+void ConflictResolver::finish() {
+  for (const Contested& entry : contested_) {
+    const std::uint64_t word = entry.counter / kCountersPerWord;
+    const unsigned shift = static_cast<unsigned>(entry.counter % kCountersPerWord) * kCounterBits;
+    view_.words[word] |= entry.left << shift;  // the counter is 0: takers emptied it
+  }
+}
+
+}  // namespace scbf

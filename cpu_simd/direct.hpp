@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The direct path: strips of keys that fit into L1, stage by stage, with prefetching. No
+// temporary memory on the heap.
+#pragma once
+
+#include "cpu_simd/engine.hpp"
+
+namespace scbf {
+
+/// out[i] = answer for key i, the smallest over all stages; 0 for null keys.
+void direct_ask(const ReadWork& work, Question question, const KeyBatch& keys, std::uint8_t* out,
+                const BatchOptions& options);
+void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept;
+void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts);
+
+}  // namespace scbf

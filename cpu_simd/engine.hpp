@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two paths of the engine share: a filter cut into stages, and the kernels for it.
+#pragma once
+
+#include <cstdint>
+
+#include "core/src/hash_keys.hpp"
+#include "cpu_simd/kernels.hpp"
+#include "scbf/backend.hpp"
+
+namespace scbf {
+
+/// A filter as the engine sees it. Word is const for lookups.
+template <class Word>
+struct Work {
+  const Kernels& kernels;
+  const StageKernels& stage_kernels;
+  BasicCounterView<Word> view;
+  std::uint32_t stages;
+
+  Work(const Kernels& all, BasicCounterView<Word> counters)
+      : kernels(all),
+        stage_kernels(counters.geometry.layout() == Layout::split_block ? all.block : all.slice),
+        view(counters),
+        stages(counters.geometry.cache_lines_per_key()) {}
+
+  Stage stage(std::uint32_t index) const noexcept {
+    const Geometry& g = view.geometry;
+    if (g.layout() == Layout::split_block) {
+      return {index, g.blocks_per_group(), index * g.blocks_per_group() * kWordsPerBlock};
+    }
+    return {index, g.counters_per_slice(), index * g.slice_stride_words()};
+  }
+  Word* words(const Stage& stage) const noexcept { return view.words + stage.first_word; }
+
+  /// Hashes of the valid keys of a stretch; see hash_keys.
+  std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count,
+                   std::uint64_t* hashes) const noexcept {
+    return hash_keys(keys, first, count, view.seed, kernels.hash_u64, hashes);
+  }
+};
+
+using ReadWork = Work<const std::uint64_t>;
+using WriteWork = Work<std::uint64_t>;
+
+/// A question that kernels answer: StageKernels::test or StageKernels::least.
+using Question = decltype(StageKernels::test);
+
+}  // namespace scbf

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations policy of core/include/scbf/detail/formulas.inl on Highway vectors of 64-bit
+// lanes, and with it the formulas.
+// Included once per target.
+#if defined(SCBF_HWY_OPS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SCBF_HWY_OPS_INL
+#undef SCBF_HWY_OPS_INL
+#else
+#define SCBF_HWY_OPS_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "scbf/detail/hash.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace scbf {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag64 = hn::ScalableTag<std::uint64_t>;
+
+#if HWY_TARGET == HWY_SCALAR
+
+// One lane, and no way to see it as two of 32 bits: plain integers, wrapped.
+struct VectorOps {
+  using U64 = hn::Vec<Tag64>;
+  using Plain = detail::PlainOps;
+
+  static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
+  static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
+  static HWY_INLINE U64 bit_xor(U64 a, U64 b) noexcept { return hn::Xor(a, b); }
+  static HWY_INLINE U64 bit_and(U64 a, U64 b) noexcept { return hn::And(a, b); }
+  template <int n>
+  static HWY_INLINE U64 shr(U64 a) noexcept {
+    return hn::ShiftRight<n>(a);
+  }
+  template <int n>
+  static HWY_INLINE U64 rotl(U64 a) noexcept {
+    return set(Plain::rotl<n>(hn::GetLane(a)));
+  }
+  static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
+    return set(Plain::mul32(hn::GetLane(a), hn::GetLane(b)));
+  }
+  static HWY_INLINE U64 mul(U64 a, U64 b) noexcept {
+    return set(Plain::mul(hn::GetLane(a), hn::GetLane(b)));
+  }
+};
+
+#else
+
+using Tag32 = hn::Repartition<std::uint32_t, Tag64>;
+
+struct VectorOps {
+  using U64 = hn::Vec<Tag64>;
+
+  static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
+  static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
+  static HWY_INLINE U64 bit_xor(U64 a, U64 b) noexcept { return hn::Xor(a, b); }
+  static HWY_INLINE U64 bit_and(U64 a, U64 b) noexcept { return hn::And(a, b); }
+  template <int n>
+  static HWY_INLINE U64 shr(U64 a) noexcept {
+    return hn::ShiftRight<n>(a);
+  }
+  template <int n>
+  static HWY_INLINE U64 rotl(U64 a) noexcept {
+    if constexpr (n == 32) {
+      return hn::BitCast(Tag64(), hn::Shuffle2301(hn::BitCast(Tag32(), a)));
+    } else {
+      return hn::Or(hn::ShiftLeft<n>(a), hn::ShiftRight<64 - n>(a));
+    }
+  }
+  static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
+    return hn::MulEven(hn::BitCast(Tag32(), a), hn::BitCast(Tag32(), b));
+  }
+  /// Low 64 bits. Highway 1.0.3 has no such operation: three 32-bit products instead.
+  static HWY_INLINE U64 mul(U64 a, U64 b) noexcept {
+    const U64 cross = hn::Add(mul32(hn::ShiftRight<32>(a), b), mul32(a, hn::ShiftRight<32>(b)));
+    return hn::Add(mul32(a, b), hn::ShiftLeft<32>(cross));
+  }
+};
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+#include "scbf/detail/formulas.inl"
+
+}  // namespace HWY_NAMESPACE
+}  // namespace scbf
+HWY_AFTER_NAMESPACE();
+
+#endif

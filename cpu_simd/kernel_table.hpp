@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cpu_simd/kernels.hpp"
+
+namespace scbf {
+
+/// The kernels of every target that was compiled and that this machine runs, best first.
+std::vector<const Kernels*> kernel_tables();
+/// Names of the targets that were compiled but that this machine does not run.
+std::vector<std::string_view> unsupported_targets();
+
+}  // namespace scbf

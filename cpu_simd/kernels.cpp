@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles the kernels once per Highway target and hands out the tables.
+#include <hwy/targets.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu_simd/kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "cpu_simd/block-inl.h"
+#include "cpu_simd/scatter-inl.h"
+#include "cpu_simd/slice-inl.h"
+#include "cpu_simd/kernel_table.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace scbf {
+namespace HWY_NAMESPACE {
+
+inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                    std::uint64_t* hashes) noexcept {
+  const Tag64 tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  const std::uint64_t mask = detail::u64_seed_mask(seed);
+  const auto seed_mask = hn::Set(tag, mask);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hash_u64<VectorOps>(hn::LoadU(tag, keys + i), seed_mask), tag, hashes + i);
+  }
+  for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
+}
+
+const Kernels* Table() {
+  static const Kernels table = {hwy::TargetName(HWY_TARGET), HWY_TARGET, HashU64,
+                                kBlockKernels,               kSliceKernels,
+                                ScatterPositions,            ScatterFlush, Replay};
+  return &table;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace scbf
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace scbf {
+
+HWY_EXPORT(Table);
+
+std::vector<const Kernels*> kernel_tables() {
+  std::vector<const Kernels*> tables;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    // Highway's table indexed by hand: its own way to choose a target is global to the process.
+    hwy::ChosenTarget chosen;
+    chosen.Update(target);
+    tables.push_back(HWY_DISPATCH_TABLE(Table)[chosen.GetIndex()]());
+  }
+  return tables;
+}
+
+std::vector<std::string_view> unsupported_targets() {
+  std::vector<std::string_view> names;
+  for (std::int64_t rest = HWY_TARGETS & ~hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+    names.push_back(hwy::TargetName(rest & -rest));
+  }
+  return names;
+}
+
+}  // namespace scbf
+#endif

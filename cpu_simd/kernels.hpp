@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face between the engine (plain C++, compiled once) and the kernels (Highway, compiled once
+// per target): tables of functions. A *stage* is what one probe step of a layout works on: a
+// group of split_block, a slice of split. A key's *position* in a stage is one 64-bit number that
+// sorts by memory: its place (block and nibbles) in a group, its counter in a slice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace scbf {
+
+/// Entries of the partitioned path per chunk: 4 KiB of positions.
+inline constexpr std::uint32_t kChunkEntries = 512;
+/// Positions are staged one cache line at a time before they are written out.
+inline constexpr std::uint32_t kLineEntries = 8;
+
+/// Where a stage lies in the filter.
+struct Stage {
+  std::uint32_t index;         ///< group or slice
+  std::uint64_t extent;        ///< blocks of the group, or counters of the slice
+  std::uint64_t first_word;    ///< of the stage, in the filter
+};
+
+/// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
+/// is a chain of chunks. The caller provides enough chunks for whatever is scattered.
+struct Scatter {
+  std::uint64_t* entries;     ///< all chunks
+  std::uint64_t* lines;       ///< kLineEntries per partition: its unfinished cache line
+  std::uint64_t* ends;        ///< per partition: the entry after its last
+  std::uint32_t* next_chunk;  ///< per chunk: the chunk after it in its chain
+  std::uint32_t used_chunks;
+};
+
+/// Which region a position belongs to is position >> shift.
+using PartitionShift = std::uint32_t;
+
+/// What a layout brings. In `words`, the stage begins. `far` says that the counters are expected
+/// in memory rather than in cache: then they are prefetched.
+struct StageKernels {
+  void (*locate)(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+                 std::uint64_t* positions) noexcept;
+  /// answers[i] = 1 if all counters of the key in this stage are non-zero.
+  void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
+               std::uint8_t* answers) noexcept;
+  /// answers[i] = smallest counter of the key in this stage.
+  void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                bool far, std::uint8_t* answers) noexcept;
+  void (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+              bool far) noexcept;
+  /// For filters of one stage: takes keys away one after another, each only if it is present at
+  /// its turn; answers[i] = 1 if it was.
+  void (*take_present)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                       bool far, std::uint8_t* answers) noexcept;
+  /// Takes keys away; a counter that is already 0 stays 0 and is written to `underflows` as its
+  /// number within the stage (word · 16 + nibble). Returns how many were. Room for 8·n.
+  std::size_t (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
+                      std::uint64_t* underflows) noexcept;
+};
+
+/// All kernels of one Highway target.
+struct Kernels {
+  std::string_view target;
+  std::int64_t target_bit;
+  void (*hash_u64)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                   std::uint64_t* hashes) noexcept;
+  StageKernels block;
+  StageKernels slice;
+  /// Appends positions to the chains of their partitions.
+  void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
+                  PartitionShift shift) noexcept;
+  /// Writes out what is left in the unfinished lines.
+  void (*flush)(Scatter& to, std::size_t partitions) noexcept;
+  /// Walks positions in the order in which they were scattered: answers[i] = results[entry of i];
+  /// `cursors` are entries per partition, from their first on.
+  void (*replay)(const std::uint8_t* results, const std::uint32_t* next_chunk,
+                 std::uint64_t* cursors, const std::uint64_t* positions, std::size_t n,
+                 PartitionShift shift, std::uint8_t* answers) noexcept;
+};
+
+}  // namespace scbf

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_simd/partitioned.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "core/src/executor.hpp"
+#include "cpu_simd/conflicts.hpp"
+#include "cpu_simd/shards.hpp"
+#include "cpu_simd/tuning.hpp"
+
+namespace scbf {
+
+namespace {
+
+struct Strip {
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  std::array<std::uint8_t, kStripKeys> answers;
+};
+
+/// One operation on one batch: its scratch memory and its phases.
+template <class Word>
+class Pass {
+ public:
+  Pass(const Work<Word>& work, const KeyBatch& keys, unsigned threads, const BatchOptions& options,
+       ScratchNeeds needs)
+      : work_(work),
+        keys_(keys),
+        options_(options),
+        threads_(threads),
+        plan_(plan_partitions(work.view.geometry, keys.size(), threads,
+                              scratch_budget(work.view.geometry, options), needs)),
+        shards_(plan_, threads, needs) {}
+
+  /// Calls body() once per window; the shards then hold its keys.
+  template <class Body>
+  void for_each_window(Body body) {
+    const std::size_t window = plan_.keys_per_shard * threads_;
+    for (std::size_t first = 0; first < keys_.size(); first += window) {
+      const std::size_t count = std::min(window, keys_.size() - first);
+      // Even shares in batch order, so that earlier shards hold earlier keys.
+      const std::size_t share =
+          (count + threads_ - 1) / threads_;  // <= keys_per_shard by construction
+      for (std::size_t t = 0; t < threads_; ++t) {
+        shards_[t].first = first + std::min(count, t * share);
+        shards_[t].count = first + std::min(count, (t + 1) * share) - shards_[t].first;
+        shards_[t].kept = 0;
+      }
+      body();
+    }
+  }
+
+  template <class Task>
+  void for_each_shard(Task task) {
+    run_tasks(options_, threads_, threads_, [&](std::size_t t) { task(shards_[t]); });
+  }
+
+  /// Scatters the shards' keys. `keep` stores their hashes for later stages.
+  void scatter_keys(const Stage& stage, bool keep) {
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      shard.begin_stage(plan_.partitions);
+      for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
+        const std::size_t n = std::min(kStripKeys, shard.count - i);
+        const std::size_t valid = work_.hash(keys_, shard.first + i, n, strip.hashes.data());
+        if (keep) {
+          std::copy_n(strip.hashes.data(), valid, shard.hashes + shard.kept);
+          shard.kept += valid;
+        }
+        scatter(shard, stage, strip.hashes.data(), valid, strip);
+      }
+      work_.kernels.flush(shard.scatter, plan_.partitions);
+    });
+  }
+
+  /// Scatters the keys that are still in play.
+  void scatter_kept(const Stage& stage) {
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      shard.begin_stage(plan_.partitions);
+      for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+        scatter(shard, stage, shard.hashes + i, std::min(kStripKeys, shard.kept - i), strip);
+      }
+      work_.kernels.flush(shard.scatter, plan_.partitions);
+    });
+  }
+
+  /// Calls work_on(entries, count, results) for all of the stage's positions, region by region;
+  /// within a region in batch order.
+  template <class WorkOn>
+  void drain(WorkOn work_on) {
+    // A task is a run of neighbouring regions: few enough tasks to cost nothing, enough to share.
+    const std::size_t tasks = threads_ == 1
+                                  ? 1
+                                  : std::min<std::size_t>(plan_.partitions, threads_ * 16);
+    run_tasks(options_, threads_, tasks, [&](std::size_t task) {
+      const std::uint64_t begin = plan_.partitions * task / tasks;
+      const std::uint64_t end = plan_.partitions * (task + 1) / tasks;
+      for (std::uint64_t partition = begin; partition < end; ++partition) {
+        for (std::size_t t = 0; t < threads_; ++t) drain_chain(shards_[t], partition, work_on);
+      }
+    });
+  }
+
+  /// Answers of the shards' keys from `drain`, to `out`; keys that are present stay in play, if
+  /// there are further stages.
+  void replay_keys(const Stage& stage, std::uint8_t* out) {
+    const bool keep = work_.stages > 1;
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      std::copy_n(shard.starts, plan_.partitions, shard.cursors);
+      std::size_t valid_before = 0;
+      for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
+        const std::size_t n = std::min(kStripKeys, shard.count - i);
+        const std::size_t valid = work_.hash(keys_, shard.first + i, n, strip.hashes.data());
+        std::uint8_t* answers = out + shard.first + valid_before;
+        replay(shard, stage, strip.hashes.data(), valid, strip, answers);
+        if (keep) {
+          for (std::size_t j = 0; j < valid; ++j) {
+            shard.hashes[shard.kept] = strip.hashes[j];
+            shard.index[shard.kept] = static_cast<std::uint32_t>(valid_before + j);
+            shard.kept += answers[j] != 0;
+          }
+        }
+        valid_before += valid;
+      }
+    });
+  }
+
+  /// Likewise for the keys still in play: the smallest answer so far remains.
+  void replay_kept(const Stage& stage, std::uint8_t* out) {
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      std::copy_n(shard.starts, plan_.partitions, shard.cursors);
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+        const std::size_t n = std::min(kStripKeys, shard.kept - i);
+        replay(shard, stage, shard.hashes + i, n, strip, strip.answers.data());
+        for (std::size_t j = 0; j < n; ++j) {
+          std::uint8_t& answer = out[shard.first + shard.index[i + j]];
+          answer = std::min(answer, strip.answers[j]);
+          shard.hashes[kept] = shard.hashes[i + j];
+          shard.index[kept] = shard.index[i + j];
+          kept += answer != 0;
+        }
+      }
+      shard.kept = kept;
+    });
+  }
+
+  /// Asks all stages; afterwards the keys in play are those with an answer other than 0.
+  void ask(Question question, std::uint8_t* out) {
+    for (std::uint32_t s = 0; s < work_.stages; ++s) {
+      const Stage stage = work_.stage(s);
+      if (s == 0) {
+        scatter_keys(stage, false);
+      } else {
+        scatter_kept(stage);
+      }
+      drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
+        question(work_.words(stage), positions, n, true, results);
+      });
+      if (s == 0) {
+        replay_keys(stage, out);
+      } else {
+        replay_kept(stage, out);
+      }
+    }
+  }
+
+  /// Answers, so far dense per shard, to their keys.
+  void spread(std::uint8_t* out) {
+    if (!keys_.has_validity()) return;
+    for_each_shard([&](Shard& shard) {
+      spread_answers(keys_, shard.first, shard.count, out + shard.first);
+    });
+  }
+
+  Shards& shards() noexcept { return shards_; }
+
+ private:
+  void scatter(Shard& shard, const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+               Strip& strip) noexcept {
+    work_.stage_kernels.locate(stage, hashes, n, strip.positions.data());
+    work_.kernels.scatter(shard.scatter, strip.positions.data(), n, plan_.shift);
+  }
+
+  void replay(Shard& shard, const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+              Strip& strip, std::uint8_t* answers) noexcept {
+    work_.stage_kernels.locate(stage, hashes, n, strip.positions.data());
+    work_.kernels.replay(shard.results, shard.scatter.next_chunk, shard.cursors,
+                         strip.positions.data(), n, plan_.shift, answers);
+  }
+
+  template <class WorkOn>
+  void drain_chain(Shard& shard, std::uint64_t partition, WorkOn& work_on) {
+    const std::uint64_t last = shard.scatter.ends[partition];
+    std::uint64_t entry = shard.starts[partition];
+    for (;;) {
+      const std::uint64_t chunk = entry / kChunkEntries;
+      const bool is_last = last / kChunkEntries == chunk;
+      const std::uint64_t end = is_last ? last : (chunk + 1) * kChunkEntries;
+      if (end > entry) work_on(shard.scatter.entries + entry, end - entry, shard.results + entry);
+      if (is_last) return;
+      entry = std::uint64_t{shard.scatter.next_chunk[chunk]} * kChunkEntries;
+    }
+  }
+
+  const Work<Word>& work_;
+  const KeyBatch& keys_;
+  const BatchOptions& options_;
+  unsigned threads_;
+  PartitionPlan plan_;
+  Shards shards_;
+};
+
+/// Takes the keys in play away, then settles what is contested.
+void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* verdicts) {
+  Underflows underflows;
+  std::mutex mutex;
+  for (std::uint32_t s = 0; s < work.stages; ++s) {
+    const Stage stage = work.stage(s);
+    pass.scatter_kept(stage);
+    pass.drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
+      std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
+      const std::size_t found =
+          work.stage_kernels.take(work.words(stage), positions, n, true, room.data());
+      if (found > 0) {
+        const std::scoped_lock lock(mutex);
+        underflows.append(stage.first_word, {room.data(), found});
+      }
+    });
+  }
+  if (underflows.empty()) return;
+  ConflictResolver resolver(work.view, underflows);
+  Shards& shards = pass.shards();
+  for (std::size_t t = 0; t < shards.size(); ++t) {
+    for (std::size_t i = 0; i < shards[t].kept; ++i) resolver.survey(shards[t].hashes[i]);
+  }
+  for (std::size_t t = 0; t < shards.size(); ++t) {
+    const Shard& shard = shards[t];
+    for (std::size_t i = 0; i < shard.kept; ++i) {
+      if (!resolver.settle(shard.hashes[i])) verdicts[shard.first + shard.index[i]] = 0;
+    }
+  }
+  resolver.finish();
+}
+
+}  // namespace
+
+void partitioned_ask(const ReadWork& work, Question question, const KeyBatch& keys,
+                     std::uint8_t* out, unsigned threads, const BatchOptions& options) {
+  const bool staged = work.stages > 1;
+  Pass<const std::uint64_t> pass(work, keys, threads, options,
+                                 {.results = true, .hashes = staged, .index = staged});
+  pass.for_each_window([&] {
+    pass.ask(question, out);
+    pass.spread(out);
+  });
+}
+
+void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
+                     const BatchOptions& options) {
+  const bool staged = work.stages > 1;
+  Pass<std::uint64_t> pass(work, keys, threads, options,
+                           {.results = false, .hashes = staged, .index = false});
+  pass.for_each_window([&] {
+    for (std::uint32_t s = 0; s < work.stages; ++s) {
+      const Stage stage = work.stage(s);
+      if (s == 0) {
+        pass.scatter_keys(stage, staged);
+      } else {
+        pass.scatter_kept(stage);
+      }
+      pass.drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
+        work.stage_kernels.add(work.words(stage), positions, n, true);
+      });
+    }
+  });
+}
+
+void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
+                        unsigned threads, const BatchOptions& options) {
+  const bool staged = work.stages > 1;
+  Pass<std::uint64_t> pass(work, keys, threads, options,
+                           {.results = true, .hashes = staged, .index = staged});
+  pass.for_each_window([&] {
+    if (staged) {
+      pass.ask(work.stage_kernels.test, verdicts);
+      take_kept(work, pass, verdicts);
+    } else {
+      const Stage stage = work.stage(0);
+      pass.scatter_keys(stage, false);
+      pass.drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
+        work.stage_kernels.take_present(work.words(stage), positions, n, true, results);
+      });
+      pass.replay_keys(stage, verdicts);
+    }
+    pass.spread(verdicts);
+  });
+}
+
+}  // namespace scbf

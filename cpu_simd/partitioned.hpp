@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The partitioned path: for filters that outgrow the cache and batches that are worth a pass over
+// them. Window by window of the batch and stage by stage of the filter, every thread scatters the
+// positions of its keys by region; then each region is worked on by one thread while it lies in
+// cache, no atomics; then answers return to input order.
+#pragma once
+
+#include "cpu_simd/engine.hpp"
+
+namespace scbf {
+
+void partitioned_ask(const ReadWork& work, Question question, const KeyBatch& keys,
+                     std::uint8_t* out, unsigned threads, const BatchOptions& options);
+void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
+                     const BatchOptions& options);
+void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
+                        unsigned threads, const BatchOptions& options);
+
+}  // namespace scbf

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_simd/shards.hpp"
+
+#include <algorithm>
+
+#include "cpu_simd/tuning.hpp"
+
+namespace scbf {
+
+namespace {
+
+constexpr std::size_t kEntryBytes = sizeof(std::uint64_t);
+constexpr std::size_t kLineBytes = kLineEntries * kEntryBytes;
+
+std::size_t round_up(std::size_t value, std::size_t step) noexcept {
+  return (value + step - 1) / step * step;
+}
+
+// Each array of a shard begins on a cache line of its own.
+std::size_t array_bytes(std::size_t count, std::size_t element) noexcept {
+  return round_up(count * element, kLineBytes);
+}
+
+std::size_t shard_bytes(std::uint64_t partitions, std::size_t chunks, std::size_t keys,
+                        ScratchNeeds needs) noexcept {
+  std::size_t bytes = chunks * kChunkEntries * kEntryBytes;
+  bytes += array_bytes(partitions, kLineBytes);
+  bytes += 3 * array_bytes(partitions, sizeof(std::uint64_t));
+  bytes += array_bytes(chunks, sizeof(std::uint32_t));
+  if (needs.results) bytes += chunks * kChunkEntries;
+  if (needs.hashes) bytes += array_bytes(keys, sizeof(std::uint64_t));
+  if (needs.index) bytes += array_bytes(keys, sizeof(std::uint32_t));
+  return bytes;
+}
+
+// Every partition may hold a staggered first chunk and a last one that is not full.
+std::size_t chunks_for(std::uint64_t partitions, std::size_t keys) noexcept {
+  return 2 * partitions + keys / kChunkEntries;
+}
+
+}  // namespace
+
+std::size_t scratch_budget(const Geometry& geometry, const BatchOptions& options) noexcept {
+  if (options.scratch_bytes != 0) return options.scratch_bytes;
+  return std::clamp<std::size_t>(geometry.bytes(), kMinScratchBytes, kMaxDefaultScratchBytes);
+}
+
+PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
+                              std::size_t scratch_bytes, ScratchNeeds needs) noexcept {
+  // Units are what positions count before the shift: blocks in their upper halves, or counters.
+  const bool blocks = geometry.layout() == Layout::split_block;
+  const std::uint64_t units =
+      blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
+  const std::uint64_t units_per_64_bytes = blocks ? 1 : kCountersPerBlock;
+  const auto partitions_at = [&](unsigned bits) { return ((units - 1) >> bits) + 1; };
+
+  unsigned bits = 0;
+  while ((std::uint64_t{1} << bits) < units_per_64_bytes * (kRegionBytes / 64)) ++bits;
+  const unsigned line_bits = blocks ? 0 : 7;  // regions never share a cache line
+  while (bits > line_bits && threads > 1 && partitions_at(bits) < threads * kRegionsPerThread) {
+    --bits;
+  }
+  const std::size_t budget = scratch_bytes / threads;
+  // The fixed cost of partitions must leave at least half of the scratch memory for keys.
+  while (partitions_at(bits) > 1 &&
+         (partitions_at(bits) > kMaxPartitions ||
+          shard_bytes(partitions_at(bits), chunks_for(partitions_at(bits), 0), 0, needs) >
+              budget / 2)) {
+    ++bits;
+  }
+
+  PartitionPlan plan{};
+  plan.partitions = partitions_at(bits);
+  plan.shift = bits + (blocks ? 32u : 0u);
+  const std::size_t fixed =
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + 8 * kLineBytes;
+  const std::size_t chunk_of_keys =
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, kChunkEntries), kChunkEntries,
+                  needs) -
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs);
+  const std::size_t affordable = budget > fixed ? (budget - fixed) / chunk_of_keys : 0;
+  const std::size_t wanted = round_up((keys + threads - 1) / threads, kChunkEntries);
+  // 2^32 entries or more would not fit the 32-bit indices; no scratch memory is that large.
+  const std::size_t most = (std::size_t{1} << 31) / kChunkEntries;
+  plan.keys_per_shard =
+      std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kChunkEntries);
+  plan.chunks = static_cast<std::uint32_t>(chunks_for(plan.partitions, plan.keys_per_shard));
+  plan.shard_bytes = shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs);
+  return plan;
+}
+
+void Shard::begin_stage(std::uint64_t partitions) noexcept {
+  for (std::uint64_t p = 0; p < partitions; ++p) {
+    starts[p] = p * kChunkEntries + p * kLineEntries % kChunkEntries;
+    scatter.ends[p] = starts[p];
+  }
+  scatter.used_chunks = static_cast<std::uint32_t>(partitions);
+}
+
+Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
+    : memory_(CounterMemory::allocate(plan.shard_bytes * threads)), shards_(threads) {
+  auto* at = reinterpret_cast<std::byte*>(memory_.words());
+  const auto take = [&]<class T>(T*& array, std::size_t count) {
+    array = reinterpret_cast<T*>(at);
+    at += array_bytes(count, sizeof(T));
+  };
+  for (Shard& shard : shards_) {
+    shard = {};
+    const std::size_t entries = std::size_t{plan.chunks} * kChunkEntries;
+    take(shard.scatter.entries, entries);
+    take(shard.scatter.lines, plan.partitions * kLineEntries);
+    take(shard.scatter.ends, plan.partitions);
+    take(shard.starts, plan.partitions);
+    take(shard.cursors, plan.partitions);
+    take(shard.scatter.next_chunk, plan.chunks);
+    if (needs.results) take(shard.results, entries);
+    if (needs.hashes) take(shard.hashes, plan.keys_per_shard);
+    if (needs.index) take(shard.index, plan.keys_per_shard);
+  }
+}
+
+}  // namespace scbf

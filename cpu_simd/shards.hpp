@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of the partitioned path: how the filter is cut into regions, how many keys fit into
+// the scratch memory at once, and each thread's share of it (a *shard*). A partition is the
+// positions that fall into one region; within a shard it is a chain of chunks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/src/counter_memory.hpp"
+#include "cpu_simd/kernels.hpp"
+#include "scbf/backend.hpp"
+
+namespace scbf {
+
+/// What an operation needs in scratch memory besides positions.
+struct ScratchNeeds {
+  bool results;  ///< one byte per key: answers on their way back
+  bool hashes;   ///< of the keys that go on to the next stage
+  bool index;    ///< of those keys in the batch
+};
+
+/// The cut of one stage, and how much of a batch is worked on at once (a *window*).
+struct PartitionPlan {
+  PartitionShift shift;        ///< region of a position: position >> shift
+  std::uint64_t partitions;    ///< regions in a stage
+  std::size_t keys_per_shard;  ///< of a window; a multiple of kChunkEntries
+  std::uint32_t chunks;        ///< per shard: enough for keys_per_shard keys, however skewed
+  std::size_t shard_bytes;
+};
+
+/// Plans for a batch of `keys` keys. scratch_bytes is shared among the threads; what is planned
+/// stays below it, but never falls below what one chunk of keys needs (some 64 KiB per thread).
+PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
+                              std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
+
+/// What the caller allows, or the default for a filter of this size.
+std::size_t scratch_budget(const Geometry& geometry, const BatchOptions& options) noexcept;
+
+/// One thread's share of a window.
+struct Shard {
+  Scatter scatter;
+  std::uint64_t* starts;   ///< per partition: its first entry
+  std::uint64_t* cursors;  ///< per partition: the next entry to be replayed
+  std::uint8_t* results;   ///< per entry, if needed
+  std::uint64_t* hashes;   ///< of the keys that are still in play, if needed
+  std::uint32_t* index;    ///< of those, among the shard's valid keys, if needed
+  std::size_t kept;        ///< how many are still in play
+  std::size_t first, count;  ///< keys of the batch
+
+  /// Empty partitions, each with a first chunk. Starts are staggered, so that partitions that
+  /// fill evenly do not all need a new chunk, nor the same cache sets, at the same time.
+  void begin_stage(std::uint64_t partitions) noexcept;
+};
+
+/// Scratch memory cut into shards.
+class Shards {
+ public:
+  /// Throws std::bad_alloc.
+  Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs);
+  Shard& operator[](std::size_t thread) noexcept { return shards_[thread]; }
+  std::size_t size() const noexcept { return shards_.size(); }
+
+ private:
+  CounterMemory memory_;
+  std::vector<Shard> shards_;
+};
+
+}  // namespace scbf

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Highway backends: one per compiled target, and "simd" for the best. Chooses the path.
+#include "cpu_simd/simd_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "core/src/executor.hpp"
+#include "core/src/word_ops.hpp"
+#include "cpu_simd/direct.hpp"
+#include "cpu_simd/kernel_table.hpp"
+#include "cpu_simd/partitioned.hpp"
+#include "cpu_simd/shards.hpp"
+#include "cpu_simd/tuning.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Stretches of words that threads share: 1 MiB each.
+constexpr std::size_t kStretchWords = 128 * 1024;
+// Units of histogram_units() per task.
+constexpr std::uint64_t kHistogramUnits = 16 * 1024;
+
+/// Is one pass over the filter, stage by stage, cheaper than one cache miss per probe?
+bool worth_partitioning(const Geometry& geometry, std::size_t keys, unsigned threads,
+                        bool changes, const BatchOptions& options) noexcept {
+  if (options.path != Path::automatic) return options.path == Path::partitioned;
+  // Threads that change counters must own them, so only partitions let them share the work.
+  const bool share = changes && threads > 1;
+  if (geometry.bytes() <= (share ? kNearBytes : kDirectBytes)) return share && keys >= kTaskKeys;
+  const double lines_per_stage = static_cast<double>(geometry.bytes()) / 64 /
+                                 static_cast<double>(geometry.cache_lines_per_key());
+  const auto enough = static_cast<std::size_t>(lines_per_stage * kKeysPerLine);
+  if (keys < enough) return false;
+  const PartitionPlan plan =
+      plan_partitions(geometry, keys, threads, scratch_budget(geometry, options),
+                      {.results = !changes, .hashes = true, .index = true});
+  return plan.keys_per_shard * threads >= std::min(enough, keys);
+}
+
+class SimdBackend final : public Backend {
+ public:
+  SimdBackend(std::string name, const Kernels& kernels)
+      : name_(std::move(name)),
+        description_(fmt::format("vectors ({}), prefetching, radix-partitioned bulk work, threads",
+                                 kernels.target)),
+        kernels_(kernels) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  std::string_view description() const noexcept override { return description_; }
+  std::string_view target() const noexcept override { return kernels_.target; }
+  std::string unavailable_reason() const override { return {}; }
+
+  void insert(CounterView view, const KeyBatch& keys, const BatchOptions& options) const override {
+    const WriteWork work(kernels_, view);
+    const unsigned threads = thread_count(options);
+    if (worth_partitioning(view.geometry, keys.size(), threads, true, options)) {
+      partitioned_add(work, keys, threads, options);
+    } else {
+      direct_add(work, keys);
+    }
+  }
+
+  void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
+                const BatchOptions& options) const override {
+    const ReadWork work(kernels_, view);
+    ask(work, work.stage_kernels.test, keys, out, options);
+  }
+
+  void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
+             const BatchOptions& options) const override {
+    const ReadWork work(kernels_, view);
+    ask(work, work.stage_kernels.least, keys, out, options);
+  }
+
+  void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
+              const BatchOptions& options) const override {
+    const WriteWork work(kernels_, view);
+    const unsigned threads = thread_count(options);
+    if (worth_partitioning(view.geometry, keys.size(), threads, true, options)) {
+      partitioned_remove(work, keys, verdicts, threads, options);
+    } else {
+      direct_remove(work, keys, verdicts);
+    }
+  }
+
+  void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
+    for_each_stretch(into.geometry, options, [&](std::size_t first, std::size_t words) {
+      merge_words(into.words + first, from.words + first, words);
+    });
+  }
+
+  SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
+                                const BatchOptions& options) const override {
+    SubtractCounts total;
+    std::mutex mutex;
+    for_each_stretch(from.geometry, options, [&](std::size_t first, std::size_t words) {
+      const SubtractCounts part = check_subtract_words(from.words + first, what.words + first, words);
+      const std::scoped_lock lock(mutex);
+      total.below += part.below;
+      total.inexact += part.inexact;
+    });
+    return total;
+  }
+
+  void subtract(CounterView from, ConstCounterView what,
+                const BatchOptions& options) const override {
+    for_each_stretch(from.geometry, options, [&](std::size_t first, std::size_t words) {
+      subtract_words(from.words + first, what.words + first, words);
+    });
+  }
+
+  std::vector<Histogram> histograms(ConstCounterView view,
+                                    const BatchOptions& options) const override {
+    std::vector<Histogram> total(view.geometry.probes(), Histogram{});
+    std::mutex mutex;
+    const std::uint64_t units = histogram_units(view.geometry);
+    const std::uint64_t tasks = (units + kHistogramUnits - 1) / kHistogramUnits;
+    run_tasks(options, thread_count(options), tasks, [&](std::size_t task) {
+      const auto part = histograms_of(view, task * kHistogramUnits,
+                                      std::min(units, (task + 1) * kHistogramUnits));
+      const std::scoped_lock lock(mutex);
+      for (std::size_t slice = 0; slice < total.size(); ++slice) {
+        for (std::size_t v = 0; v < total[slice].size(); ++v) total[slice][v] += part[slice][v];
+      }
+    });
+    return total;
+  }
+
+ private:
+  void ask(const ReadWork& work, Question question, const KeyBatch& keys, std::uint8_t* out,
+           const BatchOptions& options) const {
+    const unsigned threads = thread_count(options);
+    if (worth_partitioning(work.view.geometry, keys.size(), threads, false, options)) {
+      partitioned_ask(work, question, keys, out, threads, options);
+    } else {
+      direct_ask(work, question, keys, out, options);
+    }
+  }
+
+  template <class Task>
+  static void for_each_stretch(const Geometry& geometry, const BatchOptions& options, Task task) {
+    const std::size_t words = geometry.words();
+    run_tasks(options, thread_count(options), (words + kStretchWords - 1) / kStretchWords,
+              [&](std::size_t i) {
+                const std::size_t first = i * kStretchWords;
+                task(first, std::min(kStretchWords, words - first));
+              });
+  }
+
+  std::string name_, description_;
+  const Kernels& kernels_;
+};
+
+/// A target that was compiled but that this machine does not run; asked for anything, it cannot
+/// be: find_backend refuses it.
+class UnsupportedTarget final : public Backend {
+ public:
+  explicit UnsupportedTarget(std::string_view target)
+      : name_(fmt::format("simd:{}", target)), target_(target) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  std::string_view description() const noexcept override { return "vectors of another machine"; }
+  std::string_view target() const noexcept override { return target_; }
+  std::string unavailable_reason() const override {
+    return fmt::format("this machine does not run {} instructions", target_);
+  }
+  void insert(CounterView, const KeyBatch&, const BatchOptions&) const override { refuse(); }
+  void contains(ConstCounterView, const KeyBatch&, std::uint8_t*,
+                const BatchOptions&) const override {
+    refuse();
+  }
+  void remove(CounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override {
+    refuse();
+  }
+  void count(ConstCounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override {
+    refuse();
+  }
+  void merge(CounterView, ConstCounterView, const BatchOptions&) const override { refuse(); }
+  SubtractCounts check_subtract(ConstCounterView, ConstCounterView,
+                                const BatchOptions&) const override {
+    refuse();
+  }
+  void subtract(CounterView, ConstCounterView, const BatchOptions&) const override { refuse(); }
+  std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const override {
+    refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw BackendUnavailable(fmt::format("{} backend: {}", name_, unavailable_reason()));
+  }
+
+  std::string name_;
+  std::string_view target_;
+};
+
+}  // namespace
+
+const std::vector<const Backend*>& simd_backends() {
+  static const auto owned = [] {
+    std::vector<std::unique_ptr<const Backend>> all;
+    for (const Kernels* kernels : kernel_tables()) {
+      if (all.empty()) all.push_back(std::make_unique<SimdBackend>("simd", *kernels));
+      all.push_back(
+          std::make_unique<SimdBackend>(fmt::format("simd:{}", kernels->target), *kernels));
+    }
+    for (const std::string_view target : unsupported_targets()) {
+      all.push_back(std::make_unique<UnsupportedTarget>(target));
+    }
+    return all;
+  }();
+  static const auto table = [] {
+    std::vector<const Backend*> pointers;
+    for (const auto& backend : owned) pointers.push_back(backend.get());
+    return pointers;
+  }();
+  return table;
+}
+
+}  // namespace scbf

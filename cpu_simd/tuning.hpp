@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that decide how a batch is worked on, all in one place. Each was measured; what was seen
+// is in docs/performance.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace scbf {
+
+/// Keys between the prefetch of a counter and its use.
+inline constexpr std::size_t kPrefetchDistance = 24;
+/// Keys that are hashed and located together; their positions stay in L1.
+inline constexpr std::size_t kStripKeys = 1024;
+/// Keys per task when a lookup on the direct path is shared among threads.
+inline constexpr std::size_t kTaskKeys = 64 * 1024;
+
+/// Filters up to this size are taken to lie in cache: no prefetching, no partitioning.
+inline constexpr std::uint64_t kNearBytes = 1u << 20;
+/// Filters up to this size gain nothing from partitioning on one thread.
+inline constexpr std::uint64_t kDirectBytes = 16u << 20;
+/// Partitioning reads the whole filter once: the batch must have this many keys per cache line
+/// of it to pay for that.
+inline constexpr double kKeysPerLine = 0.25;
+/// Counters of one partition in bytes: half an L2 cache.
+inline constexpr std::uint64_t kRegionBytes = 256u << 10;
+/// More partitions than this no longer have their unfinished lines in L2; regions grow instead.
+inline constexpr std::uint64_t kMaxPartitions = 4096;
+/// With several threads there are at least this many regions for each, to share evenly.
+inline constexpr std::uint64_t kRegionsPerThread = 8;
+
+/// Temporary memory of the partitioned path, when the caller leaves it open: the filter's size
+/// within these bounds.
+inline constexpr std::size_t kMinScratchBytes = 16u << 20;
+inline constexpr std::size_t kMaxDefaultScratchBytes = 1u << 30;
+
+}  // namespace scbf
