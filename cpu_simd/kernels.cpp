@@ -32,7 +32,7 @@ inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET), HWY_TARGET, HashU64,
                                 kBlockKernels,               kSliceKernels,
-                                ScatterPositions,            ScatterFlush, Replay};
+                                ScatterPositions,            Replay};
   return &table;
 }
 

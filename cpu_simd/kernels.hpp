@@ -13,8 +13,6 @@ namespace scbf {
 
 /// Entries of the partitioned path per chunk: 4 KiB of positions.
 inline constexpr std::uint32_t kChunkEntries = 512;
-/// Positions are staged one cache line at a time before they are written out.
-inline constexpr std::uint32_t kLineEntries = 8;
 
 /// Where a stage lies in the filter.
 struct Stage {
@@ -27,10 +25,11 @@ struct Stage {
 /// is a chain of chunks. The caller provides enough chunks for whatever is scattered.
 struct Scatter {
   std::uint64_t* entries;     ///< all chunks
-  std::uint64_t* lines;       ///< kLineEntries per partition: its unfinished cache line
   std::uint64_t* ends;        ///< per partition: the entry after its last
-  std::uint32_t* next_chunk;  ///< per chunk: the chunk after it in its chain
+  std::uint32_t* next_chunk;  ///< per chunk: the chunk after it in its chain, or itself if it is the last
   std::uint32_t used_chunks;
+  std::uint16_t* partition_of;  ///< per key, in the order scattered; null if not asked for
+  std::size_t keys;             ///< scattered so far
 };
 
 /// Which region a position belongs to is position >> shift.
@@ -70,13 +69,11 @@ struct Kernels {
   /// Appends positions to the chains of their partitions.
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
                   PartitionShift shift) noexcept;
-  /// Writes out what is left in the unfinished lines.
-  void (*flush)(Scatter& to, std::size_t partitions) noexcept;
-  /// Walks positions in the order in which they were scattered: answers[i] = results[entry of i];
+  /// Walks keys in the order in which they were scattered: answers[i] = results[entry of key i];
   /// `cursors` are entries per partition, from their first on.
   void (*replay)(const std::uint8_t* results, const std::uint32_t* next_chunk,
-                 std::uint64_t* cursors, const std::uint64_t* positions, std::size_t n,
-                 PartitionShift shift, std::uint8_t* answers) noexcept;
+                 std::uint64_t* cursors, const std::uint16_t* partition_of, std::size_t n,
+                 std::uint8_t* answers) noexcept;
 };
 
 }  // namespace scbf

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/partitioned.hpp"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -17,7 +19,28 @@ namespace {
 struct Strip {
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  std::array<std::uint8_t, kStripKeys> answers;
+};
+
+/// Fetches the counters of the next region, in order and a piece per chunk, while keys are worked
+/// on in this one: first touches in the order of keys would be misses one by one.
+class RegionPrefetcher {
+ public:
+  /// Fetches `words` of them, over the course of `chunks` calls of advance.
+  RegionPrefetcher(const std::uint64_t* at, std::uint64_t words, std::uint64_t chunks) noexcept
+      : at_(at),
+        lines_left_(words / kWordsPerBlock),
+        lines_per_chunk_(lines_left_ / std::max<std::uint64_t>(chunks, 1) + 1) {}
+
+  void advance() noexcept {
+    const std::uint64_t lines = std::min(lines_left_, lines_per_chunk_);
+    for (std::uint64_t i = 0; i < lines; ++i) hwy::Prefetch(at_ + i * kWordsPerBlock);
+    at_ += lines * kWordsPerBlock;
+    lines_left_ -= lines;
+  }
+
+ private:
+  const std::uint64_t* at_;
+  std::uint64_t lines_left_, lines_per_chunk_;
 };
 
 /// One operation on one batch: its scratch memory and its phases.
@@ -46,7 +69,6 @@ class Pass {
       for (std::size_t t = 0; t < threads_; ++t) {
         shards_[t].first = first + std::min(count, t * share);
         shards_[t].count = first + std::min(count, (t + 1) * share) - shards_[t].first;
-        shards_[t].kept = 0;
       }
       body();
     }
@@ -57,21 +79,19 @@ class Pass {
     run_tasks(options_, threads_, threads_, [&](std::size_t t) { task(shards_[t]); });
   }
 
-  /// Scatters the shards' keys. `keep` stores their hashes for later stages.
-  void scatter_keys(const Stage& stage, bool keep) {
+  /// Scatters the shards' keys; stores their hashes, if there are further stages.
+  void scatter_keys(const Stage& stage) {
     for_each_shard([&](Shard& shard) {
       Strip strip;
       shard.begin_stage(plan_.partitions);
+      shard.kept = 0;
       for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
         const std::size_t n = std::min(kStripKeys, shard.count - i);
-        const std::size_t valid = work_.hash(keys_, shard.first + i, n, strip.hashes.data());
-        if (keep) {
-          std::copy_n(strip.hashes.data(), valid, shard.hashes + shard.kept);
-          shard.kept += valid;
-        }
-        scatter(shard, stage, strip.hashes.data(), valid, strip);
+        std::uint64_t* hashes = work_.stages > 1 ? shard.hashes + shard.kept : strip.hashes.data();
+        const std::size_t valid = work_.hash(keys_, shard.first + i, n, hashes);
+        shard.kept += valid;
+        scatter(shard, stage, hashes, valid, strip);
       }
-      work_.kernels.flush(shard.scatter, plan_.partitions);
     });
   }
 
@@ -83,70 +103,49 @@ class Pass {
       for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
         scatter(shard, stage, shard.hashes + i, std::min(kStripKeys, shard.kept - i), strip);
       }
-      work_.kernels.flush(shard.scatter, plan_.partitions);
     });
   }
 
   /// Calls work_on(entries, count, results) for all of the stage's positions, region by region;
   /// within a region in batch order.
   template <class WorkOn>
-  void drain(WorkOn work_on) {
+  void drain(const Stage& stage, WorkOn work_on) {
     // A task is a run of neighbouring regions: few enough tasks to cost nothing, enough to share.
     const std::size_t tasks = threads_ == 1
                                   ? 1
                                   : std::min<std::size_t>(plan_.partitions, threads_ * 16);
+    const std::uint64_t stage_words = work_.view.geometry.words() / work_.stages;
+    std::uint64_t scattered = 0;
+    for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
+    const std::uint64_t chunks_per_region = scattered / kChunkEntries / plan_.partitions;
     run_tasks(options_, threads_, tasks, [&](std::size_t task) {
       const std::uint64_t begin = plan_.partitions * task / tasks;
       const std::uint64_t end = plan_.partitions * (task + 1) / tasks;
       for (std::uint64_t partition = begin; partition < end; ++partition) {
-        for (std::size_t t = 0; t < threads_; ++t) drain_chain(shards_[t], partition, work_on);
+        const std::uint64_t next = std::min(stage_words, (partition + 1) * plan_.region_words);
+        const std::uint64_t next_words =
+            partition + 1 < end ? std::min(plan_.region_words, stage_words - next) : 0;
+        RegionPrefetcher ahead(work_.words(stage) + next, next_words, chunks_per_region);
+        for (std::size_t t = 0; t < threads_; ++t) {
+          drain_chain(shards_[t], partition, ahead, work_on);
+        }
       }
     });
   }
 
-  /// Answers of the shards' keys from `drain`, to `out`; keys that are present stay in play, if
-  /// there are further stages.
-  void replay_keys(const Stage& stage, std::uint8_t* out) {
-    const bool keep = work_.stages > 1;
+  /// Brings the answers of `drain` back into batch order, to `out`: of the first stage as they
+  /// are, of later ones where they are smaller. Keys that are present stay in play, if there are
+  /// further stages to ask or take from.
+  void replay(const Stage& stage, std::uint8_t* out) {
     for_each_shard([&](Shard& shard) {
-      Strip strip;
       std::copy_n(shard.starts, plan_.partitions, shard.cursors);
-      std::size_t valid_before = 0;
-      for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
-        const std::size_t n = std::min(kStripKeys, shard.count - i);
-        const std::size_t valid = work_.hash(keys_, shard.first + i, n, strip.hashes.data());
-        std::uint8_t* answers = out + shard.first + valid_before;
-        replay(shard, stage, strip.hashes.data(), valid, strip, answers);
-        if (keep) {
-          for (std::size_t j = 0; j < valid; ++j) {
-            shard.hashes[shard.kept] = strip.hashes[j];
-            shard.index[shard.kept] = static_cast<std::uint32_t>(valid_before + j);
-            shard.kept += answers[j] != 0;
-          }
-        }
-        valid_before += valid;
+      if (work_.stages == 1) {
+        replay_strip(shard, 0, shard.kept, out + shard.first);
+      } else if (stage.index == 0) {
+        keep_present<true>(shard, out + shard.first);
+      } else {
+        keep_present<false>(shard, out + shard.first);
       }
-    });
-  }
-
-  /// Likewise for the keys still in play: the smallest answer so far remains.
-  void replay_kept(const Stage& stage, std::uint8_t* out) {
-    for_each_shard([&](Shard& shard) {
-      Strip strip;
-      std::copy_n(shard.starts, plan_.partitions, shard.cursors);
-      std::size_t kept = 0;
-      for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
-        const std::size_t n = std::min(kStripKeys, shard.kept - i);
-        replay(shard, stage, shard.hashes + i, n, strip, strip.answers.data());
-        for (std::size_t j = 0; j < n; ++j) {
-          std::uint8_t& answer = out[shard.first + shard.index[i + j]];
-          answer = std::min(answer, strip.answers[j]);
-          shard.hashes[kept] = shard.hashes[i + j];
-          shard.index[kept] = shard.index[i + j];
-          kept += answer != 0;
-        }
-      }
-      shard.kept = kept;
     });
   }
 
@@ -155,18 +154,14 @@ class Pass {
     for (std::uint32_t s = 0; s < work_.stages; ++s) {
       const Stage stage = work_.stage(s);
       if (s == 0) {
-        scatter_keys(stage, false);
+        scatter_keys(stage);
       } else {
         scatter_kept(stage);
       }
-      drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
+      drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
         question(work_.words(stage), positions, n, true, results);
       });
-      if (s == 0) {
-        replay_keys(stage, out);
-      } else {
-        replay_kept(stage, out);
-      }
+      replay(stage, out);
     }
   }
 
@@ -187,21 +182,44 @@ class Pass {
     work_.kernels.scatter(shard.scatter, strip.positions.data(), n, plan_.shift);
   }
 
-  void replay(Shard& shard, const Stage& stage, const std::uint64_t* hashes, std::size_t n,
-              Strip& strip, std::uint8_t* answers) noexcept {
-    work_.stage_kernels.locate(stage, hashes, n, strip.positions.data());
+  /// Answers of keys first … first + n − 1 of those scattered last.
+  void replay_strip(Shard& shard, std::size_t first, std::size_t n,
+                    std::uint8_t* answers) noexcept {
     work_.kernels.replay(shard.results, shard.scatter.next_chunk, shard.cursors,
-                         strip.positions.data(), n, plan_.shift, answers);
+                         shard.scatter.partition_of + first, n, answers);
+  }
+
+  template <bool first_stage>
+  void keep_present(Shard& shard, std::uint8_t* out) noexcept {
+    std::array<std::uint8_t, kStripKeys> answers;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, shard.kept - i);
+      replay_strip(shard, i, n, answers.data());
+      for (std::size_t j = 0; j < n; ++j) {
+        const auto index =
+            first_stage ? static_cast<std::uint32_t>(i + j) : shard.index[i + j];
+        const std::uint8_t answer =
+            first_stage ? answers[j] : std::min(out[index], answers[j]);
+        out[index] = answer;
+        shard.hashes[kept] = shard.hashes[i + j];
+        shard.index[kept] = index;
+        kept += answer != 0;  // branch-free: answers are unpredictable
+      }
+    }
+    shard.kept = kept;
   }
 
   template <class WorkOn>
-  void drain_chain(Shard& shard, std::uint64_t partition, WorkOn& work_on) {
+  void drain_chain(Shard& shard, std::uint64_t partition, RegionPrefetcher& ahead,
+                   WorkOn& work_on) {
     const std::uint64_t last = shard.scatter.ends[partition];
     std::uint64_t entry = shard.starts[partition];
     for (;;) {
       const std::uint64_t chunk = entry / kChunkEntries;
       const bool is_last = last / kChunkEntries == chunk;
       const std::uint64_t end = is_last ? last : (chunk + 1) * kChunkEntries;
+      ahead.advance();
       if (end > entry) work_on(shard.scatter.entries + entry, end - entry, shard.results + entry);
       if (is_last) return;
       entry = std::uint64_t{shard.scatter.next_chunk[chunk]} * kChunkEntries;
@@ -223,7 +241,7 @@ void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* v
   for (std::uint32_t s = 0; s < work.stages; ++s) {
     const Stage stage = work.stage(s);
     pass.scatter_kept(stage);
-    pass.drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
+    pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
       std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
       const std::size_t found =
           work.stage_kernels.take(work.words(stage), positions, n, true, room.data());
@@ -270,11 +288,11 @@ void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threa
     for (std::uint32_t s = 0; s < work.stages; ++s) {
       const Stage stage = work.stage(s);
       if (s == 0) {
-        pass.scatter_keys(stage, staged);
+        pass.scatter_keys(stage);
       } else {
         pass.scatter_kept(stage);
       }
-      pass.drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
+      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
         work.stage_kernels.add(work.words(stage), positions, n, true);
       });
     }
@@ -292,11 +310,11 @@ void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_
       take_kept(work, pass, verdicts);
     } else {
       const Stage stage = work.stage(0);
-      pass.scatter_keys(stage, false);
-      pass.drain([&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
+      pass.scatter_keys(stage);
+      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
         work.stage_kernels.take_present(work.words(stage), positions, n, true, results);
       });
-      pass.replay_keys(stage, verdicts);
+      pass.replay(stage, verdicts);
     }
     pass.spread(verdicts);
   });

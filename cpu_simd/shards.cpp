@@ -2,6 +2,7 @@
 #include "cpu_simd/shards.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "cpu_simd/tuning.hpp"
 
@@ -10,7 +11,7 @@ namespace scbf {
 namespace {
 
 constexpr std::size_t kEntryBytes = sizeof(std::uint64_t);
-constexpr std::size_t kLineBytes = kLineEntries * kEntryBytes;
+constexpr std::size_t kLineBytes = 64;
 
 std::size_t round_up(std::size_t value, std::size_t step) noexcept {
   return (value + step - 1) / step * step;
@@ -24,10 +25,12 @@ std::size_t array_bytes(std::size_t count, std::size_t element) noexcept {
 std::size_t shard_bytes(std::uint64_t partitions, std::size_t chunks, std::size_t keys,
                         ScratchNeeds needs) noexcept {
   std::size_t bytes = chunks * kChunkEntries * kEntryBytes;
-  bytes += array_bytes(partitions, kLineBytes);
   bytes += 3 * array_bytes(partitions, sizeof(std::uint64_t));
   bytes += array_bytes(chunks, sizeof(std::uint32_t));
-  if (needs.results) bytes += chunks * kChunkEntries;
+  if (needs.results) {
+    bytes += chunks * kChunkEntries;
+    bytes += array_bytes(keys, sizeof(std::uint16_t));
+  }
   if (needs.hashes) bytes += array_bytes(keys, sizeof(std::uint64_t));
   if (needs.index) bytes += array_bytes(keys, sizeof(std::uint32_t));
   return bytes;
@@ -54,10 +57,13 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   const std::uint64_t units_per_64_bytes = blocks ? 1 : kCountersPerBlock;
   const auto partitions_at = [&](unsigned bits) { return ((units - 1) >> bits) + 1; };
 
-  unsigned bits = 0;
-  while ((std::uint64_t{1} << bits) < units_per_64_bytes * (kRegionBytes / 64)) ++bits;
-  const unsigned line_bits = blocks ? 0 : 7;  // regions never share a cache line
-  while (bits > line_bits && threads > 1 && partitions_at(bits) < threads * kRegionsPerThread) {
+  const auto region_bits = [&](std::uint64_t bytes) {
+    return static_cast<unsigned>(std::bit_width(units_per_64_bytes * (bytes / 64) - 1));
+  };
+  unsigned bits = region_bits(kMinRegionBytes);
+  while (partitions_at(bits) > kFewPartitions && bits < region_bits(kRegionBytes)) ++bits;
+  while (threads > 1 && partitions_at(bits) < threads * kRegionsPerThread &&
+         bits > region_bits(64)) {
     --bits;
   }
   const std::size_t budget = scratch_bytes / threads;
@@ -72,6 +78,8 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   PartitionPlan plan{};
   plan.partitions = partitions_at(bits);
   plan.shift = bits + (blocks ? 32u : 0u);
+  plan.region_words = (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) /
+                      (blocks ? 1 : kCountersPerWord);
   const std::size_t fixed =
       shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + 8 * kLineBytes;
   const std::size_t chunk_of_keys =
@@ -91,15 +99,17 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
 
 void Shard::begin_stage(std::uint64_t partitions) noexcept {
   for (std::uint64_t p = 0; p < partitions; ++p) {
-    starts[p] = p * kChunkEntries + p * kLineEntries % kChunkEntries;
+    starts[p] = p * kChunkEntries + p * (kLineBytes / kEntryBytes) % kChunkEntries;
     scatter.ends[p] = starts[p];
+    scatter.next_chunk[p] = static_cast<std::uint32_t>(p);
   }
   scatter.used_chunks = static_cast<std::uint32_t>(partitions);
+  scatter.keys = 0;
 }
 
 Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
-    : memory_(CounterMemory::allocate(plan.shard_bytes * threads)), shards_(threads) {
-  auto* at = reinterpret_cast<std::byte*>(memory_.words());
+    : memory_(plan.shard_bytes * threads), shards_(threads) {
+  auto* at = static_cast<std::byte*>(memory_.data());
   const auto take = [&]<class T>(T*& array, std::size_t count) {
     array = reinterpret_cast<T*>(at);
     at += array_bytes(count, sizeof(T));
@@ -108,12 +118,14 @@ Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
     shard = {};
     const std::size_t entries = std::size_t{plan.chunks} * kChunkEntries;
     take(shard.scatter.entries, entries);
-    take(shard.scatter.lines, plan.partitions * kLineEntries);
     take(shard.scatter.ends, plan.partitions);
     take(shard.starts, plan.partitions);
     take(shard.cursors, plan.partitions);
     take(shard.scatter.next_chunk, plan.chunks);
-    if (needs.results) take(shard.results, entries);
+    if (needs.results) {
+      take(shard.results, entries);
+      take(shard.scatter.partition_of, plan.keys_per_shard);
+    }
     if (needs.hashes) take(shard.hashes, plan.keys_per_shard);
     if (needs.index) take(shard.index, plan.keys_per_shard);
   }

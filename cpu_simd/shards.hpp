@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/src/counter_memory.hpp"
+#include "core/src/scratch.hpp"
 #include "cpu_simd/kernels.hpp"
 #include "scbf/backend.hpp"
 
@@ -15,7 +15,7 @@ namespace scbf {
 
 /// What an operation needs in scratch memory besides positions.
 struct ScratchNeeds {
-  bool results;  ///< one byte per key: answers on their way back
+  bool results;  ///< answers on their way back, and the partition of each key
   bool hashes;   ///< of the keys that go on to the next stage
   bool index;    ///< of those keys in the batch
 };
@@ -24,6 +24,7 @@ struct ScratchNeeds {
 struct PartitionPlan {
   PartitionShift shift;        ///< region of a position: position >> shift
   std::uint64_t partitions;    ///< regions in a stage
+  std::uint64_t region_words;  ///< of the filter, per region (the last may be smaller)
   std::size_t keys_per_shard;  ///< of a window; a multiple of kChunkEntries
   std::uint32_t chunks;        ///< per shard: enough for keys_per_shard keys, however skewed
   std::size_t shard_bytes;
@@ -62,7 +63,7 @@ class Shards {
   std::size_t size() const noexcept { return shards_.size(); }
 
  private:
-  CounterMemory memory_;
+  Scratch memory_;
   std::vector<Shard> shards_;
 };
 

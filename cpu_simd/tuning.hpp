@@ -9,7 +9,7 @@
 namespace scbf {
 
 /// Keys between the prefetch of a counter and its use.
-inline constexpr std::size_t kPrefetchDistance = 24;
+inline constexpr std::size_t kPrefetchDistance = 32;
 /// Keys that are hashed and located together; their positions stay in L1.
 inline constexpr std::size_t kStripKeys = 1024;
 /// Keys per task when a lookup on the direct path is shared among threads.
@@ -22,9 +22,15 @@ inline constexpr std::uint64_t kDirectBytes = 16u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.
 inline constexpr double kKeysPerLine = 0.25;
-/// Counters of one partition in bytes: half an L2 cache.
-inline constexpr std::uint64_t kRegionBytes = 256u << 10;
-/// More partitions than this no longer have their unfinished lines in L2; regions grow instead.
+/// Counters of one region in bytes: as many as give kFewPartitions, between these bounds. The
+/// upper one is an L2 cache.
+inline constexpr std::uint64_t kMinRegionBytes = 8u << 10;
+inline constexpr std::uint64_t kRegionBytes = 512u << 10;
+/// With far fewer partitions, successive keys meet in the same one, and each append waits for the
+/// one before; with far more, their last lines no longer stay in L2.
+inline constexpr std::uint64_t kFewPartitions = 1024;
+/// Above this, regions outgrow L2 rather than partitions growing more. Must stay below 2^16, the
+/// range of Scatter::partition_of.
 inline constexpr std::uint64_t kMaxPartitions = 4096;
 /// With several threads there are at least this many regions for each, to share evenly.
 inline constexpr std::uint64_t kRegionsPerThread = 8;

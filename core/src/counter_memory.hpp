@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <utility>
 
 namespace scbf {
 
@@ -21,7 +22,7 @@ class CounterMemory {
 
   CounterMemory(CounterMemory&& other) noexcept { swap(other); }
   CounterMemory& operator=(CounterMemory&& other) noexcept {
-    swap(other);
+    CounterMemory(std::move(other)).swap(*this);
     return *this;
   }
   ~CounterMemory();

@@ -42,7 +42,7 @@ struct BatchOptions {
   unsigned threads = 0;
   Path path = Path::automatic;
   /// Most temporary memory of the partitioned path; 0 = the filter's own size, but at most 1 GiB
-  /// (and at least 16 MiB).
+  /// (and at least 16 MiB). Kept for the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
@@ -105,6 +105,10 @@ class Backend {
   /// One histogram per slice, in slice order.
   virtual std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const = 0;
 };
+
+/// Gives back to the system the temporary memory that is kept from the last large batch for the
+/// next one: one block per process, at most 1 GiB.
+void release_scratch() noexcept;
 
 /// All backends compiled in, available or not, best last: "scalar", "simd", then one per vector
 /// target that this machine runs ("simd:AVX2").
