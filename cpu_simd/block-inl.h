@@ -75,8 +75,7 @@ inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
   for (; i < n; ++i) {
     const std::uint64_t hash =
-        stage.index == 0 ? hashes[i]
-                         : detail::group_hash<detail::PlainOps>(hashes[i], multiplier);
+        stage.index == 0 ? hashes[i] : detail::group_hash<detail::PlainOps>(hashes[i], multiplier);
     positions[i] = detail::place<detail::PlainOps>(hash, stage.extent);
   }
 }
@@ -122,7 +121,8 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     unsigned least = kCounterMax;
     for (unsigned word = 0; word < kWordsPerBlock; ++word) {
-      least = std::min(least, detail::counter_at(block[word], detail::shift_of(positions[i], word)));
+      least =
+          std::min(least, detail::counter_at(block[word], detail::shift_of(positions[i], word)));
     }
     answers[i] = static_cast<std::uint8_t>(least);
   });

@@ -118,8 +118,7 @@ void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept {
   Strip strip;
   const bool far = is_far(work.view.geometry);
   for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
-    strip.keys =
-        work.hash(keys, i, std::min(kStripKeys, keys.size() - i), strip.hashes.data());
+    strip.keys = work.hash(keys, i, std::min(kStripKeys, keys.size() - i), strip.hashes.data());
     for (std::uint32_t s = 0; s < work.stages; ++s) {
       const Stage stage = work.stage(s);
       work.stage_kernels.locate(stage, strip.hashes.data(), strip.keys, strip.positions.data());

@@ -8,9 +8,9 @@
 #include <hwy/highway.h>
 
 #include "cpu_simd/block-inl.h"
+#include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
-#include "cpu_simd/kernel_table.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace scbf {
@@ -30,9 +30,13 @@ inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
 }
 
 const Kernels* Table() {
-  static const Kernels table = {hwy::TargetName(HWY_TARGET), HWY_TARGET, HashU64,
-                                kBlockKernels,               kSliceKernels,
-                                ScatterPositions,            Replay};
+  static const Kernels table = {hwy::TargetName(HWY_TARGET),
+                                HWY_TARGET,
+                                HashU64,
+                                kBlockKernels,
+                                kSliceKernels,
+                                ScatterPositions,
+                                Replay};
   return &table;
 }
 

@@ -16,17 +16,18 @@ inline constexpr std::uint32_t kChunkEntries = 512;
 
 /// Where a stage lies in the filter.
 struct Stage {
-  std::uint32_t index;         ///< group or slice
-  std::uint64_t extent;        ///< blocks of the group, or counters of the slice
-  std::uint64_t first_word;    ///< of the stage, in the filter
+  std::uint32_t index;       ///< group or slice
+  std::uint64_t extent;      ///< blocks of the group, or counters of the slice
+  std::uint64_t first_word;  ///< of the stage, in the filter
 };
 
 /// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
 /// is a chain of chunks. The caller provides enough chunks for whatever is scattered.
 struct Scatter {
-  std::uint64_t* entries;     ///< all chunks
-  std::uint64_t* ends;        ///< per partition: the entry after its last
-  std::uint32_t* next_chunk;  ///< per chunk: the chunk after it in its chain, or itself if it is the last
+  std::uint64_t* entries;  ///< all chunks
+  std::uint64_t* ends;     ///< per partition: the entry after its last
+  std::uint32_t*
+      next_chunk;  ///< per chunk: the chunk after it in its chain, or itself if it is the last
   std::uint32_t used_chunks;
   std::uint16_t* partition_of;  ///< per key, in the order scattered; null if not asked for
   std::size_t keys;             ///< scattered so far
@@ -44,8 +45,8 @@ struct StageKernels {
   void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
                std::uint8_t* answers) noexcept;
   /// answers[i] = smallest counter of the key in this stage.
-  void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                bool far, std::uint8_t* answers) noexcept;
+  void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
+                std::uint8_t* answers) noexcept;
   void (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
               bool far) noexcept;
   /// For filters of one stage: takes keys away one after another, each only if it is present at

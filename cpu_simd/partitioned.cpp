@@ -111,9 +111,8 @@ class Pass {
   template <class WorkOn>
   void drain(const Stage& stage, WorkOn work_on) {
     // A task is a run of neighbouring regions: few enough tasks to cost nothing, enough to share.
-    const std::size_t tasks = threads_ == 1
-                                  ? 1
-                                  : std::min<std::size_t>(plan_.partitions, threads_ * 16);
+    const std::size_t tasks =
+        threads_ == 1 ? 1 : std::min<std::size_t>(plan_.partitions, threads_ * 16);
     const std::uint64_t stage_words = work_.view.geometry.words() / work_.stages;
     std::uint64_t scattered = 0;
     for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
@@ -159,7 +158,7 @@ class Pass {
         scatter_kept(stage);
       }
       drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
-        question(work_.words(stage), positions, n, true, results);
+        question(work_.words(stage), positions, n, far(), results);
       });
       replay(stage, out);
     }
@@ -168,12 +167,13 @@ class Pass {
   /// Answers, so far dense per shard, to their keys.
   void spread(std::uint8_t* out) {
     if (!keys_.has_validity()) return;
-    for_each_shard([&](Shard& shard) {
-      spread_answers(keys_, shard.first, shard.count, out + shard.first);
-    });
+    for_each_shard(
+        [&](Shard& shard) { spread_answers(keys_, shard.first, shard.count, out + shard.first); });
   }
 
   Shards& shards() noexcept { return shards_; }
+  /// Regions larger than L1 are worth a prefetch from L2.
+  bool far() const noexcept { return plan_.region_words * 8 > kL1Bytes; }
 
  private:
   void scatter(Shard& shard, const Stage& stage, const std::uint64_t* hashes, std::size_t n,
@@ -196,11 +196,19 @@ class Pass {
     for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
       const std::size_t n = std::min(kStripKeys, shard.kept - i);
       replay_strip(shard, i, n, answers.data());
+      // Batches of present keys are common: as long as none has dropped out, all stay in place.
+      if (!first_stage && kept == i &&
+          std::find(answers.begin(), answers.begin() + n, 0) == answers.begin() + n) {
+        for (std::size_t j = 0; j < n; ++j) {
+          std::uint8_t& answer = out[shard.index[i + j]];
+          answer = std::min(answer, answers[j]);
+        }
+        kept += n;
+        continue;
+      }
       for (std::size_t j = 0; j < n; ++j) {
-        const auto index =
-            first_stage ? static_cast<std::uint32_t>(i + j) : shard.index[i + j];
-        const std::uint8_t answer =
-            first_stage ? answers[j] : std::min(out[index], answers[j]);
+        const auto index = first_stage ? static_cast<std::uint32_t>(i + j) : shard.index[i + j];
+        const std::uint8_t answer = first_stage ? answers[j] : std::min(out[index], answers[j]);
         out[index] = answer;
         shard.hashes[kept] = shard.hashes[i + j];
         shard.index[kept] = index;
@@ -244,7 +252,7 @@ void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* v
     pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
       std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
       const std::size_t found =
-          work.stage_kernels.take(work.words(stage), positions, n, true, room.data());
+          work.stage_kernels.take(work.words(stage), positions, n, pass.far(), room.data());
       if (found > 0) {
         const std::scoped_lock lock(mutex);
         underflows.append(stage.first_word, {room.data(), found});
@@ -293,7 +301,7 @@ void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threa
         pass.scatter_kept(stage);
       }
       pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
-        work.stage_kernels.add(work.words(stage), positions, n, true);
+        work.stage_kernels.add(work.words(stage), positions, n, pass.far());
       });
     }
   });
@@ -312,7 +320,7 @@ void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_
       const Stage stage = work.stage(0);
       pass.scatter_keys(stage);
       pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
-        work.stage_kernels.take_present(work.words(stage), positions, n, true, results);
+        work.stage_kernels.take_present(work.words(stage), positions, n, pass.far(), results);
       });
       pass.replay(stage, verdicts);
     }

@@ -72,10 +72,10 @@ inline void Replay(const std::uint8_t* results, const std::uint32_t* next_chunk,
         cursor = std::uint64_t{next_chunk[cursor / kChunkEntries - 1]} * kChunkEntries;
       }
       const std::uint64_t next = cursor + kResultsPerLine;
-      hwy::Prefetch(results + (next % kChunkEntries != 0
-                                   ? next
-                                   : std::uint64_t{next_chunk[cursor / kChunkEntries]} *
-                                         kChunkEntries));
+      hwy::Prefetch(results +
+                    (next % kChunkEntries != 0
+                         ? next
+                         : std::uint64_t{next_chunk[cursor / kChunkEntries]} * kChunkEntries));
     }
     cursors[partition_of[i]] = cursor;
   }

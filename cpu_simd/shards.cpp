@@ -52,8 +52,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept {
   // Units are what positions count before the shift: blocks in their upper halves, or counters.
   const bool blocks = geometry.layout() == Layout::split_block;
-  const std::uint64_t units =
-      blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
+  const std::uint64_t units = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
   const std::uint64_t units_per_64_bytes = blocks ? 1 : kCountersPerBlock;
   const auto partitions_at = [&](unsigned bits) { return ((units - 1) >> bits) + 1; };
 
@@ -78,8 +77,8 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   PartitionPlan plan{};
   plan.partitions = partitions_at(bits);
   plan.shift = bits + (blocks ? 32u : 0u);
-  plan.region_words = (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) /
-                      (blocks ? 1 : kCountersPerWord);
+  plan.region_words =
+      (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) / (blocks ? 1 : kCountersPerWord);
   const std::size_t fixed =
       shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + 8 * kLineBytes;
   const std::size_t chunk_of_keys =

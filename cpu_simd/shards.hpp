@@ -41,12 +41,12 @@ std::size_t scratch_budget(const Geometry& geometry, const BatchOptions& options
 /// One thread's share of a window.
 struct Shard {
   Scatter scatter;
-  std::uint64_t* starts;   ///< per partition: its first entry
-  std::uint64_t* cursors;  ///< per partition: the next entry to be replayed
-  std::uint8_t* results;   ///< per entry, if needed
-  std::uint64_t* hashes;   ///< of the keys that are still in play, if needed
-  std::uint32_t* index;    ///< of those, among the shard's valid keys, if needed
-  std::size_t kept;        ///< how many are still in play
+  std::uint64_t* starts;     ///< per partition: its first entry
+  std::uint64_t* cursors;    ///< per partition: the next entry to be replayed
+  std::uint8_t* results;     ///< per entry, if needed
+  std::uint64_t* hashes;     ///< of the keys that are still in play, if needed
+  std::uint32_t* index;      ///< of those, among the shard's valid keys, if needed
+  std::size_t kept;          ///< how many are still in play
   std::size_t first, count;  ///< keys of the batch
 
   /// Empty partitions, each with a first chunk. Starts are staggered, so that partitions that

@@ -27,8 +27,8 @@ constexpr std::size_t kStretchWords = 128 * 1024;
 constexpr std::uint64_t kHistogramUnits = 16 * 1024;
 
 /// Is one pass over the filter, stage by stage, cheaper than one cache miss per probe?
-bool worth_partitioning(const Geometry& geometry, std::size_t keys, unsigned threads,
-                        bool changes, const BatchOptions& options) noexcept {
+bool worth_partitioning(const Geometry& geometry, std::size_t keys, unsigned threads, bool changes,
+                        const BatchOptions& options) noexcept {
   if (options.path != Path::automatic) return options.path == Path::partitioned;
   // Threads that change counters must own them, so only partitions let them share the work.
   const bool share = changes && threads > 1;
@@ -100,7 +100,8 @@ class SimdBackend final : public Backend {
     SubtractCounts total;
     std::mutex mutex;
     for_each_stretch(from.geometry, options, [&](std::size_t first, std::size_t words) {
-      const SubtractCounts part = check_subtract_words(from.words + first, what.words + first, words);
+      const SubtractCounts part =
+          check_subtract_words(from.words + first, what.words + first, words);
       const std::scoped_lock lock(mutex);
       total.below += part.below;
       total.inexact += part.inexact;

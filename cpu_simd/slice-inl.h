@@ -82,26 +82,23 @@ HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t
 inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                       bool far, std::uint8_t* answers) noexcept {
   for_each_counter(words, positions, n, far,
-                   [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     answers[i] = detail::counter_at(words[word], shift) != 0;
-                   });
+                   [&](std::size_t i, std::uint64_t word, unsigned shift)
+                       HWY_ATTR { answers[i] = detail::counter_at(words[word], shift) != 0; });
 }
 
 inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        bool far, std::uint8_t* answers) noexcept {
   for_each_counter(words, positions, n, far,
                    [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     answers[i] =
-                         static_cast<std::uint8_t>(detail::counter_at(words[word], shift));
+                     answers[i] = static_cast<std::uint8_t>(detail::counter_at(words[word], shift));
                    });
 }
 
 inline void SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                      bool far) noexcept {
   for_each_counter(words, positions, n, far,
-                   [&](std::size_t, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     words[word] = detail::incremented(words[word], shift);
-                   });
+                   [&](std::size_t, std::uint64_t word, unsigned shift)
+                       HWY_ATTR { words[word] = detail::incremented(words[word], shift); });
 }
 
 inline void SliceTakePresent(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,

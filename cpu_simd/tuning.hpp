@@ -26,6 +26,8 @@ inline constexpr double kKeysPerLine = 0.25;
 /// upper one is an L2 cache.
 inline constexpr std::uint64_t kMinRegionBytes = 8u << 10;
 inline constexpr std::uint64_t kRegionBytes = 512u << 10;
+/// Of the first-level cache.
+inline constexpr std::uint64_t kL1Bytes = 32u << 10;
 /// With far fewer partitions, successive keys meet in the same one, and each append waits for the
 /// one before; with far more, their last lines no longer stay in L2.
 inline constexpr std::uint64_t kFewPartitions = 1024;

@@ -70,18 +70,22 @@ unsigned count_one(const Filter& filter, const Key& key) {
 Filter::Filter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
 Filter::Filter(const Geometry& geometry, const FilterOptions& options)
-    : state_(std::make_unique<State>(State{geometry, options.seed, &find_backend(options.backend),
-                                           CounterMemory::allocate(geometry.bytes()), 0, 0, {}})) {}
+    : state_(std::make_unique<State>(State{geometry,
+                                           options.seed,
+                                           &find_backend(options.backend),
+                                           CounterMemory::allocate(geometry.bytes()),
+                                           0,
+                                           0,
+                                           {}})) {}
 
 Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
     : Filter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
 
 Filter::Filter(const Filter& other)
-    : state_(std::make_unique<State>(State{other.state_->geometry, other.state_->seed,
-                                           other.state_->backend,
-                                           CounterMemory::allocate(other.state_->geometry.bytes()),
-                                           other.state_->keys_inserted, other.state_->keys_removed,
-                                           other.state_->metadata})) {
+    : state_(std::make_unique<State>(
+          State{other.state_->geometry, other.state_->seed, other.state_->backend,
+                CounterMemory::allocate(other.state_->geometry.bytes()),
+                other.state_->keys_inserted, other.state_->keys_removed, other.state_->metadata})) {
   std::memcpy(state_->memory.words(), other.state_->memory.words(), other.state_->geometry.bytes());
 }
 
@@ -133,16 +137,17 @@ ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> ou
 ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                                      const BatchOptions& options) const {
   check_answers((keys.size() + 7) / 8, bits.size(), "bits");
-  return ask_in_windows(
-      *this, keys, options, [&](std::size_t first, std::span<const std::uint8_t> answers) {
-        static_assert(kAnswerWindow % 8 == 0);
-        for (std::size_t i = 0; i < answers.size(); i += 8) {
-          unsigned byte = 0;
-          const std::size_t end = std::min<std::size_t>(8, answers.size() - i);
-          for (std::size_t b = 0; b < end; ++b) byte |= unsigned{answers[i + b]} << b;
-          bits[(first + i) / 8] = static_cast<std::uint8_t>(byte);
-        }
-      });
+  return ask_in_windows(*this, keys, options,
+                        [&](std::size_t first, std::span<const std::uint8_t> answers) {
+                          static_assert(kAnswerWindow % 8 == 0);
+                          for (std::size_t i = 0; i < answers.size(); i += 8) {
+                            unsigned byte = 0;
+                            const std::size_t end = std::min<std::size_t>(8, answers.size() - i);
+                            for (std::size_t b = 0; b < end; ++b)
+                              byte |= unsigned{answers[i + b]} << b;
+                            bits[(first + i) / 8] = static_cast<std::uint8_t>(byte);
+                          }
+                        });
 }
 
 ContainsReport Filter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
@@ -247,8 +252,7 @@ bool operator==(const Filter& a, const Filter& b) {
 }
 
 Statistics Filter::statistics(const BatchOptions& options) const {
-  const std::vector<Histogram> slices =
-      state_->backend->histograms(state_->const_view(), options);
+  const std::vector<Histogram> slices = state_->backend->histograms(state_->const_view(), options);
   const auto per_slice = static_cast<double>(geometry().counters_per_slice());
   Statistics result;
   for (const Histogram& slice : slices) {

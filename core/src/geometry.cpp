@@ -40,10 +40,9 @@ Geometry Geometry::split_block(std::uint32_t groups, std::uint64_t blocks_per_gr
 }
 
 std::string Geometry::describe() const {
-  return layout_ == Layout::split
-             ? fmt::format("split, {} slices of {} counters", probes_, extent_)
-             : fmt::format("split_block, {} group{} of {} blocks", groups(),
-                           groups() == 1 ? "" : "s", extent_);
+  return layout_ == Layout::split ? fmt::format("split, {} slices of {} counters", probes_, extent_)
+                                  : fmt::format("split_block, {} group{} of {} blocks", groups(),
+                                                groups() == 1 ? "" : "s", extent_);
 }
 
 }  // namespace scbf

@@ -10,8 +10,8 @@ namespace {
 
 /// Calls take(i) for each valid key of the stretch and stores what it returns, densely.
 template <class Take>
-std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count,
-                   std::uint64_t* out, Take take) noexcept {
+std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, std::uint64_t* out,
+                   Take take) noexcept {
   if (!keys.has_validity()) {
     for (std::size_t i = 0; i < count; ++i) out[i] = take(first + i);
     return count;

@@ -26,8 +26,8 @@ void check_offsets(std::span<const std::byte> data, std::span<const Offset> offs
                                       offsets[i], i - 1, offsets[i - 1]));
   }
   if (static_cast<std::uint64_t>(offsets.back()) > data.size()) {
-    throw InvalidArgument(fmt::format("last offset is {}: the data has only {} bytes",
-                                      offsets.back(), data.size()));
+    throw InvalidArgument(
+        fmt::format("last offset is {}: the data has only {} bytes", offsets.back(), data.size()));
   }
 }
 
@@ -66,15 +66,13 @@ KeyBatch KeyBatch::from_fixed(std::span<const std::byte> data, std::size_t width
 KeyBatch KeyBatch::from_offsets(std::span<const std::byte> data,
                                 std::span<const std::int32_t> offsets) {
   check_offsets(data, offsets);
-  return {Kind::bytes32, offsets.data(), chars(data), 0,
-          offsets.empty() ? 0 : offsets.size() - 1};
+  return {Kind::bytes32, offsets.data(), chars(data), 0, offsets.empty() ? 0 : offsets.size() - 1};
 }
 
 KeyBatch KeyBatch::from_offsets(std::span<const std::byte> data,
                                 std::span<const std::int64_t> offsets) {
   check_offsets(data, offsets);
-  return {Kind::bytes64, offsets.data(), chars(data), 0,
-          offsets.empty() ? 0 : offsets.size() - 1};
+  return {Kind::bytes64, offsets.data(), chars(data), 0, offsets.empty() ? 0 : offsets.size() - 1};
 }
 
 KeyBatch KeyBatch::with_validity(std::span<const std::byte> bitmap, std::size_t bit_offset) const {
@@ -99,12 +97,24 @@ KeyBatch KeyBatch::slice(std::size_t first, std::size_t count) const {
   result.validity_offset_ += first;
   switch (kind_) {
     case Kind::u64:
-    case Kind::hashes: result.items_ = values() + first; break;
-    case Kind::fixed: result.data_ = data_ + first * width_; break;
-    case Kind::bytes32: result.items_ = static_cast<const std::int32_t*>(items_) + first; break;
-    case Kind::bytes64: result.items_ = static_cast<const std::int64_t*>(items_) + first; break;
-    case Kind::views: result.items_ = static_cast<const std::string_view*>(items_) + first; break;
-    case Kind::strings: result.items_ = static_cast<const std::string*>(items_) + first; break;
+    case Kind::hashes:
+      result.items_ = values() + first;
+      break;
+    case Kind::fixed:
+      result.data_ = data_ + first * width_;
+      break;
+    case Kind::bytes32:
+      result.items_ = static_cast<const std::int32_t*>(items_) + first;
+      break;
+    case Kind::bytes64:
+      result.items_ = static_cast<const std::int64_t*>(items_) + first;
+      break;
+    case Kind::views:
+      result.items_ = static_cast<const std::string_view*>(items_) + first;
+      break;
+    case Kind::strings:
+      result.items_ = static_cast<const std::string*>(items_) + first;
+      break;
   }
   return result;
 }
@@ -127,7 +137,8 @@ std::string_view KeyBatch::bytes(std::size_t i) const noexcept {
     return std::string_view(data_ + begin, static_cast<std::size_t>(end - begin));
   };
   switch (kind_) {
-    case Kind::fixed: return {data_ + i * width_, width_};
+    case Kind::fixed:
+      return {data_ + i * width_, width_};
     case Kind::bytes32: {
       const auto* offsets = static_cast<const std::int32_t*>(items_);
       return between(offsets[i], offsets[i + 1]);
@@ -136,10 +147,13 @@ std::string_view KeyBatch::bytes(std::size_t i) const noexcept {
       const auto* offsets = static_cast<const std::int64_t*>(items_);
       return between(offsets[i], offsets[i + 1]);
     }
-    case Kind::views: return static_cast<const std::string_view*>(items_)[i];
-    case Kind::strings: return static_cast<const std::string*>(items_)[i];
+    case Kind::views:
+      return static_cast<const std::string_view*>(items_)[i];
+    case Kind::strings:
+      return static_cast<const std::string*>(items_)[i];
     case Kind::u64:
-    case Kind::hashes: return {reinterpret_cast<const char*>(values() + i), sizeof(std::uint64_t)};
+    case Kind::hashes:
+      return {reinterpret_cast<const char*>(values() + i), sizeof(std::uint64_t)};
   }
   return {};
 }

@@ -26,7 +26,8 @@ void count_values(const std::uint64_t* words, std::uint64_t count, std::uint64_t
       pair[half][3] = low & high;
     }
     for (unsigned value = 0; value < 16; ++value) {
-      histogram[value] += static_cast<unsigned>(std::popcount(pair[0][value % 4] & pair[1][value / 4]));
+      histogram[value] +=
+          static_cast<unsigned>(std::popcount(pair[0][value % 4] & pair[1][value / 4]));
     }
   }
 }

@@ -27,8 +27,8 @@
 namespace scbf {
 
 struct FilterOptions {
-  std::uint64_t seed = 0;            ///< of XXH3-64; filters combine only with equal seeds
-  std::string_view backend = "auto"; ///< see find_backend
+  std::uint64_t seed = 0;             ///< of XXH3-64; filters combine only with equal seeds
+  std::string_view backend = "auto";  ///< see find_backend
 };
 
 struct InsertReport {
@@ -54,15 +54,15 @@ struct SubtractReport {
 };
 
 struct Statistics {
-  std::vector<double> slice_fill;     ///< share of non-zero counters, per slice
-  double fill = 0;                    ///< over all slices
-  std::uint64_t nonzero = 0;          ///< counters
-  std::uint64_t saturated = 0;        ///< counters at 15
-  std::uint64_t keys_inserted = 0;    ///< as booked, repetitions counted
+  std::vector<double> slice_fill;   ///< share of non-zero counters, per slice
+  double fill = 0;                  ///< over all slices
+  std::uint64_t nonzero = 0;        ///< counters
+  std::uint64_t saturated = 0;      ///< counters at 15
+  std::uint64_t keys_inserted = 0;  ///< as booked, repetitions counted
   std::uint64_t keys_removed = 0;
-  double estimated_keys = 0;          ///< distinct keys that explain the fill
-  double estimated_fpr = 0;           ///< predicted_fpr at estimated_keys
-  Histogram histogram{};              ///< counters by value, all slices together
+  double estimated_keys = 0;  ///< distinct keys that explain the fill
+  double estimated_fpr = 0;   ///< predicted_fpr at estimated_keys
+  Histogram histogram{};      ///< counters by value, all slices together
 };
 
 /// Receives bytes in order; returns or throws. Used to stream a filter anywhere.

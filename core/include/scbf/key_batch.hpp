@@ -20,13 +20,13 @@ namespace scbf {
 class KeyBatch {
  public:
   enum class Kind : std::uint8_t {
-    u64,       ///< 64-bit integers
-    hashes,    ///< ready-made, uniformly distributed 64-bit hashes; the seed is not applied
-    fixed,     ///< byte strings of one width
-    bytes32,   ///< byte strings by 32-bit offsets (Arrow binary/utf8)
-    bytes64,   ///< byte strings by 64-bit offsets (Arrow large_binary/large_utf8)
-    views,     ///< std::string_view
-    strings,   ///< std::string
+    u64,      ///< 64-bit integers
+    hashes,   ///< ready-made, uniformly distributed 64-bit hashes; the seed is not applied
+    fixed,    ///< byte strings of one width
+    bytes32,  ///< byte strings by 32-bit offsets (Arrow binary/utf8)
+    bytes64,  ///< byte strings by 64-bit offsets (Arrow large_binary/large_utf8)
+    views,    ///< std::string_view
+    strings,  ///< std::string
   };
 
   /// 64-bit integer keys (implicit, so that vectors and spans can be passed as they are).
@@ -73,9 +73,7 @@ class KeyBatch {
   std::size_t nulls() const noexcept;
 
   /// kind u64 and hashes: the values.
-  const std::uint64_t* values() const noexcept {
-    return static_cast<const std::uint64_t*>(items_);
-  }
+  const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
   /// All other kinds: the bytes of key i.
   std::string_view bytes(std::size_t i) const noexcept;
 

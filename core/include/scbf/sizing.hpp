@@ -88,7 +88,7 @@ struct Plan {
   double fpr;              ///< the rate asked for, or the one that memory and capacity allow
   double predicted_fpr;    ///< at `capacity` keys; ≤ fpr
   double bits_per_key;     ///< 8 · geometry.bytes() / capacity
-  std::string reason;      ///< what was chosen and why, in one to three sentences
+  std::string reason;      ///< what was chosen and why, in a few sentences
 };
 
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another

@@ -54,8 +54,7 @@ struct Difference {
 };
 
 SCBF_INLINE constexpr Difference subtracted(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t difference =
-      ((a | kHighBits) - (b & ~kHighBits)) ^ ((a ^ ~b) & kHighBits);
+  const std::uint64_t difference = ((a | kHighBits) - (b & ~kHighBits)) ^ ((a ^ ~b) & kHighBits);
   const std::uint64_t borrow = ((~a & b) | (~(a ^ b) & difference)) & kHighBits;
   const std::uint64_t saturated = saturated_bits(a);
   const std::uint64_t keep = saturated * 15;

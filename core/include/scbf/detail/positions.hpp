@@ -54,9 +54,8 @@ struct Probe {
 
 /// The place of a key in one group of a split_block filter.
 SCBF_INLINE constexpr std::uint64_t place_in_group(const Geometry& geometry, std::uint64_t hash,
-                                                std::uint32_t group) noexcept {
-  const std::uint64_t h =
-      group == 0 ? hash : group_hash<PlainOps>(hash, kMultipliers[group]);
+                                                   std::uint32_t group) noexcept {
+  const std::uint64_t h = group == 0 ? hash : group_hash<PlainOps>(hash, kMultipliers[group]);
   return place<PlainOps>(h, geometry.blocks_per_group());
 }
 
@@ -74,8 +73,8 @@ constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visi
   } else {
     const std::uint64_t stride = geometry.slice_stride_words();
     for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
-      const std::uint64_t position = slice_position<PlainOps, true>(
-          hash, kMultipliers[i], geometry.counters_per_slice());
+      const std::uint64_t position =
+          slice_position<PlainOps, true>(hash, kMultipliers[i], geometry.counters_per_slice());
       visit(Probe{i * stride + position / kCountersPerWord,
                   static_cast<unsigned>(position % kCountersPerWord) * kCounterBits});
     }

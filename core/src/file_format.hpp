@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a filter file: header encoded and decoded, payload chunks checked.
+// Pure functions of bytes, no input or output (file_io.hpp), no Filter (filter_io.cpp).
+// The format itself is described in docs/file_format.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scbf/geometry.hpp"
+
+namespace scbf::file_format {
+
+/// Byte 0 has its high bit set and 5 – 7 are CR, LF and control-Z, so that a transfer in text
+/// mode damages the magic and is noticed at once.
+inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'F', 0x0D, 0x0A, 0x1A};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kHashXxh3 = 1;
+inline constexpr std::uint32_t kHashVersion = 1;
+inline constexpr std::uint64_t kFixedBytes = 128;  ///< fields before the chunk checksums
+inline constexpr std::uint64_t kChecksumOffset = 120;
+inline constexpr std::uint64_t kAlignment = 4096;  ///< of the payload in the file
+inline constexpr std::uint64_t kChunkBytes = 1u << 20;
+inline constexpr std::uint64_t kMaxMetadataBytes = 1u << 20;
+
+/// XXH3-64, seed 0.
+std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
+
+/// All of a header that is not implied by something else in it.
+struct Header {
+  Geometry geometry;
+  std::uint64_t seed = 0;
+  std::uint64_t keys_inserted = 0;
+  std::uint64_t keys_removed = 0;
+  std::uint64_t saturated = 0;
+  std::vector<std::uint64_t> chunk_checksums{};  ///< chunk_count(geometry.bytes()) of them
+  std::string metadata{};
+
+  std::uint64_t payload_offset() const noexcept;
+  std::uint64_t payload_bytes() const noexcept { return geometry.bytes(); }
+  std::uint64_t file_bytes() const noexcept { return payload_offset() + payload_bytes(); }
+};
+
+/// Chunks that a payload is cut into; the last may be short. Never overflows.
+std::uint64_t chunk_count(std::uint64_t payload_bytes) noexcept;
+
+/// The payload_offset() bytes before the payload. Throws InvalidArgument for metadata that is
+/// longer than kMaxMetadataBytes, or a wrong number of chunk checksums.
+std::vector<std::byte> encode_header(const Header& header);
+
+/// Checks the fixed fields and returns how many bytes the whole header has, at most 257 MiB and
+/// 1/131072 of the payload + 1 MiB + 4 KiB, so that a reader knows how far to read.
+/// `first` holds the first kFixedBytes of the file, or all of it if it is shorter; `name` begins
+/// every message. Allocates nothing. Throws CorruptFile.
+std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
+
+/// The inverse of encode_header. `bytes` is the whole header, as long as checked_header_bytes
+/// said. Verifies every bit of it. Throws CorruptFile.
+Header decode_header(std::span<const std::byte> bytes, const std::string& name);
+
+/// Throws CorruptFile ("truncated", "bytes follow") unless actual_bytes is what the header says.
+void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const std::string& name);
+
+/// Throws CorruptFile: the file ends after `actual_bytes` where it should have `expected_bytes`.
+[[noreturn]] void throw_truncated(std::uint64_t actual_bytes, std::uint64_t expected_bytes,
+                                  const std::string& name);
+
+/// Counters at 15.
+std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept;
+
+/// Checks a payload chunk by chunk, in order: checksums, zero padding, and in the end the number
+/// of saturated counters. Borrows header and name.
+class PayloadChecker {
+ public:
+  PayloadChecker(const Header& header, const std::string& name) noexcept
+      : header_(header), name_(name) {}
+  /// The words of the next chunk. Throws CorruptFile.
+  void check_chunk(std::span<const std::uint64_t> words);
+  /// After the last chunk. Throws CorruptFile.
+  void finish() const;
+
+ private:
+  void check_padding(std::span<const std::uint64_t> words) const;
+
+  const Header& header_;
+  const std::string& name_;
+  std::uint64_t chunk_ = 0;
+  std::uint64_t word_ = 0;
+  std::uint64_t saturated_ = 0;
+};
+
+}  // namespace scbf::file_format

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files as bytes: written atomically, read in order. Knows nothing of filters.
+// Every system call that opens, reads, writes or renames goes through FileSystemCalls, so that
+// tests can let each of them fail.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "scbf/filter.hpp"
+
+namespace scbf {
+
+/// The system calls used here, with their own semantics: −1 and errno on failure.
+class FileSystemCalls {
+ public:
+  virtual ~FileSystemCalls() = default;
+  virtual int open(const char* path, int flags, mode_t mode);
+  virtual int close(int fd);
+  virtual ssize_t read(int fd, void* buffer, std::size_t bytes);
+  virtual ssize_t write(int fd, const void* buffer, std::size_t bytes);
+  virtual int fsync(int fd);
+  virtual int fstat(int fd, struct stat* out);
+  virtual int stat(const char* path, struct stat* out);
+  virtual int fchown(int fd, uid_t user, gid_t group);
+  virtual int fchmod(int fd, mode_t mode);
+  virtual int rename(const char* from, const char* to);
+  virtual int unlink(const char* path);
+
+  static FileSystemCalls& system() noexcept;
+};
+
+/// Lets `produce` write the contents of `path` into a sink, atomically: into a temporary file in
+/// the same directory, then fsync, rename, fsync of the directory. Whatever fails before the
+/// rename, exceptions of `produce` included, the old file is untouched and the temporary one
+/// removed. A killed process may leave a temporary file `.scbf-<16 hex digits>.tmp` behind.
+///
+/// A symbolic link stays; the file it points to is replaced (or created). An existing file's
+/// permissions are kept, and its owner and group where the system permits; a new file gets 0666
+/// less the umask. Other hard links to an existing file keep the old contents.
+/// What is not a regular file (a terminal, a pipe, /dev/null) cannot be replaced and is written
+/// straight, without atomicity. Throws IoError.
+void write_file(const std::filesystem::path& path,
+                const std::function<void(const ByteSink&)>& produce,
+                FileSystemCalls& calls = FileSystemCalls::system());
+
+/// A file open for reading from beginning to end.
+class InputFile {
+ public:
+  /// Throws IoError when it cannot be opened or is a directory.
+  explicit InputFile(const std::filesystem::path& path,
+                     FileSystemCalls& calls = FileSystemCalls::system());
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile();
+
+  /// Length in bytes; nothing for what is not a regular file.
+  std::optional<std::uint64_t> bytes() const noexcept { return bytes_; }
+  /// Fills `out` from its beginning, as far as the file goes, and returns how many bytes it gave.
+  /// Throws IoError.
+  std::size_t read(std::span<std::byte> out);
+  /// True while `path` still names the file that was opened. Throws IoError.
+  bool still_named() const;
+
+ private:
+  std::filesystem::path path_;
+  FileSystemCalls& calls_;
+  int fd_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::optional<std::uint64_t> bytes_;
+};
+
+}  // namespace scbf
