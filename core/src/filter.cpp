@@ -233,7 +233,9 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
         "{} counters would fall below zero: the filter to subtract is not contained in this one",
         counts.below));
   }
-  const std::uint64_t keys = other.keys_inserted() - other.keys_removed();
+  // A saturated key can be removed more often than it was inserted: never below zero.
+  const std::uint64_t keys =
+      other.keys_inserted() - std::min(other.keys_inserted(), other.keys_removed());
   state.backend->subtract(state.view(), other.state_->const_view(), options);
   state.keys_removed += keys;
   return {counts.inexact};
