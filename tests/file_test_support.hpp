@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the file format share: filters with known contents, files in a folder of
+// their own, and signing damaged bytes anew so that the checks behind the checksums are reached.
+// Offsets are written out here once more, from docs/file_format.md, on purpose.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "scbf/filter.hpp"
+
+namespace scbf::test {
+
+namespace fs = std::filesystem;
+using Bytes = std::vector<std::byte>;
+
+inline constexpr std::size_t kChecksumAt = 120, kTableAt = 128;
+
+/// A folder that lives as long as this object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "scbf-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
+  }
+
+ private:
+  fs::path path_;
+};
+
+inline Bytes read_bytes(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  Bytes bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+inline void write_bytes(const fs::path& path, const Bytes& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+inline Bytes to_bytes(const Filter& filter) {
+  Bytes bytes;
+  filter.write([&](std::span<const std::byte> part) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  });
+  return bytes;
+}
+
+/// Gives out bytes, at most `most` at a time.
+inline ByteSource source_of(const Bytes& bytes, std::size_t most = SIZE_MAX) {
+  return [&bytes, most, at = std::size_t{0}](std::span<std::byte> out) mutable {
+    const std::size_t n = std::min({most, out.size(), bytes.size() - at});
+    std::memcpy(out.data(), bytes.data() + at, n);
+    at += n;
+    return n;
+  };
+}
+
+template <class T>
+T get(const Bytes& bytes, std::size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+template <class T>
+void put(Bytes& bytes, std::size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+/// Makes the header's checksum right, whatever the header says of its length.
+inline void sign_header(Bytes& bytes, std::size_t header_bytes) {
+  put<std::uint64_t>(bytes, kChecksumAt, 0);
+  put<std::uint64_t>(bytes, kChecksumAt,
+                     XXH3_64bits(bytes.data(), std::min(header_bytes, bytes.size())));
+}
+
+/// Makes all checksums of a filter with a sound header right.
+inline void sign(Bytes& bytes) {
+  constexpr std::size_t kChunk = 1u << 20;
+  const auto offset = get<std::uint64_t>(bytes, 80);
+  for (std::size_t i = 0, at = offset; at < bytes.size(); ++i, at += kChunk) {
+    put<std::uint64_t>(bytes, kTableAt + 8 * i,
+                       XXH3_64bits(bytes.data() + at, std::min(kChunk, bytes.size() - at)));
+  }
+  sign_header(bytes, offset);
+}
+
+/// A filter with some of everything: seed, metadata, repeated, saturated and removed keys.
+inline Filter sample(const Geometry& geometry, std::uint64_t keys = 60) {
+  Filter filter(geometry, {.seed = 0x0123'4567'89AB'CDEF});
+  for (std::uint64_t key = 0; key < keys; ++key) filter.insert(key * key);
+  for (int i = 0; i < 20; ++i) filter.insert("often");
+  filter.insert("once");
+  filter.insert(std::string_view("", 0));
+  filter.remove(std::uint64_t{9});
+  filter.set_metadata("{\"made by\": \"a test\"}");
+  return filter;
+}
+
+inline std::vector<Geometry> small_geometries() {
+  return {Geometry::split_block(1, 10), Geometry::split_block(2, 7), Geometry::split(7, 100),
+          Geometry::split(3, 128)};
+}
+
+/// For EXPECT_TRUE: `text` contains `part`.
+inline testing::AssertionResult has(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << '"' << text << "\" lacks \"" << part << '"';
+}
+
+/// EXPECT_ that `statement` throws `Type` with a message that contains `text`.
+#define EXPECT_THROW_WITH(statement, Type, text)        \
+  try {                                                 \
+    statement;                                          \
+    ADD_FAILURE() << "no exception from " #statement;   \
+  } catch (const Type& error) {                         \
+    EXPECT_TRUE(::scbf::test::has(error.what(), text)); \
+  } catch (const std::exception& error) {               \
+    ADD_FAILURE() << "not " #Type ": " << error.what(); \
+  }
+
+}  // namespace scbf::test
