@@ -14,5 +14,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/scbf-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/scbf-config.cmake ${PROJECT_BINARY_DIR}/scbf-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 
+# Relative to the file itself, so that an installed tree can be moved.
+file(RELATIVE_PATH SCBF_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/scbf.pc.in ${PROJECT_BINARY_DIR}/scbf.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/scbf.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -243,7 +243,7 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
 
 void Filter::clear() {
   State& state = mutable_state();
-  state.memory = CounterMemory::allocate(state.geometry.bytes());
+  std::memset(state.memory.words(), 0, state.geometry.bytes());
   state.keys_inserted = 0;
   state.keys_removed = 0;
 }

@@ -110,7 +110,7 @@ class Filter:
             if j > 0:
                 x ^= x >> 32
                 x = x * multiplier(j) & U64
-                x ^= x >> 32
+                x ^= x >> 29
             product = x * h["extent"]
             block = j * h["extent"] + (product >> 64)
             for i in range(8):

@@ -29,7 +29,9 @@ SCBF_INLINE constexpr typename Ops::U64 group_hash(typename Ops::U64 hash,
                                                    typename Ops::U64 group_multiplier) noexcept {
   auto h = Ops::bit_xor(hash, Ops::template shr<32>(hash));
   h = Ops::mul(h, group_multiplier);
-  return Ops::bit_xor(h, Ops::template shr<32>(h));
+  // Not 32: with close to 2^32 blocks, place() subtracts the upper half from the lower, which would
+  // undo that, and leave lowest bits that all groups share.
+  return Ops::bit_xor(h, Ops::template shr<29>(h));
 }
 
 /// (hash · blocks) >> 32: block in the upper half, eight nibbles in the lower. blocks < 2^32.

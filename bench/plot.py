@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Regenerates the benchmark tables and plots of the documentation from bench/results/.
+
+Tables stand between '<!-- table:NAME -->' and '<!-- /table -->'. Every table listed in PLACES must
+have its marker in its file, and every marker a table; otherwise nothing is written. A figure that
+was not measured is shown as 'n/a', never guessed.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+import tables
+
+MARKER = re.compile(r"(<!-- table:([a-z_]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+PLACES = {
+    "README.md": ("figures",),
+    "docs/performance.md": ("machine", "floors", "aims", "headline", "comparators", "losses",
+                            "threads", "paths", "targets", "strings"),
+}
+
+
+def fail(message):
+    sys.exit(f"plot.py: {message}")
+
+
+def newest_full(folder):
+    """The most recent result of a full run."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        result = json.loads(path.read_text())
+        if result["context"].get("matrix") == "full":
+            found.append((result["context"]["date"], path))
+    if not found:
+        fail(f"{folder}: no result of a full run; make one with scripts/bench --full, "
+             "or name a file with --results")
+    return max(found)[1]
+
+
+def fill_in(name, text, wanted, made):
+    """The text with its tables replaced."""
+    opened = re.findall(r"<!-- table:([a-z_]+) -->", text)
+    for table in wanted:
+        if opened.count(table) != 1:
+            fail(f"{name}: must hold the line '<!-- table:{table} -->' exactly once, "
+                 f"followed by a line '<!-- /table -->'; found {opened.count(table)}")
+    for table in opened:
+        if table not in made:
+            fail(f"{name}: there is no table '{table}'; there are {', '.join(sorted(made))}")
+    if len(MARKER.findall(text)) != len(opened) or text.count("<!-- /table -->") != len(opened):
+        fail(f"{name}: a table marker is not followed by its own '<!-- /table -->' line")
+    return MARKER.sub(lambda m: m.group(1) + made[m.group(2)] + m.group(3), text)
+
+
+def load_matplotlib():
+    """Asked for before anything is written; printing and checking tables do without it."""
+    try:
+        import matplotlib
+    except ImportError:
+        fail(f"{sys.executable} has no matplotlib (Debian: python3-matplotlib, for "
+             "/usr/bin/python3)")
+    matplotlib.use("svg")
+    return matplotlib
+
+
+def draw(results, folder, matplotlib):
+    # Fixed, so that the same results give the same bytes.
+    matplotlib.rcParams["svg.hashsalt"] = "scbf"
+    matplotlib.rcParams["font.size"] = 9
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    styles = {"split_block": ("#0b6e4f", "o", 2.2), "split": ("#2f6db5", "s", 2.2),
+              "textbook": ("#c0562f", "^", 1.2), "libbloom": ("#8a6d3b", "v", 1.2),
+              "unordered_set": ("#777777", "x", 1.2)}
+    figure, axes = plt.subplots(2, 2, figsize=(8, 6), sharex=True, sharey=True)
+    for axis, operation in zip(axes.flat, ("insert", "miss", "hit", "remove")):
+        for kind, (color, marker, width) in styles.items():
+            points = [(n, row) for n in results.sizes
+                      if (row := results.find(operation, kind, n)) is not None]
+            if not points:
+                continue
+            x = [n for n, _ in points]
+            low, middle, high = zip(*(row["ns"] for _, row in points))
+            axis.plot(x, middle, color=color, marker=marker, linewidth=width, markersize=4,
+                      label=kind.replace("_", " "))
+            axis.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+        access = "line_update" if operation in ("insert", "remove") else "line_read"
+        floor = results.floor(access, "memory")
+        if floor is not None:
+            axis.axhline(floor["ns"][1], color="black", linestyle="--", linewidth=0.8,
+                         label="floor: one random line in memory")
+        title = {"miss": "contains, absent keys", "hit": "contains, present keys"}
+        axis.set(title=title.get(operation, operation), xscale="log", yscale="log")
+        axis.grid(True, which="major", alpha=0.3)
+        axis.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("ns per key")
+    for axis in axes[1]:
+        axis.set_xlabel("keys in the filter")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=3, frameon=False)
+    figure.suptitle("One thread, 64-bit keys, 1 % false-positive rate "
+                    "(line: median, band: minimum to maximum)", fontsize=9)
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    figure.savefig(folder / "bench_sizes.svg", metadata={"Date": None})
+
+    names = results.backends()
+    size = max((n for n in results.sizes if n <= 100_000 and names and
+                results.find("insert", "split_block", n, backend=names[0])), default=None)
+    if size is None:
+        return ["bench_sizes.svg"]
+    figure, axis = plt.subplots(figsize=(8, 3.4))
+    operations = ("insert", "miss", "hit", "remove")
+    width = 0.8 / len(names)
+    for i, name in enumerate(names):
+        rows = [results.find(o, "split_block", size, backend=name) for o in operations]
+        heights = [row["ns"][1] if row else 0 for row in rows]
+        axis.bar([x + i * width for x in range(len(operations))], heights, width, label=name,
+                 color=plt.cm.viridis(i / len(names)))
+    axis.set_xticks([x + 0.4 - width / 2 for x in range(len(operations))], operations)
+    axis.set(ylabel="ns per key", title=f"split block, {size:,} keys, by backend and vector "
+             "target, one thread")
+    axis.margins(y=0.2)
+    axis.legend(frameon=False, fontsize=8, ncol=len(names), loc="upper center")
+    axis.grid(True, axis="y", alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(folder / "bench_targets.svg", metadata={"Date": None})
+    return ["bench_sizes.svg", "bench_targets.svg"]
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path,
+                        help="a file of bench/results/ (default: the newest full run)")
+    parser.add_argument("--root", type=Path, default=root,
+                        help="where README.md and docs/ are (default: this project)")
+    parser.add_argument("--print", action="store_true", dest="only_print",
+                        help="print all tables and write nothing")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; exit 1 when a table is not what the results give")
+    args = parser.parse_args()
+
+    path = args.results or newest_full(root / "bench" / "results")
+    results = tables.Results(json.loads(path.read_text()), path.name)
+    made = {name: make(results) for name, make in tables.TABLES.items()}
+    if args.only_print:
+        for name, table in made.items():
+            print(f"## {name}\n\n{table}")
+        return
+    changed = {}
+    for name, wanted in PLACES.items():
+        file = args.root / name
+        if not file.is_file():
+            fail(f"{file}: not there; it must hold the tables {', '.join(wanted)}")
+        before = file.read_text()
+        after = fill_in(name, before, wanted, made)
+        if after != before:
+            changed[file] = after
+    if args.check:
+        if changed:
+            fail("out of date: " + ", ".join(str(f.relative_to(args.root)) for f in changed))
+        return
+    matplotlib = load_matplotlib()
+    # Only now, when all markers are known to be there.
+    for file, text in changed.items():
+        file.write_text(text)
+        print(f"{file.relative_to(args.root)}: tables updated")
+    for image in draw(results, args.root / "docs" / "img", matplotlib):
+        print(f"docs/img/{image}: drawn")
+
+
+if __name__ == "__main__":
+    main()

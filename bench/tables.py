@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables that plot.py puts into the documentation, as functions of a result file."""
+
+MAIN = ("insert", "miss", "hit", "remove")
+ALL = ("insert", "miss", "hit", "mix", "count", "remove")
+NOTHING = "n/a"
+
+
+def keys(n):
+    """100000 → '10^5' as HTML, 50000 → '5 · 10^4'."""
+    exponent = len(str(n)) - 1
+    lead = n / 10**exponent
+    power = f"10<sup>{exponent}</sup>"
+    return power if lead == 1 else f"{lead:g} · {power}"
+
+
+def label(kind):
+    return {"split_block": "`split_block`", "split": "`split`", "libbloom": "libbloom (plain)",
+            "textbook": "textbook counting", "unordered_set": "`std::unordered_set`"}[kind]
+
+
+def number(value):
+    """Three significant digits without an exponent."""
+    if value is None:
+        return NOTHING
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def percent(value):
+    return NOTHING if value is None else f"{100 * value:.3g} %"
+
+
+def median(row):
+    return NOTHING if row is None else number(row["ns"][1])
+
+
+def spread(row):
+    if row is None:
+        return NOTHING
+    low, middle, high = row["ns"]
+    return f"{number(middle)} <sub>{number(low)}–{number(high)}</sub>"
+
+
+def table(head, rows):
+    """Markdown; the first columns, up to one named '|', are aligned left, the others right."""
+    at = head.index("|")
+    head = [h for h in head if h != "|"]
+    lines = ["| " + " | ".join(head) + " |",
+             "|" + "|".join("---" if i < at else "--:" for i in range(len(head))) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+class Results:
+    def __init__(self, document, file_name):
+        if document.get("schema") != 1:
+            raise SystemExit(f"{file_name}: schema {document.get('schema')}, must be 1; "
+                             "make it with bench/condense.py")
+        self.context = document["context"]
+        self.file_name = file_name
+        self.rows = [r for r in document["rows"] if r["op"] != "floor"]
+        self.floors = [r for r in document["rows"] if r["op"] == "floor"]
+        self.sizes = sorted({r["n"] for r in self.rows})
+
+    def find(self, op, kind, n, fpr=0.01, keys_kind="u64", backend="simd", path="automatic",
+             threads=1):
+        """The one row of this configuration, or None when it was not measured."""
+        for r in self.rows:
+            if (r["op"], r["filter"], r["n"], r["keys"], r["threads"]) != (op, kind, n, keys_kind,
+                                                                           threads):
+                continue
+            if r.get("fpr", fpr) == fpr and r.get("backend", backend) == backend and r.get(
+                    "path", path) == path:
+                return r
+        return None
+
+    def floor(self, access, where, threads=1):
+        for r in self.floors:
+            if (r["access"], r["where"], r["threads"]) == (access, where, threads):
+                return r
+        return None
+
+    def backends(self):
+        """Names of the backends that were timed by name, as in the file."""
+        names = [r["backend"] for r in self.rows if r["filter"] == "split_block"]
+        return list(dict.fromkeys(n for n in names if n != "simd"))
+
+
+def machine(results):
+    c = results.context
+    names = (("CPU", "cpu_model"), ("Cores", "cores"), ("L1d", "l1d"), ("L2", "l2"), ("L3", "l3"),
+             ("Memory", "memory"), ("Transparent huge pages", "huge_pages"), ("Kernel", "kernel"),
+             ("Compiler", "compiler"), ("Build type", "build_type"), ("Commit", "commit"),
+             ("Version", "scbf_version"), ("Date", "date"), ("libbloom", "libbloom"))
+    rows = [[title, str(c.get(key, NOTHING))] for title, key in names]
+    rows.append(["Raw results", f"`bench/results/{results.file_name}` ({c['matrix']} run)"])
+    return table(["", "", "|"], rows)
+
+
+def floors(results):
+    titles = {"line_read": "random 64-byte line, read", "line_update": "random line, updated",
+              "stream_read": "sequential read", "stream_copy": "sequential copy"}
+    rows = [[titles[r["access"]], {"l2": "L2"}.get(r["where"], r["where"]), str(r["threads"]),
+             spread(r), number(r["gb_per_second"]), r["variant"]] for r in results.floors]
+    return table(["access", "where", "|", "threads", "ns per line", "GB/s", "fastest way"], rows)
+
+
+def headline(results):
+    rows = []
+    for kind, fpr in (("split_block", 0.01), ("split_block", 0.001), ("split", 0.01)):
+        for n in results.sizes:
+            found = {op: results.find(op, kind, n, fpr=fpr) for op in ALL}
+            some = next((r for r in found.values() if r), None)
+            if some is None:
+                continue
+            rows.append([label(kind), keys(n), number(some["bits_per_key"]),
+                         percent(some["fpr_predicted"]), percent(some["fpr_measured"])] +
+                        [spread(found[op]) for op in ALL])
+            if "ratio_to_floor" in some:
+                rows.append(["", "ratio to floor", "", "", ""] + [
+                    number(found[op]["ratio_to_floor"]) if found[op] else "" for op in ALL])
+    return table(["filter", "keys", "|", "bits/key", "rate, predicted", "measured", *ALL], rows)
+
+
+def comparators(results):
+    rows = []
+    for n in results.sizes:
+        ours = {op: results.find(op, "split_block", n) for op in MAIN}
+        for kind in ("split_block", "split", "textbook", "libbloom", "unordered_set"):
+            found = {op: results.find(op, kind, n) for op in MAIN}
+            some = next((r for r in found.values() if r), None)
+            if some is None or n == 50_000:
+                continue
+            cells = []
+            for op in MAIN:
+                cell = median(found[op])
+                if found[op] and ours[op] and kind != "split_block":
+                    cell += f" ({found[op]['ns'][1] / ours[op]['ns'][1]:.2g}×)"
+                cells.append(cell)
+            rows.append([keys(n), label(kind), number(some["bits_per_key"]),
+                         percent(some["fpr_measured"])] + cells)
+    return table(["keys", "structure", "|", "bits/key", "rate, measured", *MAIN], rows)
+
+
+def losses(results):
+    """Every pairing that one of our layouts loses: by time to a comparator, by memory to any."""
+    rows = []
+    for n in results.sizes:
+        for kind in ("split_block", "split"):
+            for other in ("split_block", "split", "textbook", "libbloom", "unordered_set"):
+                if other == kind:
+                    continue
+                pairs = [(op, results.find(op, kind, n), results.find(op, other, n))
+                         for op in ALL]
+                pairs = [(op, a, b) for op, a, b in pairs if a and b]
+                for op, a, b in pairs:
+                    if other not in ("split_block", "split") and a["ns"][1] > b["ns"][1]:
+                        rows.append([keys(n), label(kind), label(other), f"{op}, ns",
+                                     number(a["ns"][1]), number(b["ns"][1])])
+                if pairs and pairs[0][1]["bits_per_key"] > 1.005 * pairs[0][2]["bits_per_key"]:
+                    rows.append([keys(n), label(kind), label(other), "bits per key",
+                                 number(pairs[0][1]["bits_per_key"]),
+                                 number(pairs[0][2]["bits_per_key"])])
+    return table(["keys", "filter", "loses to", "in", "|", "its figure", "the other's"], rows)
+
+
+def threads(results):
+    rows = []
+    for kind in ("split_block", "split"):
+        for n in results.sizes:
+            for op in MAIN:
+                one, two = (results.find(op, kind, n, threads=t) for t in (1, 2))
+                if one and two:
+                    rows.append([label(kind), keys(n), op, spread(one), spread(two),
+                                 f"{one['ns'][1] / two['ns'][1]:.2f}×"])
+    for access in ("line_read", "line_update"):
+        one, two = (results.floor(access, "memory", t) for t in (1, 2))
+        if one and two:
+            rows.append(["floor", "memory", access.replace("_", " "), spread(one), spread(two),
+                         f"{one['ns'][1] / two['ns'][1]:.2f}×"])
+    return table(["filter", "keys", "operation", "|", "1 thread, ns", "2 threads, ns", "gain"],
+                 rows)
+
+
+def paths(results):
+    rows = []
+    for kind in ("split_block", "split"):
+        for n in results.sizes:
+            for op in MAIN:
+                found = [results.find(op, kind, n, path=p)
+                         for p in ("direct", "partitioned", "automatic")]
+                if found[0] and found[1]:
+                    rows.append([label(kind), keys(n), op] + [spread(r) for r in found])
+    return table(["filter", "keys", "operation", "|", "direct, ns", "partitioned, ns",
+                  "automatic, ns"], rows)
+
+
+def targets(results):
+    rows = []
+    for kind in ("split_block", "split"):
+        for n in results.sizes:
+            for backend in (*results.backends(), "simd"):
+                found = [results.find(op, kind, n, backend=backend) for op in MAIN]
+                named = [results.find("insert", kind, n, backend=b) for b in results.backends()]
+                if any(found) and any(named):
+                    target = next(r["target"] for r in found if r)
+                    rows.append([label(kind), keys(n), f"`{backend}`", target] +
+                                [spread(r) for r in found])
+    return table(["filter", "keys", "backend", "target", "|", *MAIN], rows)
+
+
+def strings(results):
+    rows = []
+    for n in results.sizes:
+        for backend in ("scalar", "simd"):
+            for kind, title in (("u64", "u64"), ("bytes16", "16-byte strings")):
+                found = [results.find(op, "split_block", n, backend=backend, keys_kind=kind)
+                         for op in MAIN]
+                if any(found) and results.find("insert", "split_block", n, keys_kind="bytes16"):
+                    rows.append([keys(n), f"`{backend}`", title] + [spread(r) for r in found])
+    return table(["keys", "backend", "kind of key", "|", *MAIN], rows)
+
+
+def aims(results):
+    """What the project set out to reach, and what was measured."""
+    rows = []
+
+    def judge(what, aim, value, met, show=number):
+        verdict = NOTHING if value is None else "met" if met(value) else "**missed**"
+        rows.append([what, aim, NOTHING if value is None else show(value), verdict])
+
+    for op, limit in (("insert", 0.75), ("miss", 0.65), ("hit", 0.65), ("remove", 0.85)):
+        row = results.find(op, "split_block", 10**8)
+        access = "update" if op in ("insert", "remove") else "read"
+        judge(f"`split_block`, {keys(10**8)}: {op}, ratio to the {access} floor", f"≤ {limit}",
+              row.get("ratio_to_floor") if row else None, lambda v, limit=limit: v <= limit)
+    for op, limit in (("insert", 2), ("miss", 1), ("hit", 1), ("remove", 2.5)):
+        row = results.find(op, "split_block", 10**5)
+        judge(f"`split_block`, {keys(10**5)}: {op}, ns", f"≤ {limit}",
+              row["ns"][1] if row else None, lambda v, limit=limit: v <= limit)
+    for op in MAIN:
+        ours, other = (results.find(op, k, 10**8) for k in ("split", "textbook"))
+        judge(f"`split`, {keys(10**8)}: {op}, of the textbook filter's time", "≤ 0.5",
+              ours["ns"][1] / other["ns"][1] if ours and other else None, lambda v: v <= 0.5)
+    for kind in ("split_block", "split"):
+        for op in MAIN:
+            one, two = (results.find(op, kind, 10**8, threads=t) for t in (1, 2))
+            judge(f"{label(kind)}, {keys(10**8)}: {op}, two threads over one", "≥ 1.8×",
+                  one["ns"][1] / two["ns"][1] if one and two else None, lambda v: v >= 1.8,
+                  lambda v: f"{v:.2f}×")
+    return table(["what", "|", "aim", "measured", ""], rows)
+
+
+def figures(results):
+    """The short table of the README: the smallest and the largest size."""
+    rows = []
+    sizes = [n for n in results.sizes if results.find("insert", "textbook", n)]
+    for n in dict.fromkeys((sizes[0], sizes[-1]) if sizes else ()):
+        for kind in ("split_block", "split", "textbook", "libbloom"):
+            found = [results.find(op, kind, n) for op in MAIN]
+            some = next((r for r in found if r), None)
+            if some:
+                rows.append([keys(n), label(kind), number(some["bits_per_key"]),
+                             percent(some["fpr_measured"])] + [median(r) for r in found])
+        if any("ratio_to_floor" in r for r in results.rows if r["n"] == n):
+            read, update = (results.floor(a, "memory") for a in ("line_read", "line_update"))
+            rows.append([keys(n), "*floor: one random line*", "", "", median(update), median(read),
+                         median(read), median(update)])
+    return table(["keys", "structure", "|", "bits/key", "measured rate", "insert, ns", "miss, ns",
+                  "hit, ns", "remove, ns"], rows)
+
+
+TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, comparators, losses,
+                                  threads, paths, targets, strings)}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "filter_file.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "errors.hpp"
+#include "sizes.hpp"
+
+namespace scbf::cli {
+
+namespace fs = std::filesystem;
+
+FilterNotes read_notes(const std::string& metadata) {
+  FilterNotes notes;
+  const Json json = Json::parse(metadata, nullptr, false);
+  if (!json.is_object()) return notes;
+  if (const auto it = json.find("keys"); it != json.end() && it->is_string()) {
+    const auto name = it->get<std::string>();
+    if (name == "lines") notes.kind = KeyKind::lines;
+    if (name == "u64") notes.kind = KeyKind::u64;
+  }
+  if (const auto it = json.find("capacity"); it != json.end() && it->is_number_unsigned()) {
+    notes.capacity = it->get<std::uint64_t>();
+  }
+  if (const auto it = json.find("fpr"); it != json.end() && it->is_number()) {
+    notes.fpr = it->get<double>();
+  }
+  return notes;
+}
+
+std::string write_notes(const FilterNotes& notes) {
+  Json json = Json::object();
+  if (notes.kind) json["keys"] = to_string(*notes.kind);
+  if (notes.capacity) json["capacity"] = *notes.capacity;
+  if (notes.fpr) json["fpr"] = *notes.fpr;
+  return json.dump();
+}
+
+KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
+  if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
+    throw UsageError(fmt::format(
+        "--keys {}: {} was built from {} keys; leave --keys out, or add --force if you mean it",
+        to_string(*keys.kind), file, to_string(*notes.kind)));
+  }
+  if (keys.kind) return *keys.kind;
+  return notes.kind.value_or(KeyKind::lines);
+}
+
+Filter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+  std::error_code ignored;
+  const FilterOptions options{.backend = run.backend};
+  const bool mappable = fs::is_regular_file(file, ignored);
+  return mappable && !load ? Filter::map(file, options) : Filter::load(file, options);
+}
+
+Filter open_for_changes(const std::string& file, const RunOptions& run) {
+  return Filter::load(file, {.backend = run.backend});
+}
+
+void check_output(const std::string& path, bool json) {
+  if (path == "-") {
+    if (json) throw UsageError("-o - and --json: standard output can carry only one of them");
+    if (::isatty(STDOUT_FILENO) == 1) {
+      throw UsageError("-o -: a filter is binary, and standard output is a terminal");
+    }
+    return;
+  }
+  const fs::path parent = fs::path(path).parent_path();
+  std::error_code error;
+  if (!parent.empty() && !fs::is_directory(parent, error)) {
+    throw IoError(fmt::format("{}: cannot write: {} is not a directory", path, parent.string()));
+  }
+  if (fs::is_directory(path, error)) {
+    throw IoError(fmt::format("{}: cannot write: it is a directory", path));
+  }
+}
+
+void save_filter(const Filter& filter, const std::string& path) {
+  if (path != "-") return filter.save(path);
+  Output out;
+  filter.write([&](std::span<const std::byte> bytes) {
+    out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  });
+  out.finish();
+}
+
+void describe_geometry(Json& json, const Geometry& geometry) {
+  json["layout"] = to_string(geometry.layout());
+  json["groups"] = geometry.groups();
+  json["blocks_per_group"] = geometry.blocks_per_group();
+  json["probes"] = geometry.probes();
+  json["counters_per_slice"] = geometry.counters_per_slice();
+  json["counters"] = geometry.counters();
+  json["bytes"] = geometry.bytes();
+  json["cache_lines_per_key"] = geometry.cache_lines_per_key();
+}
+
+void warn_if_over_capacity(std::uint64_t keys, const FilterNotes& notes, double estimated_fpr) {
+  if (!notes.capacity || keys <= *notes.capacity) return;
+  const std::string rate =
+      notes.fpr ? fmt::format(" (planned: {})", percent(*notes.fpr)) : std::string();
+  note(
+      fmt::format("{} keys in a filter for {}: false-positive rate now about {}{}; "
+                  "build a larger one with --capacity {}",
+                  grouped(keys), grouped(*notes.capacity), percent(estimated_fpr), rate, keys));
+}
+
+}  // namespace scbf::cli

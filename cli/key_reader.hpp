@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and standard input to batches of keys. Bytes are read in large blocks and keys are views
+// into them: no line is copied, except the part of one that a block's end cuts off.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scbf/key_batch.hpp"
+
+namespace scbf::cli {
+
+enum class KeyKind : std::uint8_t {
+  lines,  ///< each line without its newline; the last may lack one; empty lines are no keys
+  u64,    ///< 8 bytes each, little-endian
+};
+std::string_view to_string(KeyKind kind) noexcept;
+/// Throws UsageError for any other name than "lines" and "u64".
+KeyKind key_kind_from_string(std::string_view name);
+
+/// The keys of one read and the memory they lie in.
+class KeyBlock {
+ public:
+  KeyBatch batch() const noexcept;
+  std::size_t size() const noexcept;
+  KeyKind kind() const noexcept { return kind_; }
+  /// kind lines.
+  std::span<const std::string_view> lines() const noexcept { return lines_; }
+  /// kind u64.
+  std::span<const std::uint64_t> numbers() const noexcept { return numbers_; }
+  /// What the reader had given out and read, this block included. The reader itself may be busy
+  /// with the next block already.
+  std::uint64_t keys_so_far() const noexcept { return keys_so_far_; }
+  std::uint64_t bytes_so_far() const noexcept { return bytes_so_far_; }
+
+ private:
+  friend class KeyReader;
+  /// At least `bytes`, keeping the first `kept`.
+  void reserve(std::size_t bytes, std::size_t kept);
+
+  KeyKind kind_ = KeyKind::lines;
+  std::unique_ptr<std::uint64_t[]> words_;  // words, so that numbers can be read in place
+  std::size_t capacity_ = 0;
+  std::vector<std::string_view> lines_;
+  std::span<const std::uint64_t> numbers_;
+  std::uint64_t keys_so_far_ = 0, bytes_so_far_ = 0;
+};
+
+/// Reads inputs one after another; "-" is standard input. A line never spans two inputs.
+class KeyReader {
+ public:
+  /// How full a block should be before it is handed over.
+  enum class Pace : std::uint8_t {
+    bulk,    ///< as full as it gets: large batches are fast
+    prompt,  ///< what is there, when waiting for more would keep answers back
+  };
+
+  /// Looks at all inputs at once, so that a missing file or one of an odd length is found before
+  /// any work is done. Throws IoError.
+  KeyReader(std::vector<std::string> inputs, KeyKind kind, Pace pace = Pace::bulk);
+  KeyReader(const KeyReader&) = delete;
+  KeyReader& operator=(const KeyReader&) = delete;
+  ~KeyReader();
+
+  /// Replaces the contents of `block` by the next keys, a few million at most; false when there
+  /// are none left. Throws IoError.
+  bool fill(KeyBlock& block);
+
+  KeyKind kind() const noexcept { return kind_; }
+  std::uint64_t keys() const noexcept { return keys_; }
+  std::uint64_t empty_lines() const noexcept { return empty_lines_; }
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  /// Sum of the lengths; none if an input is not a regular file.
+  std::optional<std::uint64_t> total_bytes() const noexcept { return total_bytes_; }
+
+ private:
+  bool open_next();
+  void close_current() noexcept;
+  std::size_t read_some(char* into, std::size_t bytes);
+  bool more_is_waiting() const;
+  void fill_lines(KeyBlock& block);
+  void fill_numbers(KeyBlock& block);
+  std::string current_name() const;
+
+  std::vector<std::string> inputs_;
+  KeyKind kind_;
+  Pace pace_;
+  std::optional<std::uint64_t> total_bytes_ = 0;
+  std::size_t next_input_ = 0;
+  int fd_ = -1;
+  std::string cut_off_;  // the beginning of a line whose end is in the next block
+  std::uint64_t keys_ = 0, empty_lines_ = 0, bytes_read_ = 0;
+  std::uint64_t input_bytes_ = 0;  // read from the current input
+};
+
+/// Calls use(block) for block after block. With `overlap`, the next one is read by a second
+/// thread meanwhile.
+void for_each_block(KeyReader& reader, bool overlap,
+                    const std::function<void(const KeyBlock&)>& use);
+
+/// True when every input is a regular file, so that it can be read twice. Throws IoError for one
+/// that is missing.
+bool all_regular(std::span<const std::string> inputs);
+/// How many keys there are (repetitions counted). For lines it reads everything once and tells
+/// `progress(keys, bytes)` how far it is; for u64 it only looks at the lengths.
+/// Requires all_regular(inputs). Throws IoError.
+std::uint64_t count_keys(std::span<const std::string> inputs, KeyKind kind,
+                         const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+
+}  // namespace scbf::cli

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scbf command: a table of verbs, and the one place where errors become exit codes.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+#include <new>
+
+#include "command_line.hpp"
+#include "errors.hpp"
+#include "output.hpp"
+#include "scbf/errors.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"plan", "Say how large a filter must be, or what a size holds", set_up_plan},
+    {"build", "Build a filter from a file of keys", set_up_build},
+    {"query", "Print the keys that a filter may hold", set_up_query},
+    {"insert", "Add keys to a filter", set_up_insert},
+    {"remove", "Take keys out of a filter", set_up_remove},
+    {"count", "Print how often each key is in a filter", set_up_count},
+    {"merge", "Add filters to a filter", set_up_merge},
+    {"subtract", "Take a filter out of a filter", set_up_subtract},
+    {"info", "Show a filter's header and statistics", set_up_info},
+    {"verify", "Check every checksum of filter files", set_up_verify},
+    {"backends", "List what can compute on this machine", set_up_backends},
+    {"paper", "Print the paper's tables: printed, computed, simulated", set_up_paper},
+    {"gen", "Generate 64-bit keys", set_up_gen},
+    {"bench", "Measure this machine", set_up_bench},
+};
+
+constexpr const char* kFooter =
+    R"(Exit codes: 0 ok, 1 nothing found, 2 usage, 3 input/output, 4 corrupt or incompatible.
+
+Examples:
+  scbf build --capacity 1M --fpr 1% -o words.scbf words.txt
+  scbf query words.scbf candidates.txt > may_be_present.txt
+  scbf remove words.scbf retired.txt
+  scbf info words.scbf --json
+'scbf VERB --help' tells more about each.)";
+
+/// A closed standard stream would give its number to the next file that is opened, and messages
+/// would land in a filter. Opened the wrong way round, every use of it fails instead.
+void occupy_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    [[maybe_unused]] const int opened =
+        ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+int guarded(int argc, char** argv) {
+  try {
+    return parse_command_line(kVerbs, kFooter, argc, argv)();
+  } catch (const ReaderGone&) {
+    return kOk;
+  } catch (const UsageError& error) {
+    note(error.what());
+    return kUsage;
+  } catch (const InvalidArgument& error) {
+    note(error.what());
+    return kUsage;
+  } catch (const BackendUnavailable& error) {
+    note(error.what());
+    return kUsage;
+  } catch (const CorruptFile& error) {
+    note(error.what());
+    return kCorrupt;
+  } catch (const Incompatible& error) {
+    note(error.what());
+    return kCorrupt;
+  } catch (const std::bad_alloc&) {
+    note("out of memory; a smaller --capacity, --memory or --scratch may fit");
+    return kInputOutput;
+  } catch (const std::exception& error) {  // IoError, and whatever the system throws
+    note(error.what());
+    return kInputOutput;
+  }
+}
+
+}  // namespace
+}  // namespace scbf::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has left is an error code, not a death
+  scbf::cli::occupy_standard_streams();
+  return scbf::cli::guarded(argc, argv);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "errors.hpp"
+#include "sizes.hpp"
+
+#if defined(__linux__)
+#include <sched.h>
+#else
+#include <thread>
+#endif
+
+namespace scbf::cli {
+
+void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
+  line.option(
+      "--keys", "KIND",
+      filter_has_kind
+          ? "What the input holds: lines or u64; default: as the filter was built"
+          : "What the input holds: lines (default; each without its newline, empty ones skipped) "
+            "or u64 (8 bytes each, little-endian)",
+      [this](const std::string& text) { kind = key_kind_from_string(text); });
+  if (filter_has_kind) {
+    line.flag("--force", "Take --keys even if the filter was built from the other kind", force);
+  }
+  line.positionals("INPUT", "Files of keys; - or none: standard input", inputs);
+}
+
+std::vector<std::string> KeyOptions::sources() const {
+  return inputs.empty() ? std::vector<std::string>{"-"} : inputs;
+}
+
+void RunOptions::add_backend_to(CommandLine& line) {
+  line.option("--backend", "NAME",
+              "What computes: auto (default) or a name that 'scbf backends' lists", backend);
+  line.option("--threads", "T", "Threads to use; 0 (default): all there are",
+              [this](const std::string& text) {
+                threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
+              });
+}
+
+void RunOptions::add_scratch_to(CommandLine& line) {
+  line.option("--scratch", "BYTES",
+              "Most temporary memory of large batches; default: the filter's size, at most 1GiB",
+              [this](const std::string& text) { scratch_bytes = parse_bytes("--scratch", text); });
+}
+
+void RunOptions::add_progress_to(CommandLine& line) {
+  line.option(
+      "--progress", "WHEN",
+      "Progress on standard error: auto (default; only on a terminal), always or never",
+      [this](const std::string& text) {
+        if (text == "auto") {
+          progress = ProgressMode::automatic;
+        } else if (text == "always") {
+          progress = ProgressMode::always;
+        } else if (text == "never") {
+          progress = ProgressMode::never;
+        } else {
+          throw UsageError(fmt::format("--progress '{}': must be auto, always or never", text));
+        }
+      });
+}
+
+void RunOptions::add_json_to(CommandLine& line, const std::string& help) {
+  line.flag("--json", help, json);
+}
+
+unsigned RunOptions::resolved_threads() const {
+#if defined(__linux__)
+  // Not hardware_concurrency: that counts processors which this process may not use.
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const unsigned there = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                             ? static_cast<unsigned>(std::max(1, CPU_COUNT(&allowed)))
+                             : 1;
+#else
+  const unsigned there = std::max(1u, std::thread::hardware_concurrency());
+#endif
+  return threads == 0 ? there : std::min(threads, there);
+}
+
+BatchOptions RunOptions::batch() const {
+  return {.threads = resolved_threads(), .scratch_bytes = scratch_bytes};
+}
+
+void ShapeOptions::add_to(CommandLine& line) {
+  line.option(
+      "--capacity", "N", "Distinct keys to hold: 5000, 1e8, 100M",
+      [this](const std::string& text) { request.capacity = parse_count("--capacity", text); });
+  line.option("--fpr", "P", "False-positive rate at that many keys: 0.01 or 1%",
+              [this](const std::string& text) { request.fpr = parse_rate("--fpr", text); });
+  line.option(
+      "--memory", "BYTES", "Most memory for the counters: 500MB, 2GiB",
+      [this](const std::string& text) { request.memory_bytes = parse_bytes("--memory", text); });
+  line.option("--layout", "LAYOUT", "split_block (default) or split",
+              [this](const std::string& text) { request.layout = layout_from_string(text); });
+  line.option(
+      "--groups", "G", "split_block: blocks that a key touches, 8 probes in each; default: chosen",
+      [this](const std::string& text) {
+        request.groups = static_cast<std::uint32_t>(parse_count("--groups", text, 1, kMaxGroups));
+      });
+  line.option("--probes", "K", "split: counters that a key touches; default: chosen",
+              [this](const std::string& text) {
+                request.probes =
+                    static_cast<std::uint32_t>(parse_count("--probes", text, 1, kMaxProbes));
+              });
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf build: keys in, filter file out.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "sizes.hpp"
+#include "stopwatch.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+constexpr double kDefaultFpr = 0.01;
+
+struct Options {
+  ShapeOptions shape;
+  KeyOptions keys;
+  RunOptions run;
+  std::uint64_t seed = 0;
+  std::string out;
+};
+
+std::uint64_t counted_capacity(const std::vector<std::string>& sources, KeyKind kind,
+                               const RunOptions& run) {
+  if (!all_regular(sources)) {
+    throw UsageError(
+        "build: --capacity is missing, and keys that come from standard input or a pipe cannot be "
+        "counted first: give an upper bound such as --capacity 1e7, or name regular files");
+  }
+  const KeyReader lengths(sources, kind);
+  Progress progress(run.progress, "counting", lengths.total_bytes());
+  const std::uint64_t keys =
+      count_keys(sources, kind, [&](std::uint64_t k, std::uint64_t b) { progress.update(k, b); });
+  progress.finish(keys, lengths.total_bytes().value_or(0));
+  return std::max<std::uint64_t>(keys, 1);
+}
+
+int build(const Options& options) {
+  const RunOptions& run = options.run;
+  find_backend(run.backend);  // before any work is done in vain
+  check_output(options.out, run.json);
+  const std::vector<std::string> sources = options.keys.sources();
+  const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
+
+  PlanRequest request = options.shape.request;
+  if (!request.fpr && !request.memory_bytes) request.fpr = kDefaultFpr;
+  const Stopwatch count_watch;
+  const bool counted = !request.capacity && !(request.fpr && request.memory_bytes);
+  if (counted) request.capacity = counted_capacity(sources, kind, run);
+  const double count_seconds = counted ? count_watch.seconds() : 0;
+  const Plan shape = plan(request);
+
+  const Stopwatch watch;
+  KeyReader reader(sources, kind);
+  Filter filter(shape.geometry, {.seed = options.seed, .backend = run.backend});
+  {
+    Progress progress(run.progress, "building", reader.total_bytes());
+    for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
+      filter.insert(block.batch(), run.batch());
+      progress.update(block.keys_so_far(), block.bytes_so_far());
+    });
+    progress.finish(reader.keys(), reader.bytes_read());
+  }
+  const double seconds = watch.seconds();
+  const FilterNotes notes{kind, shape.capacity, shape.fpr};
+  filter.set_metadata(write_notes(notes));
+  const Stopwatch save_watch;
+  save_filter(filter, options.out);
+  const double save_seconds = save_watch.seconds();
+
+  const Statistics statistics = filter.statistics(run.batch());
+  const double rate = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
+  if (run.json) {
+    Json json;
+    json["file"] = options.out;
+    json["keys"] = reader.keys();
+    json["empty_lines"] = reader.empty_lines();
+    json["input_bytes"] = reader.bytes_read();
+    json["seconds"] = seconds;
+    json["keys_per_second"] = rate;
+    json["count_seconds"] = count_seconds;
+    json["save_seconds"] = save_seconds;
+    json["backend"] = filter.backend().name();
+    json["target"] = filter.backend().target();
+    json["threads"] = run.resolved_threads();
+    json["key_kind"] = to_string(kind);
+    json["seed"] = options.seed;
+    json["capacity"] = shape.capacity;
+    json["capacity_counted"] = counted;
+    json["fpr"] = shape.fpr;
+    json["predicted_fpr"] = shape.predicted_fpr;
+    describe_geometry(json, filter.geometry());
+    json["fill"] = statistics.fill;
+    json["saturated"] = statistics.saturated;
+    json["estimated_keys"] = statistics.estimated_keys;
+    json["estimated_fpr"] = statistics.estimated_fpr;
+    json["reason"] = shape.reason;
+    print_json(json);
+  } else if (options.out != "-") {
+    print_text(fmt::format(
+        "{}: {} keys{} in {:.2f} s, {} keys/s ({} {}, threads: {})\n"
+        "{}, {}; capacity {}{}; fill {}, {} saturated; estimated rate {}\n",
+        options.out, grouped(reader.keys()),
+        reader.empty_lines() > 0 ? fmt::format(" ({} empty lines)", grouped(reader.empty_lines()))
+                                 : "",
+        seconds, human_rate(rate), filter.backend().name(), filter.backend().target(),
+        run.resolved_threads(), filter.geometry().describe(),
+        human_bytes(filter.geometry().bytes()), grouped(shape.capacity),
+        counted ? " (counted, repetitions included)" : "", percent(statistics.fill),
+        grouped(statistics.saturated), percent(statistics.estimated_fpr)));
+  }
+  warn_if_over_capacity(reader.keys(), notes, statistics.estimated_fpr);
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_build(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->shape.add_to(line);
+  options->keys.add_to(line, false);
+  line.option(
+      "--seed", "S", "Seed of the hash; default 0. Only filters of one seed can be merged",
+      [o = options.get()](const std::string& text) { o->seed = parse_seed("--seed", text); });
+  line.option("-o,--output", "FILE", "The filter file; replaced as a whole; - for a pipe",
+              options->out, CommandLine::Need::required);
+  options->run.add_backend_to(line);
+  options->run.add_scratch_to(line);
+  options->run.add_progress_to(line);
+  options->run.add_json_to(line, "Print a report as JSON");
+  line.footer(
+      R"(Without --capacity, regular files are read twice: their keys are counted first, repetitions
+included, so the filter is large enough. Without --fpr and --memory the rate is 1%.
+'seconds' is reading and inserting; counting and saving are reported beside it.
+
+Examples:
+  scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt
+  zcat urls.gz | scbf build --capacity 50M --fpr 1% -o urls.scbf
+  scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
+  return [options] { return build(*options); };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf insert and scbf remove: keys into and out of an existing filter.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "sizes.hpp"
+#include "stopwatch.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::string out;
+  KeyOptions keys;
+  RunOptions run;
+
+  void add_to(CommandLine& line) {
+    line.positional("FILE", "The filter", file);
+    keys.add_to(line, true);
+    line.option("-o,--output", "OUT", "Write here; default: replace FILE; - for a pipe", out);
+    run.add_backend_to(line);
+    run.add_scratch_to(line);
+    run.add_progress_to(line);
+    run.add_json_to(line, "Print a report as JSON");
+  }
+  const std::string& target() const { return out.empty() ? file : out; }
+};
+
+struct Change {
+  const char* progress;
+  /// Applies a batch and books it in the report.
+  void (*apply)(Filter&, const KeyBatch&, const BatchOptions&, Json& report);
+  std::string (*describe)(const Json& report);
+};
+
+/// `report` comes with what apply() counts, all zero, and is returned complete.
+Json change(const Options& options, const Change& what, Json report) {
+  const RunOptions& run = options.run;
+  check_output(options.target(), run.json);
+  Filter filter = open_for_changes(options.file, run);
+  const FilterNotes notes = read_notes(filter.metadata());
+  const KeyKind kind = agreed_kind(options.keys, notes, options.file);
+  const Stopwatch watch;
+  KeyReader reader(options.keys.sources(), kind);
+  {
+    Progress progress(run.progress, what.progress, reader.total_bytes());
+    for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
+      what.apply(filter, block.batch(), run.batch(), report);
+      progress.update(block.keys_so_far(), block.bytes_so_far());
+    });
+    progress.finish(reader.keys(), reader.bytes_read());
+  }
+  const double seconds = watch.seconds();
+  save_filter(filter, options.target());
+
+  const Statistics statistics = filter.statistics(run.batch());
+  report["file"] = options.target();
+  report["keys"] = reader.keys();
+  report["empty_lines"] = reader.empty_lines();
+  report["key_kind"] = to_string(kind);
+  report["seconds"] = seconds;
+  report["keys_per_second"] = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
+  report["backend"] = filter.backend().name();
+  report["target"] = filter.backend().target();
+  report["threads"] = run.resolved_threads();
+  report["bytes"] = filter.geometry().bytes();
+  report["keys_in_filter"] = statistics.keys_inserted - statistics.keys_removed;
+  report["fill"] = statistics.fill;
+  report["saturated"] = statistics.saturated;
+  report["estimated_fpr"] = statistics.estimated_fpr;
+  if (run.json) {
+    print_json(report);
+  } else if (options.target() != "-") {
+    print_text(fmt::format("{}: {}; {} keys now, fill {}, {} saturated\n", options.target(),
+                           what.describe(report),
+                           grouped(report["keys_in_filter"].get<std::uint64_t>()),
+                           percent(statistics.fill), grouped(statistics.saturated)));
+  }
+  warn_if_over_capacity(statistics.keys_inserted - statistics.keys_removed, notes,
+                        statistics.estimated_fpr);
+  return report;
+}
+
+void add(Json& report, const char* key, std::uint64_t value) {
+  report[key] = report[key].get<std::uint64_t>() + value;
+}
+
+int insert(const Options& options) {
+  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
+                        Json& report) {
+    add(report, "inserted", filter.insert(keys, batch).inserted);
+  };
+  const auto describe = [](const Json& report) {
+    return fmt::format("inserted {}", grouped(report["inserted"].get<std::uint64_t>()));
+  };
+  change(options, {"inserting", apply, describe}, Json{{"inserted", std::uint64_t{0}}});
+  return kOk;
+}
+
+int remove(const Options& options) {
+  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
+                        Json& report) {
+    const RemoveReport removed = filter.remove(keys, {}, batch);
+    add(report, "removed", removed.removed);
+    add(report, "absent", removed.absent);
+  };
+  const auto describe = [](const Json& report) {
+    return fmt::format("removed {}, absent {}", grouped(report["removed"].get<std::uint64_t>()),
+                       grouped(report["absent"].get<std::uint64_t>()));
+  };
+  const Json report = change(options, {"removing", apply, describe},
+                             Json{{"removed", std::uint64_t{0}}, {"absent", std::uint64_t{0}}});
+  const bool found = report["removed"] > std::uint64_t{0} || report["keys"] == std::uint64_t{0};
+  return found ? kOk : kNothingFound;
+}
+
+}  // namespace
+
+Run set_up_insert(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->add_to(line);
+  line.footer(R"(FILE is replaced as a whole once everything is done; on failure it stays as it was.
+
+Examples:
+  scbf insert words.scbf new_words.txt
+  scbf insert words.scbf -o more.scbf new_words.txt)");
+  return [options] { return insert(*options); };
+}
+
+Run set_up_remove(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->add_to(line);
+  line.footer(
+      R"(A key that is not there is left alone and reported as absent; exit code 1 when that is true of
+all keys given. Remove only what was inserted: a key that is there only by a false positive takes
+counts away from others. FILE is replaced as a whole; on failure it stays as it was.
+
+Examples:
+  scbf remove words.scbf retired.txt
+  scbf remove words.scbf -o smaller.scbf retired.txt --json)");
+  return [options] { return remove(*options); };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf merge and scbf subtract: whole filters added to and taken from one another.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "scbf/errors.hpp"
+#include "sizes.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::vector<std::string> others;
+  std::string out;
+  bool force = false;
+  RunOptions run;
+
+  void add_to(CommandLine& line) {
+    line.positional("FILE", "The filter to change", file);
+    line.positionals("OTHER", "Filters of the same geometry and seed", others,
+                     CommandLine::Need::required);
+    line.option("-o,--output", "OUT", "Write here; default: replace FILE; - for a pipe", out);
+    line.flag("--force", "Combine even if one holds lines and the other u64 keys", force);
+    run.add_backend_to(line);
+    run.add_json_to(line, "Print a report as JSON");
+  }
+  const std::string& target() const { return out.empty() ? file : out; }
+};
+
+void check_kinds(const Filter& filter, const Filter& other, const Options& options,
+                 const std::string& other_file) {
+  const auto kind = read_notes(filter.metadata()).kind;
+  const auto other_kind = read_notes(other.metadata()).kind;
+  if (options.force || !kind || !other_kind || *kind == *other_kind) return;
+  throw Incompatible(fmt::format("{} holds {} keys, {} holds {} keys; --force combines them",
+                                 options.file, to_string(*kind), other_file,
+                                 to_string(*other_kind)));
+}
+
+/// Calls combine(filter, other) for each other filter and saves; `report` is completed and
+/// printed, `verb` is its past tense.
+template <class Combine>
+int combine_all(const Options& options, const char* verb, Json report, const Combine& combine) {
+  check_output(options.target(), options.run.json);
+  Filter filter = open_for_changes(options.file, options.run);
+  for (const std::string& name : options.others) {
+    // Loaded, not mapped: what is added to a good filter must have been verified.
+    const Filter other = open_for_changes(name, options.run);
+    check_kinds(filter, other, options, name);
+    try {
+      combine(filter, other, report);
+    } catch (const Incompatible& error) {
+      throw Incompatible(fmt::format("{} and {}: {}", options.file, name, error.what()));
+    }
+  }
+  save_filter(filter, options.target());
+  const Statistics statistics = filter.statistics(options.run.batch());
+  const std::uint64_t keys = statistics.keys_inserted - statistics.keys_removed;
+  report["file"] = options.target();
+  report["filters"] = options.others.size();
+  report["keys"] = keys;
+  report["bytes"] = filter.geometry().bytes();
+  report["fill"] = statistics.fill;
+  report["saturated"] = statistics.saturated;
+  report["estimated_keys"] = statistics.estimated_keys;
+  report["estimated_fpr"] = statistics.estimated_fpr;
+  if (options.run.json) {
+    print_json(report);
+  } else if (options.target() != "-") {
+    print_text(fmt::format("{}: {} {} filter{}; {} keys now, fill {}, {} saturated\n",
+                           options.target(), verb, options.others.size(),
+                           options.others.size() == 1 ? "" : "s", grouped(keys),
+                           percent(statistics.fill), grouped(statistics.saturated)));
+  }
+  warn_if_over_capacity(keys, read_notes(filter.metadata()), statistics.estimated_fpr);
+  return kOk;
+}
+
+int merge(const Options& options) {
+  return combine_all(options, "merged", Json::object(),
+                     [&](Filter& filter, const Filter& other, Json&) {
+                       filter.merge(other, options.run.batch());
+                     });
+}
+
+int subtract(const Options& options) {
+  std::uint64_t inexact = 0;
+  const int code = combine_all(options, "subtracted", Json{{"inexact_counters", std::uint64_t{0}}},
+                               [&](Filter& filter, const Filter& other, Json& report) {
+                                 inexact +=
+                                     filter.subtract(other, options.run.batch()).inexact_counters;
+                                 report["inexact_counters"] = inexact;
+                               });
+  if (inexact > 0) {
+    note(fmt::format("{} saturated counters stayed at 15: there the difference is an upper bound",
+                     grouped(inexact)));
+  }
+  return code;
+}
+
+}  // namespace
+
+Run set_up_merge(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->add_to(line);
+  line.footer(
+      R"(Filters go together when layout, geometry and seed are equal: build them with the same
+--capacity, --fpr and --seed. Otherwise nothing is written and the exit code is 4.
+
+Examples:
+  scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf
+  scbf merge all.scbf today.scbf)");
+  return [options] { return merge(*options); };
+}
+
+Run set_up_subtract(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->add_to(line);
+  line.footer(
+      R"(The inverse of merge where no counter is saturated; says how many were. A filter that is not
+contained in FILE is refused with exit code 4.
+
+Examples:
+  scbf subtract week.scbf monday.scbf
+  scbf subtract week.scbf monday.scbf -o rest.scbf --json)");
+  return [options] { return subtract(*options); };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf gen: 64-bit keys to try things with, as 8 little-endian bytes each.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "errors.hpp"
+#include "key_stream.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "sizes.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+constexpr std::size_t kStepKeys = 1 << 14;
+
+struct Options {
+  std::uint64_t keys = 0;
+  StreamOptions stream;
+  std::string out = "-";
+  RunOptions run;
+};
+
+int generate(const Options& options) {
+  std::optional<Output> out;
+  if (options.out == "-") {
+    out.emplace();
+    if (out->is_terminal()) {
+      throw UsageError("gen: keys are binary, and standard output is a terminal: use -o FILE");
+    }
+  } else {
+    out.emplace(options.out);
+  }
+  KeyStream stream(options.stream);
+  Progress progress(options.run.progress, "generating", options.keys);
+  std::vector<std::uint64_t> keys(kStepKeys);
+  for (std::uint64_t done = 0; done < options.keys;) {
+    const std::span<std::uint64_t> step(keys.data(),
+                                        std::min<std::uint64_t>(kStepKeys, options.keys - done));
+    stream.fill(step);
+    out->write(std::string_view(reinterpret_cast<const char*>(step.data()), step.size_bytes()));
+    done += step.size();
+    progress.update(done, done);
+  }
+  out->finish();
+  progress.finish(options.keys, options.keys);
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_gen(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  Options* const o = options.get();
+  line.option(
+      "--keys", "N", "How many: 1000, 1e8, 100M",
+      [o](const std::string& t) { o->keys = parse_count("--keys", t, 0); },
+      CommandLine::Need::required);
+  line.option(
+      "--kind", "KIND",
+      "uniform (default; distinct), sequential, zipf (repeats) or clustered (runs of numbers)",
+      [o](const std::string& t) { o->stream.kind = stream_kind_from_string(t); });
+  line.option("--seed", "S", "Default 0; another seed gives other keys",
+              [o](const std::string& t) { o->stream.seed = parse_seed("--seed", t); });
+  line.option(
+      "--exponent", "E", "zipf: probability of rank r is proportional to r^-exponent; default 1.2",
+      [o](const std::string& t) { o->stream.exponent = parse_real("--exponent", t, 0.01, 10); });
+  line.option("--universe", "N", "zipf: number of distinct keys to draw from; default 100M",
+              [o](const std::string& t) {
+                o->stream.universe = parse_count("--universe", t, 1, std::uint64_t{1} << 52);
+              });
+  line.option("--run", "N", "clustered: consecutive numbers in a run; default 1024",
+              [o](const std::string& t) { o->stream.run = parse_count("--run", t); });
+  line.option("-o,--output", "FILE", "Default: standard output", options->out);
+  options->run.add_progress_to(line);
+  line.footer(
+      R"(Writes 8 little-endian bytes per key, for --keys u64 of the other verbs. Same options, same keys.
+
+Examples:
+  scbf gen --keys 1e8 -o ids.u64
+  scbf gen --keys 10M --kind zipf --exponent 1.1 --seed 7 | scbf count ids.scbf | head)");
+  return [options] { return generate(*options); };
+}
+
+}  // namespace scbf::cli

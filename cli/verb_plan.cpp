@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf plan: geometry, memory and rate before anything is built.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "sizes.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  ShapeOptions shape;
+  RunOptions run;
+};
+
+Json to_json(const Plan& plan) {
+  Json json;
+  json["layout"] = to_string(plan.geometry.layout());
+  json["capacity"] = plan.capacity;
+  json["fpr"] = plan.fpr;
+  describe_geometry(json, plan.geometry);
+  json["bits_per_key"] = plan.bits_per_key;
+  json["predicted_fpr"] = plan.predicted_fpr;
+  json["reason"] = plan.reason;
+  return json;
+}
+
+std::string to_text(const Plan& plan) {
+  const Geometry& g = plan.geometry;
+  std::string text;
+  const auto row = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<20} {}\n", name, value);
+  };
+  row("layout", std::string(to_string(g.layout())));
+  row("capacity", grouped(plan.capacity) + " keys");
+  row("rate asked for", percent(plan.fpr));
+  row("rate predicted", percent(plan.predicted_fpr));
+  if (g.layout() == Layout::split_block) row("groups", fmt::format("{}", g.groups()));
+  row("probes", fmt::format("{}", g.probes()));
+  row("counters", fmt::format("{} of {} bits", grouped(g.counters()), kCounterBits));
+  row("memory", human_bytes(g.bytes()));
+  row("bits per key", fmt::format("{:.1f}", plan.bits_per_key));
+  row("cache lines per key", fmt::format("{}", g.cache_lines_per_key()));
+  return text + plan.reason + "\n";
+}
+
+}  // namespace
+
+Run set_up_plan(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->shape.add_to(line);
+  options->run.add_json_to(line, "Print JSON");
+  line.footer(
+      R"(Two of --capacity, --fpr and --memory say what is wanted; all three must go together.
+
+Examples:
+  scbf plan --capacity 1e8 --fpr 1%
+  scbf plan --capacity 1e8 --memory 512MiB
+  scbf plan --fpr 0.001 --memory 2GiB --layout split --json)");
+  return [options] {
+    const Plan result = plan(options->shape.request);
+    if (options->run.json) {
+      print_json(to_json(result));
+    } else {
+      print_text(to_text(result));
+    }
+    return kOk;
+  };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf query and scbf count: questions about keys, answered in input order.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "sizes.hpp"
+#include "stopwatch.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  std::string file;
+  KeyOptions keys;
+  RunOptions run;
+  bool load = false;
+  bool invert = false;
+  bool only_count = false;
+
+  void add_to(CommandLine& line) {
+    line.positional("FILE", "The filter", file);
+    keys.add_to(line, true);
+    line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
+              load);
+    run.add_backend_to(line);
+    run.add_progress_to(line);
+  }
+};
+
+void write_key(Output& out, const KeyBlock& block, std::size_t i) {
+  if (block.kind() == KeyKind::lines) {
+    out.write(block.lines()[i]);
+  } else {
+    const fmt::format_int digits(block.numbers()[i]);
+    out.write(std::string_view(digits.data(), digits.size()));
+  }
+}
+
+/// A filter, its keys, and how to go through them.
+struct Session {
+  explicit Session(const Options& o)
+      : options(o),
+        filter(open_for_queries(o.file, o.run, o.load)),
+        kind(agreed_kind(o.keys, read_notes(filter.metadata()), o.file)),
+        reader(o.keys.sources(), kind, KeyReader::Pace::prompt) {}
+
+  /// use(block, answers): answers has a byte for each key, which ask(batch, answers) has filled.
+  template <class Ask, class Use>
+  void go_through(const Ask& ask, const Use& use) {
+    Progress progress(options.run.progress, "asking", reader.total_bytes());
+    std::vector<std::uint8_t> answers;
+    // A second thread that waits for a slow pipe could not be stopped when our reader leaves.
+    const bool overlap = options.run.overlap() && reader.total_bytes().has_value();
+    for_each_block(reader, overlap, [&](const KeyBlock& block) {
+      answers.resize(block.size());
+      ask(block.batch(), answers);
+      use(block, answers);
+      progress.update(block.keys_so_far(), block.bytes_so_far());
+    });
+    progress.finish(reader.keys(), reader.bytes_read());
+  }
+
+  Json report(double seconds) const {
+    Json json;
+    json["file"] = options.file;
+    json["keys"] = reader.keys();
+    json["empty_lines"] = reader.empty_lines();
+    json["key_kind"] = to_string(kind);
+    json["seconds"] = seconds;
+    json["keys_per_second"] = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
+    json["backend"] = filter.backend().name();
+    json["target"] = filter.backend().target();
+    json["threads"] = options.run.resolved_threads();
+    return json;
+  }
+
+  const Options& options;
+  Filter filter;
+  KeyKind kind;
+  KeyReader reader;
+};
+
+int query(const Options& options) {
+  Session session(options);
+  Output out;
+  const bool print_keys = !options.only_count && !options.run.json;
+  const std::uint8_t wanted = options.invert ? 0 : 1;
+  std::uint64_t present = 0;
+  const Stopwatch watch;
+  session.go_through(
+      [&](const KeyBatch& keys, std::span<std::uint8_t> answers) {
+        present += session.filter.contains(keys, answers, options.run.batch()).hits;
+      },
+      [&](const KeyBlock& block, std::span<const std::uint8_t> answers) {
+        if (!print_keys) return;
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+          if (answers[i] != wanted) continue;
+          write_key(out, block, i);
+          out.write('\n');
+        }
+        // From a pipe, answers leave as soon as they are known.
+        if (!session.reader.total_bytes()) out.flush();
+      });
+  const std::uint64_t absent = session.reader.keys() - present;
+  const std::uint64_t matched = options.invert ? absent : present;
+  if (options.run.json) {
+    Json json = session.report(watch.seconds());
+    json["present"] = present;
+    json["absent"] = absent;
+    json["matched"] = matched;
+    out.write_json(json);
+  } else if (options.only_count) {
+    out.write(fmt::format("{}\n", matched));
+  }
+  out.finish();
+  return matched > 0 ? kOk : kNothingFound;
+}
+
+int count(const Options& options) {
+  Session session(options);
+  Output out;
+  std::uint64_t found = 0;
+  const Stopwatch watch;
+  session.go_through(
+      [&](const KeyBatch& keys, std::span<std::uint8_t> answers) {
+        session.filter.count(keys, answers, options.run.batch());
+      },
+      [&](const KeyBlock& block, std::span<const std::uint8_t> answers) {
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+          found += answers[i] > 0;
+          if (options.run.json) continue;
+          const fmt::format_int digits(static_cast<unsigned>(answers[i]));
+          write_key(out, block, i);
+          out.write('\t');
+          out.write(std::string_view(digits.data(), digits.size()));
+          out.write('\n');
+        }
+        if (!session.reader.total_bytes()) out.flush();
+      });
+  if (options.run.json) {
+    Json json = session.report(watch.seconds());
+    json["present"] = found;
+    json["absent"] = session.reader.keys() - found;
+    out.write_json(json);
+  }
+  out.finish();
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_query(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->add_to(line);
+  line.flag("--invert", "Print the keys that are surely absent", options->invert);
+  line.flag("--count", "Print only how many there are", options->only_count);
+  options->run.add_json_to(line, "Print a report as JSON instead of keys");
+  line.footer(
+      R"(Keys are printed in input order, u64 keys as decimal numbers. Exit code 1: none to print.
+The filter is mapped, its header verified; --load and 'scbf verify' check the rest too.
+
+Examples:
+  scbf query words.scbf candidates.txt
+  producer | scbf query words.scbf --invert > surely_new.txt
+  scbf query ids.scbf --count ids.u64)");
+  return [options] { return query(*options); };
+}
+
+Run set_up_count(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->add_to(line);
+  options->run.add_json_to(line, "Print a report as JSON instead of keys");
+  line.footer(
+      R"help(Prints key, tab, count in input order. The count is the smallest of the key's counters: never
+too low for what was only inserted, too high where others share all counters; 15 is 15 or more.
+Exit code 0 even when every count is 0.
+
+Examples:
+  scbf count words.scbf candidates.txt
+  scbf count words.scbf candidates.txt | sort -t "$(printf '\t')" -k2 -nr | head)help");
+  return [options] { return count(*options); };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A crawler's memory: which of these addresses have been fetched already? Old ones are forgotten
+// by removing them, which is what the counters are for.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "scbf/filter.hpp"
+
+namespace {
+
+std::vector<std::string> addresses(int from, int to) {
+  std::vector<std::string> all;
+  for (int i = from; i < to; ++i) all.push_back("https://example.org/page/" + std::to_string(i));
+  return all;
+}
+
+}  // namespace
+
+int main() {
+  scbf::Filter fetched(200'000, 0.001);
+  const auto monday = addresses(0, 100'000), tuesday = addresses(100'000, 200'000);
+  fetched.insert(monday);
+  fetched.insert(tuesday);
+
+  // What was found today: half of it is new. `known` receives indices into `found`.
+  const auto found = addresses(150'000, 250'000);
+  std::vector<std::uint64_t> known(found.size());
+  const auto hits = fetched.find(found, known).hits;
+  std::printf("of %zu addresses, %llu may have been fetched already\n", found.size(),
+              static_cast<unsigned long long>(hits));
+
+  // Monday's pages are to be fetched again: forget them. Tuesday's stay, all of them.
+  const auto report = fetched.remove(monday);
+  std::vector<std::uint8_t> still(tuesday.size());
+  const auto kept = fetched.contains(tuesday, still).hits;
+  std::printf("forgot %llu, kept %llu\n", static_cast<unsigned long long>(report.removed),
+              static_cast<unsigned long long>(kept));
+
+  // 50,000 are known; of the 50,000 others about one in a thousand is a false positive.
+  return hits >= 50'000 && hits < 50'200 && report.absent == 0 && kept == tuesday.size() ? 0 : 1;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of backends: names, choice by name and by the environment, and what is said when one
+// is not there.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#include "scbf/filter.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using scbf::BackendUnavailable;
+using scbf::find_backend;
+
+/// Sets SCBF_BACKEND for a while.
+class Environment {
+ public:
+  explicit Environment(const char* value) {
+    if (const char* old = std::getenv("SCBF_BACKEND")) old_ = old;
+    if (value != nullptr) {
+      ::setenv("SCBF_BACKEND", value, 1);
+    } else {
+      ::unsetenv("SCBF_BACKEND");
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() {
+    if (old_) {
+      ::setenv("SCBF_BACKEND", old_->c_str(), 1);
+    } else {
+      ::unsetenv("SCBF_BACKEND");
+    }
+  }
+
+ private:
+  std::optional<std::string> old_;
+};
+
+TEST(BackendTable, NamesAreUniqueAndEachIsDescribed) {
+  std::set<std::string_view> names;
+  for (const scbf::Backend* backend : scbf::backends()) {
+    ASSERT_NE(backend, nullptr);
+    EXPECT_TRUE(names.insert(backend->name()).second) << backend->name();
+    EXPECT_FALSE(backend->description().empty()) << backend->name();
+    if (backend->unavailable_reason().empty()) {
+      EXPECT_FALSE(backend->target().empty()) << backend->name();
+    }
+  }
+  EXPECT_TRUE(names.contains("scalar"));
+  EXPECT_TRUE(names.contains("simd"));
+}
+
+TEST(BackendTable, AvailableOnesAreFoundAndOthersSayWhyNot) {
+  for (const scbf::Backend* backend : scbf::backends()) {
+    const std::string reason = backend->unavailable_reason();
+    if (reason.empty()) {
+      EXPECT_EQ(&find_backend(backend->name()), backend);
+    } else {
+      SCBF_EXPECT_THROW(find_backend(backend->name()), BackendUnavailable, reason);
+      SCBF_EXPECT_THROW(find_backend(backend->name()), BackendUnavailable, backend->name());
+    }
+  }
+}
+
+TEST(BackendTable, AutoIsTheVariableOrTheBest) {
+  {
+    const Environment unset(nullptr);
+    EXPECT_EQ(find_backend().name(), "simd");
+    EXPECT_EQ(find_backend("auto").name(), "simd");
+  }
+  {
+    const Environment empty("");
+    EXPECT_EQ(find_backend().name(), "simd");
+  }
+  {
+    const Environment scalar("scalar");
+    EXPECT_EQ(find_backend().name(), "scalar");
+    EXPECT_EQ(scbf::Filter(scbf::Geometry::split(1, 1)).backend().name(), "scalar");
+    EXPECT_EQ(find_backend("simd").name(), "simd");  // a name beats the variable
+  }
+  {
+    const Environment automatic("auto");
+    EXPECT_EQ(find_backend().name(), "simd");
+  }
+}
+
+TEST(BackendTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
+  const Environment unset(nullptr);
+  SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "'cud'");
+  SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "scalar, simd");
+  SCBF_EXPECT_THROW(find_backend(""), BackendUnavailable, "''");
+  SCBF_EXPECT_THROW(find_backend("SIMD"), BackendUnavailable, "'SIMD'");
+  const Environment wrong("nonsense");
+  SCBF_EXPECT_THROW(find_backend(), BackendUnavailable, "SCBF_BACKEND");
+  SCBF_EXPECT_THROW(find_backend(), BackendUnavailable, "'nonsense'");
+  EXPECT_EQ(find_backend("scalar").name(), "scalar");
+}
+
+TEST(BackendTable, AFilterKeepsItsBackendWhenAnotherIsRefused) {
+  scbf::Filter filter(scbf::Geometry::split(2, 10), {.backend = "scalar"});
+  SCBF_EXPECT_THROW(filter.use_backend("nonsense"), BackendUnavailable, "nonsense");
+  EXPECT_EQ(filter.backend().name(), "scalar");
+  filter.use_backend("simd");
+  EXPECT_EQ(filter.backend().name(), "simd");
+  EXPECT_THROW(scbf::Filter(scbf::Geometry::split(2, 10), {.backend = "x"}), BackendUnavailable);
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command share: running it in a folder of its own, and looking at files."""
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+COMMAND = os.environ.get("SCBF_COMMAND", "scbf")
+
+OK, NOTHING_FOUND, USAGE, INPUT_OUTPUT, CORRUPT = range(5)
+
+
+class CommandTest(unittest.TestCase):
+    """Each test has an empty folder, which is the command's working directory."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="scbf-cli-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        if isinstance(content, str):
+            content = content.encode()
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return name
+
+    def write_u64(self, name, numbers):
+        return self.write(name, b"".join(struct.pack("<Q", n) for n in numbers))
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def digest(self, name):
+        return hashlib.sha256(self.read(name)).hexdigest()
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+    def start(self, *arguments, **options):
+        environment = {k: v for k, v in os.environ.items() if k != "SCBF_BACKEND"}
+        environment.update(options.pop("env", {}))
+        return subprocess.Popen(
+            [COMMAND, *map(str, arguments)], cwd=self.folder, env=environment, **options
+        )
+
+    def run_raw(self, *arguments, stdin=b"", **options):
+        """The finished process, with .out and .err as bytes."""
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        process = self.start(*arguments, stdin=subprocess.PIPE, **options)
+        process.out, process.err = process.communicate(stdin, timeout=100)
+        return process
+
+    def scbf(self, *arguments, stdin=b"", code=OK, **options):
+        """Standard output as bytes; the exit code must be `code`, and only what fails may speak."""
+        process = self.run_raw(*arguments, stdin=stdin, **options)
+        self.assertEqual(
+            process.returncode, code, f"{arguments}: {process.err.decode(errors='replace')}"
+        )
+        self.err = process.err.decode()
+        if code in (USAGE, INPUT_OUTPUT, CORRUPT):
+            self.assertTrue(self.err.startswith("scbf: "), self.err)
+            self.assertEqual(process.out or b"", b"")
+        return process.out
+
+    def scbf_json(self, *arguments, **options):
+        return json.loads(self.scbf(*arguments, "--json", **options))
+
+    def build(self, name, lines, *options):
+        """A filter of lines given as a list of bytes."""
+        data = b"".join(line + b"\n" for line in lines)
+        self.scbf("build", "--capacity", max(1, len(lines)), "-o", name, *options, stdin=data)
+        return name
+
+
+def words(count, prefix="word"):
+    return [f"{prefix}-{i}".encode() for i in range(count)]

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong, goes wrong loudly, with the right exit code, and changes nothing."""
+
+import os
+import subprocess
+
+from support import COMMAND, CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, words
+
+
+class Usage(CommandTest):
+    def refused(self, *arguments, mentions=()):
+        self.scbf(*arguments, code=USAGE)
+        for text in mentions:
+            self.assertIn(text, self.err)
+        self.assertEqual(self.err.count("\n"), 1, "one line")
+
+    def test_verbs(self):
+        self.refused()
+        self.refused("bild", mentions=["bild", "'build'"])
+        self.refused("qurey", mentions=["'query'"])
+        self.refused("xyzzy", mentions=["--help"])
+        self.refused("--no-such-option")
+
+    def test_missing_and_unknown_options(self):
+        self.refused("build", "--capacity", 5, mentions=["output", "build --help"])
+        self.refused("build", "-o", "f.scbf", "--nonsense", mentions=["nonsense"])
+        self.refused("query")
+        self.refused("merge", "one.scbf")
+        self.refused("gen")
+        self.refused("plan", mentions=["capacity"])
+        self.refused("plan", "--capacity", 10)
+
+    def test_bad_values_name_value_and_limit(self):
+        build = ["build", "-o", "f.scbf"]
+        for value in ("0", "-5", "x", "1.5", "1e30", "10Q", "nan", "inf", "0x10", "1 000"):
+            self.refused(*build, f"--capacity={value}", mentions=[f"'{value}'"])
+        self.refused(*build, "--capacity=")
+        for value in ("0", "1", "2", "-0.1", "nan", "inf", "100%", "0%", "x"):
+            self.refused(*build, f"--fpr={value}", mentions=[f"'{value}'"])
+        self.refused(*build, "--memory", "12parsecs", mentions=["12parsecs"])
+        self.refused(*build, "--memory", "18446744073709551615T")
+        self.refused(*build, "--layout", "round", mentions=["round"])
+        self.refused(*build, "--keys", "words", mentions=["words", "lines", "u64"])
+        self.refused(*build, "--threads", "5000", mentions=["4,096"])
+        self.refused(*build, "--seed", "18446744073709551616", mentions=["2^64"])
+        self.refused(*build, "--progress", "maybe", mentions=["maybe", "never"])
+        self.refused(*build, "--groups", "9", "--capacity", 5, mentions=["9", "8"])
+        self.refused(*build, "--probes", "65", mentions=["65", "64"])
+        self.refused("gen", "--keys", 1, "--kind", "odd", "-o", "k", mentions=["odd", "zipf"])
+        self.refused("bench", "--operations", "insert,,hit")
+        self.refused("bench", "--sizes", "10", mentions=["1,000"])
+        self.refused("paper", "--trials", "-1")
+        self.assertEqual(self.files(), [])
+
+    def test_backends(self):
+        self.build("f.scbf", words(3))
+        self.refused("query", "f.scbf", "--backend", "abacus", mentions=["abacus", "scalar"])
+        self.scbf("query", "f.scbf", env={"SCBF_BACKEND": "abacus"}, code=USAGE)
+        self.assertIn("SCBF_BACKEND", self.err)
+        self.assertIn(b"scalar", self.scbf("backends", env={"SCBF_BACKEND": "abacus"}))
+
+    def test_a_plan_that_cannot_be_met(self):
+        self.refused("plan", "--capacity", "1e9", "--fpr", "0.1%", "--memory", "1MiB")
+        self.refused("plan", "--capacity", 100, "--fpr", "1%", "--layout", "split", "--groups", 2)
+
+
+class Files(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.build("f.scbf", words(1000))
+        self.before = self.digest("f.scbf")
+
+    def tearDown(self):
+        self.assertEqual(self.digest("f.scbf"), self.before)
+        self.assertEqual([n for n in self.files() if n.endswith(".tmp")], [])
+
+    def test_missing_input(self):
+        for verb in ("query", "count", "insert", "remove"):
+            self.scbf(verb, "f.scbf", "missing.txt", code=INPUT_OUTPUT)
+            self.assertIn("missing.txt", self.err)
+        self.scbf("build", "-o", "g.scbf", "missing.txt", code=INPUT_OUTPUT)
+        self.write("there.txt", "a\n")
+        self.scbf("build", "-o", "g.scbf", "there.txt", "missing.txt", code=INPUT_OUTPUT)
+        self.assertEqual(self.files(), ["f.scbf", "there.txt"])
+
+    def test_a_folder_as_input(self):
+        os.mkdir(self.path("folder"))
+        self.scbf("query", "f.scbf", "folder", code=INPUT_OUTPUT)
+        self.scbf("query", "folder", code=INPUT_OUTPUT)
+        self.scbf("build", "--capacity", 5, "-o", "folder", stdin=b"x", code=INPUT_OUTPUT)
+
+    def test_missing_filter(self):
+        for verb in ("query", "count", "insert", "remove", "info", "verify"):
+            self.scbf(verb, "missing.scbf", code=INPUT_OUTPUT)
+            self.assertIn("missing.scbf", self.err)
+        self.scbf("merge", "f.scbf", "missing.scbf", code=INPUT_OUTPUT)
+        self.scbf("subtract", "missing.scbf", "f.scbf", code=INPUT_OUTPUT)
+
+    def test_input_that_fails_late_changes_nothing(self):
+        self.scbf("build", "--keys", "u64", "--capacity", 9, "-o", "n.scbf", stdin=b"12345678")
+        numbers = self.digest("n.scbf")
+        self.scbf("insert", "n.scbf", stdin=b"x" * 8001, code=INPUT_OUTPUT)
+        self.assertEqual(self.digest("n.scbf"), numbers)
+
+    def test_unwritable_places(self):
+        self.scbf("build", "--capacity", 5, "-o", "no/such/f.scbf", stdin=b"x", code=INPUT_OUTPUT)
+        self.assertIn("no/such", self.err)
+        self.scbf("insert", "f.scbf", "-o", "/dev/full", stdin=b"x", code=INPUT_OUTPUT)
+        self.assertIn("/dev/full", self.err)
+        self.scbf("build", "--capacity", 5, "-o", "/dev/full", stdin=b"x", code=INPUT_OUTPUT)
+        self.scbf("gen", "--keys", 10, "-o", "/dev/full", code=INPUT_OUTPUT)
+
+    def test_standard_output_that_is_full(self):
+        self.write("w.txt", b"".join(w + b"\n" for w in words(1000)))
+        with open("/dev/full", "wb") as full:
+            for arguments in (["query", "f.scbf", "w.txt"], ["count", "f.scbf", "w.txt"],
+                              ["query", "f.scbf", "w.txt", "--json"], ["info", "f.scbf"],
+                              ["gen", "--keys", 100], ["plan", "--capacity", 5, "--fpr", "0.1"],
+                              ["--help"], ["backends"], ["verify", "f.scbf"]):
+                self.scbf(*arguments, stdout=full, code=INPUT_OUTPUT)
+                self.assertIn("standard output", self.err)
+
+    def test_standard_output_that_is_closed(self):
+        # A file opened by the command must not slip into its place.
+        for command in ("info f.scbf", "query f.scbf", "insert f.scbf -o g.scbf"):
+            result = subprocess.run(
+                ["sh", "-c", f'echo word-1 | "$0" {command} >&-', COMMAND], cwd=self.folder,
+                stderr=subprocess.PIPE, timeout=100)
+            self.assertEqual(result.returncode, INPUT_OUTPUT, command)
+        self.scbf("verify", "g.scbf")
+
+    def test_a_reader_that_leaves(self):
+        self.write("w.txt", b"".join(w + b"\n" for w in words(1000)) * 500)
+        for arguments in (["query", "f.scbf", "w.txt"], ["count", "f.scbf", "w.txt"],
+                          ["gen", "--keys", "1e6"]):
+            process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(len(process.stdout.read(10)), 10)
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+            process.stderr.close()
+            self.assertEqual(process.wait(timeout=60), OK)
+
+    def test_same_file_as_output_and_input(self):
+        self.write("in.txt", "a\nb\n")
+        self.scbf("build", "-o", "in.txt", "in.txt")  # read as a whole before it is replaced
+        self.scbf("verify", "in.txt")
+
+
+class Damage(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.build("f.scbf", words(1000))
+        self.good = self.read("f.scbf")
+
+    def all_refuse(self, name, verbs):
+        before = self.digest(name)
+        for verb in verbs:
+            self.scbf(verb, name, stdin=b"word-1\n", code=CORRUPT)
+            self.assertIn(name, self.err)
+        self.scbf("merge", "f.scbf", name, code=CORRUPT)
+        self.scbf("merge", name, "f.scbf", code=CORRUPT)
+        self.assertEqual(self.digest(name), before)
+        self.assertEqual(self.read("f.scbf"), self.good)
+
+    EVERY = ("verify", "info", "query", "count", "insert", "remove")
+
+    def test_not_a_filter(self):
+        self.write("text.scbf", "no filter at all\n" * 1000)
+        self.all_refuse("text.scbf", self.EVERY)
+        self.write("empty.scbf", "")
+        self.all_refuse("empty.scbf", self.EVERY)
+
+    def test_truncated(self):
+        for length in (1, 100, 4095, 4096, 5000, len(self.good) - 1):
+            self.write("short.scbf", self.good[:length])
+            self.all_refuse("short.scbf", self.EVERY)
+
+    def test_too_long(self):
+        self.write("long.scbf", self.good + b"x")
+        self.all_refuse("long.scbf", self.EVERY)
+
+    def test_damaged_header(self):
+        self.write("header.scbf", self.good[:40] + bytes([self.good[40] ^ 1]) + self.good[41:])
+        self.all_refuse("header.scbf", self.EVERY)
+
+    def test_damaged_counters(self):
+        at = len(self.good) - 77
+        self.write("bad.scbf", self.good[:at] + bytes([self.good[at] ^ 16]) + self.good[at + 1:])
+        # query and count map the file and look at its header only, unless told to load it.
+        self.all_refuse("bad.scbf", ("verify", "info", "insert", "remove"))
+        self.scbf("query", "bad.scbf", "--load", stdin=b"word-1\n", code=CORRUPT)
+        self.assertIn("checksum", self.err)
+
+    def test_verify_names_the_damaged_one(self):
+        self.write("bad.scbf", self.good[:-1] + bytes([self.good[-1] ^ 128]))
+        self.scbf("verify", "f.scbf", "bad.scbf", code=CORRUPT)
+        self.assertIn("bad.scbf", self.err)

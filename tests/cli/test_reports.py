@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help, JSON keys and progress: what scripts and people rely on."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+
+from support import COMMAND, OK, CommandTest, words
+
+VERBS = ["plan", "build", "query", "insert", "remove", "count", "merge", "subtract", "info",
+         "verify", "backends", "paper", "gen", "bench"]
+
+
+class Help(CommandTest):
+    def test_every_verb_has_help_with_examples(self):
+        overview = self.scbf("--help").decode()
+        for verb in VERBS:
+            self.assertRegex(overview, rf"\n  {verb} +\S")
+            text = self.scbf(verb, "--help").decode()
+            self.assertIn("Examples:\n  ", text)
+            self.assertIn(f"scbf {verb}", text)
+
+    def test_examples_are_accepted(self):
+        # Every option that an example shows must exist: replacing the verb's operands by --help
+        # would hide that, so each is run in an empty folder and must not end as a usage error.
+        for verb in ("plan", "paper", "backends"):
+            text = self.scbf(verb, "--help").decode()
+            for line in text.split("Examples:\n")[1].strip().splitlines():
+                result = subprocess.run(["sh", "-c", line.replace("scbf ", f'"{COMMAND}" ', 1)],
+                                        cwd=self.folder, capture_output=True, timeout=100)
+                if line.strip().startswith("scbf"):
+                    self.assertEqual(result.returncode, OK, (line, result.stderr))
+
+    def test_version(self):
+        self.assertRegex(self.scbf("--version").decode(), r"^scbf \d+\.\d+\.\d+\n$")
+
+
+class Json(CommandTest):
+    def assertKeys(self, report, keys):
+        self.assertEqual([k for k in keys.split() if k not in report], [])
+
+    def test_plan(self):
+        plan = self.scbf_json("plan", "--capacity", "1e8", "--fpr", "1%")
+        self.assertKeys(plan, "layout capacity fpr groups probes counters bytes bits_per_key "
+                              "predicted_fpr cache_lines_per_key reason")
+        self.assertEqual((plan["layout"], plan["groups"], plan["probes"]), ("split_block", 1, 8))
+        self.assertEqual((plan["capacity"], plan["fpr"]), (100_000_000, 0.01))
+        self.assertAlmostEqual(plan["bits_per_key"] / 4, 11.4, delta=0.05)
+        self.assertLessEqual(plan["predicted_fpr"], 0.01)
+        self.assertEqual(plan["cache_lines_per_key"], 1)
+        split = self.scbf_json("plan", "--capacity", "100M", "--fpr", "0.01", "--layout", "split")
+        self.assertEqual((split["layout"], split["groups"]), ("split", 0))
+        self.assertEqual(split["cache_lines_per_key"], split["probes"])
+        memory = self.scbf_json("plan", "--memory", "512MiB", "--capacity", "1e8")
+        self.assertLessEqual(memory["bytes"], 512 << 20)
+
+    def test_build(self):
+        self.write("in.txt", b"\n".join(words(1000)) + b"\n\n")
+        report = self.scbf_json("build", "-o", "f.scbf", "in.txt", "--threads", 1, "--seed", 9)
+        self.assertKeys(report, "keys seconds keys_per_second backend target threads bytes fill "
+                                "saturated empty_lines capacity fpr layout")
+        self.assertEqual((report["keys"], report["empty_lines"], report["threads"]), (1000, 1, 1))
+        self.assertEqual((report["backend"], report["saturated"]), ("simd", 0))
+        self.assertTrue(report["capacity_counted"])
+        self.assertGreater(report["seconds"], 0)
+        self.assertGreater(report["keys_per_second"], 0)
+        self.assertAlmostEqual(report["fill"], 0.5, delta=0.05)
+
+    def test_info(self):
+        self.build("f.scbf", words(1000), "--seed", "0xffffffffffffffff")
+        self.scbf("remove", "f.scbf", stdin=b"word-1\n")
+        info = self.scbf_json("info", "f.scbf")
+        self.assertKeys(info, "version hash seed layout groups probes counters_per_slice counters "
+                              "keys keys_inserted keys_removed fill saturated estimated_keys "
+                              "estimated_fpr bytes file_bytes payload_offset payload_bytes "
+                              "chunk_bytes metadata cache_lines_per_key")
+        self.assertEqual((info["keys"], info["keys_inserted"], info["keys_removed"]),
+                         (999, 1000, 1))
+        self.assertEqual(info["seed"], 2**64 - 1)
+        self.assertEqual(info["metadata"]["keys"], "lines")
+        self.assertEqual(info["file_bytes"], os.path.getsize(self.path("f.scbf")))
+        self.assertAlmostEqual(info["estimated_keys"], 999, delta=60)
+        self.assertEqual(sum(info["histogram"]), info["counters"])
+        header = self.scbf_json("info", "f.scbf", "--header")
+        self.assertNotIn("fill", header)
+        self.assertEqual(header["keys"], 999)
+        self.assertIn(b"999 (1,000 inserted, 1 removed)", self.scbf("info", "f.scbf"))
+
+    def test_a_full_filter_has_no_estimate(self):
+        self.scbf("build", "--capacity", 1, "-o", "f.scbf",
+                  stdin=b"".join(w + b"\n" for w in words(10_000)))
+        info = self.scbf_json("info", "f.scbf")
+        self.assertEqual((info["fill"], info["estimated_keys"], info["estimated_fpr"]),
+                         (1, None, 1))
+        self.assertIn(b"too many", self.scbf("info", "f.scbf"))
+
+    def test_query_and_count(self):
+        self.build("f.scbf", words(10))
+        for verb in ("query", "count"):
+            report = self.scbf_json(verb, "f.scbf", stdin=b"word-1\nnot there\n\n")
+            self.assertKeys(report, "keys present absent empty_lines seconds keys_per_second "
+                                    "backend target threads")
+            self.assertEqual((report["keys"], report["present"], report["absent"]), (2, 1, 1))
+
+    def test_verify_and_backends(self):
+        self.build("f.scbf", words(10))
+        self.assertTrue(self.scbf_json("verify", "f.scbf")["ok"])
+        self.assertEqual(len(self.scbf_json("verify", "f.scbf", "f.scbf")), 2)
+        backends = self.scbf_json("backends")
+        names = [b["name"] for b in backends]
+        self.assertIn("scalar", names)
+        self.assertIn("simd", names)
+        self.assertEqual([b["name"] for b in backends if b["auto"]], ["simd"])
+        for backend in backends:
+            self.assertEqual(backend["available"], backend["reason"] is None)
+            self.assertTrue(backend["description"])
+        forced = self.scbf_json("backends", env={"SCBF_BACKEND": "scalar"})
+        self.assertEqual([b["name"] for b in forced if b["auto"]], ["scalar"])
+
+    def test_paper(self):
+        paper = self.scbf_json("paper", "--trials", 20)
+        printed = [(r["printed_probes"], r["printed_slice"], r["printed_keys"])
+                   for r in paper["table_1"]]
+        self.assertEqual(printed, [(10, 36864, 25639), (14, 26331, 19229), (17, 21684, 15383),
+                                   (20, 18432, 12819)])
+        rows = {r["bits"]: r for r in paper["tables_2_3_4"]}
+        self.assertAlmostEqual(rows[1]["bound"], 0.25037, places=4)
+        self.assertAlmostEqual(rows[1]["exact_split"], 0.15343, places=4)
+        self.assertAlmostEqual(rows[1]["simulated_split"], 0.15343, delta=0.002)
+        self.assertEqual(rows[4]["printed_standard"], 2.22e-16)
+        self.assertIsNone(rows[5]["simulated_split"])
+        text = self.scbf("paper", "--trials", 5).decode()
+        for table in ("Table 1", "Tables 2 and 3", "Table 4", "36,864", "25,639"):
+            self.assertIn(table, text)
+        self.assertIsNone(
+            self.scbf_json("paper", "--trials", 0)["tables_2_3_4"][0]["simulated_split"])
+
+    def test_names_that_are_no_text(self):
+        name = os.path.join(os.fsencode(self.folder), b"\xff.scbf")
+        self.write("in.txt", "a\n")
+        result = subprocess.run([COMMAND, "build", "-o", name, "in.txt", "--json"],
+                                cwd=self.folder, capture_output=True, timeout=100)
+        self.assertEqual(result.returncode, OK, result.stderr)
+        json.loads(result.stdout)
+
+
+class Progress(CommandTest):
+    def on_a_terminal(self, *arguments):
+        """Standard error, when that is a terminal."""
+        ours, theirs = pty.openpty()
+        process = self.start(*arguments, stdout=subprocess.PIPE, stderr=theirs,
+                             stdin=subprocess.DEVNULL)
+        os.close(theirs)
+        process.stdout.read()
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=60), OK)
+        seen = b""
+        while select.select([ours], [], [], 1)[0]:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # how Linux says that nobody holds the other end any more
+                break
+            if not piece:
+                break
+            seen += piece
+        os.close(ours)
+        return seen
+
+    def test_only_where_it_is_wanted(self):
+        self.write("in.txt", b"".join(w + b"\n" for w in words(1000)))
+        build = ["build", "-o", "f.scbf", "in.txt"]
+        self.scbf(*build)
+        self.assertEqual(self.err, "")
+        self.scbf(*build, "--progress", "always")
+        for text in ("counting", "building", "100 %", "1,000 keys", "keys/s"):
+            self.assertIn(text, self.err)
+        self.assertIn(b"building", self.on_a_terminal(*build))
+        self.assertEqual(self.on_a_terminal(*build, "--progress", "never"), b"")
+
+    def test_never_in_the_data(self):
+        self.build("f.scbf", words(100))
+        data = b"".join(w + b"\n" for w in words(100))
+        self.assertEqual(self.scbf("query", "f.scbf", "--progress", "always", stdin=data), data)
+        self.assertIn("100 keys", self.err)
+        self.assertEqual(len(self.scbf("gen", "--keys", 100, "--progress", "always")), 800)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each verb does to a filter, and what it prints."""
+
+import os
+
+from support import CORRUPT, NOTHING_FOUND, OK, USAGE, CommandTest, words
+
+
+def lines(keys):
+    return b"".join(key + b"\n" for key in keys)
+
+
+class Query(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.build("f.scbf", words(1000), "--fpr", "1e-5")
+        self.mixed = lines(words(20)) + lines(words(30, "absent"))
+
+    def test_prints_what_may_be_present_in_input_order(self):
+        reordered = lines(reversed(words(20)))
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=reordered), reordered)
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=self.mixed), lines(words(20)))
+
+    def test_invert(self):
+        self.assertEqual(self.scbf("query", "f.scbf", "--invert", stdin=self.mixed),
+                         lines(words(30, "absent")))
+        self.scbf("query", "f.scbf", "--invert", stdin=lines(words(5)), code=NOTHING_FOUND)
+
+    def test_count(self):
+        self.assertEqual(self.scbf("query", "f.scbf", "--count", stdin=self.mixed), b"20\n")
+        self.assertEqual(self.scbf("query", "f.scbf", "--count", "--invert", stdin=self.mixed),
+                         b"30\n")
+        self.assertEqual(
+            self.scbf("query", "f.scbf", "--count", stdin=b"no\n", code=NOTHING_FOUND), b"0\n")
+
+    def test_loading_and_every_backend_answer_the_same(self):
+        for options in (["--load"], ["--backend", "scalar"], ["--threads", 2],
+                        ["--backend", "scalar", "--load"]):
+            self.assertEqual(self.scbf("query", "f.scbf", *options, stdin=self.mixed),
+                             lines(words(20)))
+
+    def test_a_filter_that_comes_through_a_pipe(self):
+        read_end, write_end = os.pipe()
+        os.write(write_end, self.read("f.scbf"))
+        os.close(write_end)
+        out = self.scbf("query", f"/dev/fd/{read_end}", stdin=self.mixed, pass_fds=[read_end])
+        os.close(read_end)
+        self.assertEqual(out, lines(words(20)))
+
+    def test_the_rate_is_the_one_asked_for(self):
+        self.build("one_percent.scbf", words(20_000), "--fpr", "1%")
+        false = int(self.scbf("query", "one_percent.scbf", "--count",
+                              stdin=lines(words(100_000, "absent"))))
+        self.assertGreater(false, 1000 - 6 * 32)
+        self.assertLess(false, 1000 + 6 * 32)
+
+
+class Count(CommandTest):
+    def test_prints_key_tab_count_in_input_order(self):
+        self.build("f.scbf", [b"a", b"b", b"a", b"c", b"a", b"b"], "--fpr", "1e-6")
+        self.assertEqual(self.scbf("count", "f.scbf", stdin=b"c\na\nx\nb\na\n"),
+                         b"c\t1\na\t3\nx\t0\nb\t2\na\t3\n")
+        self.assertEqual(self.scbf("count", "f.scbf", stdin=b"nothing\n", code=OK), b"nothing\t0\n")
+
+    def test_fifteen_is_the_most(self):
+        self.build("f.scbf", [b"often"] * 40)
+        self.assertEqual(self.scbf("count", "f.scbf", stdin=b"often\n"), b"often\t15\n")
+        self.assertEqual(self.scbf_json("info", "f.scbf")["saturated"], 8)
+
+
+class InsertAndRemove(CommandTest):
+    def test_in_place_and_back(self):
+        self.build("f.scbf", words(1000))
+        before = self.read("f.scbf")
+        report = self.scbf_json("insert", "f.scbf", stdin=lines(words(50, "new")))
+        self.assertEqual((report["inserted"], report["keys_in_filter"]), (50, 1050))
+        self.assertEqual(
+            self.scbf("query", "f.scbf", "--count", stdin=lines(words(50, "new"))), b"50\n")
+        report = self.scbf_json("remove", "f.scbf", stdin=lines(words(50, "new")))
+        self.assertEqual((report["removed"], report["absent"]), (50, 0))
+        after = self.read("f.scbf")
+        self.assertEqual(after[4096:], before[4096:])  # counters; the books in the header differ
+        self.assertEqual(self.files(), ["f.scbf"])
+
+    def test_to_another_file(self):
+        self.build("f.scbf", words(100))
+        before = self.digest("f.scbf")
+        self.scbf("insert", "f.scbf", "-o", "g.scbf", stdin=b"new\n")
+        self.scbf("remove", "f.scbf", "-o", "h.scbf", stdin=lines(words(100)))
+        self.assertEqual(self.digest("f.scbf"), before)
+        self.assertEqual(self.scbf("query", "g.scbf", stdin=b"new\n"), b"new\n")
+        self.assertEqual(self.scbf_json("info", "h.scbf")["fill"], 0)
+
+    def test_removing_half_leaves_the_other_half(self):
+        self.build("f.scbf", words(10_000))
+        half, rest = words(10_000)[::2], words(10_000)[1::2]
+        report = self.scbf_json("remove", "f.scbf", stdin=lines(half))
+        self.assertEqual((report["removed"], report["absent"]), (5000, 0))
+        self.assertEqual(self.scbf("query", "f.scbf", "--count", stdin=lines(rest)), b"5000\n")
+
+    def test_absent_keys_are_reported_and_left_alone(self):
+        self.build("f.scbf", words(100), "--fpr", "1e-5")
+        payload = self.read("f.scbf")[4096:]
+        report = self.scbf_json("remove", "f.scbf", stdin=lines(words(10, "no")),
+                                code=NOTHING_FOUND)
+        self.assertEqual((report["removed"], report["absent"]), (0, 10))
+        self.assertEqual(self.read("f.scbf")[4096:], payload)
+        # Twice in one batch: there the first time, absent the second.
+        report = self.scbf_json("remove", "f.scbf", stdin=b"word-1\nword-1\nno-1\n")
+        self.assertEqual((report["removed"], report["absent"]), (1, 2))
+        self.assertIn("removed 1, absent 0",
+                      self.scbf("remove", "f.scbf", stdin=b"word-2\n").decode())
+
+    def test_nothing_to_remove_is_no_failure(self):
+        self.build("f.scbf", words(10))
+        self.assertEqual(self.scbf_json("remove", "f.scbf", stdin=b"")["removed"], 0)
+
+    def test_more_keys_than_planned_are_taken_with_a_warning(self):
+        report = self.scbf_json("build", "--capacity", 100, "-o", "f.scbf",
+                                stdin=lines(words(1000)))
+        self.assertEqual(report["keys"], 1000)
+        self.assertGreater(report["estimated_fpr"], 0.5)
+        self.assertIn("1,000 keys in a filter for 100", self.err)
+        self.assertEqual(self.scbf("query", "f.scbf", "--count", stdin=lines(words(1000))),
+                         b"1000\n")
+        self.build("g.scbf", words(100))
+        self.assertEqual(self.err, "")
+        self.scbf("insert", "g.scbf", stdin=b"one more\n")
+        self.assertIn("101 keys in a filter for 100", self.err)
+
+    def test_links_and_permissions_survive(self):
+        self.build("real.scbf", words(10))
+        os.chmod(self.path("real.scbf"), 0o640)
+        os.symlink("real.scbf", self.path("link.scbf"))
+        self.scbf("insert", "link.scbf", stdin=b"new\n")
+        self.assertTrue(os.path.islink(self.path("link.scbf")))
+        self.assertEqual(os.stat(self.path("real.scbf")).st_mode & 0o777, 0o640)
+        self.assertEqual(self.scbf("query", "real.scbf", stdin=b"new\n"), b"new\n")
+
+
+class MergeAndSubtract(CommandTest):
+    def setUp(self):
+        super().setUp()
+        for i, name in enumerate(("a", "b", "c")):
+            data = lines(words(300, name))
+            self.scbf("build", "--capacity", 1000, "-o", f"{name}.scbf", stdin=data)
+
+    def test_merge_equals_inserting_everything(self):
+        everything = lines(words(300, "a") + words(300, "b") + words(300, "c"))
+        self.scbf("build", "--capacity", 1000, "-o", "all.scbf", stdin=everything)
+        report = self.scbf_json("merge", "a.scbf", "b.scbf", "c.scbf", "-o", "sum.scbf")
+        self.assertEqual((report["keys"], report["filters"]), (900, 2))
+        self.assertEqual(self.digest("sum.scbf"), self.digest("all.scbf"))
+
+    def test_subtract_is_the_inverse(self):
+        before = self.read("a.scbf")
+        self.scbf("merge", "a.scbf", "b.scbf")
+        self.assertNotEqual(self.read("a.scbf"), before)
+        report = self.scbf_json("subtract", "a.scbf", "b.scbf")
+        self.assertEqual((report["keys"], report["inexact_counters"]), (300, 0))
+        self.assertEqual(self.read("a.scbf")[4096:], before[4096:])
+
+    def test_what_is_not_contained_cannot_be_subtracted(self):
+        before = self.digest("a.scbf")
+        self.scbf("subtract", "a.scbf", "b.scbf", code=CORRUPT)
+        self.assertIn("below zero", self.err)
+        self.assertEqual(self.digest("a.scbf"), before)
+
+    def test_saturated_counters_are_reported(self):
+        self.scbf("build", "--capacity", 1000, "-o", "many.scbf", stdin=b"often\n" * 20)
+        self.scbf("merge", "a.scbf", "many.scbf")
+        report = self.scbf_json("subtract", "a.scbf", "many.scbf")
+        self.assertEqual(report["inexact_counters"], 8)
+        self.assertIn("stayed at 15", self.err)
+
+    def test_incompatible_filters(self):
+        before = self.digest("a.scbf")
+        others = {
+            "seed": ["--capacity", 1000, "--seed", 5],
+            "capacity": ["--capacity", 5000],
+            "layout": ["--capacity", 1000, "--layout", "split"],
+        }
+        for name, options in others.items():
+            self.scbf("build", *options, "-o", "other.scbf", stdin=b"x\n")
+            for verb in ("merge", "subtract"):
+                self.scbf(verb, "a.scbf", "b.scbf", "other.scbf", code=CORRUPT)
+                self.scbf(verb, "a.scbf", "other.scbf", "-o", "new.scbf", code=CORRUPT)
+                self.assertIn("other.scbf", self.err)
+        self.assertEqual(self.digest("a.scbf"), before)
+        self.assertEqual(self.files(), ["a.scbf", "b.scbf", "c.scbf", "other.scbf"])
+
+    def test_kinds_of_keys_do_not_mix(self):
+        self.scbf("build", "--keys", "u64", "--capacity", 1000, "-o", "n.scbf", stdin=b"8 bytes!")
+        self.scbf("merge", "a.scbf", "n.scbf", code=CORRUPT)
+        self.assertIn("--force", self.err)
+        self.scbf("merge", "a.scbf", "n.scbf", "--force")
+
+
+class Build(CommandTest):
+    def test_same_bytes_whatever_computes(self):
+        self.write("in.txt", lines(words(30_000)))
+        for layout in ("split", "split_block"):
+            digests = set()
+            for options in (["--backend", "scalar"], ["--threads", 1], ["--threads", 2],
+                            ["--backend", "simd", "--scratch", "16MiB"]):
+                self.scbf("build", "--layout", layout, "--seed", "0x10", *options, "-o", "f.scbf",
+                          "in.txt")
+                digests.add(self.digest("f.scbf"))
+            self.assertEqual(len(digests), 1)
+
+    def test_through_a_pipe(self):
+        data = lines(words(100))
+        piped = self.scbf("build", "--capacity", 100, "-o", "-", stdin=data)
+        self.scbf("build", "--capacity", 100, "-o", "f.scbf", stdin=data)
+        self.assertEqual(piped, self.read("f.scbf"))
+        self.scbf("build", "--capacity", 100, "-o", "-", "--json", stdin=data, code=USAGE)
+
+    def test_an_existing_file_is_replaced(self):
+        self.write("f.scbf", "something else")
+        self.build("f.scbf", words(10))
+        self.scbf("verify", "f.scbf")
+        self.assertEqual(self.files(), ["f.scbf"])
+
+    def test_memory_instead_of_rate_or_capacity(self):
+        data = lines(words(1000))
+        report = self.scbf_json("build", "--capacity", 1000, "--memory", "4KiB", "-o", "f.scbf",
+                                stdin=data)
+        self.assertLessEqual(report["bytes"], 4096)
+        report = self.scbf_json("build", "--fpr", "1%", "--memory", "64KiB", "-o", "f.scbf",
+                                stdin=data)
+        self.assertLessEqual(report["bytes"], 65536)
+        self.assertGreater(report["capacity"], 10_000)
+        self.scbf("build", "--capacity", 1000, "--fpr", "1%", "--memory", "1KiB", "-o", "f.scbf",
+                  stdin=data, code=USAGE)

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// False-positive rates, two-sided, against the maths of sizing.hpp.
+//
+// A measured rate has two sources of error, tested apart so that both limits are sharp:
+// 1. The filter that came about is not the average filter. Its own rate follows from its counters
+//    exactly (the mean over blocks, or the product over slices, of the shares of non-zero
+//    counters); it is compared with predicted_fpr, whose spread over filters is the variance
+//    between blocks / number of blocks (split_block) or that of occupied counters (split).
+// 2. A finite number of queries: the number of hits is binomial about the filter's own rate.
+// Both at 4.5 standard deviations (7e-6 two-sided, less sharp in the Poisson tail, where exact
+// tails of 1e-6 are used), over several seeds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <ostream>
+
+#include "scbf/sizing.hpp"
+#include "support/keys.hpp"
+#include "support/scale.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+using scbf::Layout;
+
+constexpr double kSigmas = 4.5;
+
+/// The smaller of P(X ≤ hits) and P(X ≥ hits) for X ~ Poisson(mean).
+double smaller_tail(std::uint64_t hits, double mean) {
+  const auto probability = [&](std::uint64_t j) {
+    const auto x = static_cast<double>(j);
+    return std::exp(x * std::log(mean) - mean - std::lgamma(x + 1));
+  };
+  double at_most = 0;
+  for (std::uint64_t j = 0; j <= hits; ++j) at_most += probability(j);
+  return std::min(at_most, 1 - at_most + probability(hits));
+}
+
+unsigned nonzero_nibbles(std::uint64_t word) {
+  unsigned n = 0;
+  for (; word != 0; word >>= 4) n += (word & 15) != 0;
+  return n;
+}
+
+struct Rate {
+  double mean, standard_error;
+};
+
+/// The rate of this very filter for ideal hashes, and how far it may be from that of the average
+/// filter with as many keys.
+Rate rate_of(const scbf::Filter& filter, double keys) {
+  const Geometry& g = filter.geometry();
+  double rate = 1, relative_variance = 0;
+  if (g.layout() == Layout::split_block) {
+    const auto blocks = static_cast<double>(g.blocks_per_group());
+    for (std::uint32_t group = 0; group < g.groups(); ++group) {
+      double sum = 0, squares = 0;
+      for (std::uint64_t b = 0; b < g.blocks_per_group(); ++b) {
+        double hit = 1;
+        for (unsigned i = 0; i < 8; ++i) {
+          const std::uint64_t word = filter.words()[(group * g.blocks_per_group() + b) * 8 + i];
+          hit *= nonzero_nibbles(word) / 16.0;
+        }
+        sum += hit;
+        squares += hit * hit;
+      }
+      const double mean = sum / blocks;
+      const double variance = (squares / blocks - mean * mean) / blocks;
+      rate *= mean;
+      relative_variance += variance / (mean * mean);
+    }
+  } else {
+    const auto m = static_cast<double>(g.counters_per_slice());
+    const double load = keys / m;
+    for (std::uint32_t slice = 0; slice < g.probes(); ++slice) {
+      std::uint64_t nonzero = 0;
+      for (std::uint64_t w = 0; w < g.slice_stride_words(); ++w) {
+        nonzero += nonzero_nibbles(filter.words()[slice * g.slice_stride_words() + w]);
+      }
+      const double fill = static_cast<double>(nonzero) / m;
+      // Occupied cells of m after n balls: variance m e^-load (1 − (1 + load) e^-load).
+      const double variance = std::exp(-load) * (1 - (1 + load) * std::exp(-load)) / m;
+      rate *= fill;
+      relative_variance += variance / (fill * fill);
+    }
+  }
+  return {rate, rate * std::sqrt(relative_variance)};
+}
+
+/// Compares prediction, the filters' own rates and the measured ones.
+void check_rate(const Geometry& geometry, std::uint64_t keys, std::size_t queries,
+                const std::function<std::vector<std::uint64_t>(std::size_t, std::uint64_t)>& make) {
+  const double predicted = scbf::predicted_fpr(geometry, static_cast<double>(keys));
+  constexpr int kSeeds = 3;
+  double sum = 0, variance = 0, expected_hits = 0;
+  std::uint64_t hits = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    scbf::Filter filter(geometry, {.seed = seed * 0x1'0000'0001u, .backend = "simd"});
+    const auto all = make(keys + queries, seed);
+    const scbf::KeyBatch batch = all;
+    filter.insert(batch.slice(0, keys), {.threads = 1});
+    const Rate own = rate_of(filter, static_cast<double>(keys));
+    sum += own.mean;
+    variance += own.standard_error * own.standard_error;
+    expected_hits += own.mean * static_cast<double>(queries);
+    Answers answers(queries);
+    hits += filter.contains(batch.slice(keys, queries), answers, {.threads = 1}).hits;
+  }
+  // The formula of split_block takes a Poisson load: off by up to about 1/blocks (sizing.hpp).
+  const double bias =
+      geometry.layout() == Layout::split_block
+          ? 4.0 * geometry.groups() / static_cast<double>(geometry.blocks_per_group())
+          : 1e-9;
+  EXPECT_NEAR(sum / kSeeds, predicted, kSigmas * std::sqrt(variance) / kSeeds + bias * predicted)
+      << geometry.describe() << ", " << keys << " keys: the filters differ from the prediction";
+  if (expected_hits > 1000) {
+    EXPECT_NEAR(static_cast<double>(hits), expected_hits, kSigmas * std::sqrt(expected_hits))
+        << geometry.describe() << ", " << keys << " keys";
+  } else {
+    EXPECT_GT(smaller_tail(hits, expected_hits), 1e-6)
+        << geometry.describe() << ", " << keys << " keys: " << hits << " hits, expected "
+        << expected_hits;
+  }
+}
+
+std::vector<std::uint64_t> sequential(std::size_t n, std::uint64_t seed) {
+  std::vector<std::uint64_t> keys(n);
+  for (std::size_t i = 0; i < n; ++i) keys[i] = (seed << 40) + i;
+  return keys;
+}
+std::vector<std::uint64_t> multiples_of_2_to_32(std::size_t n, std::uint64_t seed) {
+  std::vector<std::uint64_t> keys(n);
+  for (std::size_t i = 0; i < n; ++i) keys[i] = (i << 32) + seed;
+  return keys;
+}
+
+struct Setup {
+  std::string name;
+  Layout layout;
+  std::uint32_t parts;
+  double fpr;
+};
+std::ostream& operator<<(std::ostream& out, const Setup& s) { return out << s.name; }
+
+class FalsePositives : public ::testing::TestWithParam<Setup> {
+ protected:
+  std::size_t queries() const {
+    return scaled(GetParam().fpr > 0.005  ? 200'000
+                  : GetParam().fpr > 5e-4 ? 500'000
+                                          : 1'500'000,
+                  150'000);
+  }
+  Geometry geometry(std::uint64_t size) const {
+    return GetParam().layout == Layout::split_block ? Geometry::split_block(GetParam().parts, size)
+                                                    : Geometry::split(GetParam().parts, size * 16);
+  }
+};
+
+std::vector<Setup> setups() {
+  std::vector<Setup> all;
+  for (const auto& [text, fpr, k] : {std::tuple{"10_percent", 0.1, 3u},
+                                     {"1_percent", 0.01, 7u},
+                                     {"0_1_percent", 0.001, 10u},
+                                     {"0_01_percent", 1e-4, 13u},
+                                     {"0_001_percent", 1e-5, 17u}}) {
+    for (const std::uint32_t groups : {1u, 2u, 3u}) {
+      all.push_back({"split_block_g" + std::to_string(groups) + "_" + text, Layout::split_block,
+                     groups, fpr});
+    }
+    all.push_back({"split_k" + std::to_string(k) + "_" + text, Layout::split, k, fpr});
+    all.push_back({"split_k6_" + std::string(text) + "_off_optimum", Layout::split, 6u, fpr});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Rates, FalsePositives, ::testing::ValuesIn(setups()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(FalsePositives, PowerOfTwoSizesAndNeighbours) {
+  for (const std::uint64_t size : {4095u, 4096u, 4097u}) {
+    const Geometry g = geometry(size);
+    check_rate(g, scbf::capacity_for(g, GetParam().fpr), queries(), random_keys);
+  }
+}
+
+TEST_P(FalsePositives, OfSequentialAndAlignedKeys) {
+  const Geometry g = geometry(3000);
+  const std::uint64_t keys = scbf::capacity_for(g, GetParam().fpr);
+  check_rate(g, keys, queries(), sequential);
+  check_rate(g, keys, queries(), multiples_of_2_to_32);
+}
+
+TEST_P(FalsePositives, FarFromTheCapacity) {
+  const Geometry g = geometry(2048);
+  const std::uint64_t keys = scbf::capacity_for(g, GetParam().fpr);
+  check_rate(g, keys * 2, queries(), random_keys);
+  check_rate(g, keys * 2 / 3, queries(), random_keys);
+}
+
+TEST(FalsePositivesOfStrings, WithCommonPrefixes) {
+  const Geometry g = Geometry::split_block(1, 1024);
+  const std::uint64_t keys = scbf::capacity_for(g, 0.01);
+  const std::size_t queries = scaled(200'000, 50'000);
+  std::vector<std::string> strings;
+  for (std::size_t i = 0; i < keys + queries; ++i) {
+    strings.push_back("https://example.org/catalogue/item/" + std::to_string(i));
+  }
+  scbf::Filter filter(g, {.backend = "simd"});
+  const scbf::KeyBatch all = strings;
+  filter.insert(all.slice(0, keys));
+  Answers answers(queries);
+  const auto hits = static_cast<double>(filter.contains(all.slice(keys, queries), answers).hits);
+  const double expected =
+      rate_of(filter, static_cast<double>(keys)).mean * static_cast<double>(queries);
+  EXPECT_NEAR(hits, expected, kSigmas * std::sqrt(expected));
+}
+
+}  // namespace

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches from arbitrary bytes: a geometry, options, and operations on keys of every kind, offsets
+// and bitmaps as hostile as they come. Arguments are refused by an exception or all backends do
+// the same; anything else is a crash.
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "scbf/filter.hpp"
+
+namespace {
+
+/// Takes values from the front of the input; zeros when it is used up.
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
+  bool empty() const { return rest_.empty(); }
+  std::uint8_t byte() {
+    if (rest_.empty()) return 0;
+    const std::uint8_t value = rest_.front();
+    rest_ = rest_.subspan(1);
+    return value;
+  }
+  template <class T>
+  T value() {
+    T result{};
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      reinterpret_cast<unsigned char*>(&result)[i] = byte();
+    }
+    return result;
+  }
+  template <class T>
+  std::vector<T> values(std::size_t n) {
+    std::vector<T> result(n);
+    for (T& v : result) v = value<T>();
+    return result;
+  }
+  /// Exactly as much memory as there are bytes, so that reading past them is seen.
+  std::vector<std::byte> bytes(std::size_t n) { return values<std::byte>(n); }
+
+ private:
+  std::span<const std::uint8_t> rest_;
+};
+
+scbf::Geometry geometry_from(Input& input) {
+  const std::uint8_t kind = input.byte();
+  if (kind % 2 == 0) return scbf::Geometry::split_block(1 + kind / 2 % 4, 1 + input.byte() % 40);
+  return scbf::Geometry::split(1 + kind / 2 % 21, 1 + input.value<std::uint16_t>() % 500);
+}
+
+void must(bool condition) {
+  if (!condition) std::abort();
+}
+
+class Run {
+ public:
+  explicit Run(Input& input)
+      : input_(input), geometry_(geometry_from(input)), seed_(input.value<std::uint64_t>()) {
+    for (const scbf::Backend* backend : scbf::backends()) {
+      if (backend->unavailable_reason().empty()) {
+        filters_.emplace_back(geometry_, scbf::FilterOptions{seed_, backend->name()});
+      }
+    }
+  }
+
+  /// One operation on one batch, on all backends.
+  void step() {
+    const std::uint8_t operation = input_.byte(), kind = input_.byte();
+    const std::size_t n = input_.byte();
+    // The memory of the batch lives until the end of this function.
+    std::vector<std::uint64_t> numbers;
+    std::vector<std::byte> data, bitmap;
+    std::vector<std::int32_t> offsets32;
+    std::vector<std::int64_t> offsets64;
+    std::vector<std::string> strings;
+    scbf::KeyBatch keys = numbers;
+    switch (kind % 6) {
+      case 0:
+        numbers = input_.values<std::uint64_t>(n);
+        keys = numbers;
+        break;
+      case 1:  // few different keys, repeated
+        for (std::size_t i = 0; i < n * 20; ++i) numbers.push_back(i * i % (1 + kind / 6));
+        keys = numbers;
+        break;
+      case 2:
+        numbers = input_.values<std::uint64_t>(n);
+        keys = scbf::KeyBatch::from_hashes(numbers);
+        break;
+      case 3:
+        data = input_.bytes(n);
+        keys = scbf::KeyBatch::from_fixed(data, input_.byte());
+        break;
+      case 4:
+        offsets32 = input_.values<std::int32_t>(n % 16);
+        data = input_.bytes(input_.byte());
+        keys = scbf::KeyBatch::from_offsets(data, offsets32);
+        break;
+      default:
+        // Offsets that often are in order.
+        for (std::int64_t at = 0; offsets64.size() < n % 32; at += input_.value<std::int8_t>()) {
+          offsets64.push_back(at);
+        }
+        data = input_.bytes(input_.byte());
+        keys = scbf::KeyBatch::from_offsets(data, offsets64);
+    }
+    if (operation & 0x80) {
+      bitmap = input_.bytes(input_.byte());
+      keys = keys.with_validity(bitmap, input_.byte() % 20);
+    }
+    if (operation & 0x40) keys = keys.slice(input_.byte(), input_.byte());
+    const std::uint8_t mode = input_.byte();
+    const scbf::BatchOptions options{
+        .threads = 1,
+        .path = static_cast<scbf::Path>(mode % 3),
+        .scratch_bytes = mode & 0x80 ? std::size_t{1} << (mode / 4 % 24) : 0};
+    apply(operation % 5, keys, options);
+  }
+
+ private:
+  void apply(unsigned operation, const scbf::KeyBatch& keys, const scbf::BatchOptions& options) {
+    std::vector<std::uint8_t> want;
+    for (std::size_t i = 0; i < filters_.size(); ++i) {
+      scbf::Filter& filter = filters_[i];
+      std::vector<std::uint8_t> answers(keys.size(), 0xCC);
+      switch (operation) {
+        case 0:
+        case 1:
+          filter.insert(keys, options);
+          break;
+        case 2:
+          filter.remove(keys, answers, options);
+          break;
+        case 3:
+          filter.contains(keys, answers, options);
+          break;
+        default:
+          filter.count(keys, answers, options);
+      }
+      if (i == 0) want = answers;  // the first backend is the scalar one
+      must(answers == want);
+      must(filter == filters_.front());
+    }
+  }
+
+  Input& input_;
+  scbf::Geometry geometry_;
+  std::uint64_t seed_;
+  std::vector<scbf::Filter> filters_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  Run run(input);
+  for (int i = 0; i < 12 && !input.empty(); ++i) {
+    try {
+      run.step();
+    } catch (const scbf::InvalidArgument&) {
+      // Refused: nothing was changed, go on.
+    }
+  }
+  return 0;
+}

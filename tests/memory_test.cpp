@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Temporary memory: a batch takes no more than BatchOptions::scratch_bytes, however large it is.
+// Measured as the peak of the resident set, which Linux lets a process reset.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/keys.hpp"
+#include "support/scale.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+using scbf::Path;
+
+std::size_t status_bytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    std::size_t kilobytes = 0;
+    if (word == field + ":" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+bool reset_peak() {
+  std::ofstream clear("/proc/self/clear_refs");
+  clear << 5 << std::flush;
+  return clear.good() && status_bytes("VmHWM") <= status_bytes("VmRSS") + (1u << 20);
+}
+
+/// What `operation` takes on top of what is resident before it.
+template <class Operation>
+std::size_t peak_of(Operation operation) {
+  EXPECT_TRUE(reset_peak());
+  const std::size_t before = status_bytes("VmRSS");
+  operation();
+  const std::size_t peak = status_bytes("VmHWM");
+  return peak > before ? peak - before : 0;
+}
+
+class Scratch : public ::testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Scratch,
+    ::testing::Values(Shape{"split_block_g1", Geometry::split_block(1, 1u << 20)},
+                      Shape{"split_block_g2", Geometry::split_block(2, 1u << 19)},
+                      Shape{"split_k7", Geometry::split(7, 18'000'000)}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_P(Scratch, StaysWithinItsLimit) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  if (!reset_peak()) GTEST_SKIP() << "this system does not reset the peak of the resident set";
+  scbf::Filter filter(GetParam().geometry, {.backend = "simd"});
+  const auto keys = random_keys(2'000'000, 1);
+  Answers answers(keys.size(), 1);
+  filter.insert(keys, {.threads = 1, .path = Path::direct});  // all pages of the filter are there
+  constexpr std::size_t kOverhead = 6u << 20;  // histograms, staging buffers, threads' stacks
+  for (const auto& [limit, threads] :
+       {std::pair{std::size_t{4} << 20, 2u}, {std::size_t{12} << 20, 1u}}) {
+    const scbf::BatchOptions options{.threads = threads,
+                                     .path = Path::partitioned,
+                                     .scratch_bytes = limit,
+                                     .executor = &two_threads()};
+    SCOPED_TRACE(std::to_string(limit) + " bytes, " + std::to_string(threads) + " threads");
+    EXPECT_LE(peak_of([&] { filter.insert(keys, options); }), limit + kOverhead);
+    EXPECT_LE(peak_of([&] { filter.contains(keys, answers, options); }), limit + kOverhead);
+    EXPECT_LE(peak_of([&] { filter.count(keys, answers, options); }), limit + kOverhead);
+    EXPECT_LE(peak_of([&] { filter.remove(keys, answers, options); }), limit + kOverhead);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalar backend, the model of all others, against a second opinion that shares no code with
+// it (support/reference.hpp): counters and answers after every step.
+#include <gtest/gtest.h>
+
+#include "support/keys.hpp"
+#include "support/reference.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+
+class Model : public ::testing::TestWithParam<Shape> {
+ protected:
+  /// Inserts, looks up and removes keys on both sides; keys repeat and most removals collide.
+  template <class Keys>
+  void compare(const Keys& keys, std::uint64_t seed) {
+    scbf::Filter filter(GetParam().geometry, {.seed = seed, .backend = "scalar"});
+    ReferenceFilter reference(GetParam().geometry, seed);
+    Random random(seed + 5);
+    const auto pick = [&](std::size_t n) {
+      Keys picked;
+      for (std::size_t i = 0; i < n; ++i) picked.push_back(keys[random.below(keys.size())]);
+      return picked;
+    };
+    for (int round = 0; round < 12; ++round) {
+      const Keys in = pick(keys.size() / 3), asked = pick(keys.size()), out = pick(keys.size() / 3);
+      filter.insert(in);
+      for (const auto& key : in) reference.insert(key);
+      ASSERT_TRUE(same_words(filter.words(), reference.words())) << "after insert";
+      Answers hits, counts, verdicts;
+      for (const auto& key : asked) {
+        hits.push_back(reference.contains(key));
+        counts.push_back(static_cast<std::uint8_t>(reference.count(key)));
+      }
+      ASSERT_TRUE(same_answers(contains(filter, asked), hits));
+      ASSERT_TRUE(same_answers(count(filter, asked), counts));
+      for (const auto& key : out) verdicts.push_back(reference.remove(key));
+      ASSERT_TRUE(same_answers(remove(filter, out), verdicts));
+      ASSERT_TRUE(same_words(filter.words(), reference.words())) << "after remove";
+    }
+  }
+};
+
+std::vector<Shape> shapes() {
+  using scbf::Geometry;
+  std::vector<Shape> all = contract_shapes(20'000);
+  all.push_back({"split_block_one_block", Geometry::split_block(1, 1)});
+  all.push_back({"split_block_g3_two_blocks", Geometry::split_block(3, 2)});
+  all.push_back({"split_k7_m3", Geometry::split(7, 3)});
+  all.push_back({"split_k64_m128", Geometry::split(64, 128)});
+  all.push_back({"split_block_g8", Geometry::split_block(8, 11)});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Shapes, Model, ::testing::ValuesIn(shapes()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(Model, KeysOf64Bits) {
+  for (const std::uint64_t seed : {0ull, 1ull, 0xFFFF'FFFF'0000'0001ull}) {
+    for (const KeySet& set : key_sets()) {
+      SCOPED_TRACE(set.name);
+      compare(set.take(500), seed);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(Model, Strings) {
+  for (const StringSet& set : string_sets()) {
+    SCOPED_TRACE(set.name);
+    compare(set.keys, 3);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace

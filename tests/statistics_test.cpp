@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filter::statistics against counting nibble by nibble, and its estimates against the truth.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "scbf/sizing.hpp"
+#include "support/keys.hpp"
+#include "support/reference.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+using scbf::Layout;
+
+/// The counters of one slice, one by one.
+std::vector<unsigned> slice_counters(const scbf::Filter& filter, std::uint32_t slice) {
+  const Geometry& g = filter.geometry();
+  const auto counter = [&](std::uint64_t word, std::uint64_t nibble) {
+    return static_cast<unsigned>(filter.words()[word] >> (4 * nibble)) & 15u;
+  };
+  std::vector<unsigned> counters;
+  if (g.layout() == Layout::split_block) {
+    for (std::uint64_t b = 0; b < g.blocks_per_group(); ++b) {
+      const std::uint64_t word = (slice / 8 * g.blocks_per_group() + b) * 8 + slice % 8;
+      for (unsigned i = 0; i < 16; ++i) counters.push_back(counter(word, i));
+    }
+  } else {
+    for (std::uint64_t i = 0; i < g.counters_per_slice(); ++i) {
+      counters.push_back(counter(slice * g.slice_stride_words() + i / 16, i % 16));
+    }
+  }
+  return counters;
+}
+
+class StatisticsOf : public ::testing::TestWithParam<Case> {};
+
+std::vector<Case> cases() {
+  std::vector<Shape> shapes = contract_shapes(40'000);
+  shapes.push_back({"one_block", Geometry::split_block(1, 1)});
+  shapes.push_back({"split_k3_m1", Geometry::split(3, 1)});
+  shapes.push_back({"split_k2_m127", Geometry::split(2, 127)});
+  shapes.push_back({"split_k2_m128", Geometry::split(2, 128)});
+  shapes.push_back({"split_k2_m129", Geometry::split(2, 129)});
+  // Large enough to be worth several threads.
+  shapes.push_back({"split_k2_m3000001", Geometry::split(2, 3'000'001)});
+  shapes.push_back({"g2_50000_blocks", Geometry::split_block(2, 50'000)});
+  std::vector<Case> all;
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->name() != "scalar" && backend->name() != "simd") continue;
+    for (const Shape& shape : shapes) {
+      for (const unsigned threads : {1u, 2u}) {
+        all.push_back({backend, shape, {threads, scbf::Path::automatic}});
+      }
+    }
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, StatisticsOf, ::testing::ValuesIn(cases()), CaseName());
+
+TEST_P(StatisticsOf, EqualsCountingByHand) {
+  scbf::Filter filter = GetParam().filter(1);
+  const Geometry& g = filter.geometry();
+  for (const std::size_t n : {0u, 1u, 500u, 5000u}) {
+    filter.insert(random_keys(n, n));
+    filter.insert(std::vector<std::uint64_t>(n / 20, 99));
+    const auto s = filter.statistics(GetParam().mode.options());
+    scbf::Histogram histogram{};
+    ASSERT_EQ(s.slice_fill.size(), g.probes());
+    std::uint64_t nonzero = 0;
+    for (std::uint32_t slice = 0; slice < g.probes(); ++slice) {
+      std::uint64_t in_slice = 0;
+      const auto counters = slice_counters(filter, slice);
+      for (const unsigned c : counters) {
+        ++histogram[c];
+        in_slice += c != 0;
+      }
+      nonzero += in_slice;
+      ASSERT_DOUBLE_EQ(s.slice_fill[slice],
+                       static_cast<double>(in_slice) / static_cast<double>(counters.size()));
+    }
+    ASSERT_EQ(s.histogram, histogram);
+    ASSERT_EQ(s.nonzero, nonzero);
+    ASSERT_EQ(s.saturated, histogram[15]);
+    ASSERT_DOUBLE_EQ(s.fill, static_cast<double>(nonzero) / static_cast<double>(g.counters()));
+    ASSERT_EQ(s.keys_inserted, filter.keys_inserted());
+    ASSERT_EQ(s.keys_removed, 0u);
+  }
+}
+
+TEST(Estimates, OfKeysAndRateAreNearTheTruth) {
+  for (const Shape& shape : contract_shapes(2'000'000)) {
+    SCOPED_TRACE(shape.name);
+    const auto n = scbf::capacity_for(shape.geometry, 0.01);
+    scbf::Filter filter(shape.geometry);
+    filter.insert(random_keys(n, 3));
+    filter.insert(random_keys(n / 2, 3));  // repeated keys are not distinct keys
+    const auto s = filter.statistics({.threads = 1});
+    // With load a = n/m the estimate's variance is m (e^a − 1 − a) per slice; slices average out.
+    const auto m = static_cast<double>(shape.geometry.counters_per_slice());
+    const double load = static_cast<double>(n) / m;
+    const double deviation = std::sqrt(m * (std::exp(load) - 1 - load) / shape.geometry.probes());
+    // Slices of a block share its load, which widens the spread: by √8 at most.
+    EXPECT_NEAR(s.estimated_keys, static_cast<double>(n), 4.5 * deviation * std::sqrt(8.0));
+    EXPECT_NEAR(s.estimated_fpr, scbf::predicted_fpr(shape.geometry, s.estimated_keys), 1e-12);
+    EXPECT_NEAR(s.estimated_fpr, 0.01, 0.0015);
+  }
+}
+
+TEST(Estimates, OfEmptyAndFullFilters) {
+  scbf::Filter filter(Geometry::split(2, 4));
+  auto s = filter.statistics();
+  EXPECT_EQ(s.estimated_keys, 0.0);
+  EXPECT_EQ(s.estimated_fpr, 0.0);
+  filter.insert(random_keys(1000, 1));
+  s = filter.statistics();
+  EXPECT_EQ(s.fill, 1.0);
+  EXPECT_TRUE(std::isinf(s.estimated_keys));
+  EXPECT_EQ(s.estimated_fpr, 1.0);
+}
+
+}  // namespace

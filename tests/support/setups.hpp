@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The axes that the contract runs over: backends, shapes, threads, paths, scratch sizes; and how
+// two filters are compared.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scbf/filter.hpp"
+
+namespace scbf_test {
+
+/// Runs tasks on std::thread. Offers as many threads as it is told, whatever the machine has, and
+/// is seen through by the thread sanitizer, which oneTBB as packaged is not.
+class ThreadExecutor final : public scbf::Executor {
+ public:
+  explicit ThreadExecutor(unsigned threads) : threads_(threads) {}
+  unsigned concurrency() const noexcept override { return threads_; }
+  void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
+    if (count > 1) ++parallel_runs;
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr error;
+    std::mutex guard;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < count; i = next++) {
+        try {
+          task(i);
+        } catch (...) {
+          const std::scoped_lock lock(guard);
+          if (!error) error = std::current_exception();
+        }
+      }
+    };
+    std::vector<std::thread> others;
+    for (std::size_t t = 1; t < std::min<std::size_t>(threads_, count); ++t)
+      others.emplace_back(work);
+    work();
+    for (auto& thread : others) thread.join();
+    if (error) std::rethrow_exception(error);
+  }
+
+  mutable std::atomic<std::size_t> parallel_runs{0};
+
+ private:
+  unsigned threads_;
+};
+
+inline const ThreadExecutor& two_threads() {
+  static const ThreadExecutor executor(2);
+  return executor;
+}
+
+inline std::vector<const scbf::Backend*> available_backends() {
+  std::vector<const scbf::Backend*> available;
+  for (const scbf::Backend* backend : scbf::backends()) {
+    if (backend->unavailable_reason().empty()) available.push_back(backend);
+  }
+  return available;
+}
+
+/// For names of tests, which are made of letters, digits and underscores.
+inline std::string identifier(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+struct Shape {
+  std::string name;
+  scbf::Geometry geometry;
+};
+inline std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.name; }
+
+/// The layouts of the contract, each of about this many counters in all. Sizes are odd, powers of
+/// two and their neighbours.
+inline std::vector<Shape> contract_shapes(std::uint64_t counters) {
+  using scbf::Geometry;
+  std::uint64_t power = 1;
+  while (power * 2 <= counters) power *= 2;
+  const auto odd = [](std::uint64_t n) { return n | 1; };
+  return {
+      {"split_block_g1", Geometry::split_block(1, odd(counters / 128 - 3))},
+      {"split_block_g2", Geometry::split_block(2, power / 256)},
+      {"split_block_g3", Geometry::split_block(3, power / 256 - 1)},
+      {"split_k1", Geometry::split(1, odd(counters))},
+      {"split_k7", Geometry::split(7, power / 8)},
+      {"split_k10", Geometry::split(10, power / 16 + 1)},
+      {"split_k20", Geometry::split(20, odd(counters / 20))},
+  };
+}
+
+struct Mode {
+  unsigned threads = 1;
+  scbf::Path path = scbf::Path::direct;
+  std::size_t scratch_bytes = 0;
+
+  scbf::BatchOptions options() const {
+    return {.threads = threads,
+            .path = path,
+            .scratch_bytes = scratch_bytes,
+            .executor = threads > 1 ? &two_threads() : nullptr};
+  }
+  std::string name() const {
+    std::string name = threads == 1 ? "1_thread" : std::to_string(threads) + "_threads";
+    name += path == scbf::Path::direct        ? "_direct"
+            : path == scbf::Path::partitioned ? "_partitioned"
+                                              : "_automatic";
+    if (scratch_bytes > 0) name += "_scratch_" + std::to_string(scratch_bytes);
+    return name;
+  }
+};
+inline std::ostream& operator<<(std::ostream& out, const Mode& mode) { return out << mode.name(); }
+
+inline std::vector<Mode> contract_modes() {
+  using scbf::Path;
+  return {{1, Path::direct},
+          {2, Path::direct},
+          {1, Path::partitioned},
+          {2, Path::partitioned},
+          {1, Path::automatic},
+          {2, Path::partitioned, 1},  // less than one key needs
+          {1, Path::partitioned, 1u << 20}};
+}
+
+/// Backend × shape × mode.
+struct Case {
+  const scbf::Backend* backend;
+  Shape shape;
+  Mode mode;
+
+  scbf::Filter filter(std::uint64_t seed) const {
+    return scbf::Filter(shape.geometry, {.seed = seed, .backend = backend->name()});
+  }
+  scbf::Filter model(std::uint64_t seed) const {
+    return scbf::Filter(shape.geometry, {.seed = seed, .backend = "scalar"});
+  }
+};
+inline std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.backend->name() << ' ' << c.shape << ' ' << c.mode;
+}
+struct CaseName {
+  std::string operator()(const ::testing::TestParamInfo<Case>& info) const {
+    return identifier(info.param.backend->name()) + "_" + info.param.shape.name + "_" +
+           info.param.mode.name();
+  }
+};
+
+/// The backends to be compared with the model: one per target. "simd" is one of its targets under
+/// another name, and stands in only where targets have no backends of their own.
+inline std::vector<const scbf::Backend*> backends_to_compare() {
+  std::vector<const scbf::Backend*> all;
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->name().starts_with("simd:")) all.push_back(backend);
+  }
+  if (all.empty()) {
+    for (const scbf::Backend* backend : available_backends()) {
+      if (backend->name() != "scalar") all.push_back(backend);
+    }
+  }
+  return all;
+}
+
+/// Is this the target that "simd" takes here?
+inline bool is_best_target(const scbf::Backend& backend) {
+  return backend.target() == scbf::find_backend("simd").target();
+}
+
+inline std::vector<Case> cases_of(const std::vector<Shape>& shapes) {
+  std::vector<Case> cases;
+  for (const scbf::Backend* backend : backends_to_compare()) {
+    for (const Shape& shape : shapes) {
+      for (const Mode& mode : contract_modes()) cases.push_back({backend, shape, mode});
+    }
+  }
+  return cases;
+}
+
+/// Equal word for word; otherwise says where they first differ.
+inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
+                                             std::span<const std::uint64_t> want) {
+  if (got.size() != want.size()) {
+    return ::testing::AssertionFailure() << got.size() << " words, not " << want.size();
+  }
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] != want[i]) {
+      return ::testing::AssertionFailure()
+             << "word " << i << " is " << std::hex << got[i] << ", the model has " << want[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+/// Answers equal; otherwise says which key differs first.
+template <class Answers>
+::testing::AssertionResult same_answers(const Answers& got, const Answers& want) {
+  if (got.size() != want.size()) {
+    return ::testing::AssertionFailure() << got.size() << " answers, not " << want.size();
+  }
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] != want[i]) {
+      return ::testing::AssertionFailure() << "key " << i << " of " << got.size() << ": " << +got[i]
+                                           << ", the model says " << +want[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+using Answers = std::vector<std::uint8_t>;
+
+inline Answers contains(const scbf::Filter& filter, const scbf::KeyBatch& keys,
+                        const scbf::BatchOptions& options = {.threads = 1}) {
+  Answers out(keys.size(), 0xCC);  // so that an answer that is not written shows
+  filter.contains(keys, out, options);
+  return out;
+}
+inline Answers count(const scbf::Filter& filter, const scbf::KeyBatch& keys,
+                     const scbf::BatchOptions& options = {.threads = 1}) {
+  Answers out(keys.size(), 0xCC);
+  filter.count(keys, out, options);
+  return out;
+}
+inline Answers remove(scbf::Filter& filter, const scbf::KeyBatch& keys,
+                      const scbf::BatchOptions& options = {.threads = 1}) {
+  Answers out(keys.size(), 0xCC);
+  filter.remove(keys, out, options);
+  return out;
+}
+
+/// Expects `statement` to throw `exception` with a message that contains `text`.
+#define SCBF_EXPECT_THROW(statement, exception, text)                              \
+  do {                                                                             \
+    try {                                                                          \
+      statement;                                                                   \
+      ADD_FAILURE() << #statement " did not throw";                                \
+    } catch (const exception& error) {                                             \
+      EXPECT_NE(std::string_view(error.what()).find(text), std::string_view::npos) \
+          << "message: " << error.what() << "\nexpected in it: " << (text);        \
+    }                                                                              \
+  } while (false)
+
+}  // namespace scbf_test

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads: const operations at once, a caller's arena, executors that fail, nested calls. Under
+// the thread sanitizer this is where races between operations would show.
+#include <gtest/gtest.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_scheduler_observer.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "scbf/filter.hpp"
+#include "scbf/tbb.hpp"
+#include "support/keys.hpp"
+#include "support/scale.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+using scbf::Path;
+
+TEST(Threads, ConstOperationsMayRunAtOnce) {
+  for (const Geometry& geometry : {Geometry::split_block(2, 4000), Geometry::split(7, 70'000)}) {
+    scbf::Filter filter(geometry, {.backend = "simd"});
+    const std::size_t n = scaled(40'000, 20'000);
+    const auto keys = random_keys(n, 1);
+    filter.insert(scbf::KeyBatch(keys).slice(0, n / 2), {.threads = 1});
+    const scbf::Filter& shared = filter;
+    const Answers hits = contains(shared, keys), counts = count(shared, keys);
+    const auto statistics = shared.statistics({.threads = 1});
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (unsigned t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        const Mode mode = contract_modes()[t % 4];
+        for (int round = 0; round < 3; ++round) {
+          wrong += contains(shared, keys, mode.options()) != hits;
+          wrong += count(shared, keys, mode.options()) != counts;
+          wrong += shared.statistics(mode.options()).histogram != statistics.histogram;
+          wrong += !(scbf::Filter(shared) == shared);
+          wrong += !shared.contains(keys[0]);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST(Threads, ManyThreadsGiveTheSameAsOne) {
+  const auto keys = random_keys(scaled(300'000, 100'000), 1);
+  const auto out = random_keys(keys.size(), 1);
+  for (const Geometry& geometry : {Geometry::split_block(1, 20'000), Geometry::split_block(3, 9000),
+                                   Geometry::split(5, 300'000)}) {
+    for (const Path path : {Path::direct, Path::partitioned}) {
+      scbf::Filter one(geometry, {.backend = "simd"});
+      one.insert(keys, {.threads = 1});
+      const Answers verdicts = remove(one, out, {.threads = 1});
+      for (const unsigned threads : {2u, 3u, 5u, 16u}) {
+        const ThreadExecutor executor(threads);
+        scbf::Filter many(geometry, {.backend = "simd"});
+        many.insert(keys, {.threads = threads, .path = path, .executor = &executor});
+        const scbf::BatchOptions options{.threads = threads, .path = path, .executor = &executor};
+        ASSERT_TRUE(same_answers(remove(many, out, options), verdicts)) << threads << " threads";
+        ASSERT_TRUE(same_words(many.words(), one.words())) << threads << " threads";
+      }
+    }
+  }
+}
+
+/// Sees which threads enter an arena.
+class Watcher final : public oneapi::tbb::task_scheduler_observer {
+ public:
+  explicit Watcher(oneapi::tbb::task_arena& arena) : task_scheduler_observer(arena) {
+    observe(true);
+  }
+  ~Watcher() override { observe(false); }
+  void on_scheduler_entry(bool) override { ++entries; }
+  std::atomic<int> entries{0};
+};
+
+/// Passes on to an arena and sees whether tasks run inside it.
+class Spy final : public scbf::Executor {
+ public:
+  Spy(oneapi::tbb::task_arena& arena, const Watcher& watcher) : inner_(arena), watcher_(watcher) {}
+  unsigned concurrency() const noexcept override { return inner_.concurrency(); }
+  void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
+    const int before = watcher_.entries;
+    inner_.run(count, [&](std::size_t i) {
+      inside += watcher_.entries > before;
+      ++tasks;
+      task(i);
+    });
+  }
+  mutable std::atomic<int> tasks{0}, inside{0};
+
+ private:
+  scbf::TbbExecutor inner_;
+  const Watcher& watcher_;
+};
+
+TEST(Threads, ACallersArenaIsWhereTheWorkRuns) {
+  oneapi::tbb::task_arena arena(2);
+  const Watcher watcher(arena);
+  const Spy spy(arena, watcher);
+  EXPECT_EQ(spy.concurrency(), 2u);
+  const auto keys = random_keys(scaled(500'000, 200'000), 1);
+  scbf::Filter filter(Geometry::split_block(1, 60'000), {.backend = "simd"});
+  filter.insert(keys, {.threads = 2, .path = Path::partitioned, .executor = &spy});
+  EXPECT_GT(spy.tasks, 0);
+  EXPECT_EQ(spy.inside, spy.tasks);
+  Answers answers(keys.size());
+  const int before = spy.tasks;
+  EXPECT_EQ(filter.contains(keys, answers, {.path = Path::direct, .executor = &spy}).hits,
+            keys.size());
+  EXPECT_GT(spy.tasks, before);
+  scbf::Filter alone(filter.geometry(), {.backend = "simd"});
+  alone.insert(keys, {.threads = 1, .path = Path::direct});
+  EXPECT_EQ(filter, alone);
+}
+
+TEST(Threads, DefaultExecutorGivesTheSame) {
+  const auto keys = random_keys(scaled(300'000, 100'000), 1);
+  for (const Path path : {Path::automatic, Path::direct, Path::partitioned}) {
+    scbf::Filter one(Geometry::split_block(2, 20'000)), all(Geometry::split_block(2, 20'000));
+    one.insert(keys, {.threads = 1, .path = path});
+    all.insert(keys, {.threads = 0, .path = path});
+    EXPECT_EQ(one, all);
+    EXPECT_EQ(one.remove(keys, {}, {.threads = 1, .path = path}).removed,
+              all.remove(keys, {}, {.threads = 0, .path = path}).removed);
+    EXPECT_EQ(one, all);
+  }
+}
+
+TEST(Threads, AskingForMoreThanThereAreIsFine) {
+  const ThreadExecutor executor(2);
+  scbf::Filter filter(Geometry::split_block(1, 5000), {.backend = "simd"});
+  const auto keys = random_keys(50'000, 1);
+  filter.insert(keys, {.threads = 1000, .path = Path::partitioned, .executor = &executor});
+  scbf::Filter one(Geometry::split_block(1, 5000), {.backend = "simd"});
+  one.insert(keys, {.threads = 1});
+  EXPECT_EQ(filter, one);
+}
+
+}  // namespace
