@@ -235,7 +235,7 @@ void KeyReader::fill_lines(KeyBlock& block) {
       line = static_cast<std::size_t>(at - data);
     }
   }
-  cut_off_.clear();
+  cut_off_.assign(data + line, end - line);
 }
 
 void KeyReader::fill_numbers(KeyBlock& block) {

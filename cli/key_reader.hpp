@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files and standard input to batches of keys. Bytes are read in large blocks and keys are views
-// into them: no line is copied, except the part of one that a block's end cuts off.
+// into them: no line is copied, except the part of one that a block's end cuts off. A block takes
+// up to 128 MiB (64 of bytes, 64 of views), more only where one line is longer than that.
 #pragma once
 
 #include <cstddef>

@@ -24,10 +24,13 @@ namespace scbf::cli {
 
 namespace {
 
+/// One key at a time is slow: past this, the default matrix would take a minute and more.
+constexpr std::uint64_t kScalarKeys = 1'000'000;
+
 struct Options {
   std::vector<std::uint64_t> sizes = {100'000, 1'000'000, 10'000'000};
   std::vector<Layout> layouts = {Layout::split_block, Layout::split};
-  std::vector<std::string> backends = {"scalar", "auto"};
+  std::vector<std::string> backends;  ///< empty: scalar up to kScalarKeys, and auto
   std::vector<Operation> operations{std::begin(kOperations), std::end(kOperations)};
   double fpr = 0.01;
   double seconds = 0.1;
@@ -105,18 +108,25 @@ struct Cell {
   CellResult result;
 };
 
+std::vector<std::string> backends_for(const Options& options, std::uint64_t size) {
+  if (!options.backends.empty()) return options.backends;
+  if (size <= kScalarKeys) return {"scalar", "auto"};
+  return {"auto"};
+}
+
 std::vector<Cell> measure_all(const Options& options) {
   std::vector<Cell> cells;
-  const std::size_t total = options.sizes.size() * options.layouts.size() * options.backends.size();
-  // Its "keys" are those that went through operations; that is near enough for a time left.
+  std::uint64_t total = 0, keys_done = 0;
+  for (const std::uint64_t size : options.sizes) {
+    total += size * options.layouts.size() * backends_for(options, size).size();
+  }
   Progress progress(options.run.progress, "measuring", total);
-  std::uint64_t keys_done = 0;
   for (const std::uint64_t size : options.sizes) {
     const BenchKeys keys(size, options.seed);
     for (const Layout layout : options.layouts) {
       const Geometry geometry = geometry_for(layout, size, options.fpr);
       std::unique_ptr<Filter> model;
-      for (const std::string& backend : options.backends) {
+      for (const std::string& backend : backends_for(options, size)) {
         BatchOptions batch = options.run.batch();
         batch.path = options.path;
         std::unique_ptr<Filter> full;
@@ -128,7 +138,7 @@ std::vector<Cell> measure_all(const Options& options) {
                                             keys, model.get(), model ? nullptr : &full)});
         if (!model) model = std::move(full);
         keys_done += size;
-        progress.update(keys_done, cells.size());
+        progress.update(keys_done, keys_done);
       }
     }
   }
@@ -226,7 +236,8 @@ Run set_up_bench(CommandLine& line) {
     parse_list(o->layouts, "--layouts", text,
                [](const std::string& item) { return layout_from_string(item); });
   });
-  line.option("--backends", "B,...", "Default scalar,auto; 'scbf backends' lists them",
+  line.option("--backends", "B,...",
+              "Names that 'scbf backends' lists; default scalar (up to 1M keys) and auto",
               [o](const std::string& text) { o->backends = split_list("--backends", text); });
   line.option("--operations", "O,...", "Of insert,hit,miss,mix,count,remove; default all",
               [o](const std::string& text) {

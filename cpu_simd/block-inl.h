@@ -117,14 +117,19 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        bool far, std::uint8_t* answers) noexcept {
+  const Block::Tag tag;
+  const hn::RebindToSigned<Block::Tag> signed_tag;  // the cheaper minimum; counters are small
+  const auto fifteen = hn::Set(tag, 15);
   for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
-    unsigned least = kCounterMax;
-    for (unsigned word = 0; word < kWordsPerBlock; ++word) {
-      least =
-          std::min(least, detail::counter_at(block[word], detail::shift_of(positions[i], word)));
+    auto least = hn::Set(signed_tag, kCounterMax);
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto counters = hn::And(
+          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(positions[i], part)),
+          fifteen);
+      least = hn::Min(least, hn::BitCast(signed_tag, counters));
     }
-    answers[i] = static_cast<std::uint8_t>(least);
+    answers[i] = static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "core/src/executor.hpp"
 #include "cpu_simd/conflicts.hpp"
@@ -17,48 +16,64 @@ namespace {
 struct Strip {
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  std::array<std::uint16_t, kStripKeys> index;  // of hashes[i], among the strip's valid keys
-  std::array<std::uint8_t, kStripKeys> answers;
+  std::array<std::uint16_t, kStripKeys> index;   // of hashes[i], among the strip's valid keys
+  std::array<std::uint8_t, kStripKeys> least;    // smallest answer to hashes[i] so far
+  std::array<std::uint8_t, kStripKeys> answers;  // of the current stage
   std::size_t keys = 0;
+  bool complete = true;  // no key has been dropped: index[i] would be i
 };
 static_assert(kStripKeys <= 1u << 16);
 
 bool is_far(const Geometry& geometry) noexcept { return geometry.bytes() > kNearBytes; }
 
-/// Keeps the keys of the strip whose answer is not 0. Branch-free: answers are unpredictable.
-template <bool first_stage>
+/// Drops the keys of the strip that are known to be absent. Branch-free: answers are
+/// unpredictable.
 void keep_present(Strip& strip) noexcept {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < strip.keys; ++i) {
     strip.hashes[kept] = strip.hashes[i];
-    strip.index[kept] = first_stage ? static_cast<std::uint16_t>(i) : strip.index[i];
-    kept += strip.answers[i] != 0;
+    strip.least[kept] = strip.least[i];
+    strip.index[kept] = strip.complete ? static_cast<std::uint16_t>(i) : strip.index[i];
+    kept += strip.least[kept] != 0;
   }
   strip.keys = kept;
+  strip.complete = false;
 }
 
-/// Answers for the strip's valid keys, densely. Afterwards the strip holds the present ones only,
-/// if there is more than one stage.
+/// Dropping absent keys spares their probes but moves the others. In cache, probes are cheap: only
+/// worth it when half are absent. In memory, when an eighth is.
+bool worth_dropping(const Strip& strip, bool far) noexcept {
+  std::size_t absent = 0;
+  for (std::size_t i = 0; i < strip.keys; ++i) absent += strip.least[i] == 0;
+  return absent * (far ? 8 : 2) >= strip.keys;
+}
+
+/// Smallest answers over all stages for the strip's valid keys, densely.
 template <class Word>
 void ask_strip(const Work<Word>& work, Question question, bool far, Strip& strip,
                std::uint8_t* out) noexcept {
-  for (std::uint32_t s = 0; s < work.stages; ++s) {
+  const std::size_t valid = strip.keys;
+  strip.complete = true;
+  for (std::uint32_t s = 0; s < work.stages && strip.keys > 0; ++s) {
     const Stage stage = work.stage(s);
     work.stage_kernels.locate(stage, strip.hashes.data(), strip.keys, strip.positions.data());
-    std::uint8_t* answers = s == 0 ? out : strip.answers.data();
+    std::uint8_t* answers = work.stages == 1 ? out
+                            : s == 0         ? strip.least.data()
+                                             : strip.answers.data();
     question(work.words(stage), strip.positions.data(), strip.keys, far, answers);
     if (work.stages == 1) return;
-    if (s == 0) {
-      std::memcpy(strip.answers.data(), out, strip.keys);
-      keep_present<true>(strip);
-    } else {
+    if (s > 0) {
       for (std::size_t i = 0; i < strip.keys; ++i) {
-        std::uint8_t& answer = out[strip.index[i]];
-        answer = std::min(answer, strip.answers[i]);
+        strip.least[i] = std::min(strip.least[i], strip.answers[i]);
       }
-      keep_present<false>(strip);
     }
-    if (strip.keys == 0) return;
+    if (s + 1 < work.stages && worth_dropping(strip, far)) keep_present(strip);
+  }
+  if (strip.complete) {
+    std::copy_n(strip.least.data(), valid, out);
+  } else {
+    std::fill_n(out, valid, std::uint8_t{0});
+    for (std::size_t i = 0; i < strip.keys; ++i) out[strip.index[i]] = strip.least[i];
   }
 }
 
@@ -140,6 +155,7 @@ void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* ve
                                       verdicts + i);
     } else {
       ask_strip(work, work.stage_kernels.test, far, strip, verdicts + i);
+      keep_present(strip);
       take_strip(work, far, strip, verdicts + i);
     }
     spread_answers(keys, i, n, verdicts + i);

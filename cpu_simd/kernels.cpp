@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/src/count_values.hpp"
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/scatter-inl.h"
@@ -29,10 +30,16 @@ inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
   for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
 }
 
+inline void CountValuesHere(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
+                            Histogram& histogram) noexcept {
+  count_values(words, count, step, histogram);
+}
+
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HWY_TARGET,
                                 HashU64,
+                                CountValuesHere,
                                 kBlockKernels,
                                 kSliceKernels,
                                 ScatterPositions,

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/src/word_ops.hpp"
+
 namespace scbf {
 
 /// Entries of the partitioned path per chunk: 4 KiB of positions.
@@ -65,6 +67,7 @@ struct Kernels {
   std::int64_t target_bit;
   void (*hash_u64)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                    std::uint64_t* hashes) noexcept;
+  CountValues count_values;
   StageKernels block;
   StageKernels slice;
   /// Appends positions to the chains of their partitions.

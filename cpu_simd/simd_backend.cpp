@@ -123,8 +123,9 @@ class SimdBackend final : public Backend {
     const std::uint64_t units = histogram_units(view.geometry);
     const std::uint64_t tasks = (units + kHistogramUnits - 1) / kHistogramUnits;
     run_tasks(options, thread_count(options), tasks, [&](std::size_t task) {
-      const auto part = histograms_of(view, task * kHistogramUnits,
-                                      std::min(units, (task + 1) * kHistogramUnits));
+      const auto part =
+          histograms_of(view, task * kHistogramUnits, std::min(units, (task + 1) * kHistogramUnits),
+                        kernels_.count_values);
       const std::scoped_lock lock(mutex);
       for (std::size_t slice = 0; slice < total.size(); ++slice) {
         for (std::size_t v = 0; v < total[slice].size(); ++v) total[slice][v] += part[slice][v];

@@ -4,35 +4,21 @@
 #include <algorithm>
 #include <bit>
 
+#include "count_values.hpp"
 #include "scbf/detail/packed.hpp"
 
 namespace scbf {
 
 namespace {
 
-/// Counts the values of all counters of `count` words that lie `step` words apart. Bits of equal
-/// weight are looked at together: sixteen counters per step, no table, no branch.
-void count_values(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
-                  Histogram& histogram) noexcept {
-  for (std::uint64_t w = 0; w < count; ++w) {
-    const std::uint64_t word = words[w * step];
-    std::uint64_t bit[4], pair[2][4];
-    for (unsigned b = 0; b < 4; ++b) bit[b] = (word >> b) & detail::kLowBits;
-    for (unsigned half = 0; half < 2; ++half) {
-      const std::uint64_t low = bit[2 * half], high = bit[2 * half + 1];
-      pair[half][0] = ~(low | high) & detail::kLowBits;
-      pair[half][1] = low & ~high;
-      pair[half][2] = high & ~low;
-      pair[half][3] = low & high;
-    }
-    for (unsigned value = 0; value < 16; ++value) {
-      histogram[value] +=
-          static_cast<unsigned>(std::popcount(pair[0][value % 4] & pair[1][value / 4]));
-    }
-  }
+void count_values_plain(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
+                        Histogram& histogram) noexcept {
+  count_values(words, count, step, histogram);
 }
 
 }  // namespace
+
+CountValues plain_count_values() noexcept { return count_values_plain; }
 
 void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept {
   for (std::size_t i = 0; i < words; ++i) into[i] = detail::added(into[i], from[i]);
@@ -58,8 +44,8 @@ std::uint64_t histogram_units(const Geometry& geometry) noexcept {
                                             : geometry.blocks_per_group();
 }
 
-std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
-                                     std::uint64_t last) {
+std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
+                                     CountValues count) {
   const Geometry& geometry = view.geometry;
   std::vector<Histogram> histograms(geometry.probes(), Histogram{});
   if (first >= last) return histograms;
@@ -67,8 +53,8 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
     for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
       const std::uint32_t group = slice / kWordsPerBlock;
       const std::uint64_t block = group * geometry.blocks_per_group() + first;
-      count_values(view.words + block * kWordsPerBlock + slice % kWordsPerBlock, last - first,
-                   kWordsPerBlock, histograms[slice]);
+      count(view.words + block * kWordsPerBlock + slice % kWordsPerBlock, last - first,
+            kWordsPerBlock, histograms[slice]);
     }
     return histograms;
   }
@@ -76,8 +62,8 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
   const bool has_end = last == histogram_units(geometry);
   const std::uint64_t padding = stride * kCountersPerWord - geometry.counters_per_slice();
   for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
-    count_values(view.words + slice * stride + first * kWordsPerBlock,
-                 (last - first) * kWordsPerBlock, 1, histograms[slice]);
+    count(view.words + slice * stride + first * kWordsPerBlock, (last - first) * kWordsPerBlock, 1,
+          histograms[slice]);
     if (has_end) histograms[slice][0] -= padding;
   }
   return histograms;

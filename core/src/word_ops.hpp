@@ -16,12 +16,18 @@ SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64
                                     std::size_t words) noexcept;
 void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept;
 
+/// Adds the values of all counters of `count` words that lie `step` words apart to `histogram`.
+/// Backends bring their own, compiled for their instruction set.
+using CountValues = void (*)(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
+                             Histogram& histogram) noexcept;
+CountValues plain_count_values() noexcept;
+
 /// How many units the work of a histogram can be cut into: cache lines of one slice (split) or
 /// blocks of all groups (split_block).
 std::uint64_t histogram_units(const Geometry& geometry) noexcept;
 /// One histogram per slice over units first … last − 1; padding counters are not counted. Those
 /// of disjoint ranges add up.
-std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
-                                     std::uint64_t last);
+std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
+                                     CountValues count);
 
 }  // namespace scbf

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys in: every shape of input, and that each arrives as exactly the bytes it was."""
 
+import json
+import os
 import struct
 import subprocess
 
@@ -77,10 +79,32 @@ class Lines(CommandTest):
             self.assertTrue(found == lines)
         self.assertEqual(self.scbf("query", "f.scbf", "--count", stdin=lines), b"75000\n")
 
-    def test_a_block_of_empty_lines(self):
-        self.write("empty.txt", b"\n" * (65 << 20) + b"end")
-        report = self.scbf_json("build", "-o", "f.scbf", "empty.txt")
-        self.assertEqual((report["keys"], report["empty_lines"]), (1, 65 << 20))
+    def test_long_lines_with_a_second_reader(self):
+        # The first makes its block grow to 256 MiB; what is cut off of the second is longer than
+        # the other block.
+        line = b"abcdefghijklmnop" * (130 << 16)
+        with open(self.path("long.txt"), "wb") as file:
+            file.write(b"1" + line + b"\n2" + line + b"\nlast")
+        report = self.scbf_json("build", "-o", "f.scbf", "long.txt", "--threads", 0)
+        self.assertEqual(report["keys"], 3)
+        for threads in (0, 1):
+            out = self.scbf("query", "f.scbf", "long.txt", "--count", "--threads", threads)
+            self.assertEqual(out, b"3\n")
+
+    def test_blocks_of_empty_lines_take_no_memory(self):
+        with open(self.path("empty.txt"), "wb") as file:
+            for _ in range(200):
+                file.write(b"\n" * (1 << 20))
+            file.write(b"end")
+        process = self.start("build", "-o", "f.scbf", "empty.txt", "--json", "--threads", 1,
+                             stdout=subprocess.PIPE)
+        report = json.loads(process.stdout.read())
+        process.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, OK)
+        self.assertEqual((report["keys"], report["empty_lines"]), (1, 200 << 20))
+        self.assertLess(usage.ru_maxrss, 160 << 10)  # KiB
 
     def test_inputs_are_read_in_order_and_lines_end_with_their_file(self):
         self.write("a.txt", b"one\ntw")
@@ -156,15 +180,16 @@ class Numbers(CommandTest):
         self.assertEqual(self.files(), ["odd.u64"])
 
     def test_numbers_cut_by_small_reads(self):
-        self.write_u64("n.u64", range(5000))
+        self.write_u64("n.u64", [1001, 1002, 1003])
         self.scbf("build", "--keys", "u64", "-o", "f.scbf", "n.u64")
-        process = self.start("query", "f.scbf", "--count", stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE)
+        process = self.start("query", "f.scbf", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         data = self.read("n.u64")
-        for begin in range(0, len(data), 1001):
-            process.stdin.write(data[begin:begin + 1001])
+        for begin, end, answer in ((0, 13, b"1001\n"), (13, 17, b"1002\n"), (17, 24, b"1003\n")):
+            process.stdin.write(data[begin:end])
             process.stdin.flush()
-        self.assertEqual(process.communicate(timeout=60)[0], b"5000\n")
+            self.assertEqual(process.stdout.readline(), answer)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, OK)
 
     def test_more_than_a_block(self):
         count = (64 << 20) // 8 + 12_345

@@ -47,6 +47,11 @@ class Query(CommandTest):
         os.close(read_end)
         self.assertEqual(out, lines(words(20)))
 
+    def test_files_named_like_verbs(self):
+        self.write("plan", lines(words(3)))
+        self.scbf("build", "-o", "info", "plan")
+        self.assertEqual(self.scbf("query", "info", "plan"), lines(words(3)))
+
     def test_the_rate_is_the_one_asked_for(self):
         self.build("one_percent.scbf", words(20_000), "--fpr", "1%")
         false = int(self.scbf("query", "one_percent.scbf", "--count",
