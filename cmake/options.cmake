@@ -8,7 +8,7 @@ if(SCBF_WERROR)
 endif()
 if(SCBF_SANITIZE)
   target_compile_options(scbf_options INTERFACE -fsanitize=${SCBF_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all -g)
+    -fno-sanitize-recover=all)
   target_link_options(scbf_options INTERFACE -fsanitize=${SCBF_SANITIZE})
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)

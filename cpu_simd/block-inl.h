@@ -3,8 +3,9 @@
 //
 // A block is one cache line: eight words, sixteen counters each. The lower half of a key's place
 // holds eight nibbles; nibble i, times four, is the bit at which the key's counter begins in word
-// i. So a key is one load (two or four where vectors are shorter), one variable shift, one
-// comparison; there is no loop over probes and no branch before the answer.
+// i. So a key is one load (two or four where vectors are shorter), one shuffle that spreads its
+// nibbles over the words, one variable shift, one comparison; there is no loop over probes and no
+// branch before the answer.
 #if defined(SCBF_BLOCK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_BLOCK_INL
 #undef SCBF_BLOCK_INL
@@ -38,13 +39,39 @@ struct Block {
   static constexpr std::size_t lanes = hn::MaxLanes(Tag());
   static constexpr std::size_t parts = kWordsPerBlock / lanes;
 
-  /// Bit at which the counter begins, in each word.
-  static HWY_INLINE Vector shifts(std::uint64_t place, std::size_t part) noexcept {
+  /// The nibbles of places, times four, a byte each: those of even words in the lower half, those
+  /// of odd words in the upper. Several keys to a vector, so that each key needs only a shuffle.
+  static HWY_INLINE void spread(const std::uint64_t* places, std::size_t n,
+                                std::uint64_t* bytes) noexcept {
+    const Tag64 tag64;
+    constexpr std::uint64_t kMask = 0x3C3C'3C3C;
+    std::size_t i = 0;
+    for (const auto mask = hn::Set(tag64, kMask); i + hn::Lanes(tag64) <= n;
+         i += hn::Lanes(tag64)) {
+      const auto place = hn::LoadU(tag64, places + i);
+      const auto even = hn::And(hn::ShiftLeft<2>(place), mask);
+      const auto odd = hn::And(hn::ShiftRight<2>(place), mask);
+      hn::StoreU(hn::Or(even, hn::ShiftLeft<32>(odd)), tag64, bytes + i);
+    }
+    for (; i < n; ++i) bytes[i] = (places[i] << 2 & kMask) | (places[i] >> 2 & kMask) << 32;
+  }
+
+  /// Bit at which the counter begins, in each word, from a key's bytes.
+  static HWY_INLINE Vector shifts(std::uint64_t bytes, std::size_t part) noexcept {
     const Tag tag;
-    alignas(64) static constexpr std::uint64_t kNibble[kWordsPerBlock] = {0,  4,  8,  12,
-                                                                          16, 20, 24, 28};
-    const auto nibbles = hn::Shr(hn::Set(tag, place << 2), hn::Load(tag, kNibble + part * lanes));
-    return hn::And(nibbles, hn::Set(tag, 0x3C));
+#if HWY_TARGET == HWY_SCALAR
+    return hn::Set(tag, bytes >> (8 * (part / 2 + part % 2 * 4)) & 0xFF);
+#else
+    // Byte w/2 of its half for word w, and zeros (index 0x80) above it.
+    constexpr std::uint64_t kZeros = 0x8080'8080'8080'8000;
+    alignas(64) static constexpr std::uint64_t kByte[kWordsPerBlock] = {
+        kZeros | 0, kZeros | 4, kZeros | 1, kZeros | 5,
+        kZeros | 2, kZeros | 6, kZeros | 3, kZeros | 7};
+    const hn::Repartition<std::uint8_t, Tag> tag8;
+    return hn::BitCast(
+        tag, hn::TableLookupBytesOr0(hn::BitCast(tag8, hn::Set(tag, bytes)),
+                                     hn::BitCast(tag8, hn::Load(tag, kByte + part * lanes))));
+#endif
   }
   static HWY_INLINE std::uint64_t* words_of(std::uint64_t* words, std::uint64_t place) noexcept {
     return words + detail::block_of(place) * kWordsPerBlock;
@@ -80,34 +107,40 @@ inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i) for i in 0 … n − 1; if `far`, the counters of key i + kPrefetchDistance are
-/// prefetched before.
+/// Calls visit(i, bytes) for i in 0 … n − 1, in order; `bytes` is for Block::shifts. If `far`, the
+/// counters of key i + kPrefetchDistance are prefetched before.
 template <class Visit>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
                                std::size_t n, bool far, Visit visit) noexcept {
-  std::size_t i = 0;
+  constexpr std::size_t kTogether = 64;
+  alignas(64) std::uint64_t bytes[kTogether];
   if (far) {
     const std::size_t head = std::min(n, kPrefetchDistance);
-    for (std::size_t j = 0; j < head; ++j) hwy::Prefetch(Block::words_of(words, positions[j]));
-    for (; i + kPrefetchDistance < n; ++i) {
-      hwy::Prefetch(Block::words_of(words, positions[i + kPrefetchDistance]));
-      visit(i);
-    }
+    for (std::size_t i = 0; i < head; ++i) hwy::Prefetch(Block::words_of(words, positions[i]));
   }
-  for (; i < n; ++i) visit(i);
+  const std::size_t prefetched = far && n > kPrefetchDistance ? n - kPrefetchDistance : 0;
+  for (std::size_t first = 0; first < n; first += kTogether) {
+    const std::size_t end = std::min(n, first + kTogether);
+    Block::spread(positions + first, end - first, bytes);
+    std::size_t i = first;
+    for (const std::size_t stop = std::min(end, prefetched); i < stop; ++i) {
+      hwy::Prefetch(Block::words_of(words, positions[i + kPrefetchDistance]));
+      visit(i, bytes[i - first]);
+    }
+    for (; i < end; ++i) visit(i, bytes[i - first]);
+  }
 }
 
 inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                       bool far, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     Block::Mask absent;
     for (std::size_t part = 0; part < Block::parts; ++part) {
       const auto counter = hn::And(
-          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(positions[i], part)),
-          fifteen);
+          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(bytes, part)), fifteen);
       const auto empty = hn::Eq(counter, hn::Zero(tag));
       absent = part == 0 ? empty : hn::Or(absent, empty);
     }
@@ -120,13 +153,12 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
   const Block::Tag tag;
   const hn::RebindToSigned<Block::Tag> signed_tag;  // the cheaper minimum; counters are small
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     auto least = hn::Set(signed_tag, kCounterMax);
     for (std::size_t part = 0; part < Block::parts; ++part) {
       const auto counters = hn::And(
-          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(positions[i], part)),
-          fifteen);
+          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(bytes, part)), fifteen);
       least = hn::Min(least, hn::BitCast(signed_tag, counters));
     }
     answers[i] = static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
@@ -138,10 +170,10 @@ inline void BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::
   const Block::Tag tag;
   const auto one = hn::Set(tag, 1);
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto shifts = Block::shifts(positions[i], part);
+      const auto shifts = Block::shifts(bytes, part);
       const auto counters = hn::Load(tag, block + part * Block::lanes);
       const auto full = hn::Shl(fifteen, shifts);
       const auto saturated = hn::Eq(hn::And(counters, full), full);
@@ -156,12 +188,12 @@ inline void BlockTakePresent(std::uint64_t* words, const std::uint64_t* position
   const Block::Tag tag;
   const auto one = hn::Set(tag, 1);
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     Block::Vector next[Block::parts];
     Block::Mask absent;
     for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto shifts = Block::shifts(positions[i], part);
+      const auto shifts = Block::shifts(bytes, part);
       const auto counters = hn::Load(tag, block + part * Block::lanes);
       const auto full = hn::Shl(fifteen, shifts);
       const auto mine = hn::And(counters, full);
@@ -186,12 +218,12 @@ inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* position
   const auto one = hn::Set(tag, 1);
   const auto fifteen = hn::Set(tag, 15);
   std::size_t count = 0;
-  for_each_block(words, positions, n, far, [&](std::size_t i) HWY_ATTR {
+  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     Block::Mask any_empty;
     Block::Vector next[Block::parts];
     for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto shifts = Block::shifts(positions[i], part);
+      const auto shifts = Block::shifts(bytes, part);
       const auto counters = hn::Load(tag, block + part * Block::lanes);
       const auto full = hn::Shl(fifteen, shifts);
       const auto mine = hn::And(counters, full);

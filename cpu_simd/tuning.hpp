@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kRegionsPerThread = 8;
 
 /// Temporary memory of the partitioned path, when the caller leaves it open: the filter's size
 /// within these bounds.
-inline constexpr std::size_t kMinScratchBytes = 16u << 20;
+inline constexpr std::size_t kMinScratchBytes = 1u << 20;
 inline constexpr std::size_t kMaxDefaultScratchBytes = 1u << 30;
 
 }  // namespace scbf

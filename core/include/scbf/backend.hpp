@@ -42,7 +42,7 @@ struct BatchOptions {
   unsigned threads = 0;
   Path path = Path::automatic;
   /// Most temporary memory of the partitioned path; 0 = the filter's own size, but at most 1 GiB
-  /// (and at least 16 MiB). Kept for the next batch; see release_scratch.
+  /// (and at least 1 MiB). Kept for the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
