@@ -254,7 +254,7 @@ void KeyReader::fill_numbers(KeyBlock& block) {
     end += n;
   }
   const std::size_t whole = end / kWord * kWord;
-
+  cut_off_.assign(data + whole, end - whole);
   block.numbers_ = {block.words_.get(), whole / kWord};
 }
 

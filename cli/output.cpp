@@ -86,6 +86,10 @@ void print_text(std::string_view text) {
   out.finish();
 }
 
-void note(std::string_view text) { fmt::print(stderr, "scbf: {}\n", text); }
+void note(std::string_view text) {
+  // Not fmt::print, which throws when standard error is full or closed: that is no reason to fail.
+  const std::string line = fmt::format("scbf: {}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
 
 }  // namespace scbf::cli

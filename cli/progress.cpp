@@ -65,7 +65,8 @@ void Progress::draw(std::uint64_t keys, std::uint64_t done, Clock::time_point no
   const std::size_t width = line.size();
   if (width < last_width_) line.append(last_width_ - width, ' ');
   last_width_ = width;
-  fmt::print(stderr, "\r{}", line);
+  std::fputc('\r', stderr);
+  std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
   drawn_ = true;
 }

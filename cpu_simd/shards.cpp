@@ -66,11 +66,11 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
     --bits;
   }
   const std::size_t budget = scratch_bytes / threads;
-  // The fixed cost of partitions must leave at least half of the scratch memory for keys.
+  // Chunks that are not full must not eat the scratch memory: chains are to have several chunks.
   while (partitions_at(bits) > 1 &&
          (partitions_at(bits) > kMaxPartitions ||
           shard_bytes(partitions_at(bits), chunks_for(partitions_at(bits), 0), 0, needs) >
-              budget / 2)) {
+              budget / 6)) {
     ++bits;
   }
 

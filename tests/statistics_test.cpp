@@ -95,8 +95,8 @@ TEST(Estimates, OfKeysAndRateAreNearTheTruth) {
     SCOPED_TRACE(shape.name);
     const auto n = scbf::capacity_for(shape.geometry, 0.01);
     scbf::Filter filter(shape.geometry);
-    filter.insert(random_keys(n, 3));
-    filter.insert(random_keys(n / 2, 3));  // repeated keys are not distinct keys
+    filter.insert(random_keys(n, 3), {.threads = 1});
+    filter.insert(random_keys(n / 2, 3), {.threads = 1});  // repeated keys are not distinct keys
     const auto s = filter.statistics({.threads = 1});
     // With load a = n/m the estimate's variance is m (e^a − 1 − a) per slice; slices average out.
     const auto m = static_cast<double>(shape.geometry.counters_per_slice());

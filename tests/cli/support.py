@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the command share: running it in a folder of its own, and looking at files."""
 
+import contextlib
 import hashlib
 import json
 import os
+import select
 import shutil
 import struct
 import subprocess
@@ -48,9 +50,11 @@ class CommandTest(unittest.TestCase):
     def start(self, *arguments, **options):
         environment = {k: v for k, v in os.environ.items() if k != "SCBF_BACKEND"}
         environment.update(options.pop("env", {}))
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [COMMAND, *map(str, arguments)], cwd=self.folder, env=environment, **options
         )
+        self.addCleanup(self.stop, process)
+        return process
 
     def run_raw(self, *arguments, stdin=b"", **options):
         """The finished process, with .out and .err as bytes."""
@@ -59,6 +63,17 @@ class CommandTest(unittest.TestCase):
         process = self.start(*arguments, stdin=subprocess.PIPE, **options)
         process.out, process.err = process.communicate(stdin, timeout=100)
         return process
+
+    @staticmethod
+    def stop(process):
+        """What a failed test leaves behind must not wait for ever."""
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream and not stream.closed:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
     def scbf(self, *arguments, stdin=b"", code=OK, **options):
         """Standard output as bytes; the exit code must be `code`, and only what fails may speak."""
@@ -74,6 +89,11 @@ class CommandTest(unittest.TestCase):
 
     def scbf_json(self, *arguments, **options):
         return json.loads(self.scbf(*arguments, "--json", **options))
+
+    def next_line(self, process):
+        """The next line of standard output, soon or not at all. One line must be all there is."""
+        self.assertTrue(select.select([process.stdout], [], [], 30)[0], "no answer")
+        return process.stdout.readline()
 
     def build(self, name, lines, *options):
         """A filter of lines given as a list of bytes."""

@@ -129,6 +129,18 @@ class Files(CommandTest):
             self.assertEqual(result.returncode, INPUT_OUTPUT, command)
         self.scbf("verify", "g.scbf")
 
+    def test_standard_error_that_is_closed(self):
+        # Nor must messages end up in a file that took its number.
+        subprocess.run(
+            ["sh", "-c", '"$0" gen --keys 100 -o k.u64 --progress always 2>&-', COMMAND],
+            cwd=self.folder, check=True, timeout=100)
+        self.assertEqual(self.read("k.u64"), self.scbf("gen", "--keys", 100))
+        with open("/dev/full", "wb") as full:
+            for code, arguments in ((OK, ["gen", "--keys", 5, "-o", "k", "--progress", "always"]),
+                                    (USAGE, ["gen", "--keys", "x"])):
+                process = self.run_raw(*arguments, stderr=full)
+                self.assertEqual(process.returncode, code)
+
     def test_a_reader_that_leaves(self):
         self.write("w.txt", b"".join(w + b"\n" for w in words(1000)) * 500)
         for arguments in (["query", "f.scbf", "w.txt"], ["count", "f.scbf", "w.txt"],

@@ -142,7 +142,7 @@ class Lines(CommandTest):
         process = self.start("query", "f.scbf", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         process.stdin.write(b"word-3\n")
         process.stdin.flush()
-        self.assertEqual(process.stdout.readline(), b"word-3\n")
+        self.assertEqual(self.next_line(process), b"word-3\n")
         process.stdin.close()
         self.assertEqual(process.wait(timeout=60), OK)
         process.stdout.close()
@@ -188,7 +188,7 @@ class Numbers(CommandTest):
         for begin, end, answer in ((0, 13, b"1001\n"), (13, 17, b"1002\n"), (17, 24, b"1003\n")):
             process.stdin.write(data[begin:end])
             process.stdin.flush()
-            self.assertEqual(process.stdout.readline(), answer)
+            self.assertEqual(self.next_line(process), answer)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, OK)
 
