@@ -228,7 +228,10 @@ class Pass {
       const bool is_last = last / kChunkEntries == chunk;
       const std::uint64_t end = is_last ? last : (chunk + 1) * kChunkEntries;
       ahead.advance();
-      if (end > entry) work_on(shard.scatter.entries + entry, end - entry, shard.results + entry);
+      if (end > entry) {
+        std::uint8_t* results = shard.results != nullptr ? shard.results + entry : nullptr;
+        work_on(shard.scatter.entries + entry, end - entry, results);
+      }
       if (is_last) return;
       entry = std::uint64_t{shard.scatter.next_chunk[chunk]} * kChunkEntries;
     }
