@@ -183,56 +183,55 @@ inline void BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::
   });
 }
 
-inline void BlockTakePresent(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             bool far, std::uint8_t* answers) noexcept {
+/// A block less one key: counters at 15 are sticky, counters at 0 stay.
+struct Taken {
+  Block::Vector words[Block::parts];
+  bool complete;  ///< none of the key's counters was 0
+
+  HWY_INLINE void store(std::uint64_t* block) const noexcept {
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      hn::Store(words[part], Block::Tag(), block + part * Block::lanes);
+    }
+  }
+};
+
+HWY_INLINE Taken take_key(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;
   const auto one = hn::Set(tag, 1);
   const auto fifteen = hn::Set(tag, 15);
+  Taken taken;
+  Block::Mask any_empty;
+  for (std::size_t part = 0; part < Block::parts; ++part) {
+    const auto shifts = Block::shifts(bytes, part);
+    const auto counters = hn::Load(tag, block + part * Block::lanes);
+    const auto full = hn::Shl(fifteen, shifts);
+    const auto mine = hn::And(counters, full);
+    const auto empty = hn::Eq(mine, hn::Zero(tag));
+    any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
+    const auto keep = hn::Or(empty, hn::Eq(mine, full));
+    taken.words[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, hn::Shl(one, shifts)));
+  }
+  taken.complete = hn::AllFalse(tag, any_empty);
+  return taken;
+}
+
+inline void BlockTakePresent(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                             bool far, std::uint8_t* answers) noexcept {
   for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
-    Block::Vector next[Block::parts];
-    Block::Mask absent;
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto shifts = Block::shifts(bytes, part);
-      const auto counters = hn::Load(tag, block + part * Block::lanes);
-      const auto full = hn::Shl(fifteen, shifts);
-      const auto mine = hn::And(counters, full);
-      const auto empty = hn::Eq(mine, hn::Zero(tag));
-      absent = part == 0 ? empty : hn::Or(absent, empty);
-      const auto step = hn::IfThenZeroElse(hn::Eq(mine, full), hn::Shl(one, shifts));
-      next[part] = hn::Sub(counters, step);
-    }
-    const bool present = hn::AllFalse(tag, absent);
-    answers[i] = present;
-    if (present) {
-      for (std::size_t part = 0; part < Block::parts; ++part) {
-        hn::Store(next[part], tag, block + part * Block::lanes);
-      }
-    }
+    const Taken taken = take_key(block, bytes);
+    answers[i] = taken.complete;
+    if (taken.complete) taken.store(block);
   });
 }
 
 inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                              bool far, std::uint64_t* underflows) noexcept {
-  const Block::Tag tag;
-  const auto one = hn::Set(tag, 1);
-  const auto fifteen = hn::Set(tag, 15);
   std::size_t count = 0;
   for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
-    Block::Mask any_empty;
-    Block::Vector next[Block::parts];
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto shifts = Block::shifts(bytes, part);
-      const auto counters = hn::Load(tag, block + part * Block::lanes);
-      const auto full = hn::Shl(fifteen, shifts);
-      const auto mine = hn::And(counters, full);
-      const auto empty = hn::Eq(mine, hn::Zero(tag));
-      any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
-      const auto keep = hn::Or(empty, hn::Eq(mine, full));
-      next[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, hn::Shl(one, shifts)));
-    }
-    if (HWY_UNLIKELY(!hn::AllFalse(tag, any_empty))) {
+    const Taken taken = take_key(block, bytes);
+    if (HWY_UNLIKELY(!taken.complete)) {
       for (unsigned word = 0; word < kWordsPerBlock; ++word) {
         const unsigned shift = detail::shift_of(positions[i], word);
         if (detail::counter_at(block[word], shift) == 0) {
@@ -241,9 +240,7 @@ inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* position
         }
       }
     }
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      hn::Store(next[part], tag, block + part * Block::lanes);
-    }
+    taken.store(block);
   });
   return count;
 }

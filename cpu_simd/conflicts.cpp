@@ -22,10 +22,6 @@ void Underflows::append(std::uint64_t first_word, std::span<const std::uint64_t>
   }
 }
 
-void Underflows::append(const Underflows& other) {
-  counters_.insert(counters_.end(), other.counters_.begin(), other.counters_.end());
-}
-
 ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows) : view_(view) {
   std::vector<std::uint64_t> sorted = underflows.counters_;
   std::sort(sorted.begin(), sorted.end());

@@ -22,7 +22,6 @@ class Underflows {
  public:
   /// `counters` are numbers within a stage that begins at `first_word`.
   void append(std::uint64_t first_word, std::span<const std::uint64_t> counters);
-  void append(const Underflows& other);
   bool empty() const noexcept { return counters_.empty(); }
 
  private:

@@ -23,12 +23,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Tag64 = hn::ScalableTag<std::uint64_t>;
 
-#if HWY_TARGET == HWY_SCALAR
-
-// One lane, and no way to see it as two of 32 bits: plain integers, wrapped.
-struct VectorOps {
+/// What all targets do alike.
+struct LaneOps {
   using U64 = hn::Vec<Tag64>;
-  using Plain = detail::PlainOps;
 
   static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
   static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
@@ -38,6 +35,14 @@ struct VectorOps {
   static HWY_INLINE U64 shr(U64 a) noexcept {
     return hn::ShiftRight<n>(a);
   }
+};
+
+#if HWY_TARGET == HWY_SCALAR
+
+// One lane, and no way to see it as two of 32 bits: plain integers, wrapped.
+struct VectorOps : LaneOps {
+  using Plain = detail::PlainOps;
+
   template <int n>
   static HWY_INLINE U64 rotl(U64 a) noexcept {
     return set(Plain::rotl<n>(hn::GetLane(a)));
@@ -54,17 +59,7 @@ struct VectorOps {
 
 using Tag32 = hn::Repartition<std::uint32_t, Tag64>;
 
-struct VectorOps {
-  using U64 = hn::Vec<Tag64>;
-
-  static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
-  static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
-  static HWY_INLINE U64 bit_xor(U64 a, U64 b) noexcept { return hn::Xor(a, b); }
-  static HWY_INLINE U64 bit_and(U64 a, U64 b) noexcept { return hn::And(a, b); }
-  template <int n>
-  static HWY_INLINE U64 shr(U64 a) noexcept {
-    return hn::ShiftRight<n>(a);
-  }
+struct VectorOps : LaneOps {
   template <int n>
   static HWY_INLINE U64 rotl(U64 a) noexcept {
     if constexpr (n == 32) {

@@ -37,7 +37,6 @@ inline void CountValuesHere(const std::uint64_t* words, std::uint64_t count, std
 
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
-                                HWY_TARGET,
                                 HashU64,
                                 CountValuesHere,
                                 kBlockKernels,

@@ -64,7 +64,6 @@ struct StageKernels {
 /// All kernels of one Highway target.
 struct Kernels {
   std::string_view target;
-  std::int64_t target_bit;
   void (*hash_u64)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                    std::uint64_t* hashes) noexcept;
   CountValues count_values;
