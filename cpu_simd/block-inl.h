@@ -13,7 +13,6 @@
 #define SCBF_BLOCK_INL
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 
 #include "cpu_simd/hwy_ops-inl.h"
 #include "cpu_simd/kernels.hpp"
-#include "cpu_simd/tuning.hpp"
+#include "cpu_simd/walk-inl.h"
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
 
@@ -38,22 +37,25 @@ struct Block {
   using Mask = hn::Mask<Tag>;
   static constexpr std::size_t lanes = hn::MaxLanes(Tag());
   static constexpr std::size_t parts = kWordsPerBlock / lanes;
+  static constexpr std::uint64_t kSpread = 0x3C3C'3C3C;  ///< every second nibble, times four
 
   /// The nibbles of places, times four, a byte each: those of even words in the lower half, those
   /// of odd words in the upper. Several keys to a vector, so that each key needs only a shuffle.
   static HWY_INLINE void spread(const std::uint64_t* places, std::size_t n,
                                 std::uint64_t* bytes) noexcept {
     const Tag64 tag64;
-    constexpr std::uint64_t kMask = 0x3C3C'3C3C;
     std::size_t i = 0;
-    for (const auto mask = hn::Set(tag64, kMask); i + hn::Lanes(tag64) <= n;
+    for (const auto mask = hn::Set(tag64, kSpread); i + hn::Lanes(tag64) <= n;
          i += hn::Lanes(tag64)) {
       const auto place = hn::LoadU(tag64, places + i);
       const auto even = hn::And(hn::ShiftLeft<2>(place), mask);
       const auto odd = hn::And(hn::ShiftRight<2>(place), mask);
       hn::StoreU(hn::Or(even, hn::ShiftLeft<32>(odd)), tag64, bytes + i);
     }
-    for (; i < n; ++i) bytes[i] = (places[i] << 2 & kMask) | (places[i] >> 2 & kMask) << 32;
+    for (; i < n; ++i) bytes[i] = spread_one(places[i]);
+  }
+  static HWY_INLINE std::uint64_t spread_one(std::uint64_t place) noexcept {
+    return (place << 2 & kSpread) | (place >> 2 & kSpread) << 32;
   }
 
   /// Bit at which the counter begins, in each word, from a key's bytes.
@@ -107,41 +109,29 @@ inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i, bytes) for i in 0 … n − 1, in order; `bytes` is for Block::shifts. If `far`, the
-/// counters of key i + kPrefetchDistance are prefetched before.
+/// Calls visit(i, bytes) for i in 0 … n − 1, in order; `bytes` is for Block::shifts.
 template <class Visit>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
-                               std::size_t n, bool far, Visit visit) noexcept {
-  constexpr std::size_t kTogether = 64;
-  alignas(64) std::uint64_t bytes[kTogether];
-  if (far) {
-    const std::size_t head = std::min(n, kPrefetchDistance);
-    for (std::size_t i = 0; i < head; ++i) hwy::Prefetch(Block::words_of(words, positions[i]));
-  }
-  const std::size_t prefetched = far && n > kPrefetchDistance ? n - kPrefetchDistance : 0;
-  for (std::size_t first = 0; first < n; first += kTogether) {
-    const std::size_t end = std::min(n, first + kTogether);
-    Block::spread(positions + first, end - first, bytes);
-    std::size_t i = first;
-    for (const std::size_t stop = std::min(end, prefetched); i < stop; ++i) {
-      hwy::Prefetch(Block::words_of(words, positions[i + kPrefetchDistance]));
-      visit(i, bytes[i - first]);
-    }
-    for (; i < end; ++i) visit(i, bytes[i - first]);
-  }
+                               std::size_t n, const Fetch& fetch, Visit visit) noexcept {
+  alignas(64) std::uint64_t bytes[kStretchKeys];
+  walk<1>(
+      n, fetch, 1,
+      [&](std::size_t i, std::uint32_t) HWY_ATTR { return Block::words_of(words, positions[i]); },
+      [&](std::size_t first, std::size_t end)
+          HWY_ATTR { Block::spread(positions + first, end - first, bytes); },
+      [&](std::size_t i) HWY_ATTR { visit(i, bytes[i % kStretchKeys]); });
 }
 
 inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                      bool far, std::uint8_t* answers) noexcept {
+                      const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     Block::Mask absent;
     for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto counter = hn::And(
-          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(bytes, part)), fifteen);
-      const auto empty = hn::Eq(counter, hn::Zero(tag));
+      const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));  // waits for no counter
+      const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
       absent = part == 0 ? empty : hn::Or(absent, empty);
     }
     answers[i] = hn::AllFalse(tag, absent);
@@ -149,11 +139,11 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 }
 
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                       bool far, std::uint8_t* answers) noexcept {
+                       const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
   const hn::RebindToSigned<Block::Tag> signed_tag;  // the cheaper minimum; counters are small
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     auto least = hn::Set(signed_tag, kCounterMax);
     for (std::size_t part = 0; part < Block::parts; ++part) {
@@ -166,18 +156,17 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
 }
 
 inline void BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                     bool far) noexcept {
+                     const Fetch& fetch) noexcept {
   const Block::Tag tag;
-  const auto one = hn::Set(tag, 1);
+  const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
-  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto shifts = Block::shifts(bytes, part);
       const auto counters = hn::Load(tag, block + part * Block::lanes);
-      const auto full = hn::Shl(fifteen, shifts);
+      const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
       const auto saturated = hn::Eq(hn::And(counters, full), full);
-      const auto step = hn::IfThenZeroElse(saturated, hn::Shl(one, shifts));
+      const auto step = hn::IfThenZeroElse(saturated, hn::And(full, ones));
       hn::Store(hn::Add(counters, step), tag, block + part * Block::lanes);
     }
   });
@@ -197,38 +186,56 @@ struct Taken {
 
 HWY_INLINE Taken take_key(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;
-  const auto one = hn::Set(tag, 1);
+  const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
   Taken taken;
   Block::Mask any_empty;
   for (std::size_t part = 0; part < Block::parts; ++part) {
-    const auto shifts = Block::shifts(bytes, part);
     const auto counters = hn::Load(tag, block + part * Block::lanes);
-    const auto full = hn::Shl(fifteen, shifts);
+    const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
     const auto mine = hn::And(counters, full);
     const auto empty = hn::Eq(mine, hn::Zero(tag));
     any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
     const auto keep = hn::Or(empty, hn::Eq(mine, full));
-    taken.words[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, hn::Shl(one, shifts)));
+    taken.words[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, hn::And(full, ones)));
   }
   taken.complete = hn::AllFalse(tag, any_empty);
   return taken;
 }
 
-inline void BlockTakePresent(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             bool far, std::uint8_t* answers) noexcept {
-  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
-    std::uint64_t* block = Block::words_of(words, positions[i]);
-    const Taken taken = take_key(block, bytes);
-    answers[i] = taken.complete;
-    if (taken.complete) taken.store(block);
+inline void BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                             std::uint8_t* answers) noexcept {
+  if (keys.stages == 1) {
+    for_each_block(words, keys.positions, keys.keys, fetch,
+                   [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+                     std::uint64_t* block = Block::words_of(words, keys.positions[i]);
+                     const Taken taken = take_key(block, bytes);
+                     answers[i] = taken.complete;
+                     if (taken.complete) taken.store(block);
+                   });
+    return;
+  }
+  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
+  walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    const auto take_from = [&](std::uint32_t s, bool store) HWY_ATTR {
+      const std::uint64_t place = keys.position(s, i);
+      std::uint64_t* block = Block::words_of(words + s * keys.stage_words, place);
+      const Taken taken = take_key(block, Block::spread_one(place));
+      if (store) taken.store(block);
+      return taken.complete;
+    };
+    bool present = true;
+    for (std::uint32_t s = 0; s < keys.stages; ++s) present &= take_from(s, false);
+    answers[i] = present;
+    if (!present) return;
+    for (std::uint32_t s = 0; s < keys.stages; ++s) take_from(s, true);
   });
 }
 
 inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             bool far, std::uint64_t* underflows) noexcept {
+                             const Fetch& fetch, std::uint64_t* underflows) noexcept {
   std::size_t count = 0;
-  for_each_block(words, positions, n, far, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     const Taken taken = take_key(block, bytes);
     if (HWY_UNLIKELY(!taken.complete)) {

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "core/src/executor.hpp"
-#include "cpu_simd/conflicts.hpp"
 #include "cpu_simd/tuning.hpp"
 
 namespace scbf {
@@ -24,7 +23,9 @@ struct Strip {
 };
 static_assert(kStripKeys <= 1u << 16);
 
-bool is_far(const Geometry& geometry) noexcept { return geometry.bytes() > kNearBytes; }
+Fetch fetch_for(const Geometry& geometry) noexcept {
+  return {.counters = geometry.bytes() > kNearBytes};
+}
 
 /// Drops the keys of the strip that are known to be absent. Branch-free: answers are
 /// unpredictable.
@@ -40,17 +41,18 @@ void keep_present(Strip& strip) noexcept {
   strip.complete = false;
 }
 
-/// Dropping absent keys spares their probes but moves the others. In cache, probes are cheap: only
-/// worth it when half are absent. In memory, when an eighth is.
-bool worth_dropping(const Strip& strip, bool far) noexcept {
+/// Dropping absent keys spares their probes but moves the others: worth it in memory, when an
+/// eighth is absent. In cache, a probe costs less than the move.
+bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
+  if (!fetch.counters) return false;
   std::size_t absent = 0;
   for (std::size_t i = 0; i < strip.keys; ++i) absent += strip.least[i] == 0;
-  return absent * (far ? 8 : 2) >= strip.keys;
+  return absent * 8 >= strip.keys;
 }
 
 /// Smallest answers over all stages for the strip's valid keys, densely.
 template <class Word>
-void ask_strip(const Work<Word>& work, Question question, bool far, Strip& strip,
+void ask_strip(const Work<Word>& work, Question question, const Fetch& fetch, Strip& strip,
                std::uint8_t* out) noexcept {
   const std::size_t valid = strip.keys;
   strip.complete = true;
@@ -60,14 +62,14 @@ void ask_strip(const Work<Word>& work, Question question, bool far, Strip& strip
     std::uint8_t* answers = work.stages == 1 ? out
                             : s == 0         ? strip.least.data()
                                              : strip.answers.data();
-    question(work.words(stage), strip.positions.data(), strip.keys, far, answers);
+    question(work.words(stage), strip.positions.data(), strip.keys, fetch, answers);
     if (work.stages == 1) return;
     if (s > 0) {
       for (std::size_t i = 0; i < strip.keys; ++i) {
         strip.least[i] = std::min(strip.least[i], strip.answers[i]);
       }
     }
-    if (s + 1 < work.stages && worth_dropping(strip, far)) keep_present(strip);
+    if (s + 1 < work.stages && worth_dropping(strip, fetch)) keep_present(strip);
   }
   if (strip.complete) {
     std::copy_n(strip.least.data(), valid, out);
@@ -80,38 +82,13 @@ void ask_strip(const Work<Word>& work, Question question, bool far, Strip& strip
 void ask_range(const ReadWork& work, Question question, const KeyBatch& keys, std::size_t first,
                std::size_t count, std::uint8_t* out) noexcept {
   Strip strip;
-  const bool far = is_far(work.view.geometry);
+  const Fetch fetch = fetch_for(work.view.geometry);
   for (std::size_t i = first; i < first + count; i += kStripKeys) {
     const std::size_t n = std::min(kStripKeys, first + count - i);
     strip.keys = work.hash(keys, i, n, strip.hashes.data());
-    ask_strip(work, question, far, strip, out + i);
+    ask_strip(work, question, fetch, strip, out + i);
     spread_answers(keys, i, n, out + i);
   }
-}
-
-/// Takes the strip's keys, all present a moment ago, away; sets the verdict of those that were
-/// not there at their turn back to 0.
-void take_strip(const WriteWork& work, bool far, Strip& strip, std::uint8_t* verdicts) {
-  std::array<std::uint64_t, kWordsPerBlock * 64> room;
-  Underflows underflows;
-  for (std::uint32_t s = 0; s < work.stages; ++s) {
-    const Stage stage = work.stage(s);
-    work.stage_kernels.locate(stage, strip.hashes.data(), strip.keys, strip.positions.data());
-    constexpr std::size_t step = room.size() / kWordsPerBlock;
-    for (std::size_t i = 0; i < strip.keys; i += step) {
-      const std::size_t found =
-          work.stage_kernels.take(work.words(stage), strip.positions.data() + i,
-                                  std::min(step, strip.keys - i), far, room.data());
-      if (found > 0) underflows.append(stage.first_word, {room.data(), found});
-    }
-  }
-  if (underflows.empty()) return;
-  ConflictResolver resolver(work.view, underflows);
-  for (std::size_t i = 0; i < strip.keys; ++i) resolver.survey(strip.hashes[i]);
-  for (std::size_t i = 0; i < strip.keys; ++i) {
-    if (!resolver.settle(strip.hashes[i])) verdicts[strip.index[i]] = 0;
-  }
-  resolver.finish();
 }
 
 }  // namespace
@@ -131,33 +108,32 @@ void direct_ask(const ReadWork& work, Question question, const KeyBatch& keys, s
 
 void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept {
   Strip strip;
-  const bool far = is_far(work.view.geometry);
+  const Fetch fetch = fetch_for(work.view.geometry);
   for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
     strip.keys = work.hash(keys, i, std::min(kStripKeys, keys.size() - i), strip.hashes.data());
     for (std::uint32_t s = 0; s < work.stages; ++s) {
       const Stage stage = work.stage(s);
       work.stage_kernels.locate(stage, strip.hashes.data(), strip.keys, strip.positions.data());
-      work.stage_kernels.add(work.words(stage), strip.positions.data(), strip.keys, far);
+      work.stage_kernels.add(work.words(stage), strip.positions.data(), strip.keys, fetch);
     }
   }
 }
 
-void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts) {
+void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts) noexcept {
   Strip strip;
-  const bool far = is_far(work.view.geometry);
-  for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
-    const std::size_t n = std::min(kStripKeys, keys.size() - i);
+  alignas(64) std::array<std::uint64_t, kStripPositions> positions;
+  const Fetch fetch = fetch_for(work.view.geometry);
+  // A multiple of 8: each stage's positions begin on a cache line, which vectors fill.
+  const std::size_t most = std::min(kStripKeys, kStripPositions / work.stages / 8 * 8);
+  for (std::size_t i = 0; i < keys.size(); i += most) {
+    const std::size_t n = std::min(most, keys.size() - i);
     strip.keys = work.hash(keys, i, n, strip.hashes.data());
-    if (work.stages == 1) {
-      const Stage stage = work.stage(0);
-      work.stage_kernels.locate(stage, strip.hashes.data(), strip.keys, strip.positions.data());
-      work.stage_kernels.take_present(work.words(stage), strip.positions.data(), strip.keys, far,
-                                      verdicts + i);
-    } else {
-      ask_strip(work, work.stage_kernels.test, far, strip, verdicts + i);
-      keep_present(strip);
-      take_strip(work, far, strip, verdicts + i);
+    for (std::uint32_t s = 0; s < work.stages; ++s) {
+      work.stage_kernels.locate(work.stage(s), strip.hashes.data(), strip.keys,
+                                positions.data() + s * most);
     }
+    const Located located = {positions.data(), most, strip.keys, work.stages, work.stage_words};
+    work.stage_kernels.take_present(work.view.words, located, fetch, verdicts + i);
     spread_answers(keys, i, n, verdicts + i);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The direct path: strips of keys that fit into L1, stage by stage, with prefetching. No
+// The direct path: strips of keys that fit into L1, with prefetching, stage by stage. No
 // temporary memory on the heap.
 #pragma once
 
@@ -11,6 +11,7 @@ namespace scbf {
 void direct_ask(const ReadWork& work, Question question, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options);
 void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept;
-void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts);
+/// Key by key through all stages, so that verdicts are those of removal one after another.
+void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts) noexcept;
 
 }  // namespace scbf

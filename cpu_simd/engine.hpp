@@ -17,19 +17,20 @@ struct Work {
   const StageKernels& stage_kernels;
   BasicCounterView<Word> view;
   std::uint32_t stages;
+  std::uint64_t stage_words;  ///< from one stage to the next
 
   Work(const Kernels& all, BasicCounterView<Word> counters)
       : kernels(all),
         stage_kernels(counters.geometry.layout() == Layout::split_block ? all.block : all.slice),
         view(counters),
-        stages(counters.geometry.cache_lines_per_key()) {}
+        stages(counters.geometry.cache_lines_per_key()),
+        stage_words(counters.geometry.words() / stages) {}
 
   Stage stage(std::uint32_t index) const noexcept {
     const Geometry& g = view.geometry;
-    if (g.layout() == Layout::split_block) {
-      return {index, g.blocks_per_group(), index * g.blocks_per_group() * kWordsPerBlock};
-    }
-    return {index, g.counters_per_slice(), index * g.slice_stride_words()};
+    const std::uint64_t extent =
+        g.layout() == Layout::split_block ? g.blocks_per_group() : g.counters_per_slice();
+    return {index, extent, index * stage_words};
   }
   Word* words(const Stage& stage) const noexcept { return view.words + stage.first_word; }
 

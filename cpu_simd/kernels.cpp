@@ -4,8 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_simd/kernels.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+#include "cpu_simd/tuning.hpp"
 
 #include "core/src/count_values.hpp"
 #include "cpu_simd/block-inl.h"
@@ -25,6 +27,7 @@ inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
   const auto seed_mask = hn::Set(tag, mask);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
+    hwy::Prefetch(keys + i + kStripKeys);
     hn::StoreU(hash_u64<VectorOps>(hn::LoadU(tag, keys + i), seed_mask), tag, hashes + i);
   }
   for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);

@@ -15,6 +15,7 @@ namespace scbf {
 
 /// Entries of the partitioned path per chunk: 4 KiB of positions.
 inline constexpr std::uint32_t kChunkEntries = 512;
+inline constexpr std::uint32_t kEntriesPerLine = 8;
 
 /// Where a stage lies in the filter.
 struct Stage {
@@ -38,27 +39,59 @@ struct Scatter {
 /// Which region a position belongs to is position >> shift.
 using PartitionShift = std::uint32_t;
 
-/// What a layout brings. In `words`, the stage begins. `far` says that the counters are expected
-/// in memory rather than in cache: then they are prefetched.
+/// Cache lines in a row.
+struct Lines {
+  const std::uint64_t* at = nullptr;
+  std::size_t count = 0;
+
+  /// Prefetches the first `most` of them, and leaves the rest.
+  void fetch(std::size_t most) noexcept {
+    const std::size_t now = most < count ? most : count;
+    for (std::size_t i = 0; i < now; ++i) __builtin_prefetch(at + i * kWordsPerBlock);
+    at += now * kWordsPerBlock;
+    count -= now;
+  }
+};
+
+/// What a kernel fetches while it works.
+struct Fetch {
+  bool counters = false;  ///< of the keys, as they are expected outside of L1
+  Lines ahead[2] = {};    ///< to be needed after the call; fetched evenly in its course
+};
+
+/// Keys located in one or more neighbouring stages.
+struct Located {
+  const std::uint64_t* positions;  ///< stage by stage
+  std::size_t stride;              ///< from a key's position in a stage to that in the next
+  std::size_t keys;
+  std::uint32_t stages;
+  std::uint64_t stage_words;  ///< from one stage to the next, in the filter
+
+  std::uint64_t position(std::uint32_t stage, std::size_t key) const noexcept {
+    return positions[stage * stride + key];
+  }
+};
+
+/// What a layout brings. In `words`, the stage begins.
 struct StageKernels {
   void (*locate)(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* positions) noexcept;
   /// answers[i] = 1 if all counters of the key in this stage are non-zero.
-  void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
-               std::uint8_t* answers) noexcept;
+  void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+               const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// answers[i] = smallest counter of the key in this stage.
-  void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
-                std::uint8_t* answers) noexcept;
+  void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                const Fetch& fetch, std::uint8_t* answers) noexcept;
   void (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-              bool far) noexcept;
-  /// For filters of one stage: takes keys away one after another, each only if it is present at
-  /// its turn; answers[i] = 1 if it was.
-  void (*take_present)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                       bool far, std::uint8_t* answers) noexcept;
+              const Fetch& fetch) noexcept;
+  /// Takes keys away one after another, each only if it is present in all stages at its turn;
+  /// answers[i] = 1 if it was. `words` is the first stage.
+  void (*take_present)(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                       std::uint8_t* answers) noexcept;
   /// Takes keys away; a counter that is already 0 stays 0 and is written to `underflows` as its
   /// number within the stage (word · 16 + nibble). Returns how many were. Room for 8·n.
-  std::size_t (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n, bool far,
-                      std::uint64_t* underflows) noexcept;
+  std::size_t (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                      const Fetch& fetch, std::uint64_t* underflows) noexcept;
 };
 
 /// All kernels of one Highway target.

@@ -21,26 +21,24 @@ struct Strip {
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
 };
 
-/// Fetches the counters of the next region, in order and a piece per chunk, while keys are worked
+/// Deals out the lines of the next region, a share per chunk, to be fetched while keys are worked
 /// on in this one: first touches in the order of keys would be misses one by one.
-class RegionPrefetcher {
+class RegionAhead {
  public:
-  /// Fetches `words` of them, over the course of `chunks` calls of advance.
-  RegionPrefetcher(const std::uint64_t* at, std::uint64_t words, std::uint64_t chunks) noexcept
-      : at_(at),
-        lines_left_(words / kWordsPerBlock),
-        lines_per_chunk_(lines_left_ / std::max<std::uint64_t>(chunks, 1) + 1) {}
+  /// All `words` of them within `chunks` calls of share().
+  RegionAhead(const std::uint64_t* at, std::uint64_t words, std::uint64_t chunks) noexcept
+      : left_{at, words / kWordsPerBlock},
+        share_(left_.count / std::max<std::uint64_t>(chunks, 1) + 1) {}
 
-  void advance() noexcept {
-    const std::uint64_t lines = std::min(lines_left_, lines_per_chunk_);
-    for (std::uint64_t i = 0; i < lines; ++i) hwy::Prefetch(at_ + i * kWordsPerBlock);
-    at_ += lines * kWordsPerBlock;
-    lines_left_ -= lines;
+  Lines share() noexcept {
+    const Lines now = {left_.at, std::min(left_.count, share_)};
+    left_ = {now.at + now.count * kWordsPerBlock, left_.count - now.count};
+    return now;
   }
 
  private:
-  const std::uint64_t* at_;
-  std::uint64_t lines_left_, lines_per_chunk_;
+  Lines left_;
+  std::size_t share_;
 };
 
 /// One operation on one batch: its scratch memory and its phases.
@@ -106,14 +104,13 @@ class Pass {
     });
   }
 
-  /// Calls work_on(entries, count, results) for all of the stage's positions, region by region;
-  /// within a region in batch order.
+  /// Calls work_on(entries, count, fetch, results) for all of the stage's positions, region by
+  /// region; within a region in batch order.
   template <class WorkOn>
   void drain(const Stage& stage, WorkOn work_on) {
     // A task is a run of neighbouring regions: few enough tasks to cost nothing, enough to share.
     const std::size_t tasks =
         threads_ == 1 ? 1 : std::min<std::size_t>(plan_.partitions, threads_ * 16);
-    const std::uint64_t stage_words = work_.view.geometry.words() / work_.stages;
     std::uint64_t scattered = 0;
     for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
     const std::uint64_t chunks_per_region = scattered / kChunkEntries / plan_.partitions;
@@ -121,10 +118,11 @@ class Pass {
       const std::uint64_t begin = plan_.partitions * task / tasks;
       const std::uint64_t end = plan_.partitions * (task + 1) / tasks;
       for (std::uint64_t partition = begin; partition < end; ++partition) {
-        const std::uint64_t next = std::min(stage_words, (partition + 1) * plan_.region_words);
+        const std::uint64_t next =
+            std::min(work_.stage_words, (partition + 1) * plan_.region_words);
         const std::uint64_t next_words =
-            partition + 1 < end ? std::min(plan_.region_words, stage_words - next) : 0;
-        RegionPrefetcher ahead(work_.words(stage) + next, next_words, chunks_per_region);
+            partition + 1 < end ? std::min(plan_.region_words, work_.stage_words - next) : 0;
+        RegionAhead ahead(work_.words(stage) + next, next_words, chunks_per_region);
         for (std::size_t t = 0; t < threads_; ++t) {
           drain_chain(shards_[t], partition, ahead, work_on);
         }
@@ -157,8 +155,9 @@ class Pass {
       } else {
         scatter_kept(stage);
       }
-      drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
-        question(work_.words(stage), positions, n, far(), results);
+      drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                       std::uint8_t* results) {
+        question(work_.words(stage), positions, n, fetch, results);
       });
       replay(stage, out);
     }
@@ -172,10 +171,10 @@ class Pass {
   }
 
   Shards& shards() noexcept { return shards_; }
-  /// Regions larger than L1 are worth a prefetch from L2.
-  bool far() const noexcept { return plan_.region_words * 8 > kL1Bytes; }
 
  private:
+  bool counters_outside_l1() const noexcept { return plan_.region_words * 8 > kL1Bytes; }
+
   void scatter(Shard& shard, const Stage& stage, const std::uint64_t* hashes, std::size_t n,
                Strip& strip) noexcept {
     work_.stage_kernels.locate(stage, hashes, n, strip.positions.data());
@@ -219,7 +218,7 @@ class Pass {
   }
 
   template <class WorkOn>
-  void drain_chain(Shard& shard, std::uint64_t partition, RegionPrefetcher& ahead,
+  void drain_chain(Shard& shard, std::uint64_t partition, RegionAhead& region_ahead,
                    WorkOn& work_on) {
     const std::uint64_t last = shard.scatter.ends[partition];
     std::uint64_t entry = shard.starts[partition];
@@ -227,13 +226,18 @@ class Pass {
       const std::uint64_t chunk = entry / kChunkEntries;
       const bool is_last = last / kChunkEntries == chunk;
       const std::uint64_t end = is_last ? last : (chunk + 1) * kChunkEntries;
-      ahead.advance();
+      const std::uint64_t next = std::uint64_t{shard.scatter.next_chunk[chunk]} * kChunkEntries;
       if (end > entry) {
+        // Chunks are too small for the hardware to see the next one coming.
+        const Lines chunk_ahead = {shard.scatter.entries + next,
+                                   is_last ? 0 : kChunkEntries / kEntriesPerLine};
+        const Fetch fetch = {.counters = counters_outside_l1(),
+                             .ahead = {region_ahead.share(), chunk_ahead}};
         std::uint8_t* results = shard.results != nullptr ? shard.results + entry : nullptr;
-        work_on(shard.scatter.entries + entry, end - entry, results);
+        work_on(shard.scatter.entries + entry, end - entry, fetch, results);
       }
       if (is_last) return;
-      entry = std::uint64_t{shard.scatter.next_chunk[chunk]} * kChunkEntries;
+      entry = next;
     }
   }
 
@@ -252,10 +256,11 @@ void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* v
   for (std::uint32_t s = 0; s < work.stages; ++s) {
     const Stage stage = work.stage(s);
     pass.scatter_kept(stage);
-    pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
+    pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                          std::uint8_t*) {
       std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
       const std::size_t found =
-          work.stage_kernels.take(work.words(stage), positions, n, pass.far(), room.data());
+          work.stage_kernels.take(work.words(stage), positions, n, fetch, room.data());
       if (found > 0) {
         const std::scoped_lock lock(mutex);
         underflows.append(stage.first_word, {room.data(), found});
@@ -303,8 +308,9 @@ void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threa
       } else {
         pass.scatter_kept(stage);
       }
-      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t*) {
-        work.stage_kernels.add(work.words(stage), positions, n, pass.far());
+      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                            std::uint8_t*) {
+        work.stage_kernels.add(work.words(stage), positions, n, fetch);
       });
     }
   });
@@ -322,8 +328,9 @@ void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_
     } else {
       const Stage stage = work.stage(0);
       pass.scatter_keys(stage);
-      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, std::uint8_t* results) {
-        work.stage_kernels.take_present(work.words(stage), positions, n, pass.far(), results);
+      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                            std::uint8_t* results) {
+        work.stage_kernels.take_present(work.words(stage), {positions, n, n, 1, 0}, fetch, results);
       });
       pass.replay(stage, verdicts);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/shards.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -36,6 +38,20 @@ std::size_t shard_bytes(std::uint64_t partitions, std::size_t chunks, std::size_
   return bytes;
 }
 
+/// Half of an L2 cache, within bounds.
+std::uint64_t half_l2_bytes() noexcept {
+  static const std::uint64_t half = [] {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+    const long bytes = 0;
+#endif
+    const auto known = static_cast<std::uint64_t>(std::max(bytes, 0L));
+    return std::clamp(std::bit_floor(known) / 2, kMinHalfL2Bytes, kMaxHalfL2Bytes);
+  }();
+  return half;
+}
+
 // Every partition may hold a staggered first chunk and a last one that is not full.
 std::size_t chunks_for(std::uint64_t partitions, std::size_t keys) noexcept {
   return 2 * partitions + keys / kChunkEntries;
@@ -60,7 +76,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
     return static_cast<unsigned>(std::bit_width(units_per_64_bytes * (bytes / 64) - 1));
   };
   unsigned bits = region_bits(kMinRegionBytes);
-  while (partitions_at(bits) > kFewPartitions && bits < region_bits(kRegionBytes)) ++bits;
+  while (partitions_at(bits) > kFewPartitions && bits < region_bits(half_l2_bytes())) ++bits;
   while (threads > 1 && partitions_at(bits) < threads * kRegionsPerThread &&
          bits > region_bits(64)) {
     --bits;

@@ -12,7 +12,6 @@
 #define SCBF_SLICE_INL
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 
 #include "cpu_simd/hwy_ops-inl.h"
 #include "cpu_simd/kernels.hpp"
-#include "cpu_simd/tuning.hpp"
+#include "cpu_simd/walk-inl.h"
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
 
@@ -59,61 +58,123 @@ inline void SliceLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i, word index, shift) for i in 0 … n − 1, prefetching ahead if `far`.
-template <class Visit>
-HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t* positions,
-                                 std::size_t n, bool far, Visit visit) noexcept {
-  const auto visit_one = [&](std::size_t i) HWY_ATTR {
-    visit(i, positions[i] / kCountersPerWord,
-          static_cast<unsigned>(positions[i] % kCountersPerWord) * kCounterBits);
-  };
-  std::size_t i = 0;
-  if (far) {
-    const std::size_t head = std::min(n, kPrefetchDistance);
-    for (std::size_t j = 0; j < head; ++j) hwy::Prefetch(words + positions[j] / kCountersPerWord);
-    for (; i + kPrefetchDistance < n; ++i) {
-      hwy::Prefetch(words + positions[i + kPrefetchDistance] / kCountersPerWord);
-      visit_one(i);
-    }
-  }
-  for (; i < n; ++i) visit_one(i);
+HWY_INLINE unsigned shift_in_word(std::uint64_t position) noexcept {
+  return static_cast<unsigned>(position % kCountersPerWord) * kCounterBits;
 }
 
+HWY_INLINE std::uint64_t word_of(std::uint64_t position) noexcept {
+  return position / kCountersPerWord;
+}
+
+/// Calls visit(i, word index, shift) for i in first … n − 1, in order.
+template <class Visit>
+HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t* positions,
+                                 std::size_t n, const Fetch& fetch, Visit visit) noexcept {
+  walk<1>(
+      n, fetch, 1,
+      [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
+      NoPreparation(),
+      [&](std::size_t i)
+          HWY_ATTR { visit(i, word_of(positions[i]), shift_in_word(positions[i])); });
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#define SCBF_GATHER 1
+
+/// Calls visit(i, counters) for as many keys at a time as there are lanes; returns how many keys
+/// of n it got through.
+template <class Visit>
+HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::uint64_t* positions,
+                                       std::size_t n, const Fetch& fetch, Visit visit) noexcept {
+  const Tag64 tag;
+  constexpr std::size_t lanes = hn::MaxLanes(tag);
+  const auto last_shift = hn::Set(tag, (kCountersPerWord - 1) * kCounterBits);
+  const auto fifteen = hn::Set(tag, 15);
+  const std::size_t whole = n / lanes * lanes;
+  walk<lanes>(
+      whole, fetch, 1,
+      [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
+      NoPreparation(),
+      [&](std::size_t i) HWY_ATTR {
+        const auto position = hn::LoadU(tag, positions + i);
+        const auto index = hn::BitCast(hn::RebindToSigned<Tag64>(), hn::ShiftRight<4>(position));
+        const auto shift = hn::And(hn::ShiftLeft<2>(position), last_shift);
+        visit(i, hn::And(hn::Shr(hn::GatherIndex(tag, words, index), shift), fifteen));
+      });
+  return whole;
+}
+
+/// Lanes to bytes.
+template <class V>
+HWY_INLINE void store_bytes(V v, std::uint8_t* bytes) noexcept {
+  const hn::Rebind<std::uint8_t, Tag64> tag8;
+  hn::StoreU(hn::TruncateTo(tag8, v), tag8, bytes);
+}
+#else
+#define SCBF_GATHER 0
+#endif
+
 inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                      bool far, std::uint8_t* answers) noexcept {
-  for_each_counter(words, positions, n, far,
-                   [&](std::size_t i, std::uint64_t word, unsigned shift)
-                       HWY_ATTR { answers[i] = detail::counter_at(words[word], shift) != 0; });
+                      const Fetch& fetch, std::uint8_t* answers) noexcept {
+  std::size_t done = 0;
+#if SCBF_GATHER
+  const Tag64 tag;
+  const auto one = hn::Set(tag, 1);
+  done = for_each_vector(words, positions, n, fetch, [&](std::size_t i, auto counters) HWY_ATTR {
+    store_bytes(hn::IfThenZeroElse(hn::Eq(counters, hn::Zero(tag)), one), answers + i);
+  });
+#endif
+  for_each_counter(words, positions + done, n - done, fetch,
+                   [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
+                     answers[done + i] = detail::counter_at(words[word], shift) != 0;
+                   });
 }
 
 inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                       bool far, std::uint8_t* answers) noexcept {
-  for_each_counter(words, positions, n, far,
+                       const Fetch& fetch, std::uint8_t* answers) noexcept {
+  std::size_t done = 0;
+#if SCBF_GATHER
+  done = for_each_vector(words, positions, n, fetch, [&](std::size_t i, auto counters) HWY_ATTR {
+    store_bytes(counters, answers + i);
+  });
+#endif
+  for_each_counter(words, positions + done, n - done, fetch,
                    [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     answers[i] = static_cast<std::uint8_t>(detail::counter_at(words[word], shift));
+                     answers[done + i] =
+                         static_cast<std::uint8_t>(detail::counter_at(words[word], shift));
                    });
 }
 
 inline void SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                     bool far) noexcept {
-  for_each_counter(words, positions, n, far,
+                     const Fetch& fetch) noexcept {
+  for_each_counter(words, positions, n, fetch,
                    [&](std::size_t, std::uint64_t word, unsigned shift)
                        HWY_ATTR { words[word] = detail::incremented(words[word], shift); });
 }
 
-inline void SliceTakePresent(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             bool far, std::uint8_t* answers) noexcept {
-  for_each_counter(words, positions, n, far,
-                   [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     answers[i] = detail::counter_at(words[word], shift) != 0;
-                     words[word] = detail::decremented(words[word], shift);
-                   });
+inline void SliceTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                             std::uint8_t* answers) noexcept {
+  walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    bool present = true;
+    for (std::uint32_t s = 0; s < keys.stages; ++s) {
+      const std::uint64_t position = keys.position(s, i);
+      const std::uint64_t word = words[s * keys.stage_words + word_of(position)];
+      present &= detail::counter_at(word, shift_in_word(position)) != 0;
+    }
+    answers[i] = present;
+    if (!present) return;
+    for (std::uint32_t s = 0; s < keys.stages; ++s) {
+      const std::uint64_t position = keys.position(s, i);
+      std::uint64_t& word = words[s * keys.stage_words + word_of(position)];
+      word = detail::decremented(word, shift_in_word(position));
+    }
+  });
 }
 
 inline std::size_t SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             bool far, std::uint64_t* underflows) noexcept {
+                             const Fetch& fetch, std::uint64_t* underflows) noexcept {
   std::size_t count = 0;
-  for_each_counter(words, positions, n, far,
+  for_each_counter(words, positions, n, fetch,
                    [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
                      // Always written, kept only if it counts: no branch to mispredict.
                      underflows[count] = positions[i];
@@ -122,6 +183,8 @@ inline std::size_t SliceTake(std::uint64_t* words, const std::uint64_t* position
                    });
   return count;
 }
+
+#undef SCBF_GATHER
 
 inline constexpr StageKernels kSliceKernels = {SliceLocate, SliceTest,        SliceLeast,
                                                SliceAdd,    SliceTakePresent, SliceTake};

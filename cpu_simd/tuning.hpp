@@ -12,6 +12,8 @@ namespace scbf {
 inline constexpr std::size_t kPrefetchDistance = 32;
 /// Keys that are hashed and located together; their positions stay in L1.
 inline constexpr std::size_t kStripKeys = 1024;
+/// Positions of keys that are located in all stages at once; they stay in L1, too.
+inline constexpr std::size_t kStripPositions = 4096;
 /// Keys per task when a lookup on the direct path is shared among threads.
 inline constexpr std::size_t kTaskKeys = 64 * 1024;
 
@@ -22,15 +24,17 @@ inline constexpr std::uint64_t kDirectBytes = 16u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.
 inline constexpr double kKeysPerLine = 0.25;
-/// Counters of one region in bytes: as many as give kFewPartitions, between these bounds. The
-/// upper one is an L2 cache.
+/// Counters of one region in bytes: as many as give kFewPartitions, from this many up to half an L2
+/// cache, as the next region is fetched beside. The bounds of that half hold where the machine
+/// does not say how large its L2 is, too.
 inline constexpr std::uint64_t kMinRegionBytes = 8u << 10;
-inline constexpr std::uint64_t kRegionBytes = 512u << 10;
+inline constexpr std::uint64_t kMinHalfL2Bytes = 512u << 10;
+inline constexpr std::uint64_t kMaxHalfL2Bytes = 2048u << 10;
 /// Of the first-level cache.
 inline constexpr std::uint64_t kL1Bytes = 32u << 10;
 /// With far fewer partitions, successive keys meet in the same one, and each append waits for the
-/// one before; with far more, their last lines no longer stay in L2.
-inline constexpr std::uint64_t kFewPartitions = 1024;
+/// one before; with far more, their last lines no longer stay in L1 and the nearer half of L2.
+inline constexpr std::uint64_t kFewPartitions = 512;
 /// Above this, regions outgrow L2 rather than partitions growing more. Must stay below 2^16, the
 /// range of Scatter::partition_of.
 inline constexpr std::uint64_t kMaxPartitions = 4096;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop that all kernels share: over located keys, fetching ahead. Included once per target.
+#if defined(SCBF_WALK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SCBF_WALK_INL
+#undef SCBF_WALK_INL
+#else
+#define SCBF_WALK_INL
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cpu_simd/kernels.hpp"
+#include "cpu_simd/tuning.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace scbf {
+namespace HWY_NAMESPACE {
+
+/// Keys of a stretch; between stretches, what is needed after the call is fetched.
+inline constexpr std::size_t kStretchKeys = 64;
+
+/// Nothing to be done at the beginning of a stretch.
+struct NoPreparation {
+  HWY_INLINE void operator()(std::size_t, std::size_t) const noexcept {}
+};
+
+/// Calls prepare(first, end) for each stretch of the keys 0 … n − 1, then visit(i) for its keys,
+/// `step` of them at a time; n must be a multiple of it. If counters are to be fetched, those of
+/// key i are at line_of(i, 0) … line_of(i, stages − 1).
+///
+/// Callables return addresses rather than prefetch them: g++ takes a function that does nothing
+/// but prefetch for one that does nothing, and drops its calls.
+template <std::size_t step, class LineOf, class Prepare, class Visit>
+HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, LineOf line_of,
+                     Prepare prepare, Visit visit) noexcept {
+  static_assert(kStretchKeys % step == 0);
+  if (n == 0) return;
+  const std::size_t stretches = (n + kStretchKeys - 1) / kStretchKeys;
+  Lines ahead[] = {fetch.ahead[0], fetch.ahead[1]};
+  const std::size_t share[] = {(ahead[0].count + stretches - 1) / stretches,
+                               (ahead[1].count + stretches - 1) / stretches};
+  const std::size_t distance = std::max<std::size_t>(1, kPrefetchDistance / stages);
+  std::size_t prefetching = 0;  // keys before this one prefetch another
+  if (fetch.counters) {
+    for (std::size_t i = 0; i < std::min(n, distance); ++i) {
+      for (std::uint32_t s = 0; s < stages; ++s) hwy::Prefetch(line_of(i, s));
+    }
+    prefetching = n > distance ? n - distance : 0;
+  }
+  for (std::size_t first = 0; first < n; first += kStretchKeys) {
+    const std::size_t end = std::min(n, first + kStretchKeys);
+    for (std::size_t which = 0; which < 2; ++which) ahead[which].fetch(share[which]);
+    prepare(first, end);
+    std::size_t i = first;
+    for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
+      for (std::size_t j = 0; j < step; ++j) {
+        for (std::uint32_t s = 0; s < stages; ++s) hwy::Prefetch(line_of(i + distance + j, s));
+      }
+      visit(i);
+    }
+    for (; i < end; i += step) visit(i);
+  }
+}
+
+/// The same, one by one, for keys located in several stages; word_of(position) is a word of the
+/// line, counted from the beginning of its stage.
+template <class WordOf, class Visit>
+HWY_INLINE void walk_stages(const std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                            WordOf word_of, Visit visit) noexcept {
+  walk<1>(
+      keys.keys, fetch, keys.stages,
+      [&](std::size_t i, std::uint32_t s)
+          HWY_ATTR { return words + s * keys.stage_words + word_of(keys.position(s, i)); },
+      NoPreparation(), visit);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace scbf
+HWY_AFTER_NAMESPACE();
+
+#endif
