@@ -82,7 +82,10 @@ class SimdBackend final : public Backend {
               const BatchOptions& options) const override {
     const WriteWork work(kernels_, view);
     const unsigned threads = thread_count(options);
-    if (worth_partitioning(view.geometry, keys.size(), threads, true, options)) {
+    // Partitioned, keys of several stages are looked up first and taken away then: twice the work,
+    // which pays only if it is shared.
+    const bool alone = options.path == Path::automatic && work.stages > 1 && threads == 1;
+    if (!alone && worth_partitioning(view.geometry, keys.size(), threads, true, options)) {
       partitioned_remove(work, keys, verdicts, threads, options);
     } else {
       direct_remove(work, keys, verdicts);
