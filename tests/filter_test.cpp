@@ -108,6 +108,17 @@ TEST_P(FilterOn, BitsAndIndicesSayTheSameAsBytes) {
   }
 }
 
+// Hits are summed many at a time: sizes around those at which partial sums are full.
+TEST_P(FilterOn, HitsOfBatchesThatAreAllPresent) {
+  Filter filter = make(Geometry::split_block(1, 500));
+  const auto keys = random_keys(20'000, 2);
+  filter.insert(keys);
+  Answers bytes(keys.size());
+  for (const std::size_t n : {2039u, 2040u, 2041u, 2047u, 2048u, 2056u, 4079u, 4080u, 20'000u}) {
+    EXPECT_EQ(filter.contains(scbf::KeyBatch(keys).slice(0, n), std::span(bytes).first(n)).hits, n);
+  }
+}
+
 TEST_P(FilterOn, EmptyBatchesChangeNothing) {
   Filter filter = make();
   filter.insert(std::uint64_t{3});

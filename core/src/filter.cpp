@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "filter_state.hpp"
@@ -25,10 +26,36 @@ void check_answers(std::size_t keys, std::size_t answers, const char* what) {
   }
 }
 
+// Answers are bytes, 0 or 1; eight at a time they are one word.
+constexpr std::size_t kAnswersPerWord = 8;
+static_assert(std::endian::native == std::endian::little);
+
+std::uint64_t word_of(const std::uint8_t* answers) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, answers, sizeof word);
+  return word;
+}
+
 std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
+  constexpr std::size_t kMostWords = 255;  // then the sums in single bytes are full
+  constexpr std::uint64_t kEvenBytes = 0x00FF'00FF'00FF'00FFu;
   std::uint64_t hits = 0;
-  for (const std::uint8_t answer : answers) hits += answer;
+  std::size_t i = 0;
+  while (i + kAnswersPerWord <= answers.size()) {
+    const std::size_t words = std::min(kMostWords, (answers.size() - i) / kAnswersPerWord);
+    std::uint64_t sums = 0;
+    for (std::size_t w = 0; w < words; ++w) sums += word_of(&answers[i + w * kAnswersPerWord]);
+    const std::uint64_t pairs = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
+    hits += (pairs * 0x0001'0001'0001'0001u) >> 48;
+    i += words * kAnswersPerWord;
+  }
+  for (; i < answers.size(); ++i) hits += answers[i];
   return hits;
+}
+
+/// Eight answers as bits, the first lowest.
+std::uint8_t packed(std::uint64_t word) noexcept {
+  return static_cast<std::uint8_t>((word * 0x0102'0408'1020'4080u) >> 56);
 }
 
 /// Asks for stretches of at most kAnswerWindow keys and hands each stretch's answers on.
@@ -139,14 +166,16 @@ ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_
   check_answers((keys.size() + 7) / 8, bits.size(), "bits");
   return ask_in_windows(*this, keys, options,
                         [&](std::size_t first, std::span<const std::uint8_t> answers) {
-                          static_assert(kAnswerWindow % 8 == 0);
-                          for (std::size_t i = 0; i < answers.size(); i += 8) {
-                            unsigned byte = 0;
-                            const std::size_t end = std::min<std::size_t>(8, answers.size() - i);
-                            for (std::size_t b = 0; b < end; ++b)
-                              byte |= unsigned{answers[i + b]} << b;
-                            bits[(first + i) / 8] = static_cast<std::uint8_t>(byte);
+                          static_assert(kAnswerWindow % kAnswersPerWord == 0);
+                          std::uint8_t* out = &bits[first / kAnswersPerWord];
+                          std::size_t i = 0;
+                          for (; i + kAnswersPerWord <= answers.size(); i += kAnswersPerWord) {
+                            *out++ = packed(word_of(&answers[i]));
                           }
+                          std::uint64_t rest = 0;
+                          std::copy(answers.begin() + static_cast<std::ptrdiff_t>(i), answers.end(),
+                                    reinterpret_cast<std::uint8_t*>(&rest));
+                          if (i < answers.size()) *out = packed(rest);
                         });
 }
 
