@@ -32,7 +32,8 @@ bool worth_partitioning(const Geometry& geometry, std::size_t keys, unsigned thr
   if (options.path != Path::automatic) return options.path == Path::partitioned;
   // Threads that change counters must own them, so only partitions let them share the work.
   const bool share = changes && threads > 1;
-  if (geometry.bytes() <= (share ? kNearBytes : kDirectBytes)) return share && keys >= kTaskKeys;
+  const std::uint64_t share_above = threads > 2 ? kNearBytes : kShareBytes;
+  if (geometry.bytes() <= (share ? share_above : kDirectBytes)) return false;
   const double lines_per_stage = static_cast<double>(geometry.bytes()) / 64 /
                                  static_cast<double>(geometry.cache_lines_per_key());
   const auto enough = static_cast<std::size_t>(lines_per_stage * kKeysPerLine);

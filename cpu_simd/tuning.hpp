@@ -21,6 +21,9 @@ inline constexpr std::size_t kTaskKeys = 64 * 1024;
 inline constexpr std::uint64_t kNearBytes = 1u << 20;
 /// Filters up to this size gain nothing from partitioning on one thread.
 inline constexpr std::uint64_t kDirectBytes = 16u << 20;
+/// In filters up to this size, partitioned changes cost about twice the direct ones: two threads
+/// gain nothing by sharing them.
+inline constexpr std::uint64_t kShareBytes = 8u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.
 inline constexpr double kKeysPerLine = 0.25;
