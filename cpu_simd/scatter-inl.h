@@ -3,8 +3,8 @@
 //
 // Positions are appended to a few hundred to a few thousand partitions. The line at the end of
 // each stays in the caches until it is full; that is the write-combining. The line after it is
-// fetched with every append: otherwise the first store to each line waits for memory, and all
-// later stores behind it (two thirds of the scatter's time on Sapphire Rapids). Lines staged in
+// fetched into L2 with every append: otherwise the first store to each line waits for memory, and
+// all later stores behind it (two thirds of the scatter's time on Sapphire Rapids). Lines staged in
 // an array of their own and streamed past the caches were measured, too, and are no faster: they
 // spare memory a read, but mispredict the branch that flushes once per line. Partitions are
 // chains of small chunks rather than arrays of a size guessed beforehand: no pass to count, and
@@ -39,7 +39,7 @@ HWY_INLINE void scatter_positions(Scatter& to, const std::uint64_t* positions, s
     const std::uint64_t partition = positions[i] >> shift;
     if constexpr (remember) to.partition_of[to.keys + i] = static_cast<std::uint16_t>(partition);
     std::uint64_t end = to.ends[partition];
-    hwy::Prefetch(to.entries + end + kEntriesPerLine);
+    __builtin_prefetch(to.entries + end + kEntriesPerLine, 1, 2);  // to be written; into L2
     to.entries[end++] = positions[i];
     if (HWY_UNLIKELY(end % kChunkEntries == 0)) {
       to.next_chunk[end / kChunkEntries - 1] = to.used_chunks;
