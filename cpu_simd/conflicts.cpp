@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/conflicts.hpp"
 
-#include <algorithm>
+#include <bit>
 
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
@@ -22,22 +22,29 @@ void Underflows::append(std::uint64_t first_word, std::span<const std::uint64_t>
   }
 }
 
-ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows) : view_(view) {
-  std::vector<std::uint64_t> sorted = underflows.counters_;
-  std::sort(sorted.begin(), sorted.end());
-  for (const std::uint64_t counter : sorted) {
-    if (contested_.empty() || contested_.back().counter != counter) {
+ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows)
+    : view_(view), slots_(std::bit_ceil(2 * underflows.counters_.size() + 1)) {
+  for (const std::uint64_t counter : underflows.counters_) {
+    std::size_t& slot = slot_of(counter);
+    if (slot == 0) {
       contested_.push_back({counter, 0, 0, 0});
+      slot = contested_.size();
     }
-    ++contested_.back().underflows;
+    ++contested_[slot - 1].underflows;
   }
 }
 
+std::size_t& ConflictResolver::slot_of(std::uint64_t counter) noexcept {
+  constexpr std::uint64_t kGoldenRatio = 0x9E37'79B9'7F4A'7C15u;  // spreads neighbours
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = (counter * kGoldenRatio >> 32) & mask;
+  while (slots_[at] != 0 && contested_[slots_[at] - 1].counter != counter) at = (at + 1) & mask;
+  return slots_[at];
+}
+
 ConflictResolver::Contested* ConflictResolver::find(std::uint64_t counter) noexcept {
-  const auto found = std::lower_bound(
-      contested_.begin(), contested_.end(), counter,
-      [](const Contested& entry, std::uint64_t wanted) { return entry.counter < wanted; });
-  return found != contested_.end() && found->counter == counter ? &*found : nullptr;
+  const std::size_t slot = slot_of(counter);
+  return slot == 0 ? nullptr : &contested_[slot - 1];
 }
 
 void ConflictResolver::survey(std::uint64_t hash) {

@@ -49,10 +49,15 @@ class ConflictResolver {
     std::uint64_t underflows;  // of which so many found it empty
     std::uint64_t left;        // while settling
   };
+  /// The slot that holds the counter, or the empty one that would.
+  std::size_t& slot_of(std::uint64_t counter) noexcept;
   Contested* find(std::uint64_t counter) noexcept;
 
   CounterView view_;
-  std::vector<Contested> contested_;  // ascending by counter
+  std::vector<Contested> contested_;
+  // Open addressing, at most half full: 1 + index in contested_, or 0. Nearly all probes of nearly
+  // all keys end at an empty slot.
+  std::vector<std::size_t> slots_;
   bool settling_ = false;
 };
 

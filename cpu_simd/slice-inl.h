@@ -14,11 +14,12 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "cpu_simd/hwy_ops-inl.h"
 #include "cpu_simd/kernels.hpp"
+#include "cpu_simd/nibble_steps.hpp"
 #include "cpu_simd/walk-inl.h"
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
@@ -40,7 +41,7 @@ HWY_INLINE void slice_locate(const Stage& stage, const std::uint64_t* hashes, st
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto position =
-        slice_position<VectorOps, wide>(hn::LoadU(tag, hashes + i), factor, counters);
+        slice_position<SliceOps, wide>(hn::LoadU(tag, hashes + i), factor, counters);
     hn::StoreU(position, tag, positions + i);
   }
   for (; i < n; ++i) {
@@ -58,24 +59,31 @@ inline void SliceLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
 }
 
-HWY_INLINE unsigned shift_in_word(std::uint64_t position) noexcept {
-  return static_cast<unsigned>(position % kCountersPerWord) * kCounterBits;
-}
-
 HWY_INLINE std::uint64_t word_of(std::uint64_t position) noexcept {
   return position / kCountersPerWord;
 }
+/// The byte that holds the counter at a position.
+template <class Word>
+HWY_INLINE auto* byte_of(Word* words, std::uint64_t position) noexcept {
+  using Byte = std::conditional_t<std::is_const_v<Word>, const std::uint8_t, std::uint8_t>;
+  return reinterpret_cast<Byte*>(words) + position / 2;
+}
+HWY_INLINE unsigned counter_in(std::uint8_t byte, std::uint64_t position) noexcept {
+  return detail::counter_at(byte, static_cast<unsigned>(position % 2) * kCounterBits);
+}
+HWY_INLINE void step(std::uint8_t* byte, std::uint64_t position,
+                     const NibbleSteps& steps) noexcept {
+  *byte = steps[nibble_index(*byte, position % 2)];
+}
 
-/// Calls visit(i, word index, shift) for i in first … n − 1, in order.
+/// Calls visit(i) for i in 0 … n − 1, in order.
 template <class Visit>
 HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t* positions,
                                  std::size_t n, const Fetch& fetch, Visit visit) noexcept {
   walk<1>(
       n, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
-      NoPreparation(),
-      [&](std::size_t i)
-          HWY_ATTR { visit(i, word_of(positions[i]), shift_in_word(positions[i])); });
+      NoPreparation(), visit);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -124,10 +132,10 @@ inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions
     store_bytes(hn::IfThenZeroElse(hn::Eq(counters, hn::Zero(tag)), one), answers + i);
   });
 #endif
-  for_each_counter(words, positions + done, n - done, fetch,
-                   [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     answers[done + i] = detail::counter_at(words[word], shift) != 0;
-                   });
+  for_each_counter(words, positions + done, n - done, fetch, [&](std::size_t i) HWY_ATTR {
+    const std::uint64_t position = positions[done + i];
+    answers[done + i] = counter_in(*byte_of(words, position), position) != 0;
+  });
 }
 
 inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
@@ -138,18 +146,17 @@ inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* position
     store_bytes(counters, answers + i);
   });
 #endif
-  for_each_counter(words, positions + done, n - done, fetch,
-                   [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     answers[done + i] =
-                         static_cast<std::uint8_t>(detail::counter_at(words[word], shift));
-                   });
+  for_each_counter(words, positions + done, n - done, fetch, [&](std::size_t i) HWY_ATTR {
+    const std::uint64_t position = positions[done + i];
+    answers[done + i] = static_cast<std::uint8_t>(counter_in(*byte_of(words, position), position));
+  });
 }
 
 inline void SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                      const Fetch& fetch) noexcept {
-  for_each_counter(words, positions, n, fetch,
-                   [&](std::size_t, std::uint64_t word, unsigned shift)
-                       HWY_ATTR { words[word] = detail::incremented(words[word], shift); });
+  for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    step(byte_of(words, positions[i]), positions[i], kIncremented);
+  });
 }
 
 inline void SliceTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
@@ -158,15 +165,13 @@ inline void SliceTakePresent(std::uint64_t* words, const Located& keys, const Fe
     bool present = true;
     for (std::uint32_t s = 0; s < keys.stages; ++s) {
       const std::uint64_t position = keys.position(s, i);
-      const std::uint64_t word = words[s * keys.stage_words + word_of(position)];
-      present &= detail::counter_at(word, shift_in_word(position)) != 0;
+      present &= counter_in(*byte_of(words + s * keys.stage_words, position), position) != 0;
     }
     answers[i] = present;
     if (!present) return;
     for (std::uint32_t s = 0; s < keys.stages; ++s) {
       const std::uint64_t position = keys.position(s, i);
-      std::uint64_t& word = words[s * keys.stage_words + word_of(position)];
-      word = detail::decremented(word, shift_in_word(position));
+      step(byte_of(words + s * keys.stage_words, position), position, kDecremented);
     }
   });
 }
@@ -174,13 +179,13 @@ inline void SliceTakePresent(std::uint64_t* words, const Located& keys, const Fe
 inline std::size_t SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                              const Fetch& fetch, std::uint64_t* underflows) noexcept {
   std::size_t count = 0;
-  for_each_counter(words, positions, n, fetch,
-                   [&](std::size_t i, std::uint64_t word, unsigned shift) HWY_ATTR {
-                     // Always written, kept only if it counts: no branch to mispredict.
-                     underflows[count] = positions[i];
-                     count += detail::counter_at(words[word], shift) == 0;
-                     words[word] = detail::decremented(words[word], shift);
-                   });
+  for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    std::uint8_t* byte = byte_of(words, positions[i]);
+    // Always written, kept only if it counts: no branch to mispredict.
+    underflows[count] = positions[i];
+    count += counter_in(*byte, positions[i]) == 0;
+    step(byte, positions[i], kDecremented);
+  });
   return count;
 }
 
