@@ -15,7 +15,6 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "cpu_simd/hwy_ops-inl.h"

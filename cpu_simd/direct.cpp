@@ -51,8 +51,7 @@ bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
 }
 
 /// Smallest answers over all stages for the strip's valid keys, densely.
-template <class Word>
-void ask_strip(const Work<Word>& work, Question question, const Fetch& fetch, Strip& strip,
+void ask_strip(const ReadWork& work, Question question, const Fetch& fetch, Strip& strip,
                std::uint8_t* out) noexcept {
   const std::size_t valid = strip.keys;
   strip.complete = true;
@@ -120,19 +119,18 @@ void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept {
 }
 
 void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts) noexcept {
-  Strip strip;
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
   const Fetch fetch = fetch_for(work.view.geometry);
   // A multiple of 8: each stage's positions begin on a cache line, which vectors fill.
   const std::size_t most = std::min(kStripKeys, kStripPositions / work.stages / 8 * 8);
   for (std::size_t i = 0; i < keys.size(); i += most) {
     const std::size_t n = std::min(most, keys.size() - i);
-    strip.keys = work.hash(keys, i, n, strip.hashes.data());
+    const std::size_t valid = work.hash(keys, i, n, hashes.data());
     for (std::uint32_t s = 0; s < work.stages; ++s) {
-      work.stage_kernels.locate(work.stage(s), strip.hashes.data(), strip.keys,
-                                positions.data() + s * most);
+      work.stage_kernels.locate(work.stage(s), hashes.data(), valid, positions.data() + s * most);
     }
-    const Located located = {positions.data(), most, strip.keys, work.stages, work.stage_words};
+    const Located located = {positions.data(), most, valid, work.stages, work.stage_words};
     work.stage_kernels.take_present(work.view.words, located, fetch, verdicts + i);
     spread_answers(keys, i, n, verdicts + i);
   }

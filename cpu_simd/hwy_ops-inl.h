@@ -99,9 +99,8 @@ struct SliceOps : VectorOps {
 /// Lanes in which a and b have no bit in common. Highway 1.0.3 does not use what AVX-512 has for
 /// it.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE hn::Mask<D> disjoint(D d, V a, V b) noexcept {
+HWY_INLINE hn::Mask<D> disjoint([[maybe_unused]] D d, V a, V b) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  (void)d;
   return hn::Mask<D>{_mm512_testn_epi64_mask(a.raw, b.raw)};
 #else
   return hn::Eq(hn::And(a, b), hn::Zero(d));

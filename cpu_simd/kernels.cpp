@@ -7,13 +7,13 @@
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include "cpu_simd/tuning.hpp"
 
 #include "core/src/count_values.hpp"
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
+#include "cpu_simd/tuning.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace scbf {
@@ -27,6 +27,7 @@ inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
   const auto seed_mask = hn::Set(tag, mask);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
+    // The next strip: between strips other streams intervene, and the hardware starts over.
     hwy::Prefetch(keys + i + kStripKeys);
     hn::StoreU(hash_u64<VectorOps>(hn::LoadU(tag, keys + i), seed_mask), tag, hashes + i);
   }

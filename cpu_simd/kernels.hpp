@@ -44,12 +44,12 @@ struct Lines {
   const std::uint64_t* at = nullptr;
   std::size_t count = 0;
 
-  /// Prefetches the first `most` of them, and leaves the rest.
-  void fetch(std::size_t most) noexcept {
-    const std::size_t now = most < count ? most : count;
-    for (std::size_t i = 0; i < now; ++i) __builtin_prefetch(at + i * kWordsPerBlock);
-    at += now * kWordsPerBlock;
-    count -= now;
+  /// Splits off the first of them, at most so many.
+  Lines take(std::size_t most) noexcept {
+    const Lines taken = {at, most < count ? most : count};
+    at += taken.count * kWordsPerBlock;
+    count -= taken.count;
+    return taken;
   }
 };
 

@@ -30,11 +30,7 @@ class RegionAhead {
       : left_{at, words / kWordsPerBlock},
         share_(left_.count / std::max<std::uint64_t>(chunks, 1) + 1) {}
 
-  Lines share() noexcept {
-    const Lines now = {left_.at, std::min(left_.count, share_)};
-    left_ = {now.at + now.count * kWordsPerBlock, left_.count - now.count};
-    return now;
-  }
+  Lines share() noexcept { return left_.take(share_); }
 
  private:
   Lines left_;

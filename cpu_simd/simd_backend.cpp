@@ -26,12 +26,18 @@ constexpr std::size_t kStretchWords = 128 * 1024;
 // Units of histogram_units() per task.
 constexpr std::uint64_t kHistogramUnits = 16 * 1024;
 
+enum class Operation : std::uint8_t { ask, insert, remove };
+
 /// Is one pass over the filter, stage by stage, cheaper than one cache miss per probe?
-bool worth_partitioning(const Geometry& geometry, std::size_t keys, unsigned threads, bool changes,
-                        const BatchOptions& options) noexcept {
+bool worth_partitioning(Operation operation, const Geometry& geometry, std::size_t keys,
+                        unsigned threads, const BatchOptions& options) noexcept {
   if (options.path != Path::automatic) return options.path == Path::partitioned;
+  // Partitioned, keys of several stages are looked up first and taken away then: twice the work,
+  // which pays only if it is shared.
+  const bool staged = geometry.cache_lines_per_key() > 1;
+  if (operation == Operation::remove && staged && threads == 1) return false;
   // Threads that change counters must own them, so only partitions let them share the work.
-  const bool share = changes && threads > 1;
+  const bool share = operation != Operation::ask && threads > 1;
   const std::uint64_t share_above = threads > 2 ? kNearBytes : kShareBytes;
   if (geometry.bytes() <= (share ? share_above : kDirectBytes)) return false;
   const double lines_per_stage = static_cast<double>(geometry.bytes()) / 64 /
@@ -40,7 +46,9 @@ bool worth_partitioning(const Geometry& geometry, std::size_t keys, unsigned thr
   if (keys < enough) return false;
   const PartitionPlan plan =
       plan_partitions(geometry, keys, threads, scratch_budget(geometry, options),
-                      {.results = !changes, .hashes = true, .index = true});
+                      {.results = operation != Operation::insert,
+                       .hashes = staged,
+                       .index = staged && operation != Operation::insert});
   return plan.keys_per_shard * threads >= std::min(enough, keys);
 }
 
@@ -60,7 +68,7 @@ class SimdBackend final : public Backend {
   void insert(CounterView view, const KeyBatch& keys, const BatchOptions& options) const override {
     const WriteWork work(kernels_, view);
     const unsigned threads = thread_count(options);
-    if (worth_partitioning(view.geometry, keys.size(), threads, true, options)) {
+    if (worth_partitioning(Operation::insert, view.geometry, keys.size(), threads, options)) {
       partitioned_add(work, keys, threads, options);
     } else {
       direct_add(work, keys);
@@ -83,10 +91,7 @@ class SimdBackend final : public Backend {
               const BatchOptions& options) const override {
     const WriteWork work(kernels_, view);
     const unsigned threads = thread_count(options);
-    // Partitioned, keys of several stages are looked up first and taken away then: twice the work,
-    // which pays only if it is shared.
-    const bool alone = options.path == Path::automatic && work.stages > 1 && threads == 1;
-    if (!alone && worth_partitioning(view.geometry, keys.size(), threads, true, options)) {
+    if (worth_partitioning(Operation::remove, view.geometry, keys.size(), threads, options)) {
       partitioned_remove(work, keys, verdicts, threads, options);
     } else {
       direct_remove(work, keys, verdicts);
@@ -142,7 +147,7 @@ class SimdBackend final : public Backend {
   void ask(const ReadWork& work, Question question, const KeyBatch& keys, std::uint8_t* out,
            const BatchOptions& options) const {
     const unsigned threads = thread_count(options);
-    if (worth_partitioning(work.view.geometry, keys.size(), threads, false, options)) {
+    if (worth_partitioning(Operation::ask, work.view.geometry, keys.size(), threads, options)) {
       partitioned_ask(work, question, keys, out, threads, options);
     } else {
       direct_ask(work, question, keys, out, options);

@@ -122,6 +122,11 @@ HWY_INLINE void store_bytes(V v, std::uint8_t* bytes) noexcept {
 #define SCBF_GATHER 0
 #endif
 
+/// For the keys left over by vectors, which have fetched what is ahead already.
+HWY_INLINE Fetch rest_of(const Fetch& fetch, std::size_t done) noexcept {
+  return done == 0 ? fetch : Fetch{.counters = fetch.counters};
+}
+
 inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                       const Fetch& fetch, std::uint8_t* answers) noexcept {
   std::size_t done = 0;
@@ -132,10 +137,11 @@ inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions
     store_bytes(hn::IfThenZeroElse(hn::Eq(counters, hn::Zero(tag)), one), answers + i);
   });
 #endif
-  for_each_counter(words, positions + done, n - done, fetch, [&](std::size_t i) HWY_ATTR {
-    const std::uint64_t position = positions[done + i];
-    answers[done + i] = counter_in(*byte_of(words, position), position) != 0;
-  });
+  for_each_counter(words, positions + done, n - done, rest_of(fetch, done),
+                   [&](std::size_t i) HWY_ATTR {
+                     const std::uint64_t position = positions[done + i];
+                     answers[done + i] = counter_in(*byte_of(words, position), position) != 0;
+                   });
 }
 
 inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
@@ -146,10 +152,12 @@ inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* position
     store_bytes(counters, answers + i);
   });
 #endif
-  for_each_counter(words, positions + done, n - done, fetch, [&](std::size_t i) HWY_ATTR {
-    const std::uint64_t position = positions[done + i];
-    answers[done + i] = static_cast<std::uint8_t>(counter_in(*byte_of(words, position), position));
-  });
+  for_each_counter(words, positions + done, n - done, rest_of(fetch, done),
+                   [&](std::size_t i) HWY_ATTR {
+                     const std::uint64_t position = positions[done + i];
+                     answers[done + i] =
+                         static_cast<std::uint8_t>(counter_in(*byte_of(words, position), position));
+                   });
 }
 
 inline void SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,

@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kNearBytes = 1u << 20;
 /// Filters up to this size gain nothing from partitioning on one thread.
 inline constexpr std::uint64_t kDirectBytes = 16u << 20;
 /// In filters up to this size, partitioned changes cost about twice the direct ones: two threads
-/// gain nothing by sharing them.
+/// gain nothing by sharing them. More threads share from kNearBytes on (not measured).
 inline constexpr std::uint64_t kShareBytes = 8u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.

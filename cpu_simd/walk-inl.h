@@ -53,7 +53,10 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, Li
   }
   for (std::size_t first = 0; first < n; first += kStretchKeys) {
     const std::size_t end = std::min(n, first + kStretchKeys);
-    for (std::size_t which = 0; which < 2; ++which) ahead[which].fetch(share[which]);
+    for (std::size_t which = 0; which < 2; ++which) {
+      const Lines now = ahead[which].take(share[which]);
+      for (std::size_t j = 0; j < now.count; ++j) hwy::Prefetch(now.at + j * kWordsPerBlock);
+    }
     prepare(first, end);
     std::size_t i = first;
     for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {

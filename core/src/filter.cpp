@@ -30,7 +30,7 @@ void check_answers(std::size_t keys, std::size_t answers, const char* what) {
 constexpr std::size_t kAnswersPerWord = 8;
 static_assert(std::endian::native == std::endian::little);
 
-std::uint64_t word_of(const std::uint8_t* answers) noexcept {
+std::uint64_t eight_answers(const std::uint8_t* answers) noexcept {
   std::uint64_t word = 0;
   std::memcpy(&word, answers, sizeof word);
   return word;
@@ -44,7 +44,8 @@ std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
   while (i + kAnswersPerWord <= answers.size()) {
     const std::size_t words = std::min(kMostWords, (answers.size() - i) / kAnswersPerWord);
     std::uint64_t sums = 0;
-    for (std::size_t w = 0; w < words; ++w) sums += word_of(&answers[i + w * kAnswersPerWord]);
+    for (std::size_t w = 0; w < words; ++w)
+      sums += eight_answers(&answers[i + w * kAnswersPerWord]);
     const std::uint64_t pairs = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
     hits += (pairs * 0x0001'0001'0001'0001u) >> 48;
     i += words * kAnswersPerWord;
@@ -54,7 +55,7 @@ std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
 }
 
 /// Eight answers as bits, the first lowest.
-std::uint8_t packed(std::uint64_t word) noexcept {
+std::uint8_t as_bits(std::uint64_t word) noexcept {
   return static_cast<std::uint8_t>((word * 0x0102'0408'1020'4080u) >> 56);
 }
 
@@ -170,12 +171,11 @@ ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_
                           std::uint8_t* out = &bits[first / kAnswersPerWord];
                           std::size_t i = 0;
                           for (; i + kAnswersPerWord <= answers.size(); i += kAnswersPerWord) {
-                            *out++ = packed(word_of(&answers[i]));
+                            *out++ = as_bits(eight_answers(&answers[i]));
                           }
                           std::uint64_t rest = 0;
-                          std::copy(answers.begin() + static_cast<std::ptrdiff_t>(i), answers.end(),
-                                    reinterpret_cast<std::uint8_t*>(&rest));
-                          if (i < answers.size()) *out = packed(rest);
+                          std::memcpy(&rest, answers.data() + i, answers.size() - i);
+                          if (i < answers.size()) *out = as_bits(rest);
                         });
 }
 
