@@ -15,6 +15,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cpu_simd/hwy_ops-inl.h"
@@ -108,23 +109,76 @@ inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i, bytes) for i in 0 … n − 1, in order; `bytes` is for Block::shifts.
-template <class Visit>
+/// Calls visit(i, bytes) for i in 0 … n − 1, in order; `bytes` is for Block::shifts. After each
+/// stretch calls finish(first, end).
+template <class Visit, class Finish = Nothing>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
-                               std::size_t n, const Fetch& fetch, Visit visit) noexcept {
+                               std::size_t n, const Fetch& fetch, Visit visit,
+                               Finish finish = {}) noexcept {
   alignas(64) std::uint64_t bytes[kStretchKeys];
   walk<1>(
       n, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return Block::words_of(words, positions[i]); },
       [&](std::size_t first, std::size_t end)
           HWY_ATTR { Block::spread(positions + first, end - first, bytes); },
-      [&](std::size_t i) HWY_ATTR { visit(i, bytes[i % kStretchKeys]); });
+      [&](std::size_t i) HWY_ATTR { visit(i, bytes[i % kStretchKeys]); }, finish);
 }
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+/// What a mask says of a key, its eight words as bits, becomes its answer: 1 where no bit is set.
+HWY_INLINE void answers_of(const std::uint8_t* empty, std::size_t n,
+                           std::uint8_t* answers) noexcept {
+  const hn::CappedTag<std::uint8_t, kStretchKeys> tag;
+  const auto one = hn::Set(tag, 1);
+  std::size_t i = 0;
+  for (; i + hn::Lanes(tag) <= n; i += hn::Lanes(tag)) {
+    const auto none = hn::Eq(hn::Load(tag, empty + i), hn::Zero(tag));
+    hn::StoreU(hn::IfThenElseZero(none, one), tag, answers + i);
+  }
+  for (; i < n; ++i) answers[i] = empty[i] == 0;
+}
+
+/// Of eight bytes each, the smallest.
+HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
+                         std::uint8_t* answers) noexcept {
+  const Tag64 tag;
+  const hn::Repartition<std::uint8_t, Tag64> tag8;
+  const auto smaller = [&](auto a, auto b) HWY_ATTR {
+    return hn::BitCast(tag, hn::Min(hn::BitCast(tag8, a), hn::BitCast(tag8, b)));
+  };
+  for (std::size_t i = 0; i < n; i += hn::Lanes(tag)) {  // whole vectors: `counters` has room
+    auto least = hn::Load(tag, counters + i);
+    least = smaller(least, hn::ShiftRight<32>(least));
+    least = smaller(least, hn::ShiftRight<16>(least));
+    least = smaller(least, hn::ShiftRight<8>(least));
+    if (i + hn::Lanes(tag) <= n) {
+      store_bytes(least, answers + i);
+    } else {
+      std::uint8_t last[hn::MaxLanes(Tag64())];
+      store_bytes(least, last);
+      std::copy_n(last, n - i, answers + i);
+    }
+  }
+}
+#endif
 
 inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                       const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // A mask of eight lanes is a byte as it is: 64 keys' masks become answers at once.
+  alignas(64) std::uint8_t empty[kStretchKeys];
+  for_each_block(
+      words, positions, n, fetch,
+      [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+        const auto mine = hn::Shl(fifteen, Block::shifts(bytes, 0));
+        const auto block = hn::Load(tag, Block::words_of(words, positions[i]));
+        hn::StoreMaskBits(tag, disjoint(tag, block, mine), empty + i % kStretchKeys);
+      },
+      [&](std::size_t first, std::size_t end)
+          HWY_ATTR { answers_of(empty, end - first, answers + first); });
+#else
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     Block::Mask absent;
@@ -135,13 +189,26 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
     }
     answers[i] = hn::AllFalse(tag, absent);
   });
+#endif
 }
 
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
-  const hn::RebindToSigned<Block::Tag> signed_tag;  // the cheaper minimum; counters are small
   const auto fifteen = hn::Set(tag, 15);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  alignas(64) std::uint64_t counters[kStretchKeys] = {};
+  for_each_block(
+      words, positions, n, fetch,
+      [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+        const auto block = hn::Load(tag, Block::words_of(words, positions[i]));
+        const auto own = hn::And(hn::Shr(block, Block::shifts(bytes, 0)), fifteen);
+        store_bytes(own, reinterpret_cast<std::uint8_t*>(counters + i % kStretchKeys));
+      },
+      [&](std::size_t first, std::size_t end)
+          HWY_ATTR { least_of(counters, end - first, answers + first); });
+#else
+  const hn::RebindToSigned<Block::Tag> signed_tag;  // the cheaper minimum; counters are small
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     auto least = hn::Set(signed_tag, kCounterMax);
@@ -152,6 +219,7 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
     }
     answers[i] = static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
   });
+#endif
 }
 
 inline void BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,

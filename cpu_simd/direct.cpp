@@ -24,7 +24,9 @@ struct Strip {
 static_assert(kStripKeys <= 1u << 16);
 
 Fetch fetch_for(const Geometry& geometry) noexcept {
-  return {.counters = geometry.bytes() > kNearBytes};
+  return {.distance = geometry.bytes() > kFarBytes    ? kFarDistance
+                      : geometry.bytes() > kNearBytes ? kNearDistance
+                                                      : 0};
 }
 
 /// Drops the keys of the strip that are known to be absent. Branch-free: answers are
@@ -44,14 +46,14 @@ void keep_present(Strip& strip) noexcept {
 /// Dropping absent keys spares their probes but moves the others: worth it in memory, when an
 /// eighth is absent. In cache, a probe costs less than the move.
 bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
-  if (!fetch.counters) return false;
+  if (fetch.distance == 0) return false;
   std::size_t absent = 0;
   for (std::size_t i = 0; i < strip.keys; ++i) absent += strip.least[i] == 0;
   return absent * 8 >= strip.keys;
 }
 
 /// Smallest answers over all stages for the strip's valid keys, densely.
-void ask_strip(const ReadWork& work, Question question, const Fetch& fetch, Strip& strip,
+void ask_strip(const ReadWork& work, const Question& question, const Fetch& fetch, Strip& strip,
                std::uint8_t* out) noexcept {
   const std::size_t valid = strip.keys;
   strip.complete = true;
@@ -61,7 +63,7 @@ void ask_strip(const ReadWork& work, Question question, const Fetch& fetch, Stri
     std::uint8_t* answers = work.stages == 1 ? out
                             : s == 0         ? strip.least.data()
                                              : strip.answers.data();
-    question(work.words(stage), strip.positions.data(), strip.keys, fetch, answers);
+    question.ask(work.words(stage), strip.positions.data(), strip.keys, fetch, answers);
     if (work.stages == 1) return;
     if (s > 0) {
       for (std::size_t i = 0; i < strip.keys; ++i) {
@@ -78,8 +80,8 @@ void ask_strip(const ReadWork& work, Question question, const Fetch& fetch, Stri
   }
 }
 
-void ask_range(const ReadWork& work, Question question, const KeyBatch& keys, std::size_t first,
-               std::size_t count, std::uint8_t* out) noexcept {
+void ask_range(const ReadWork& work, const Question& question, const KeyBatch& keys,
+               std::size_t first, std::size_t count, std::uint8_t* out) noexcept {
   Strip strip;
   const Fetch fetch = fetch_for(work.view.geometry);
   for (std::size_t i = first; i < first + count; i += kStripKeys) {
@@ -92,8 +94,8 @@ void ask_range(const ReadWork& work, Question question, const KeyBatch& keys, st
 
 }  // namespace
 
-void direct_ask(const ReadWork& work, Question question, const KeyBatch& keys, std::uint8_t* out,
-                const BatchOptions& options) {
+void direct_ask(const ReadWork& work, const Question& question, const KeyBatch& keys,
+                std::uint8_t* out, const BatchOptions& options) {
   const unsigned threads = keys.size() <= kTaskKeys ? 1 : thread_count(options);
   if (threads == 1) {
     ask_range(work, question, keys, 0, keys.size(), out);

@@ -10,6 +10,15 @@
 
 namespace scbf {
 
+/// Bits of an answer that is 0 or 1.
+inline constexpr unsigned kYesOrNo = 1;
+
+/// What a key is asked of in each stage; of the stages' answers the smallest counts.
+struct Question {
+  decltype(StageKernels::test) ask;
+  unsigned answer_bits;  ///< kYesOrNo or kCounterBits
+};
+
 /// A filter as the engine sees it. Word is const for lookups.
 template <class Word>
 struct Work {
@@ -34,6 +43,9 @@ struct Work {
   }
   Word* words(const Stage& stage) const noexcept { return view.words + stage.first_word; }
 
+  Question is_present() const noexcept { return {stage_kernels.test, kYesOrNo}; }
+  Question how_often() const noexcept { return {stage_kernels.least, kCounterBits}; }
+
   /// Hashes of the valid keys of a stretch; see hash_keys.
   std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count,
                    std::uint64_t* hashes) const noexcept {
@@ -43,8 +55,5 @@ struct Work {
 
 using ReadWork = Work<const std::uint64_t>;
 using WriteWork = Work<std::uint64_t>;
-
-/// A question that kernels answer: StageKernels::test or StageKernels::least.
-using Question = decltype(StageKernels::test);
 
 }  // namespace scbf

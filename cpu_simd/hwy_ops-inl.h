@@ -107,6 +107,15 @@ HWY_INLINE hn::Mask<D> disjoint([[maybe_unused]] D d, V a, V b) noexcept {
 #endif
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+/// Lanes to bytes.
+template <class V>
+HWY_INLINE void store_bytes(V v, std::uint8_t* bytes) noexcept {
+  const hn::Rebind<std::uint8_t, Tag64> tag8;
+  hn::StoreU(hn::TruncateTo(tag8, v), tag8, bytes);
+}
+#endif
+
 #include "scbf/detail/formulas.inl"
 
 }  // namespace HWY_NAMESPACE

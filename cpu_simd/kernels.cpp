@@ -45,8 +45,7 @@ const Kernels* Table() {
                                 CountValuesHere,
                                 kBlockKernels,
                                 kSliceKernels,
-                                ScatterPositions,
-                                Replay};
+                                ScatterPositions};
   return &table;
 }
 

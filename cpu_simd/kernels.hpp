@@ -16,6 +16,7 @@ namespace scbf {
 /// Entries of the partitioned path per chunk: 4 KiB of positions.
 inline constexpr std::uint32_t kChunkEntries = 512;
 inline constexpr std::uint32_t kEntriesPerLine = 8;
+inline constexpr std::uint64_t kChunkBytes = kChunkEntries * sizeof(std::uint64_t);
 
 /// Where a stage lies in the filter.
 struct Stage {
@@ -27,8 +28,8 @@ struct Stage {
 /// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
 /// is a chain of chunks. The caller provides enough chunks for whatever is scattered.
 struct Scatter {
-  std::uint64_t* entries;  ///< all chunks
-  std::uint64_t* ends;     ///< per partition: the entry after its last
+  std::uint64_t* entries;  ///< all chunks; aligned to one
+  std::uint64_t** ends;    ///< per partition: where its next entry goes
   std::uint32_t*
       next_chunk;  ///< per chunk: the chunk after it in its chain, or itself if it is the last
   std::uint32_t used_chunks;
@@ -55,8 +56,8 @@ struct Lines {
 
 /// What a kernel fetches while it works.
 struct Fetch {
-  bool counters = false;  ///< of the keys, as they are expected outside of L1
-  Lines ahead[2] = {};    ///< to be needed after the call; fetched evenly in its course
+  std::size_t distance = 0;  ///< counters of so many keys ahead; 0: they are expected in L1
+  Lines ahead[2] = {};       ///< to be needed after the call; fetched evenly in its course
 };
 
 /// Keys located in one or more neighbouring stages.
@@ -105,11 +106,6 @@ struct Kernels {
   /// Appends positions to the chains of their partitions.
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
                   PartitionShift shift) noexcept;
-  /// Walks keys in the order in which they were scattered: answers[i] = results[entry of key i];
-  /// `cursors` are entries per partition, from their first on.
-  void (*replay)(const std::uint8_t* results, const std::uint32_t* next_chunk,
-                 std::uint64_t* cursors, const std::uint16_t* partition_of, std::size_t n,
-                 std::uint8_t* answers) noexcept;
 };
 
 }  // namespace scbf

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/partitioned.hpp"
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 #include <array>
 #include <mutex>
 
 #include "core/src/executor.hpp"
+#include "cpu_simd/answers.hpp"
 #include "cpu_simd/conflicts.hpp"
 #include "cpu_simd/shards.hpp"
 #include "cpu_simd/tuning.hpp"
@@ -100,9 +99,10 @@ class Pass {
     });
   }
 
-  /// Calls work_on(entries, count, fetch, results) for all of the stage's positions, region by
-  /// region; within a region in batch order.
-  template <class WorkOn>
+  /// Calls work_on(positions, count, fetch, answers) for all of the stage's positions, region by
+  /// region; within a region in batch order. Where the answers go is up to Answers: NoAnswers, or
+  /// an AnswerWriter for replay().
+  template <class Answers, class WorkOn>
   void drain(const Stage& stage, WorkOn work_on) {
     // A task is a run of neighbouring regions: few enough tasks to cost nothing, enough to share.
     const std::size_t tasks =
@@ -120,7 +120,7 @@ class Pass {
             partition + 1 < end ? std::min(plan_.region_words, work_.stage_words - next) : 0;
         RegionAhead ahead(work_.words(stage) + next, next_words, chunks_per_region);
         for (std::size_t t = 0; t < threads_; ++t) {
-          drain_chain(shards_[t], partition, ahead, work_on);
+          drain_chain<Answers>(shards_[t], partition, ahead, work_on);
         }
       }
     });
@@ -129,33 +129,26 @@ class Pass {
   /// Brings the answers of `drain` back into batch order, to `out`: of the first stage as they
   /// are, of later ones where they are smaller. Keys that are present stay in play, if there are
   /// further stages to ask or take from.
-  void replay(const Stage& stage, std::uint8_t* out) {
+  template <unsigned bits>
+  void bring_back(const Stage& stage, std::uint8_t* out) {
     for_each_shard([&](Shard& shard) {
-      std::copy_n(shard.starts, plan_.partitions, shard.cursors);
+      begin_replay(shard, plan_.partitions);
       if (work_.stages == 1) {
-        replay_strip(shard, 0, shard.kept, out + shard.first);
+        replay<bits>(shard, 0, shard.kept, out + shard.first);
       } else if (stage.index == 0) {
-        keep_present<true>(shard, out + shard.first);
+        keep_present<bits, true>(shard, out + shard.first);
       } else {
-        keep_present<false>(shard, out + shard.first);
+        keep_present<bits, false>(shard, out + shard.first);
       }
     });
   }
 
   /// Asks all stages; afterwards the keys in play are those with an answer other than 0.
-  void ask(Question question, std::uint8_t* out) {
-    for (std::uint32_t s = 0; s < work_.stages; ++s) {
-      const Stage stage = work_.stage(s);
-      if (s == 0) {
-        scatter_keys(stage);
-      } else {
-        scatter_kept(stage);
-      }
-      drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
-                       std::uint8_t* results) {
-        question(work_.words(stage), positions, n, fetch, results);
-      });
-      replay(stage, out);
+  void ask(const Question& question, std::uint8_t* out) {
+    if (question.answer_bits == kYesOrNo) {
+      ask_stages<kYesOrNo>(question, out);
+    } else {
+      ask_stages<kCounterBits>(question, out);
     }
   }
 
@@ -169,7 +162,26 @@ class Pass {
   Shards& shards() noexcept { return shards_; }
 
  private:
-  bool counters_outside_l1() const noexcept { return plan_.region_words * 8 > kL1Bytes; }
+  template <unsigned bits>
+  void ask_stages(const Question& question, std::uint8_t* out) {
+    for (std::uint32_t s = 0; s < work_.stages; ++s) {
+      const Stage stage = work_.stage(s);
+      if (s == 0) {
+        scatter_keys(stage);
+      } else {
+        scatter_kept(stage);
+      }
+      drain<AnswerWriter<bits>>(stage, [&](const std::uint64_t* positions, std::size_t n,
+                                           const Fetch& fetch, std::uint8_t* answers) {
+        question.ask(work_.words(stage), positions, n, fetch, answers);
+      });
+      bring_back<bits>(stage, out);
+    }
+  }
+
+  std::size_t distance() const noexcept {
+    return plan_.region_words * 8 > kL1Bytes ? kNearDistance : 0;
+  }
 
   void scatter(Shard& shard, const Stage& stage, const std::uint64_t* hashes, std::size_t n,
                Strip& strip) noexcept {
@@ -177,20 +189,13 @@ class Pass {
     work_.kernels.scatter(shard.scatter, strip.positions.data(), n, plan_.shift);
   }
 
-  /// Answers of keys first … first + n − 1 of those scattered last.
-  void replay_strip(Shard& shard, std::size_t first, std::size_t n,
-                    std::uint8_t* answers) noexcept {
-    work_.kernels.replay(shard.results, shard.scatter.next_chunk, shard.cursors,
-                         shard.scatter.partition_of + first, n, answers);
-  }
-
-  template <bool first_stage>
+  template <unsigned bits, bool first_stage>
   void keep_present(Shard& shard, std::uint8_t* out) noexcept {
     std::array<std::uint8_t, kStripKeys> answers;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
       const std::size_t n = std::min(kStripKeys, shard.kept - i);
-      replay_strip(shard, i, n, answers.data());
+      replay<bits>(shard, i, n, answers.data());
       // Batches of present keys are common: as long as none has dropped out, all stay in place.
       if (!first_stage && kept == i &&
           std::find(answers.begin(), answers.begin() + n, 0) == answers.begin() + n) {
@@ -213,11 +218,13 @@ class Pass {
     shard.kept = kept;
   }
 
-  template <class WorkOn>
+  template <class Answers, class WorkOn>
   void drain_chain(Shard& shard, std::uint64_t partition, RegionAhead& region_ahead,
                    WorkOn& work_on) {
-    const std::uint64_t last = shard.scatter.ends[partition];
+    const auto last =
+        static_cast<std::uint64_t>(shard.scatter.ends[partition] - shard.scatter.entries);
     std::uint64_t entry = shard.starts[partition];
+    Answers answers(shard.scatter, entry);
     for (;;) {
       const std::uint64_t chunk = entry / kChunkEntries;
       const bool is_last = last / kChunkEntries == chunk;
@@ -227,14 +234,14 @@ class Pass {
         // Chunks are too small for the hardware to see the next one coming.
         const Lines chunk_ahead = {shard.scatter.entries + next,
                                    is_last ? 0 : kChunkEntries / kEntriesPerLine};
-        const Fetch fetch = {.counters = counters_outside_l1(),
-                             .ahead = {region_ahead.share(), chunk_ahead}};
-        std::uint8_t* results = shard.results != nullptr ? shard.results + entry : nullptr;
-        work_on(shard.scatter.entries + entry, end - entry, fetch, results);
+        const Fetch fetch = {.distance = distance(), .ahead = {region_ahead.share(), chunk_ahead}};
+        work_on(shard.scatter.entries + entry, end - entry, fetch, answers.room());
+        answers.wrote(end - entry);
       }
-      if (is_last) return;
+      if (is_last) break;
       entry = next;
     }
+    answers.finish();
   }
 
   const Work<Word>& work_;
@@ -252,8 +259,8 @@ void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* v
   for (std::uint32_t s = 0; s < work.stages; ++s) {
     const Stage stage = work.stage(s);
     pass.scatter_kept(stage);
-    pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
-                          std::uint8_t*) {
+    pass.drain<NoAnswers>(stage, [&](const std::uint64_t* positions, std::size_t n,
+                                     const Fetch& fetch, std::uint8_t*) {
       std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
       const std::size_t found =
           work.stage_kernels.take(work.words(stage), positions, n, fetch, room.data());
@@ -280,11 +287,11 @@ void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* v
 
 }  // namespace
 
-void partitioned_ask(const ReadWork& work, Question question, const KeyBatch& keys,
+void partitioned_ask(const ReadWork& work, const Question& question, const KeyBatch& keys,
                      std::uint8_t* out, unsigned threads, const BatchOptions& options) {
   const bool staged = work.stages > 1;
   Pass<const std::uint64_t> pass(work, keys, threads, options,
-                                 {.results = true, .hashes = staged, .index = staged});
+                                 {.answers = true, .hashes = staged, .index = staged});
   pass.for_each_window([&] {
     pass.ask(question, out);
     pass.spread(out);
@@ -295,7 +302,7 @@ void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threa
                      const BatchOptions& options) {
   const bool staged = work.stages > 1;
   Pass<std::uint64_t> pass(work, keys, threads, options,
-                           {.results = false, .hashes = staged, .index = false});
+                           {.answers = false, .hashes = staged, .index = false});
   pass.for_each_window([&] {
     for (std::uint32_t s = 0; s < work.stages; ++s) {
       const Stage stage = work.stage(s);
@@ -304,8 +311,8 @@ void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threa
       } else {
         pass.scatter_kept(stage);
       }
-      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
-                            std::uint8_t*) {
+      pass.drain<NoAnswers>(stage, [&](const std::uint64_t* positions, std::size_t n,
+                                       const Fetch& fetch, std::uint8_t*) {
         work.stage_kernels.add(work.words(stage), positions, n, fetch);
       });
     }
@@ -316,19 +323,19 @@ void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_
                         unsigned threads, const BatchOptions& options) {
   const bool staged = work.stages > 1;
   Pass<std::uint64_t> pass(work, keys, threads, options,
-                           {.results = true, .hashes = staged, .index = staged});
+                           {.answers = true, .hashes = staged, .index = staged});
   pass.for_each_window([&] {
     if (staged) {
-      pass.ask(work.stage_kernels.test, verdicts);
+      pass.ask(work.is_present(), verdicts);
       take_kept(work, pass, verdicts);
     } else {
       const Stage stage = work.stage(0);
       pass.scatter_keys(stage);
-      pass.drain(stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
-                            std::uint8_t* results) {
-        work.stage_kernels.take_present(work.words(stage), {positions, n, n, 1, 0}, fetch, results);
+      pass.drain<AnswerWriter<kYesOrNo>>(stage, [&](const std::uint64_t* positions, std::size_t n,
+                                                    const Fetch& fetch, std::uint8_t* answers) {
+        work.stage_kernels.take_present(work.words(stage), {positions, n, n, 1, 0}, fetch, answers);
       });
-      pass.replay(stage, verdicts);
+      pass.bring_back<kYesOrNo>(stage, verdicts);
     }
     pass.spread(verdicts);
   });

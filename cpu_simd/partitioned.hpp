@@ -9,7 +9,7 @@
 
 namespace scbf {
 
-void partitioned_ask(const ReadWork& work, Question question, const KeyBatch& keys,
+void partitioned_ask(const ReadWork& work, const Question& question, const KeyBatch& keys,
                      std::uint8_t* out, unsigned threads, const BatchOptions& options);
 void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
                      const BatchOptions& options);

@@ -27,10 +27,10 @@ std::size_t array_bytes(std::size_t count, std::size_t element) noexcept {
 std::size_t shard_bytes(std::uint64_t partitions, std::size_t chunks, std::size_t keys,
                         ScratchNeeds needs) noexcept {
   std::size_t bytes = chunks * kChunkEntries * kEntryBytes;
-  bytes += 3 * array_bytes(partitions, sizeof(std::uint64_t));
+  bytes += 2 * array_bytes(partitions, sizeof(std::uint64_t));
   bytes += array_bytes(chunks, sizeof(std::uint32_t));
-  if (needs.results) {
-    bytes += chunks * kChunkEntries;
+  if (needs.answers) {
+    bytes += 2 * array_bytes(partitions, sizeof(std::uint64_t));
     bytes += array_bytes(keys, sizeof(std::uint16_t));
   }
   if (needs.hashes) bytes += array_bytes(keys, sizeof(std::uint64_t));
@@ -96,7 +96,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   plan.region_words =
       (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) / (blocks ? 1 : kCountersPerWord);
   const std::size_t fixed =
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + 8 * kLineBytes;
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + kChunkBytes;
   const std::size_t chunk_of_keys =
       shard_bytes(plan.partitions, chunks_for(plan.partitions, kChunkEntries), kChunkEntries,
                   needs) -
@@ -108,14 +108,16 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   plan.keys_per_shard =
       std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kChunkEntries);
   plan.chunks = static_cast<std::uint32_t>(chunks_for(plan.partitions, plan.keys_per_shard));
-  plan.shard_bytes = shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs);
+  // Whole chunks, to which the next shard's entries are aligned.
+  plan.shard_bytes =
+      round_up(shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs), kChunkBytes);
   return plan;
 }
 
 void Shard::begin_stage(std::uint64_t partitions) noexcept {
   for (std::uint64_t p = 0; p < partitions; ++p) {
     starts[p] = p * kChunkEntries + p * (kLineBytes / kEntryBytes) % kChunkEntries;
-    scatter.ends[p] = starts[p];
+    scatter.ends[p] = scatter.entries + starts[p];
     scatter.next_chunk[p] = static_cast<std::uint32_t>(p);
   }
   scatter.used_chunks = static_cast<std::uint32_t>(partitions);
@@ -124,21 +126,23 @@ void Shard::begin_stage(std::uint64_t partitions) noexcept {
 
 Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
     : memory_(plan.shard_bytes * threads), shards_(threads) {
-  auto* at = static_cast<std::byte*>(memory_.data());
+  std::byte* at = nullptr;
   const auto take = [&]<class T>(T*& array, std::size_t count) {
     array = reinterpret_cast<T*>(at);
     at += array_bytes(count, sizeof(T));
   };
-  for (Shard& shard : shards_) {
+  for (unsigned t = 0; t < threads; ++t) {
+    Shard& shard = shards_[t];
     shard = {};
+    at = static_cast<std::byte*>(memory_.data()) + t * plan.shard_bytes;
     const std::size_t entries = std::size_t{plan.chunks} * kChunkEntries;
     take(shard.scatter.entries, entries);
     take(shard.scatter.ends, plan.partitions);
     take(shard.starts, plan.partitions);
-    take(shard.cursors, plan.partitions);
     take(shard.scatter.next_chunk, plan.chunks);
-    if (needs.results) {
-      take(shard.results, entries);
+    if (needs.answers) {
+      take(shard.hands, plan.partitions);
+      take(shard.cursors, plan.partitions);
       take(shard.scatter.partition_of, plan.keys_per_shard);
     }
     if (needs.hashes) take(shard.hashes, plan.keys_per_shard);

@@ -15,7 +15,7 @@ namespace scbf {
 
 /// What an operation needs in scratch memory besides positions.
 struct ScratchNeeds {
-  bool results;  ///< answers on their way back, and the partition of each key
+  bool answers;  ///< the way back: the partition of each key, and its next answers
   bool hashes;   ///< of the keys that go on to the next stage
   bool index;    ///< of those keys in the batch
 };
@@ -42,8 +42,8 @@ std::size_t scratch_budget(const Geometry& geometry, const BatchOptions& options
 struct Shard {
   Scatter scatter;
   std::uint64_t* starts;     ///< per partition: its first entry
-  std::uint64_t* cursors;    ///< per partition: the next entry to be replayed
-  std::uint8_t* results;     ///< per entry, if needed
+  std::uint64_t* hands;      ///< per partition: its next answers (answers.hpp), if needed
+  std::uint64_t* cursors;    ///< per partition: the byte of `entries` where further ones lie
   std::uint64_t* hashes;     ///< of the keys that are still in play, if needed
   std::uint32_t* index;      ///< of those, among the shard's valid keys, if needed
   std::size_t kept;          ///< how many are still in play

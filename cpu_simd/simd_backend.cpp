@@ -39,14 +39,16 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
   // Threads that change counters must own them, so only partitions let them share the work.
   const bool share = operation != Operation::ask && threads > 1;
   const std::uint64_t share_above = threads > 2 ? kNearBytes : kShareBytes;
-  if (geometry.bytes() <= (share ? share_above : kDirectBytes)) return false;
+  const std::uint64_t alone_above =
+      operation == Operation::insert ? kDirectInsertBytes : kDirectAnswerBytes;
+  if (geometry.bytes() <= (share ? share_above : alone_above)) return false;
   const double lines_per_stage = static_cast<double>(geometry.bytes()) / 64 /
                                  static_cast<double>(geometry.cache_lines_per_key());
   const auto enough = static_cast<std::size_t>(lines_per_stage * kKeysPerLine);
   if (keys < enough) return false;
   const PartitionPlan plan =
       plan_partitions(geometry, keys, threads, scratch_budget(geometry, options),
-                      {.results = operation != Operation::insert,
+                      {.answers = operation != Operation::insert,
                        .hashes = staged,
                        .index = staged && operation != Operation::insert});
   return plan.keys_per_shard * threads >= std::min(enough, keys);
@@ -78,13 +80,13 @@ class SimdBackend final : public Backend {
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options) const override {
     const ReadWork work(kernels_, view);
-    ask(work, work.stage_kernels.test, keys, out, options);
+    ask(work, work.is_present(), keys, out, options);
   }
 
   void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
              const BatchOptions& options) const override {
     const ReadWork work(kernels_, view);
-    ask(work, work.stage_kernels.least, keys, out, options);
+    ask(work, work.how_often(), keys, out, options);
   }
 
   void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
@@ -144,7 +146,7 @@ class SimdBackend final : public Backend {
   }
 
  private:
-  void ask(const ReadWork& work, Question question, const KeyBatch& keys, std::uint8_t* out,
+  void ask(const ReadWork& work, const Question& question, const KeyBatch& keys, std::uint8_t* out,
            const BatchOptions& options) const {
     const unsigned threads = thread_count(options);
     if (worth_partitioning(Operation::ask, work.view.geometry, keys.size(), threads, options)) {

@@ -83,7 +83,7 @@ HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t
   walk<1>(
       n, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
-      NoPreparation(), visit);
+      Nothing(), visit);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -102,7 +102,7 @@ HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::ui
   walk<lanes>(
       whole, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
-      NoPreparation(),
+      Nothing(),
       [&](std::size_t i) HWY_ATTR {
         const auto position = hn::LoadU(tag, positions + i);
         const auto index = hn::BitCast(hn::RebindToSigned<Tag64>(), hn::ShiftRight<4>(position));
@@ -112,19 +112,13 @@ HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::ui
   return whole;
 }
 
-/// Lanes to bytes.
-template <class V>
-HWY_INLINE void store_bytes(V v, std::uint8_t* bytes) noexcept {
-  const hn::Rebind<std::uint8_t, Tag64> tag8;
-  hn::StoreU(hn::TruncateTo(tag8, v), tag8, bytes);
-}
 #else
 #define SCBF_GATHER 0
 #endif
 
 /// For the keys left over by vectors, which have fetched what is ahead already.
 HWY_INLINE Fetch rest_of(const Fetch& fetch, std::size_t done) noexcept {
-  return done == 0 ? fetch : Fetch{.counters = fetch.counters};
+  return done == 0 ? fetch : Fetch{.distance = fetch.distance};
 }
 
 inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,

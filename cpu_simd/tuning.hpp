@@ -8,8 +8,11 @@
 
 namespace scbf {
 
-/// Keys between the prefetch of a counter and its use.
-inline constexpr std::size_t kPrefetchDistance = 32;
+/// Keys between the prefetch of a counter and its use, where counters come from L2 or L3.
+inline constexpr std::size_t kNearDistance = 32;
+/// The same where they come from memory. An out-of-order core reaches some 32 keys ahead by
+/// itself; what is prefetched nearer than that is asked for no earlier than without.
+inline constexpr std::size_t kFarDistance = 128;
 /// Keys that are hashed and located together; their positions stay in L1.
 inline constexpr std::size_t kStripKeys = 1024;
 /// Positions of keys that are located in all stages at once; they stay in L1, too.
@@ -19,14 +22,18 @@ inline constexpr std::size_t kTaskKeys = 64 * 1024;
 
 /// Filters up to this size are taken to lie in cache: no prefetching, no partitioning.
 inline constexpr std::uint64_t kNearBytes = 1u << 20;
-/// Filters up to this size gain nothing from partitioning on one thread.
-inline constexpr std::uint64_t kDirectBytes = 16u << 20;
+/// Filters above this size are taken to lie in memory.
+inline constexpr std::uint64_t kFarBytes = 4u << 20;
+/// Filters up to this size gain nothing from partitioning on one thread: insertions, and what has
+/// answers to bring back.
+inline constexpr std::uint64_t kDirectInsertBytes = 16u << 20;
+inline constexpr std::uint64_t kDirectAnswerBytes = 512u << 20;
 /// In filters up to this size, partitioned changes cost about twice the direct ones: two threads
 /// gain nothing by sharing them. More threads share from kNearBytes on (not measured).
 inline constexpr std::uint64_t kShareBytes = 8u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.
-inline constexpr double kKeysPerLine = 0.25;
+inline constexpr double kKeysPerLine = 1.0;
 /// Counters of one region in bytes: as many as give kFewPartitions, from this many up to half an L2
 /// cache, as the next region is fetched beside. The bounds of that half hold where the machine
 /// does not say how large its L2 is, too.

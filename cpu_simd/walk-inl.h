@@ -23,29 +23,29 @@ namespace HWY_NAMESPACE {
 /// Keys of a stretch; between stretches, what is needed after the call is fetched.
 inline constexpr std::size_t kStretchKeys = 64;
 
-/// Nothing to be done at the beginning of a stretch.
-struct NoPreparation {
+/// Nothing to be done at the beginning, or at the end, of a stretch.
+struct Nothing {
   HWY_INLINE void operator()(std::size_t, std::size_t) const noexcept {}
 };
 
-/// Calls prepare(first, end) for each stretch of the keys 0 … n − 1, then visit(i) for its keys,
-/// `step` of them at a time; n must be a multiple of it. If counters are to be fetched, those of
-/// key i are at line_of(i, 0) … line_of(i, stages − 1).
+/// For each stretch of the keys 0 … n − 1 calls begin(first, end), then visit(i) for its keys,
+/// `step` of them at a time, then finish(first, end); n must be a multiple of `step`. If counters
+/// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, stages − 1).
 ///
 /// Callables return addresses rather than prefetch them: g++ takes a function that does nothing
 /// but prefetch for one that does nothing, and drops its calls.
-template <std::size_t step, class LineOf, class Prepare, class Visit>
+template <std::size_t step, class LineOf, class Begin, class Visit, class Finish = Nothing>
 HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, LineOf line_of,
-                     Prepare prepare, Visit visit) noexcept {
+                     Begin begin, Visit visit, Finish finish = {}) noexcept {
   static_assert(kStretchKeys % step == 0);
   if (n == 0) return;
   const std::size_t stretches = (n + kStretchKeys - 1) / kStretchKeys;
   Lines ahead[] = {fetch.ahead[0], fetch.ahead[1]};
   const std::size_t share[] = {(ahead[0].count + stretches - 1) / stretches,
                                (ahead[1].count + stretches - 1) / stretches};
-  const std::size_t distance = std::max<std::size_t>(1, kPrefetchDistance / stages);
+  const std::size_t distance = std::max<std::size_t>(1, fetch.distance / stages);
   std::size_t prefetching = 0;  // keys before this one prefetch another
-  if (fetch.counters) {
+  if (fetch.distance > 0) {
     for (std::size_t i = 0; i < std::min(n, distance); ++i) {
       for (std::uint32_t s = 0; s < stages; ++s) hwy::Prefetch(line_of(i, s));
     }
@@ -55,9 +55,11 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, Li
     const std::size_t end = std::min(n, first + kStretchKeys);
     for (std::size_t which = 0; which < 2; ++which) {
       const Lines now = ahead[which].take(share[which]);
-      for (std::size_t j = 0; j < now.count; ++j) hwy::Prefetch(now.at + j * kWordsPerBlock);
+      for (std::size_t j = 0; j < now.count; ++j) {
+        __builtin_prefetch(now.at + j * kWordsPerBlock, 0, 2);  // into L2
+      }
     }
-    prepare(first, end);
+    begin(first, end);
     std::size_t i = first;
     for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
       for (std::size_t j = 0; j < step; ++j) {
@@ -65,7 +67,9 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, Li
       }
       visit(i);
     }
+#pragma GCC unroll 4
     for (; i < end; i += step) visit(i);
+    finish(first, end);
   }
 }
 
@@ -78,7 +82,7 @@ HWY_INLINE void walk_stages(const std::uint64_t* words, const Located& keys, con
       keys.keys, fetch, keys.stages,
       [&](std::size_t i, std::uint32_t s)
           HWY_ATTR { return words + s * keys.stage_words + word_of(keys.position(s, i)); },
-      NoPreparation(), visit);
+      Nothing(), visit);
 }
 
 }  // namespace HWY_NAMESPACE

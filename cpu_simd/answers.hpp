@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of the partitioned path on their way back to batch order.
+//
+// A chain's answers, packed to one bit each (four where they are counters), are written over the
+// positions that they answer, from the beginning of the chain's first chunk on: a position is
+// read once, and its 64 bits become at most four. They take no memory of their own and next to
+// none of its bandwidth.
+//
+// In batch order each key then takes the next answer of its partition; two bytes per key remember
+// which that is. The next answers of all partitions lie in one small array, a *hand* of 56 bits
+// for each: it stays in L1, which a line of every chain would not.
+#pragma once
+
+#include <hwy/cache_control.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "cpu_simd/engine.hpp"
+#include "cpu_simd/shards.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf {
+
+static_assert(std::endian::native == std::endian::little);
+
+inline constexpr std::uint64_t kHandBytes = 7;
+/// Of a chunk, what answers fill: whole hands, and whole groups of eight answers.
+inline constexpr std::uint64_t kAnswerBytes =
+    kChunkBytes / (kHandBytes * kCounterBits) * (kHandBytes * kCounterBits);
+
+/// Eight answers, a byte each, packed; the first lowest.
+template <unsigned bits>
+constexpr std::uint64_t pack_answers(std::uint64_t bytes) noexcept {
+  static_assert(bits == kYesOrNo || bits == kCounterBits);
+  if constexpr (bits == kYesOrNo) return (bytes * 0x0102'0408'1020'4080u) >> 56;
+  bytes = (bytes | bytes >> 4) & 0x00FF'00FF'00FF'00FFu;
+  bytes = (bytes | bytes >> 8) & 0x0000'FFFF'0000'FFFFu;
+  return (bytes | bytes >> 16) & 0xFFFF'FFFFu;
+}
+
+/// Packs the answers of one chain.
+template <unsigned bits>
+class AnswerWriter {
+ public:
+  AnswerWriter(const Scatter& scatter, std::uint64_t first_entry) noexcept
+      : chunks_(reinterpret_cast<std::byte*>(scatter.entries)),
+        next_chunk_(scatter.next_chunk),
+        chunk_(first_entry / kChunkEntries) {}
+
+  /// Where the next answers go, a byte each; room for those of a chunk.
+  std::uint8_t* room() noexcept { return bytes_.data() + held_; }
+  /// So many are there, and their positions no longer needed.
+  void wrote(std::size_t n) noexcept {
+    held_ += n;
+    std::size_t i = 0;
+    for (; i + kGroup <= held_; i += kGroup) put(i);
+    std::memcpy(bytes_.data(), bytes_.data() + i, kGroup);
+    held_ -= i;
+  }
+  void finish() noexcept {
+    if (held_ > 0) put(0);
+  }
+
+ private:
+  static constexpr std::size_t kGroup = 8;
+
+  void put(std::size_t first) noexcept {
+    std::uint64_t group;
+    std::memcpy(&group, bytes_.data() + first, kGroup);
+    const std::uint64_t packed = pack_answers<bits>(group);
+    std::memcpy(chunks_ + chunk_ * kChunkBytes + offset_, &packed, bits);
+    offset_ += bits;
+    if (offset_ == kAnswerBytes) {
+      chunk_ = next_chunk_[chunk_];
+      offset_ = 0;
+    }
+  }
+
+  std::byte* chunks_;
+  const std::uint32_t* next_chunk_;
+  std::uint64_t chunk_, offset_ = 0;
+  std::size_t held_ = 0;  // answers not yet packed, fewer than a group between calls
+  std::array<std::uint8_t, kChunkEntries + 2 * kGroup> bytes_{};
+};
+
+/// For work that has no answers.
+struct NoAnswers {
+  NoAnswers(const Scatter&, std::uint64_t) noexcept {}
+  std::uint8_t* room() noexcept { return nullptr; }
+  void wrote(std::size_t) noexcept {}
+  void finish() noexcept {}
+};
+
+/// The next 56 bits of a chain's answers, below a bit that tells when they are used up.
+inline std::uint64_t take_hand(const Scatter& scatter, std::uint64_t& cursor) noexcept {
+  constexpr std::uint64_t kEnd = std::uint64_t{1} << (8 * kHandBytes);
+  const auto* bytes = reinterpret_cast<const std::byte*>(scatter.entries);
+  std::uint64_t hand;
+  std::memcpy(&hand, bytes + cursor, sizeof hand);
+  cursor += kHandBytes;
+  if (cursor % kChunkBytes == kAnswerBytes) {
+    cursor = scatter.next_chunk[cursor / kChunkBytes] * kChunkBytes;
+  }
+  hwy::Prefetch(bytes + cursor + 64);
+  return (hand & (kEnd - 1)) | kEnd;
+}
+
+/// To be called once before the shard's answers are taken.
+inline void begin_replay(Shard& shard, std::uint64_t partitions) noexcept {
+  for (std::uint64_t p = 0; p < partitions; ++p) {
+    shard.cursors[p] = shard.starts[p] / kChunkEntries * kChunkBytes;
+    shard.hands[p] = take_hand(shard.scatter, shard.cursors[p]);
+  }
+}
+
+/// Answers of keys first … first + n − 1 of those scattered last, in that order.
+template <unsigned bits>
+void replay(Shard& shard, std::size_t first, std::size_t n, std::uint8_t* answers) noexcept {
+  constexpr std::uint64_t kAnswer = (1u << bits) - 1;
+  constexpr std::size_t kAtOnce = 8;
+  const std::uint16_t* partition_of = shard.scatter.partition_of + first;
+  std::uint64_t* hands = shard.hands;
+  const auto next = [&](std::size_t i) noexcept {
+    const std::size_t partition = partition_of[i];
+    const std::uint64_t hand = hands[partition];
+    std::uint64_t rest = hand >> bits;
+    if (rest == 1) [[unlikely]]
+      rest = take_hand(shard.scatter, shard.cursors[partition]);
+    hands[partition] = rest;
+    return hand & kAnswer;
+  };
+  std::size_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) {
+    std::uint64_t word = 0;  // one store instead of eight
+    for (std::size_t j = 0; j < kAtOnce; ++j) word |= next(i + j) << (8 * j);
+    std::memcpy(answers + i, &word, sizeof word);
+  }
+  for (; i < n; ++i) answers[i] = static_cast<std::uint8_t>(next(i));
+}
+
+}  // namespace scbf
