@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slow floor flatters the filter, so each floor is tried in every way that plainly might be the
 // fastest, and the best is timed: prefetch distances 0 (the core's own out-of-order window) to
-// 64, prefetch into all caches or past them, with or without intent to write; for copies memcpy
+// 128, prefetch into all caches or past them, with or without intent to write; for copies memcpy
 // and non-temporal stores. One word per line is touched, because fetching the line is the cost
 // that no filter can avoid; positions come from half a multiply hash each, which is less than any
 // filter does per key.
@@ -84,7 +84,7 @@ std::uint64_t random_lines(std::uint64_t* words, std::uint64_t lines, std::uint6
       touch(line.second);
     }
   } else {
-    constexpr unsigned ring_size = 64;
+    constexpr unsigned ring_size = 128;
     static_assert(distance <= ring_size && distance % 2 == 0);
     std::array<std::uint32_t, ring_size> ring;
     for (unsigned i = 0; i < distance; i += 2) {
@@ -196,6 +196,7 @@ void add_distances(std::vector<Variant>& all, const std::string& hint_name) {
   add_random<update, hint, 32>(all, hint_name);
   add_random<update, hint, 48>(all, hint_name);
   add_random<update, hint, 64>(all, hint_name);
+  add_random<update, hint, 128>(all, hint_name);
 }
 
 template <bool update>

@@ -20,6 +20,7 @@
 
 #include "cpu_simd/engine.hpp"
 #include "cpu_simd/shards.hpp"
+#include "scbf/detail/packed.hpp"
 #include "scbf/geometry.hpp"
 
 namespace scbf {
@@ -31,19 +32,11 @@ inline constexpr std::uint64_t kHandBytes = 7;
 inline constexpr std::uint64_t kAnswerBytes =
     kChunkBytes / (kHandBytes * kCounterBits) * (kHandBytes * kCounterBits);
 
-/// Eight answers, a byte each, packed; the first lowest.
-template <unsigned bits>
-constexpr std::uint64_t pack_answers(std::uint64_t bytes) noexcept {
-  static_assert(bits == kYesOrNo || bits == kCounterBits);
-  if constexpr (bits == kYesOrNo) return (bytes * 0x0102'0408'1020'4080u) >> 56;
-  bytes = (bytes | bytes >> 4) & 0x00FF'00FF'00FF'00FFu;
-  bytes = (bytes | bytes >> 8) & 0x0000'FFFF'0000'FFFFu;
-  return (bytes | bytes >> 16) & 0xFFFF'FFFFu;
-}
-
 /// Packs the answers of one chain.
 template <unsigned bits>
 class AnswerWriter {
+  static_assert(bits == kYesOrNo || bits == kCounterBits);
+
  public:
   AnswerWriter(const Scatter& scatter, std::uint64_t first_entry) noexcept
       : chunks_(reinterpret_cast<std::byte*>(scatter.entries)),
@@ -70,7 +63,8 @@ class AnswerWriter {
   void put(std::size_t first) noexcept {
     std::uint64_t group;
     std::memcpy(&group, bytes_.data() + first, kGroup);
-    const std::uint64_t packed = pack_answers<bits>(group);
+    const std::uint64_t packed =
+        bits == kYesOrNo ? detail::bits_of_bytes(group) : detail::counters_of_bytes(group);
     std::memcpy(chunks_ + chunk_ * kChunkBytes + offset_, &packed, bits);
     offset_ += bits;
     if (offset_ == kAnswerBytes) {

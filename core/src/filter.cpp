@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "filter_state.hpp"
+#include "scbf/detail/packed.hpp"
 #include "scbf/sizing.hpp"
 
 namespace scbf {
@@ -52,11 +53,6 @@ std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
   }
   for (; i < answers.size(); ++i) hits += answers[i];
   return hits;
-}
-
-/// Eight answers as bits, the first lowest.
-std::uint8_t as_bits(std::uint64_t word) noexcept {
-  return static_cast<std::uint8_t>((word * 0x0102'0408'1020'4080u) >> 56);
 }
 
 /// Asks for stretches of at most kAnswerWindow keys and hands each stretch's answers on.
@@ -171,11 +167,11 @@ ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_
                           std::uint8_t* out = &bits[first / kAnswersPerWord];
                           std::size_t i = 0;
                           for (; i + kAnswersPerWord <= answers.size(); i += kAnswersPerWord) {
-                            *out++ = as_bits(eight_answers(&answers[i]));
+                            *out++ = detail::bits_of_bytes(eight_answers(&answers[i]));
                           }
                           std::uint64_t rest = 0;
                           std::memcpy(&rest, answers.data() + i, answers.size() - i);
-                          if (i < answers.size()) *out = as_bits(rest);
+                          if (i < answers.size()) *out = detail::bits_of_bytes(rest);
                         });
 }
 

@@ -29,6 +29,19 @@ SCBF_INLINE constexpr std::uint64_t decremented(std::uint64_t word, unsigned shi
   return word - (std::uint64_t{c != 15 && c != 0} << shift);
 }
 
+// ---- eight bytes to eight bits, or to eight counters; the first is lowest -----------------------
+
+/// Bytes of 0 or 1.
+SCBF_INLINE constexpr std::uint8_t bits_of_bytes(std::uint64_t bytes) noexcept {
+  return static_cast<std::uint8_t>((bytes * 0x0102'0408'1020'4080u) >> 56);
+}
+/// Bytes of 0 … 15.
+SCBF_INLINE constexpr std::uint32_t counters_of_bytes(std::uint64_t bytes) noexcept {
+  bytes = (bytes | bytes >> 4) & 0x00FF'00FF'00FF'00FFu;
+  bytes = (bytes | bytes >> 8) & 0x0000'FFFF'0000'FFFFu;
+  return static_cast<std::uint32_t>(bytes | bytes >> 16);
+}
+
 // ---- sixteen counters at once -------------------------------------------------------------------
 
 /// Lowest bit of each counter that is 15.
