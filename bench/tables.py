@@ -266,8 +266,12 @@ def figures(results):
             read, update = (results.floor(a, "memory") for a in ("line_read", "line_update"))
             rows.append([keys(n), "*floor: one random line*", "", "", median(update), median(read),
                          median(read), median(update)])
+    c = results.context
+    caption = (f"\n{c.get('cpu_model', NOTHING)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} "
+               f"L3; {c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, "
+               f"{c.get('date', NOTHING)[:10]}.\n")
     return table(["keys", "structure", "|", "bits/key", "measured rate", "insert, ns", "miss, ns",
-                  "hit, ns", "remove, ns"], rows)
+                  "hit, ns", "remove, ns"], rows) + caption
 
 
 TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, comparators, losses,

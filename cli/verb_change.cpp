@@ -74,7 +74,7 @@ Json change(const Options& options, const Change& what, Json report) {
   report["target"] = filter.backend().target();
   report["threads"] = run.resolved_threads();
   report["bytes"] = filter.geometry().bytes();
-  report["keys_in_filter"] = statistics.keys_inserted - statistics.keys_removed;
+  report["keys_in_filter"] = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["fill"] = statistics.fill;
   report["saturated"] = statistics.saturated;
   report["estimated_fpr"] = statistics.estimated_fpr;
@@ -86,7 +86,7 @@ Json change(const Options& options, const Change& what, Json report) {
                            grouped(report["keys_in_filter"].get<std::uint64_t>()),
                            percent(statistics.fill), grouped(statistics.saturated)));
   }
-  warn_if_over_capacity(statistics.keys_inserted - statistics.keys_removed, notes,
+  warn_if_over_capacity(keys_left(statistics.keys_inserted, statistics.keys_removed), notes,
                         statistics.estimated_fpr);
   return report;
 }

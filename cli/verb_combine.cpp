@@ -65,7 +65,7 @@ int combine_all(const Options& options, const char* verb, Json report, const Com
   }
   save_filter(filter, options.target());
   const Statistics statistics = filter.statistics(options.run.batch());
-  const std::uint64_t keys = statistics.keys_inserted - statistics.keys_removed;
+  const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["file"] = options.target();
   report["filters"] = options.others.size();
   report["keys"] = keys;

@@ -28,10 +28,12 @@ Json header_json(const std::string& file, const FileInfo& info) {
   Json json;
   json["file"] = file;
   json["version"] = info.version;
-  json["hash"] = "XXH3-64";
+  json["hash"] = info.hash;
+  json["hash_version"] = info.hash_version;
   json["seed"] = info.seed;
   describe_geometry(json, info.geometry);
-  json["keys"] = info.keys_inserted - info.keys_removed;
+  json["counter_bits"] = info.counter_bits;
+  json["keys"] = keys_left(info.keys_inserted, info.keys_removed);
   json["keys_inserted"] = info.keys_inserted;
   json["keys_removed"] = info.keys_removed;
   json["saturated"] = info.saturated;
@@ -39,6 +41,8 @@ Json header_json(const std::string& file, const FileInfo& info) {
   json["payload_offset"] = info.payload_offset;
   json["payload_bytes"] = info.payload_bytes;
   json["chunk_bytes"] = info.chunk_bytes;
+  json["chunks"] = info.chunks;
+  json["metadata_bytes"] = info.metadata.size();
   // Metadata is free-form; as JSON where it is JSON.
   Json metadata = Json::parse(info.metadata, nullptr, false);
   json["metadata"] = metadata.is_discarded() ? Json(info.metadata) : std::move(metadata);
@@ -56,10 +60,10 @@ std::string header_text(const std::string& file, const FileInfo& info) {
   row("probes", fmt::format("{} in {} cache line{}", g.probes(), g.cache_lines_per_key(),
                             g.cache_lines_per_key() == 1 ? "" : "s"));
   row("counters", fmt::format("{}, {}", grouped(g.counters()), human_bytes(g.bytes())));
-  row("hash", fmt::format("XXH3-64, seed {}", info.seed));
-  row("keys",
-      fmt::format("{} ({} inserted, {} removed)", grouped(info.keys_inserted - info.keys_removed),
-                  grouped(info.keys_inserted), grouped(info.keys_removed)));
+  row("hash", fmt::format("{}, seed {}", info.hash, info.seed));
+  row("keys", fmt::format("{} ({} inserted, {} removed)",
+                          grouped(keys_left(info.keys_inserted, info.keys_removed)),
+                          grouped(info.keys_inserted), grouped(info.keys_removed)));
   row("saturated", fmt::format("{} counters", grouped(info.saturated)));
   if (!info.metadata.empty()) {
     row("metadata",

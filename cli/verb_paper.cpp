@@ -28,20 +28,22 @@ std::string cell(const std::optional<double>& value) {
 }
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-std::string sizing_text() {
+std::string sizing_text(const Options& options) {
   std::string text =
       "Table 1: 45 KiB of positions (368,640). n is the number of keys\n"
-      "            |        printed        |                    computed\n"
-      "        P   |  k        m         n |     k     k        m   n ideal  n half fill   n "
-      "exact\n";
-  for (const paper::SizingRow& row : paper::sizing_table()) {
-    text += fmt::format("{:>9}   | {:>2} {:>8} {:>9} | {:>5.2f} {:>5} {:>8} {:>9} {:>12} {:>9}\n",
-                        fmt::format("{:.6g} %", row.fpr * 100), row.printed_probes,
-                        grouped(row.printed_slice), grouped(row.printed_keys), row.ideal_probes,
-                        row.probes, grouped(row.slice),
-                        grouped(static_cast<std::uint64_t>(row.keys_ideal)),
-                        grouped(static_cast<std::uint64_t>(row.keys_half_fill)),
-                        grouped(static_cast<std::uint64_t>(row.keys_exact)));
+      "            |        printed        |                    computed                      "
+      "|  simulated\n"
+      "        P   |  k        m         n |     k     k        m   n ideal  n half fill   n exact "
+      "| P at n exact\n";
+  for (const paper::SizingRow& row : paper::sizing_table(options.trials, options.seed)) {
+    text += fmt::format(
+        "{:>9}   | {:>2} {:>8} {:>9} | {:>5.2f} {:>5} {:>8} {:>9} {:>12} {:>9} | {:>12}\n",
+        fmt::format("{:.6g} %", row.fpr * 100), row.printed_probes, grouped(row.printed_slice),
+        grouped(row.printed_keys), row.ideal_probes, row.probes, grouped(row.slice),
+        grouped(static_cast<std::uint64_t>(row.keys_ideal)),
+        grouped(static_cast<std::uint64_t>(row.keys_half_fill)),
+        grouped(static_cast<std::uint64_t>(row.keys_exact)),
+        row.simulated_fpr ? percent(*row.simulated_fpr) : "-");
   }
   return text +
          "n ideal is M (ln 2)^2 / |ln P|, what the paper prints; n half fill is m ln 2 with the "
@@ -72,7 +74,7 @@ std::string overflow_text(const Options& options) {
 
 Json to_json(const Options& options) {
   Json table1 = Json::array(), overflow = Json::array();
-  for (const paper::SizingRow& row : paper::sizing_table()) {
+  for (const paper::SizingRow& row : paper::sizing_table(options.trials, options.seed)) {
     table1.push_back(Json{{"fpr", row.fpr},
                           {"printed_probes", row.printed_probes},
                           {"printed_slice", row.printed_slice},
@@ -82,7 +84,8 @@ Json to_json(const Options& options) {
                           {"slice", row.slice},
                           {"keys_ideal", row.keys_ideal},
                           {"keys_half_fill", row.keys_half_fill},
-                          {"keys_exact", row.keys_exact}});
+                          {"keys_exact", row.keys_exact},
+                          {"simulated_fpr", number(row.simulated_fpr)}});
   }
   for (const paper::OverflowRow& row : paper::overflow_table(options.trials, options.seed)) {
     overflow.push_back(Json{{"bits", row.bits},
@@ -95,7 +98,9 @@ Json to_json(const Options& options) {
                             {"simulated_error", number(row.simulated_error)},
                             {"printed_standard", number(row.printed_standard)},
                             {"exact_standard", row.exact_standard},
-                            {"simulated_standard", number(row.simulated_standard)}});
+                            {"poisson", row.poisson},
+                            {"simulated_standard", number(row.simulated_standard)},
+                            {"simulated_standard_error", number(row.simulated_standard_error)}});
   }
   return Json{{"trials", options.trials},
               {"seed", options.seed},
@@ -107,7 +112,7 @@ int print_paper(const Options& options) {
   if (options.json) {
     print_json(to_json(options));
   } else {
-    print_text(sizing_text() + "\n" + overflow_text(options));
+    print_text(sizing_text(options) + "\n" + overflow_text(options));
   }
   return kOk;
 }

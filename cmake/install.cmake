@@ -16,5 +16,12 @@ install(FILES ${PROJECT_BINARY_DIR}/scbf-config.cmake ${PROJECT_BINARY_DIR}/scbf
 
 # Relative to the file itself, so that an installed tree can be moved.
 file(RELATIVE_PATH SCBF_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+# Who links the static library links what it needs, too.
+get_target_property(SCBF_PC_PRIVATE scbf TYPE)
+if(SCBF_PC_PRIVATE STREQUAL "STATIC_LIBRARY")
+  set(SCBF_PC_PRIVATE "")
+else()
+  set(SCBF_PC_PRIVATE ".private")
+endif()
 configure_file(cmake/scbf.pc.in ${PROJECT_BINARY_DIR}/scbf.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/scbf.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

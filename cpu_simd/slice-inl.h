@@ -5,6 +5,10 @@
 // computed several keys to a vector, keys that a slice shows to be absent do not reach the next
 // one. The counters themselves lie in lines of their own, so that is where time goes; one word is
 // loaded, shifted and tested per key, many keys in flight.
+//
+// The k probes of one key in the lanes of a vector would be no less work, by count: a gather and a
+// vector of positions per key, instead of k of each per eight keys; and they would touch all k
+// lines of an absent key, of which two are needed on average. So lanes are keys.
 #if defined(SCBF_SLICE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_SLICE_INL
 #undef SCBF_SLICE_INL

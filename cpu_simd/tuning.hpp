@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kNearBytes = 1u << 20;
 inline constexpr std::uint64_t kFarBytes = 4u << 20;
 /// Filters up to this size gain nothing from partitioning on one thread: insertions, and what has
 /// answers to bring back.
-inline constexpr std::uint64_t kDirectInsertBytes = 16u << 20;
+inline constexpr std::uint64_t kDirectInsertBytes = 32u << 20;
 inline constexpr std::uint64_t kDirectAnswerBytes = 512u << 20;
 /// In filters up to this size, partitioned changes cost about twice the direct ones: two threads
 /// gain nothing by sharing them. More threads share from kNearBytes on (not measured).

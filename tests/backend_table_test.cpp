@@ -54,6 +54,19 @@ TEST(BackendTable, NamesAreUniqueAndEachIsDescribed) {
   EXPECT_TRUE(names.contains("simd"));
 }
 
+TEST(BackendTable, EachIsComparedWithTheModelUnderOneOfItsNames) {
+  std::set<std::string_view> compared;
+  for (const scbf::Backend* backend : scbf_test::backends_to_compare()) {
+    compared.insert(backend->name());
+  }
+  const std::string best = "simd:" + std::string(find_backend("simd").target());
+  EXPECT_TRUE(compared.contains(best)) << best;
+  for (const scbf::Backend* backend : scbf_test::available_backends()) {
+    const bool excepted = backend->name() == "scalar" || backend->name() == "simd";
+    EXPECT_NE(compared.contains(backend->name()), excepted) << backend->name();
+  }
+}
+
 TEST(BackendTable, AvailableOnesAreFoundAndOthersSayWhyNot) {
   for (const scbf::Backend* backend : scbf::backends()) {
     const std::string reason = backend->unavailable_reason();

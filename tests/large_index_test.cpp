@@ -106,6 +106,49 @@ TEST(LargeIndexRate, IsThatOf33BitsNotOf32) {
   EXPECT_NEAR(hits, expected, 4.5 * std::sqrt(expected));
 }
 
+/// A hash whose block is this one of so many, with random counters in it.
+std::uint64_t hash_into(std::uint64_t block, std::uint64_t blocks, std::uint64_t random) {
+  const std::uint64_t width = ~0ull / blocks;
+  return block * width + block * (~0ull % blocks) / blocks + random % (width - 1);
+}
+
+TEST(LargeIndexRate, OfBlocksFarApartIsThatOfTheirLoad) {
+  if (kThreadSanitizer) GTEST_SKIP() << "four times the memory under this sanitizer";
+  constexpr std::uint64_t kBlocks = (1ull << 27) + 1;  // 2^34 counters, 2^33 bytes
+  const Geometry g = Geometry::split_block(1, kBlocks);
+  std::unique_ptr<scbf::Filter> filter;
+  try {
+    filter = std::make_unique<scbf::Filter>(g, scbf::FilterOptions{.backend = "simd"});
+  } catch (const std::bad_alloc&) {
+    GTEST_SKIP() << "this machine does not lend " << g.bytes() << " bytes of address space";
+  }
+  // Blocks that differ by 2^32 counters, or bytes, only: positions of 32 bits would make them one.
+  constexpr std::uint64_t kApart = 1ull << 25, kEach = 2000, kUsed = 4 * kEach;
+  static_assert(kApart * scbf::kCountersPerBlock == 1ull << 32);
+  const auto hashes_of = [&](std::size_t n, std::uint64_t seed) {
+    const auto random = random_keys(2 * n, seed);
+    std::vector<std::uint64_t> hashes(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint64_t which = random[2 * i] % kUsed;
+      const std::uint64_t block = which / kEach * kApart + which % kEach * 7919 + 1;
+      hashes[i] = hash_into(block, kBlocks, random[2 * i + 1]);
+    }
+    return hashes;
+  };
+  const std::size_t n = 12 * kUsed, queries = scaled(2'000'000, 500'000);
+  const auto present = hashes_of(n, 1), absent = hashes_of(queries, 2);
+  filter->insert(scbf::KeyBatch::from_hashes(present), {.threads = 1});
+  Answers answers(queries);
+  const auto hits = static_cast<double>(
+      filter->contains(scbf::KeyBatch::from_hashes(absent), answers, {.threads = 1}).hits);
+  const double expected = scbf::split_block_fpr(n, 1, kUsed);
+  const auto asked = static_cast<double>(queries);
+  const double between_filters = expected * 3.5 / std::sqrt(static_cast<double>(n));
+  const double error =
+      std::sqrt(expected * (1 - expected) / asked + between_filters * between_filters);
+  EXPECT_NEAR(hits / asked, expected, 4.5 * error);
+}
+
 TEST(LargeGeometry, BlocksUpTo2To32Minus1NeedNoMemoryToBeDescribed) {
   const Geometry g = Geometry::split_block(1, scbf::kMaxBlocksPerGroup);
   EXPECT_EQ(g.bytes(), 0xFFFF'FFFFull * 64);

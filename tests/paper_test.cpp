@@ -26,7 +26,7 @@ std::string digits(double value, const char* format) {
 }
 
 TEST(PaperTable1, PrintsTheKeysOfTheRealValuedK) {
-  const auto rows = sizing_table();
+  const auto rows = sizing_table(0);
   ASSERT_EQ(rows.size(), 4u);
   double fpr = 1e-3;
   for (const SizingRow& row : rows) {
@@ -41,7 +41,7 @@ TEST(PaperTable1, PrintsTheKeysOfTheRealValuedK) {
 }
 
 TEST(PaperTable1, RoundedKHoldsFewerKeys) {
-  for (const SizingRow& row : sizing_table()) {
+  for (const SizingRow& row : sizing_table(0)) {
     const auto m = static_cast<double>(row.slice);
     EXPECT_DOUBLE_EQ(row.keys_half_fill, m * std::numbers::ln2);
     EXPECT_LE(split_fpr(row.keys_exact, row.probes, m), row.fpr);
@@ -51,6 +51,24 @@ TEST(PaperTable1, RoundedKHoldsFewerKeys) {
     EXPECT_LE(row.keys_exact, row.keys_ideal);
     EXPECT_GE(row.keys_exact, row.keys_ideal * 0.999);
   }
+}
+
+TEST(PaperTable1, RatesAreSeenInFilters) {
+  constexpr std::uint32_t kTrials = 100;
+  const auto rows = sizing_table(kTrials);
+  for (const SizingRow& row : rows) {
+    const double asked = kTrials * 20'000.0;
+    ASSERT_EQ(row.simulated_fpr.has_value(), row.fpr * asked >= 100);
+    if (!row.simulated_fpr) continue;
+    // Between filters of n keys the rate varies by a relative 1.3/√n.
+    const double filters = row.fpr * 1.3 / std::sqrt(row.keys_exact * kTrials);
+    const double error = std::sqrt(row.fpr / asked + filters * filters);
+    EXPECT_NEAR(*row.simulated_fpr, row.fpr, kSigmas * error + 1e-3 * row.fpr);
+  }
+  ASSERT_TRUE(rows[1].simulated_fpr);
+  EXPECT_FALSE(rows[3].simulated_fpr);
+  EXPECT_FALSE(sizing_table(0)[0].simulated_fpr);
+  EXPECT_EQ(sizing_table(kTrials)[0].simulated_fpr, rows[0].simulated_fpr);
 }
 
 TEST(PaperTables2To4, AreReproducedAndCorrectedToThePrintedDigits) {

@@ -311,7 +311,7 @@ TEST(GeometryIn, IsTheLargestThatFits) {
 TEST(IdealForms, AreInversesAndNearTheExactOnes) {
   for (const double fpr : kRates) {
     expect_relative(ideal_capacity(ideal_counters(12345, fpr), fpr), 12345, 1e-14);
-    expect_relative(std::exp2(-ideal_probes(fpr)), fpr, 1e-13);
+    expect_relative(ideal_fpr(ideal_probes(fpr)), fpr, 1e-13);
   }
   // Exactly half full: 10 slices reach 2^-10.
   expect_relative(ideal_capacity(10 * 36864, std::exp2(-10)), 36864 * std::numbers::ln2, 1e-14);
@@ -367,6 +367,8 @@ TEST(SizingRefusals, NameValueAndLimit) {
        [] { geometry_in(Layout::split, 447, 7); }},
       {"probes 0: must be 1 to 64", [] { geometry_in(Layout::split, 1000, 0); }},
       {"fpr 2: must be in (0, 1)", [] { ideal_probes(2); }},
+      {"probes nan: must be above 0", [] { ideal_fpr(kNan); }},
+      {"probes 0: must be above 0", [] { ideal_fpr(0); }},
       {"counters nan: must be at least 0 and finite", [] { ideal_capacity(kNan, 0.1); }},
       {"n inf: must be at least 0 and finite", [] { ideal_counters(kInfinity, 0.1); }},
       {"n -1: must be at least 0 and finite", [] { overflow_probability(-1, 10, 1); }},

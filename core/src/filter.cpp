@@ -213,10 +213,11 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
   return report;
 }
 
-void Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
-                   const BatchOptions& options) const {
+CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
+                          const BatchOptions& options) const {
   check_answers(keys.size(), out.size(), "out");
   state_->backend->count(state_->const_view(), keys, out.data(), options);
+  return {keys.nulls()};
 }
 
 void Filter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
@@ -258,9 +259,7 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
         "{} counters would fall below zero: the filter to subtract is not contained in this one",
         counts.below));
   }
-  // A saturated key can be removed more often than it was inserted: never below zero.
-  const std::uint64_t keys =
-      other.keys_inserted() - std::min(other.keys_inserted(), other.keys_removed());
+  const std::uint64_t keys = keys_left(other.keys_inserted(), other.keys_removed());
   state.backend->subtract(state.view(), other.state_->const_view(), options);
   state.keys_removed += keys;
   return {counts.inexact};

@@ -116,6 +116,9 @@ CounterMemory read_counters(Input& input, const Header& header) {
 FileInfo to_info(Header&& header) {
   const std::uint64_t offset = header.payload_offset();
   return {.version = file_format::kVersion,
+          .hash = "XXH3-64",
+          .hash_version = file_format::kHashVersion,
+          .counter_bits = kCounterBits,
           .geometry = header.geometry,
           .seed = header.seed,
           .keys_inserted = header.keys_inserted,
@@ -125,6 +128,7 @@ FileInfo to_info(Header&& header) {
           .payload_offset = offset,
           .payload_bytes = header.payload_bytes(),
           .chunk_bytes = kChunkBytes,
+          .chunks = header.chunk_checksums.size(),
           .metadata = std::move(header.metadata)};
 }
 

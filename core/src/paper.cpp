@@ -7,9 +7,13 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <random>
 #include <span>
+#include <vector>
 
+#include "scbf/detail/positions.hpp"
+#include "scbf/filter.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/sizing.hpp"
 
@@ -74,7 +78,35 @@ class ShareEstimate {
 
 }  // namespace
 
-std::vector<SizingRow> sizing_table() {
+namespace {
+
+constexpr std::size_t kAbsentKeys = 20'000;  // per filter
+constexpr double kLeastHits = 100;
+
+/// Counting up from a random number: distinct, and as good as random after hashing.
+std::vector<std::uint64_t> keys_from(std::uint64_t first, std::size_t n) {
+  std::vector<std::uint64_t> keys(n);
+  std::iota(keys.begin(), keys.end(), first);
+  return keys;
+}
+
+double simulated_fpr(const SizingRow& row, std::uint32_t trials, std::uint64_t seed) {
+  const auto n = static_cast<std::size_t>(row.keys_exact);
+  const auto present = keys_from(0, n), absent = keys_from(n, kAbsentKeys);
+  const Geometry geometry = Geometry::split(row.probes, row.slice);
+  std::vector<std::uint8_t> answers(kAbsentKeys);
+  std::uint64_t hits = 0;
+  for (std::uint32_t trial = 0; trial < trials; ++trial) {
+    Filter filter(geometry, {.seed = detail::multiplier(trial) + seed});
+    filter.insert(present, {.threads = 1});
+    hits += filter.contains(absent, answers, {.threads = 1}).hits;
+  }
+  return static_cast<double>(hits) / (static_cast<double>(trials) * kAbsentKeys);
+}
+
+}  // namespace
+
+std::vector<SizingRow> sizing_table(std::uint32_t trials, std::uint64_t seed) {
   struct Printed {
     double fpr;
     std::uint32_t probes;
@@ -98,6 +130,9 @@ std::vector<SizingRow> sizing_table() {
     row.keys_half_fill = static_cast<double>(row.slice) * std::numbers::ln2;
     row.keys_exact =
         static_cast<double>(capacity_for(Geometry::split(row.probes, row.slice), printed.fpr));
+    if (printed.fpr * trials * kAbsentKeys >= kLeastHits) {
+      row.simulated_fpr = simulated_fpr(row, trials, seed);
+    }
     rows.push_back(row);
   }
   return rows;

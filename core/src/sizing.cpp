@@ -327,6 +327,11 @@ double ideal_probes(double fpr) {
   return -std::log2(fpr);
 }
 
+double ideal_fpr(double probes) {
+  if (!(probes > 0)) throw InvalidArgument(fmt::format("probes {}: must be above 0", probes));
+  return std::exp2(-probes);
+}
+
 double ideal_capacity(double counters, double fpr) {
   check_finite_keys("counters", counters);
   sizing::check_fpr(fpr);

@@ -75,7 +75,10 @@ class Json(CommandTest):
         self.assertKeys(info, "version hash seed layout groups probes counters_per_slice counters "
                               "keys keys_inserted keys_removed fill saturated estimated_keys "
                               "estimated_fpr bytes file_bytes payload_offset payload_bytes "
-                              "chunk_bytes metadata cache_lines_per_key")
+                              "chunk_bytes metadata cache_lines_per_key hash_version "
+                              "counter_bits chunks metadata_bytes")
+        self.assertEqual((info["hash"], info["hash_version"], info["counter_bits"], info["chunks"]),
+                         ("XXH3-64", 1, 4, 1))
         self.assertEqual((info["keys"], info["keys_inserted"], info["keys_removed"]),
                          (999, 1000, 1))
         self.assertEqual(info["seed"], 2**64 - 1)
@@ -87,6 +90,15 @@ class Json(CommandTest):
         self.assertNotIn("fill", header)
         self.assertEqual(header["keys"], 999)
         self.assertIn(b"999 (1,000 inserted, 1 removed)", self.scbf("info", "f.scbf"))
+
+    def test_more_removed_than_inserted(self):
+        # Behind saturated counters the key is there for ever.
+        self.build("f.scbf", [b"same"] * 20)
+        report = self.scbf_json("remove", "f.scbf", stdin=b"same\n" * 30)
+        self.assertEqual((report["removed"], report["keys_in_filter"]), (30, 0))
+        info = self.scbf_json("info", "f.scbf")
+        self.assertEqual((info["keys"], info["keys_inserted"], info["keys_removed"]), (0, 20, 30))
+        self.assertIn(b"0 (20 inserted, 30 removed)", self.scbf("info", "f.scbf"))
 
     def test_a_full_filter_has_no_estimate(self):
         self.scbf("build", "--capacity", 1, "-o", "f.scbf",
@@ -131,6 +143,8 @@ class Json(CommandTest):
         self.assertAlmostEqual(rows[1]["simulated_split"], 0.15343, delta=0.002)
         self.assertEqual(rows[4]["printed_standard"], 2.22e-16)
         self.assertIsNone(rows[5]["simulated_split"])
+        self.assertAlmostEqual(paper["table_1"][0]["simulated_fpr"], 1e-3, delta=3e-4)
+        self.assertIsNone(paper["table_1"][3]["simulated_fpr"])
         text = self.scbf("paper", "--trials", 5).decode()
         for table in ("Table 1", "Tables 2 and 3", "Table 4", "36,864", "25,639"):
             self.assertIn(table, text)

@@ -112,13 +112,26 @@ class Run {
     if (operation & 0x40) keys = keys.slice(input_.byte(), input_.byte());
     const std::uint8_t mode = input_.byte();
     const scbf::BatchOptions options{
-        .threads = 1,
+        .threads = 1u + (mode >> 6 & 1u),
         .path = static_cast<scbf::Path>(mode % 3),
         .scratch_bytes = mode & 0x80 ? std::size_t{1} << (mode / 4 % 24) : 0};
-    apply(operation % 5, keys, options);
+    apply(operation % 7, keys, options);
   }
 
  private:
+  /// All backends take the other filter away, or all refuse.
+  void subtract(scbf::Filter& filter, const scbf::Filter& other, const scbf::BatchOptions& options,
+                bool first) {
+    bool refused = false;
+    try {
+      filter.subtract(other, options);
+    } catch (const scbf::Incompatible&) {
+      refused = true;
+    }
+    if (first) first_refused_ = refused;
+    must(refused == first_refused_);
+  }
+
   void apply(unsigned operation, const scbf::KeyBatch& keys, const scbf::BatchOptions& options) {
     std::vector<std::uint8_t> want;
     for (std::size_t i = 0; i < filters_.size(); ++i) {
@@ -135,6 +148,17 @@ class Run {
         case 3:
           filter.contains(keys, answers, options);
           break;
+        case 4:
+        case 5: {  // another filter of these keys, added or taken away
+          scbf::Filter other(geometry_, scbf::FilterOptions{seed_, filter.backend().name()});
+          other.insert(keys, options);
+          if (operation == 4) {
+            filter.merge(other, options);
+          } else {
+            subtract(filter, other, options, i == 0);
+          }
+          break;
+        }
         default:
           filter.count(keys, answers, options);
       }
@@ -148,6 +172,7 @@ class Run {
   scbf::Geometry geometry_;
   std::uint64_t seed_;
   std::vector<scbf::Filter> filters_;
+  bool first_refused_ = false;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ execute_process(COMMAND ${pkg_config} --modversion scbf OUTPUT_VARIABLE found
 if(NOT found STREQUAL VERSION)
   message(FATAL_ERROR "pkg-config says version ${found}, the project is ${VERSION}")
 endif()
-execute_process(COMMAND ${pkg_config} --cflags --libs --static scbf OUTPUT_VARIABLE options
+execute_process(COMMAND ${pkg_config} --cflags --libs scbf OUTPUT_VARIABLE options
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(options UNIX_COMMAND "${options}")
 separate_arguments(flags UNIX_COMMAND "${flags}")

@@ -53,6 +53,16 @@ struct SubtractReport {
   std::uint64_t inexact_counters = 0;
 };
 
+struct CountReport {
+  std::uint64_t nulls = 0;
+};
+
+/// Keys that were inserted and not removed, as booked; 0 where more were removed: behind saturated
+/// counters a key can be removed more often than it was inserted.
+constexpr std::uint64_t keys_left(std::uint64_t inserted, std::uint64_t removed) noexcept {
+  return inserted > removed ? inserted - removed : 0;
+}
+
 struct Statistics {
   std::vector<double> slice_fill;   ///< share of non-zero counters, per slice
   double fill = 0;                  ///< over all slices
@@ -119,8 +129,8 @@ class Filter {
 
   /// out[i] = the smallest of the k counters of keys[i]: an upper bound on how often it is in the
   /// filter, 15 meaning 15 or more. Requires out.size() == keys.size().
-  void count(const KeyBatch& keys, std::span<std::uint8_t> out,
-             const BatchOptions& options = {}) const;
+  CountReport count(const KeyBatch& keys, std::span<std::uint8_t> out,
+                    const BatchOptions& options = {}) const;
 
   // ---- one key; for loops use batches, they are many times faster -----------------------------
 
@@ -183,13 +193,16 @@ class Filter {
   std::unique_ptr<State> state_;
 };
 
-/// What a file's header says.
+/// What a file's header says, field by field as in docs/file_format.md.
 struct FileInfo {
   std::uint32_t version;
+  std::string_view hash;  ///< "XXH3-64"
+  std::uint32_t hash_version;
+  std::uint32_t counter_bits;
   Geometry geometry;
   std::uint64_t seed;
   std::uint64_t keys_inserted, keys_removed, saturated;
-  std::uint64_t file_bytes, payload_offset, payload_bytes, chunk_bytes;
+  std::uint64_t file_bytes, payload_offset, payload_bytes, chunk_bytes, chunks;
   std::string metadata;
 };
 
