@@ -22,7 +22,7 @@
 namespace scbf::detail {
 
 /// The i-th output of SplitMix64 from state 0 (Steele, Lea, Flood 2014), made odd.
-constexpr std::uint64_t multiplier(std::uint64_t i) noexcept {
+SCBF_INLINE constexpr std::uint64_t multiplier(std::uint64_t i) noexcept {
   std::uint64_t z = (i + 1) * 0x9E37'79B9'7F4A'7C15u;
   z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9u;
   z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EBu;
@@ -35,6 +35,15 @@ inline constexpr auto kMultipliers = [] {
   for (std::uint64_t i = 0; i < kMaxProbes; ++i) table[i] = multiplier(i);
   return table;
 }();
+
+/// The same from the table, where there is one: device code cannot index a host's.
+SCBF_INLINE constexpr std::uint64_t multiplier_of(std::uint32_t i) noexcept {
+#if defined(__CUDA_ARCH__)
+  return multiplier(i);
+#else
+  return kMultipliers[i];
+#endif
+}
 
 // ---- places (split_block) -----------------------------------------------------------------------
 
@@ -55,8 +64,23 @@ struct Probe {
 /// The place of a key in one group of a split_block filter.
 SCBF_INLINE constexpr std::uint64_t place_in_group(const Geometry& geometry, std::uint64_t hash,
                                                    std::uint32_t group) noexcept {
-  const std::uint64_t h = group == 0 ? hash : group_hash<PlainOps>(hash, kMultipliers[group]);
+  const std::uint64_t h = group == 0 ? hash : group_hash<PlainOps>(hash, multiplier_of(group));
   return place<PlainOps>(h, geometry.blocks_per_group());
+}
+
+/// The i-th of a key's k counters, i < k.
+SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
+                                  std::uint32_t i) noexcept {
+  if (geometry.layout() == Layout::split_block) {
+    const std::uint32_t group = i / kWordsPerBlock, word = i % kWordsPerBlock;
+    const std::uint64_t where = place_in_group(geometry, hash, group);
+    const std::uint64_t block = group * geometry.blocks_per_group() + block_of(where);
+    return {block * kWordsPerBlock + word, shift_of(where, word)};
+  }
+  const std::uint64_t position =
+      slice_position<PlainOps, true>(hash, multiplier_of(i), geometry.counters_per_slice());
+  return {i * geometry.slice_stride_words() + position / kCountersPerWord,
+          static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
 }
 
 /// Calls visit(Probe) for the k counters of a key, in slice order.
@@ -71,13 +95,7 @@ constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visi
       }
     }
   } else {
-    const std::uint64_t stride = geometry.slice_stride_words();
-    for (std::uint32_t i = 0; i < geometry.probes(); ++i) {
-      const std::uint64_t position =
-          slice_position<PlainOps, true>(hash, kMultipliers[i], geometry.counters_per_slice());
-      visit(Probe{i * stride + position / kCountersPerWord,
-                  static_cast<unsigned>(position % kCountersPerWord) * kCounterBits});
-    }
+    for (std::uint32_t i = 0; i < geometry.probes(); ++i) visit(probe(geometry, hash, i));
   }
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The view that kernels use (scbf/cuda/filter_ref.hpp) on host memory, by several threads at once,
+// against the scalar model.
+#include "scbf/cuda/filter_ref.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "support/keys.hpp"
+#include "support/scale.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::cuda::FilterRef;
+
+static_assert(std::is_trivially_copyable_v<FilterRef>, "goes into a kernel by value");
+
+class FilterRefOf : public ::testing::TestWithParam<Shape> {
+ protected:
+  static constexpr std::uint64_t kSeed = 77;
+
+  FilterRefOf()
+      : model(GetParam().geometry, {.seed = kSeed, .backend = "scalar"}),
+        words(GetParam().geometry.words()),
+        view(GetParam().geometry, kSeed, words.data()) {}
+
+  scbf::Filter model;
+  std::vector<std::uint64_t> words;
+  FilterRef view;
+};
+INSTANTIATE_TEST_SUITE_P(All, FilterRefOf, ::testing::ValuesIn(contract_shapes(40'000)),
+                         [](const auto& shape) { return shape.param.name; });
+
+template <class Work>
+void on_threads(unsigned count, Work work) {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < count; ++t) threads.emplace_back([=] { work(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(FilterRefOf, ThreadsInsertAsTheModelDoes) {
+  constexpr unsigned kThreads = 4;
+  auto keys = random_keys(scaled(3000, 1000), 1);
+  keys.insert(keys.end(), 500, 42);  // saturates, under contention
+  on_threads(kThreads, [&](unsigned t) {
+    for (std::size_t i = t; i < keys.size(); i += kThreads) view.insert(keys[i]);
+  });
+  model.insert(keys, {.threads = 1});
+  EXPECT_TRUE(same_words(words, model.words()));
+}
+
+TEST_P(FilterRefOf, ThreadsShareAKeyByRank) {
+  constexpr unsigned kThreads = 8;
+  const auto keys = random_keys(scaled(2000, 500), 2);
+  on_threads(kThreads, [&](unsigned rank) {
+    for (const std::uint64_t key : keys) view.insert_hash(view.hash(key), rank, kThreads);
+  });
+  model.insert(keys, {.threads = 1});
+  EXPECT_TRUE(same_words(words, model.words()));
+}
+
+TEST_P(FilterRefOf, AnswersAsTheModelDoes) {
+  auto keys = random_keys(3000, 3);
+  keys.insert(keys.end(), 20, 42);
+  for (const std::uint64_t key : keys) view.insert(key);
+  model.insert(keys, {.threads = 1});
+  const auto others = random_keys(3000, 4);
+  keys.insert(keys.end(), others.begin(), others.end());
+  Answers found, counts;
+  for (const std::uint64_t key : keys) {
+    found.push_back(view.contains(key));
+    counts.push_back(static_cast<std::uint8_t>(view.count(key)));
+  }
+  EXPECT_TRUE(same_answers(found, contains(model, keys)));
+  EXPECT_TRUE(same_answers(counts, count(model, keys)));
+}
+
+TEST_P(FilterRefOf, HashesStringsAsTheModelDoes) {
+  const auto bytes = random_keys(200, 5);  // aligned words, as the device hash reads them
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size() * 8);
+  std::vector<std::string_view> strings;
+  for (std::size_t length = 0; length < 600; length += 7) {
+    strings.push_back(text.substr(length % 11, length));
+  }
+  for (const std::string_view string : strings) {
+    view.insert_hash(view.hash(reinterpret_cast<const std::byte*>(string.data()), string.size()));
+  }
+  model.insert(strings, {.threads = 1});
+  EXPECT_TRUE(same_words(words, model.words()));
+}
+
+}  // namespace
