@@ -19,7 +19,8 @@ endif()
 
 must_run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
-must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build
+# The project's own generator: the default one's make need not be there.
+must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
   -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${flags}
   -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON -DSCBF_WANTED_VERSION=${VERSION})
 must_run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
