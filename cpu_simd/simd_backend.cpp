@@ -38,7 +38,10 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
   if (operation == Operation::remove && staged && threads == 1) return false;
   // Threads that change counters must own them, so only partitions let them share the work.
   const bool share = operation != Operation::ask && threads > 1;
-  const std::uint64_t share_above = threads > 2 ? kNearBytes : kShareBytes;
+  const std::uint64_t share_above = threads > 2 ? kNearBytes
+                                    : operation == Operation::remove && staged
+                                        ? kShareStagedRemoveBytes
+                                        : kShareBytes;
   const std::uint64_t alone_above =
       operation == Operation::insert ? kDirectInsertBytes : kDirectAnswerBytes;
   if (geometry.bytes() <= (share ? share_above : alone_above)) return false;

@@ -31,6 +31,9 @@ inline constexpr std::uint64_t kDirectAnswerBytes = 512u << 20;
 /// In filters up to this size, partitioned changes cost about twice the direct ones: two threads
 /// gain nothing by sharing them. More threads share from kNearBytes on (not measured).
 inline constexpr std::uint64_t kShareBytes = 8u << 20;
+/// Removal from filters of several stages: partitioned, it is twice the work, which two threads
+/// make up for only in filters above this size.
+inline constexpr std::uint64_t kShareStagedRemoveBytes = 96u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.
 inline constexpr double kKeysPerLine = 1.0;
