@@ -78,7 +78,7 @@ TEST(WordUpdate, OfManyThreadsLosesAndCarriesNothing) {
       for (std::size_t i = 0; i < each; ++i) {
         Word* word = &words[(i + t) % kWords];
         cuda::add_one(HostAtomic(), word, 0);
-        // Never above 7 + 1 per thread = 15 at the last moment of all threads but this one.
+        // Each of these threads has at most one taken at a time: the counter stays in 3 … 7.
         if (t % 2 == 0) {
           refused += !cuda::take_one(HostAtomic(), word, 60);
           cuda::add_one(HostAtomic(), word, 60);

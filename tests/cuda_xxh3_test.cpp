@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "support/keys.hpp"
