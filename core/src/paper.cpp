@@ -76,14 +76,10 @@ class ShareEstimate {
   double samples_ = 0, hits_ = 0, squares_ = 0, total_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 constexpr std::size_t kAbsentKeys = 20'000;  // per filter
 constexpr double kLeastHits = 100;
 
-/// Counting up from a random number: distinct, and as good as random after hashing.
+/// Counting up: distinct, and as good as random after hashing, anew with each seed.
 std::vector<std::uint64_t> keys_from(std::uint64_t first, std::size_t n) {
   std::vector<std::uint64_t> keys(n);
   std::iota(keys.begin(), keys.end(), first);
