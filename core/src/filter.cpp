@@ -11,6 +11,7 @@
 #include "filter_state.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/sizing.hpp"
+#include "store_copies.hpp"
 
 namespace scbf {
 
@@ -91,16 +92,24 @@ unsigned count_one(const Filter& filter, const Key& key) {
 
 }  // namespace
 
+std::unique_ptr<CounterStore> Filter::State::store_on(const Backend& other) const {
+  return copied(*store, geometry.words(), *backend, other);
+}
+
+ConstCounterView Filter::State::view_on(const Backend& other,
+                                        std::unique_ptr<CounterStore>& copy) const {
+  if (backend->memory() == other.memory()) return const_view();
+  copy = store_on(other);
+  return {geometry, seed, copy->words()};
+}
+
 Filter::Filter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
-Filter::Filter(const Geometry& geometry, const FilterOptions& options)
-    : state_(std::make_unique<State>(State{geometry,
-                                           options.seed,
-                                           &find_backend(options.backend),
-                                           CounterMemory::allocate(geometry.bytes()),
-                                           0,
-                                           0,
-                                           {}})) {}
+Filter::Filter(const Geometry& geometry, const FilterOptions& options) {
+  const Backend& backend = find_backend(options.backend);
+  state_ = std::make_unique<State>(
+      State{geometry, options.seed, &backend, backend.allocate(geometry.words()), 0, 0, {}});
+}
 
 Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
     : Filter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
@@ -108,10 +117,8 @@ Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
 Filter::Filter(const Filter& other)
     : state_(std::make_unique<State>(
           State{other.state_->geometry, other.state_->seed, other.state_->backend,
-                CounterMemory::allocate(other.state_->geometry.bytes()),
-                other.state_->keys_inserted, other.state_->keys_removed, other.state_->metadata})) {
-  std::memcpy(state_->memory.words(), other.state_->memory.words(), other.state_->geometry.bytes());
-}
+                other.state_->store_on(*other.state_->backend), other.state_->keys_inserted,
+                other.state_->keys_removed, other.state_->metadata})) {}
 
 Filter& Filter::operator=(const Filter& other) {
   if (this != &other) *this = Filter(other);
@@ -125,13 +132,28 @@ const Geometry& Filter::geometry() const noexcept { return state_->geometry; }
 std::uint64_t Filter::seed() const noexcept { return state_->seed; }
 const Backend& Filter::backend() const noexcept { return *state_->backend; }
 void Filter::use_backend(std::string_view name) { state_->backend = &find_backend(name); }
-bool Filter::read_only() const noexcept { return !state_->memory.writable(); }
+bool Filter::read_only() const noexcept { return !state_->store->writable(); }
 std::uint64_t Filter::keys_inserted() const noexcept { return state_->keys_inserted; }
 std::uint64_t Filter::keys_removed() const noexcept { return state_->keys_removed; }
 const std::string& Filter::metadata() const noexcept { return state_->metadata; }
 
-std::span<const std::uint64_t> Filter::words() const noexcept {
-  return {state_->memory.words(), state_->geometry.words()};
+std::span<const std::uint64_t> Filter::words() const {
+  if (!state_->store->on_host()) {
+    throw NotOnHost(
+        fmt::format("words: the counters are in the memory of {}: copy them with read_words, or "
+                    "move the filter with to(\"simd\")",
+                    state_->backend->memory()));
+  }
+  return {state_->store->words(), state_->geometry.words()};
+}
+
+void Filter::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
+  const std::uint64_t words = geometry().words();
+  if (first > words || out.size() > words - first) {
+    throw InvalidArgument(fmt::format("read_words: {} words from word {} on: the filter has {}",
+                                      out.size(), first, words));
+  }
+  if (!out.empty()) state_->store->read(first, out);
 }
 
 Filter::State& Filter::mutable_state() {
@@ -244,7 +266,9 @@ void Filter::merge(const Filter& other, const BatchOptions& options) {
   check_compatible(other);
   // The other's books first: it may be this very filter.
   const std::uint64_t inserted = other.keys_inserted(), removed = other.keys_removed();
-  state.backend->merge(state.view(), other.state_->const_view(), options);
+  std::unique_ptr<CounterStore> copy;
+  const ConstCounterView from = other.state_->view_on(*state.backend, copy);
+  state.backend->merge(state.view(), from, options);
   state.keys_inserted += inserted;
   state.keys_removed += removed;
 }
@@ -252,29 +276,30 @@ void Filter::merge(const Filter& other, const BatchOptions& options) {
 SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options) {
   State& state = mutable_state();
   check_compatible(other);
-  const SubtractCounts counts =
-      state.backend->check_subtract(state.const_view(), other.state_->const_view(), options);
+  std::unique_ptr<CounterStore> copy;
+  const ConstCounterView what = other.state_->view_on(*state.backend, copy);
+  const SubtractCounts counts = state.backend->check_subtract(state.const_view(), what, options);
   if (counts.below > 0) {
     throw Incompatible(fmt::format(
         "{} counters would fall below zero: the filter to subtract is not contained in this one",
         counts.below));
   }
   const std::uint64_t keys = keys_left(other.keys_inserted(), other.keys_removed());
-  state.backend->subtract(state.view(), other.state_->const_view(), options);
+  state.backend->subtract(state.view(), what, options);
   state.keys_removed += keys;
   return {counts.inexact};
 }
 
 void Filter::clear() {
   State& state = mutable_state();
-  std::memset(state.memory.words(), 0, state.geometry.bytes());
+  state.store->clear();
   state.keys_inserted = 0;
   state.keys_removed = 0;
 }
 
 bool operator==(const Filter& a, const Filter& b) {
   return a.geometry() == b.geometry() && a.seed() == b.seed() &&
-         std::memcmp(a.words().data(), b.words().data(), a.geometry().bytes()) == 0;
+         equal_words(*a.state_->store, *b.state_->store, a.geometry().words());
 }
 
 Statistics Filter::statistics(const BatchOptions& options) const {

@@ -15,6 +15,8 @@
 #include "file_format.hpp"
 #include "file_io.hpp"
 #include "filter_state.hpp"
+#include "host_store.hpp"
+#include "store_copies.hpp"
 
 namespace scbf {
 
@@ -82,15 +84,17 @@ Header read_header(Input& input) {
   return header;
 }
 
-/// Reads and verifies the payload; `place(word, count)` says where words go.
-template <class Place>
-void read_payload(Input& input, const Header& header, Place place) {
+/// Reads and verifies the payload; `place(word, count)` says where words go, and `take(word,
+/// chunk)` gets each chunk once it is verified.
+template <class Place, class Take>
+void read_payload(Input& input, const Header& header, Place place, Take take) {
   PayloadChecker checker(header, input.name());
   const std::uint64_t words = header.geometry.words();
   for (std::uint64_t word = 0; word < words; word += kChunkWords) {
     const std::span<std::uint64_t> chunk = place(word, std::min(kChunkWords, words - word));
     input.read_all(std::as_writable_bytes(chunk), header.file_bytes());
     checker.check_chunk(chunk);
+    take(word, chunk);
   }
   checker.finish();
 }
@@ -104,13 +108,28 @@ void check_end(Input& input) {
   }
 }
 
-CounterMemory read_counters(Input& input, const Header& header) {
-  // Pages of this memory exist only once they are written to, so an empty claim costs nothing.
-  CounterMemory memory = CounterMemory::allocate(header.payload_bytes());
-  read_payload(input, header, [&](std::uint64_t word, std::uint64_t count) {
-    return std::span(memory.words() + word, count);
-  });
-  return memory;
+void take_nothing(std::uint64_t, std::span<const std::uint64_t>) {}
+
+std::unique_ptr<CounterStore> read_counters(Input& input, const Header& header,
+                                            const Backend& backend) {
+  // Pages of the host's memory exist only once they are written to, so an empty claim costs
+  // nothing; on a device a stream's claim costs its memory until the stream ends.
+  std::unique_ptr<CounterStore> store = backend.allocate(header.geometry.words());
+  if (store->on_host()) {
+    const auto in_place = [&](std::uint64_t word, std::uint64_t count) {
+      return std::span(store->words() + word, count);
+    };
+    read_payload(input, header, in_place, take_nothing);
+  } else {
+    std::vector<std::uint64_t> buffer(std::min(kChunkWords, header.geometry.words()));
+    read_payload(
+        input, header,
+        [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); },
+        [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
+          store->write(word, chunk);
+        });
+  }
+  return store;
 }
 
 FileInfo to_info(Header&& header) {
@@ -147,11 +166,12 @@ struct FileInput {
 };
 
 template <class State>
-std::unique_ptr<State> make_state(Header&& header, CounterMemory&& memory, const Backend& backend) {
+std::unique_ptr<State> make_state(Header&& header, std::unique_ptr<CounterStore> store,
+                                  const Backend& backend) {
   return std::make_unique<State>(State{.geometry = header.geometry,
                                        .seed = header.seed,
                                        .backend = &backend,
-                                       .memory = std::move(memory),
+                                       .store = std::move(store),
                                        .keys_inserted = header.keys_inserted,
                                        .keys_removed = header.keys_removed,
                                        .metadata = std::move(header.metadata)});
@@ -160,7 +180,9 @@ std::unique_ptr<State> make_state(Header&& header, CounterMemory&& memory, const
 }  // namespace
 
 void Filter::write(const ByteSink& sink) const {
-  const std::span<const std::uint64_t> counters = words();
+  const CounterStore& store = *state_->store;
+  const std::uint64_t words = geometry().words();
+  std::vector<std::uint64_t> buffer;
   Header header{.geometry = geometry(),
                 .seed = seed(),
                 .keys_inserted = keys_inserted(),
@@ -169,8 +191,8 @@ void Filter::write(const ByteSink& sink) const {
                 .chunk_checksums = {},
                 .metadata = metadata()};
   const auto for_each_chunk = [&](auto use) {
-    for (std::size_t word = 0; word < counters.size(); word += kChunkWords) {
-      use(counters.subspan(word, std::min<std::size_t>(kChunkWords, counters.size() - word)));
+    for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+      use(host_words(store, word, std::min(kChunkWords, words - word), buffer));
     }
   };
   header.chunk_checksums.reserve(file_format::chunk_count(header.payload_bytes()));
@@ -190,17 +212,17 @@ Filter Filter::read(const ByteSource& source, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
   Input input("stream", source);
   Header header = read_header(input);
-  CounterMemory memory = read_counters(input, header);
-  return Filter(make_state<State>(std::move(header), std::move(memory), backend));
+  std::unique_ptr<CounterStore> store = read_counters(input, header, backend);
+  return Filter(make_state<State>(std::move(header), std::move(store), backend));
 }
 
 Filter Filter::load(const std::filesystem::path& path, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
   FileInput file(path);
   Header header = read_header(file.input);
-  CounterMemory memory = read_counters(file.input, header);
+  std::unique_ptr<CounterStore> store = read_counters(file.input, header, backend);
   check_end(file.input);
-  return Filter(make_state<State>(std::move(header), std::move(memory), backend));
+  return Filter(make_state<State>(std::move(header), std::move(store), backend));
 }
 
 Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
@@ -214,10 +236,10 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
       throw IoError(fmt::format("{}: cannot map: not a regular file; load it", path.string()));
     }
     Header header = read_header(file.input);
-    CounterMemory memory =
-        CounterMemory::map_file(path, header.payload_offset(), header.payload_bytes());
+    auto store = std::make_unique<HostStore>(
+        CounterMemory::map_file(path, header.payload_offset(), header.payload_bytes()));
     if (!file.file.still_named()) continue;
-    return Filter(make_state<State>(std::move(header), std::move(memory), backend));
+    return Filter(make_state<State>(std::move(header), std::move(store), backend));
   }
   throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile", path.string(), kTries));
 }
@@ -231,8 +253,10 @@ FileInfo verify_file(const std::filesystem::path& path) {
   FileInput file(path);
   Header header = read_header(file.input);
   std::vector<std::uint64_t> buffer(std::min(kChunkWords, header.geometry.words()));
-  read_payload(file.input, header,
-               [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); });
+  read_payload(
+      file.input, header,
+      [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); },
+      take_nothing);
   check_end(file.input);
   return to_info(std::move(header));
 }

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include "counter_memory.hpp"
+#include "scbf/counter_store.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
@@ -14,13 +15,18 @@ struct Filter::State {
   Geometry geometry;
   std::uint64_t seed;
   const Backend* backend;
-  CounterMemory memory;
+  std::unique_ptr<CounterStore> store;  ///< in the memory of `backend`
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
   std::string metadata;
 
-  CounterView view() const noexcept { return {geometry, seed, memory.words()}; }
-  ConstCounterView const_view() const noexcept { return {geometry, seed, memory.words()}; }
+  CounterView view() const noexcept { return {geometry, seed, store->words()}; }
+  ConstCounterView const_view() const noexcept { return {geometry, seed, store->words()}; }
+  /// A writable copy of the counters in the memory of a backend.
+  std::unique_ptr<CounterStore> store_on(const Backend& other) const;
+  /// The counters where a backend can work on them: as they are if they lie in its memory, else a
+  /// copy that lives as long as `copy`.
+  ConstCounterView view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const;
 };
 
 }  // namespace scbf

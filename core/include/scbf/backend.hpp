@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "scbf/counter_store.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/key_batch.hpp"
 
@@ -53,7 +55,7 @@ template <class Word>
 struct BasicCounterView {
   Geometry geometry;
   std::uint64_t seed;
-  Word* words;  ///< geometry.words() of them, 64-byte aligned
+  Word* words;  ///< geometry.words() of them, 64-byte aligned, in the memory of the backend
 };
 using CounterView = BasicCounterView<std::uint64_t>;
 using ConstCounterView = BasicCounterView<const std::uint64_t>;
@@ -82,6 +84,13 @@ class Backend {
   virtual std::string_view target() const noexcept = 0;
   /// Empty when it can run here; otherwise why not.
   virtual std::string unavailable_reason() const = 0;
+
+  /// The memory that its counters live in: "host", or a device's, "cuda:0". Views and stores pass
+  /// between backends of one memory as they are.
+  virtual std::string_view memory() const noexcept { return "host"; }
+  /// Counters for a filter, all zero; by default on the host. Throws std::bad_alloc, or an Error
+  /// that says how much was asked for and how much there is.
+  virtual std::unique_ptr<CounterStore> allocate(std::uint64_t words) const;
 
   /// Adds 1 to the k counters of every valid key, saturating.
   virtual void insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;

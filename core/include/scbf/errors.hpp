@@ -44,6 +44,12 @@ class BackendUnavailable : public Error {
   using Error::Error;
 };
 
+/// Counters were asked for in place that are in the memory of a device.
+class NotOnHost : public Error {
+ public:
+  using Error::Error;
+};
+
 /// An operation that changes counters was asked of a read-only (mapped) filter.
 class ReadOnly : public Error {
  public:

@@ -161,8 +161,12 @@ class Filter {
   Statistics statistics(const BatchOptions& options = {}) const;
   std::uint64_t keys_inserted() const noexcept;
   std::uint64_t keys_removed() const noexcept;
-  /// The counters as 64-bit words; layout as in Geometry.
-  std::span<const std::uint64_t> words() const noexcept;
+  /// The counters as 64-bit words, in place; layout as in Geometry. Throws NotOnHost if they are in
+  /// the memory of a device.
+  std::span<const std::uint64_t> words() const;
+  /// Copies out.size() words from word `first` on, wherever the counters are.
+  /// Requires first + out.size() <= geometry().words(), else InvalidArgument.
+  void read_words(std::uint64_t first, std::span<std::uint64_t> out) const;
 
   /// Free-form text that travels in the file, for example JSON; at most 1 MiB.
   /// Throws InvalidArgument when longer.
