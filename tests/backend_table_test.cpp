@@ -115,10 +115,9 @@ TEST(BackendTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
 
 TEST(BackendTable, AFilterKeepsItsBackendWhenAnotherIsRefused) {
   scbf::Filter filter(scbf::Geometry::split(2, 10), {.backend = "scalar"});
-  SCBF_EXPECT_THROW(filter.use_backend("nonsense"), BackendUnavailable, "nonsense");
+  SCBF_EXPECT_THROW(filter.to("nonsense"), BackendUnavailable, "nonsense");
   EXPECT_EQ(filter.backend().name(), "scalar");
-  filter.use_backend("simd");
-  EXPECT_EQ(filter.backend().name(), "simd");
+  EXPECT_EQ(filter.to("simd").backend().name(), "simd");
   EXPECT_THROW(scbf::Filter(scbf::Geometry::split(2, 10), {.backend = "x"}), BackendUnavailable);
 }
 

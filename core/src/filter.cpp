@@ -131,7 +131,12 @@ Filter::~Filter() = default;
 const Geometry& Filter::geometry() const noexcept { return state_->geometry; }
 std::uint64_t Filter::seed() const noexcept { return state_->seed; }
 const Backend& Filter::backend() const noexcept { return *state_->backend; }
-void Filter::use_backend(std::string_view name) { state_->backend = &find_backend(name); }
+Filter& Filter::to(std::string_view name) {
+  const Backend& backend = find_backend(name);
+  if (backend.memory() != state_->backend->memory()) state_->store = state_->store_on(backend);
+  state_->backend = &backend;
+  return *this;
+}
 bool Filter::read_only() const noexcept { return !state_->store->writable(); }
 std::uint64_t Filter::keys_inserted() const noexcept { return state_->keys_inserted; }
 std::uint64_t Filter::keys_removed() const noexcept { return state_->keys_removed; }

@@ -227,6 +227,7 @@ Filter Filter::load(const std::filesystem::path& path, const FilterOptions& opti
 
 Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
+  if (backend.memory() != kHostMemory) return load(path, options);
   // Another process may save between our two looks at the name; then the mapped payload would
   // belong to another header. Once both looks met the same file, it is ours.
   constexpr int kTries = 100;

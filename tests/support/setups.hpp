@@ -182,6 +182,14 @@ inline std::vector<Case> cases_of(const std::vector<Shape>& shapes) {
   return cases;
 }
 
+/// The counters of a filter, wherever they are.
+inline std::vector<std::uint64_t> words_of(const scbf::Filter& filter) {
+  // Not zeros, so that a word that is not read shows.
+  std::vector<std::uint64_t> words(filter.geometry().words(), 0xCCCC'CCCC'CCCC'CCCCu);
+  filter.read_words(0, words);
+  return words;
+}
+
 /// Equal word for word; otherwise says where they first differ.
 inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
                                              std::span<const std::uint64_t> want) {

@@ -69,6 +69,9 @@ struct SubtractCounts {
   std::uint64_t inexact = 0;  ///< counters left at 15 although something was to be taken away
 };
 
+/// Backend::memory() of all backends that work in the memory of the process.
+inline constexpr std::string_view kHostMemory = "host";
+
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.
 class Backend {
@@ -85,9 +88,9 @@ class Backend {
   /// Empty when it can run here; otherwise why not.
   virtual std::string unavailable_reason() const = 0;
 
-  /// The memory that its counters live in: "host", or a device's, "cuda:0". Views and stores pass
-  /// between backends of one memory as they are.
-  virtual std::string_view memory() const noexcept { return "host"; }
+  /// The memory that its counters live in: kHostMemory, or a device's, "cuda:0". Views and stores
+  /// pass between backends of one memory as they are.
+  virtual std::string_view memory() const noexcept { return kHostMemory; }
   /// Counters for a filter, all zero; by default on the host. Throws std::bad_alloc, or an Error
   /// that says how much was asked for and how much there is.
   virtual std::unique_ptr<CounterStore> allocate(std::uint64_t words) const;

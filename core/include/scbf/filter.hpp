@@ -81,7 +81,8 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 
 /// A split counting Bloom filter. Copyable (deep), movable; equality compares geometry, seed and
-/// counters, not the books of keys inserted and removed nor the metadata.
+/// counters, not the books of keys inserted and removed nor the metadata. The counters live in the
+/// memory of the backend (Backend::memory); filters of different memories compare and combine.
 class Filter {
  public:
   /// An empty filter. Throws BackendUnavailable, or std::bad_alloc when memory is short.
@@ -97,8 +98,12 @@ class Filter {
   const Geometry& geometry() const noexcept;
   std::uint64_t seed() const noexcept;
   const Backend& backend() const noexcept;
-  /// Uses another backend from now on. Throws BackendUnavailable.
-  void use_backend(std::string_view name);
+  /// Uses another backend from now on; if its memory is another, moves the counters there, which
+  /// costs one pass over them. A mapped filter stays mapped on the host; moved to a device it is an
+  /// ordinary one, which can be changed and is no longer tied to the file. Returns this filter.
+  /// Throws BackendUnavailable, or what the backend throws when memory is short; then nothing has
+  /// changed.
+  Filter& to(std::string_view backend);
   /// True for a mapped filter; operations that change counters throw ReadOnly.
   bool read_only() const noexcept;
 
@@ -147,7 +152,8 @@ class Filter {
 
   /// Throws Incompatible, naming the difference, unless geometry and seed are equal.
   void check_compatible(const Filter& other) const;
-  /// Adds the other filter's counters, saturating. Throws Incompatible.
+  /// Adds the other filter's counters, saturating. Throws Incompatible. Counters in another memory
+  /// are copied to this filter's first, here as in subtract: temporary memory of a filter's size.
   void merge(const Filter& other, const BatchOptions& options = {});
   /// Takes the other filter's counters away: the inverse of merge where nothing is saturated.
   /// Throws Incompatible, changing nothing, when a counter would fall below zero (then the other
@@ -181,7 +187,8 @@ class Filter {
   /// Reads and verifies everything. Throws IoError or CorruptFile.
   static Filter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// Maps the file for read-only queries: verifies the header, not the payload (use verify_file),
-  /// and reads pages as they are asked for. Throws IoError or CorruptFile.
+  /// and reads pages as they are asked for. A backend with memory of its own must have it all
+  /// there: with one this is load. Throws IoError or CorruptFile.
   static Filter map(const std::filesystem::path& path, const FilterOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink) const;
