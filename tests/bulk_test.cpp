@@ -30,11 +30,11 @@ const Expected& expected(const Shape& shape, std::size_t n) {
   e.out = mixture.to_ask(n - 1);
   scbf::Filter model(shape.geometry, {.seed = 9, .backend = "scalar"});
   model.insert(e.in);
-  e.words_inserted.assign(model.words().begin(), model.words().end());
+  e.words_inserted = words_of(model);
   e.hits = contains(model, e.asked);
   e.counts = count(model, e.asked);
   e.verdicts = remove(model, e.out);
-  e.words_removed.assign(model.words().begin(), model.words().end());
+  e.words_removed = words_of(model);
   return e;
 }
 
@@ -43,11 +43,11 @@ void compare_large(const Case& c, std::size_t n) {
   const auto options = c.mode.options();
   scbf::Filter filter = c.filter(9);
   filter.insert(want.in, options);
-  ASSERT_TRUE(same_words(filter.words(), want.words_inserted)) << "after insert";
+  ASSERT_TRUE(same_words(words_of(filter), want.words_inserted)) << "after insert";
   ASSERT_TRUE(same_answers(contains(filter, want.asked, options), want.hits));
   ASSERT_TRUE(same_answers(count(filter, want.asked, options), want.counts));
   ASSERT_TRUE(same_answers(remove(filter, want.out, options), want.verdicts));
-  ASSERT_TRUE(same_words(filter.words(), want.words_removed)) << "after remove";
+  ASSERT_TRUE(same_words(words_of(filter), want.words_removed)) << "after remove";
 }
 
 class LargeBatch : public ::testing::TestWithParam<Case> {};

@@ -52,6 +52,7 @@ struct Rate {
 /// filter with as many keys.
 Rate rate_of(const scbf::Filter& filter, double keys) {
   const Geometry& g = filter.geometry();
+  const auto words = words_of(filter);
   double rate = 1, relative_variance = 0;
   if (g.layout() == Layout::split_block) {
     const auto blocks = static_cast<double>(g.blocks_per_group());
@@ -60,7 +61,7 @@ Rate rate_of(const scbf::Filter& filter, double keys) {
       for (std::uint64_t b = 0; b < g.blocks_per_group(); ++b) {
         double hit = 1;
         for (unsigned i = 0; i < 8; ++i) {
-          const std::uint64_t word = filter.words()[(group * g.blocks_per_group() + b) * 8 + i];
+          const std::uint64_t word = words[(group * g.blocks_per_group() + b) * 8 + i];
           hit *= nonzero_nibbles(word) / 16.0;
         }
         sum += hit;
@@ -77,7 +78,7 @@ Rate rate_of(const scbf::Filter& filter, double keys) {
     for (std::uint32_t slice = 0; slice < g.probes(); ++slice) {
       std::uint64_t nonzero = 0;
       for (std::uint64_t w = 0; w < g.slice_stride_words(); ++w) {
-        nonzero += nonzero_nibbles(filter.words()[slice * g.slice_stride_words() + w]);
+        nonzero += nonzero_nibbles(words[slice * g.slice_stride_words() + w]);
       }
       const double fill = static_cast<double>(nonzero) / m;
       // Occupied cells of m after n balls: variance m e^-load (1 − (1 + load) e^-load).

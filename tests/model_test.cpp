@@ -28,7 +28,7 @@ class Model : public ::testing::TestWithParam<Shape> {
       const Keys in = pick(keys.size() / 3), asked = pick(keys.size()), out = pick(keys.size() / 3);
       filter.insert(in);
       for (const auto& key : in) reference.insert(key);
-      ASSERT_TRUE(same_words(filter.words(), reference.words())) << "after insert";
+      ASSERT_TRUE(same_words(words_of(filter), reference.words())) << "after insert";
       Answers hits, counts, verdicts;
       for (const auto& key : asked) {
         hits.push_back(reference.contains(key));
@@ -38,7 +38,7 @@ class Model : public ::testing::TestWithParam<Shape> {
       ASSERT_TRUE(same_answers(count(filter, asked), counts));
       for (const auto& key : out) verdicts.push_back(reference.remove(key));
       ASSERT_TRUE(same_answers(remove(filter, out), verdicts));
-      ASSERT_TRUE(same_words(filter.words(), reference.words())) << "after remove";
+      ASSERT_TRUE(same_words(words_of(filter), reference.words())) << "after remove";
     }
   }
 };

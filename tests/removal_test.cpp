@@ -44,12 +44,12 @@ class Removal : public ::testing::TestWithParam<Case> {
   void fill(const std::vector<std::uint64_t>& keys) {
     filter_.insert(keys, options_);
     model_.insert(keys);
-    ASSERT_TRUE(same_words(filter_.words(), model_.words())) << "after insert";
+    ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after insert";
   }
   void compare_remove(const std::vector<std::uint64_t>& keys) {
     const Answers want = remove(model_, keys);
     ASSERT_TRUE(same_answers(remove(filter_, keys, options_), want));
-    ASSERT_TRUE(same_words(filter_.words(), model_.words())) << "after remove";
+    ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after remove";
     removed_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 1));
     absent_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 0));
   }
@@ -151,11 +151,11 @@ TEST_P(OneKey, AMillionTimesInOneBatchSaturatesAndSticks) {
   const auto statistics = filter_.statistics();
   EXPECT_EQ(statistics.saturated, GetParam().shape.geometry.probes());
   EXPECT_EQ(statistics.nonzero, statistics.saturated);  // nothing was carried into a neighbour
-  const std::vector<std::uint64_t> before(filter_.words().begin(), filter_.words().end());
+  const auto before = words_of(filter_);
   // A sticky counter never goes down: each of them is found present at its turn, and stays.
   const auto report = filter_.remove(keys, {}, options_);
   EXPECT_EQ(report.removed, keys.size());
-  EXPECT_TRUE(same_words(filter_.words(), before));
+  EXPECT_TRUE(same_words(words_of(filter_), before));
 }
 
 TEST_P(OneKey, TenTimesInRemovedAMillionTimes) {

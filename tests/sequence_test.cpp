@@ -61,7 +61,7 @@ Mode some_mode() { return *rc::gen::elementOf(contract_modes()); }
 const scbf::Backend& some_backend() { return **rc::gen::elementOf(available_backends()); }
 
 void must_equal(const scbf::Filter& filter, const ReferenceFilter& reference) {
-  RC_ASSERT(same_words(filter.words(), reference.words()));
+  RC_ASSERT(same_words(words_of(filter), reference.words()));
 }
 
 RC_GTEST_PROP(Sequences, EqualTheSecondOpinion, ()) {
@@ -194,7 +194,7 @@ RC_GTEST_PROP(Batches, EqualAnySplitOfThem, ()) {
   in_pieces([&](std::size_t first, std::size_t size) {
     pieces.insert(scbf::KeyBatch(in).slice(first, size), other_mode.options());
   });
-  RC_ASSERT(same_words(pieces.words(), whole.words()));
+  RC_ASSERT(same_words(words_of(pieces), words_of(whole)));
   const Answers verdicts = remove(whole, out, mode.options());
   Answers verdicts_in_pieces(n);
   in_pieces([&](std::size_t first, std::size_t size) {
@@ -202,7 +202,7 @@ RC_GTEST_PROP(Batches, EqualAnySplitOfThem, ()) {
                   std::span(verdicts_in_pieces).subspan(first, size), other_mode.options());
   });
   RC_ASSERT(verdicts_in_pieces == verdicts);
-  RC_ASSERT(same_words(pieces.words(), whole.words()));
+  RC_ASSERT(same_words(words_of(pieces), words_of(whole)));
 }
 
 }  // namespace

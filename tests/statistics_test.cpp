@@ -18,8 +18,9 @@ using scbf::Layout;
 /// The counters of one slice, one by one.
 std::vector<unsigned> slice_counters(const scbf::Filter& filter, std::uint32_t slice) {
   const Geometry& g = filter.geometry();
+  const auto words = words_of(filter);
   const auto counter = [&](std::uint64_t word, std::uint64_t nibble) {
-    return static_cast<unsigned>(filter.words()[word] >> (4 * nibble)) & 15u;
+    return static_cast<unsigned>(words[word] >> (4 * nibble)) & 15u;
   };
   std::vector<unsigned> counters;
   if (g.layout() == Layout::split_block) {
