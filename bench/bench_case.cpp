@@ -46,9 +46,11 @@ class Matrix {
   std::vector<Case> cases_;
 };
 
+/// Of the CPU: filters in the memory of a device are measured by bench/cuda.
 std::vector<std::string> available_backends() {
   std::vector<std::string> names;
   for (const Backend* backend : backends()) {
+    if (backend->memory() != kHostMemory) continue;
     if (backend->unavailable_reason().empty()) names.emplace_back(backend->name());
   }
   return names;

@@ -9,13 +9,13 @@
 #include <mutex>
 
 #include "core/src/executor.hpp"
+#include "core/src/unavailable_backend.hpp"
 #include "core/src/word_ops.hpp"
 #include "cpu_simd/direct.hpp"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/partitioned.hpp"
 #include "cpu_simd/shards.hpp"
 #include "cpu_simd/tuning.hpp"
-#include "scbf/errors.hpp"
 
 namespace scbf {
 
@@ -173,48 +173,12 @@ class SimdBackend final : public Backend {
   const Kernels& kernels_;
 };
 
-/// A target that was compiled but that this machine does not run; asked for anything, it cannot
-/// be: find_backend refuses it.
-class UnsupportedTarget final : public Backend {
- public:
-  explicit UnsupportedTarget(std::string_view target)
-      : name_(fmt::format("simd:{}", target)), target_(target) {}
-
-  std::string_view name() const noexcept override { return name_; }
-  std::string_view description() const noexcept override { return "vectors of another machine"; }
-  std::string_view target() const noexcept override { return target_; }
-  std::string unavailable_reason() const override {
-    return fmt::format("this machine does not run {} instructions", target_);
-  }
-  void insert(CounterView, const KeyBatch&, const BatchOptions&) const override { refuse(); }
-  void contains(ConstCounterView, const KeyBatch&, std::uint8_t*,
-                const BatchOptions&) const override {
-    refuse();
-  }
-  void remove(CounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override {
-    refuse();
-  }
-  void count(ConstCounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override {
-    refuse();
-  }
-  void merge(CounterView, ConstCounterView, const BatchOptions&) const override { refuse(); }
-  SubtractCounts check_subtract(ConstCounterView, ConstCounterView,
-                                const BatchOptions&) const override {
-    refuse();
-  }
-  void subtract(CounterView, ConstCounterView, const BatchOptions&) const override { refuse(); }
-  std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const override {
-    refuse();
-  }
-
- private:
-  [[noreturn]] void refuse() const {
-    throw BackendUnavailable(fmt::format("{} backend: {}", name_, unavailable_reason()));
-  }
-
-  std::string name_;
-  std::string_view target_;
-};
+/// A target that was compiled but that this machine does not run.
+std::unique_ptr<const Backend> unsupported(std::string_view target) {
+  return std::make_unique<UnavailableBackend>(
+      fmt::format("simd:{}", target), "vectors of another machine", std::string(target),
+      fmt::format("this machine does not run {} instructions", target));
+}
 
 }  // namespace
 
@@ -227,7 +191,7 @@ const std::vector<const Backend*>& simd_backends() {
           std::make_unique<SimdBackend>(fmt::format("simd:{}", kernels->target), *kernels));
     }
     for (const std::string_view target : unsupported_targets()) {
-      all.push_back(std::make_unique<UnsupportedTarget>(target));
+      all.push_back(unsupported(target));
     }
     return all;
   }();

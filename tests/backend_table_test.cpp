@@ -3,12 +3,14 @@
 // is not there.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <set>
 
 #include "scbf/filter.hpp"
 #include "support/setups.hpp"
+#include "unavailable_backend.hpp"
 
 namespace {
 
@@ -52,6 +54,50 @@ TEST(BackendTable, NamesAreUniqueAndEachIsDescribed) {
   }
   EXPECT_TRUE(names.contains("scalar"));
   EXPECT_TRUE(names.contains("simd"));
+  EXPECT_TRUE(names.contains("cuda"));  // also where it cannot run: to say why
+}
+
+TEST(BackendTable, AutoIsOnTheHost) {
+  const Environment unset(nullptr);
+  EXPECT_EQ(find_backend("auto").memory(), scbf::kHostMemory);
+}
+
+TEST(BackendTable, WithoutCudaItSaysHowToGetIt) {
+#if SCBF_WITH_CUDA
+  GTEST_SKIP() << "this library was built with CUDA";
+#endif
+  SCBF_EXPECT_THROW(find_backend("cuda"), BackendUnavailable, "built without CUDA");
+  SCBF_EXPECT_THROW(find_backend("cuda"), BackendUnavailable, "SCBF_CUDA");
+  const Environment variable("cuda");
+  SCBF_EXPECT_THROW(find_backend(), BackendUnavailable, "SCBF_BACKEND");
+}
+
+TEST(BackendTable, AnUnavailableBackendRefusesEveryOperation) {
+  const scbf::UnavailableBackend absent("abacus", "beads", "wood", "the beads are lost");
+  EXPECT_EQ(absent.name(), "abacus");
+  EXPECT_EQ(absent.description(), "beads");
+  EXPECT_EQ(absent.target(), "wood");
+  EXPECT_EQ(absent.unavailable_reason(), "the beads are lost");
+  std::array<std::uint64_t, 8> words{};
+  std::array<std::uint8_t, 1> out{7};
+  const scbf::CounterView view{scbf::Geometry::split_block(1, 1), 0, words.data()};
+  const scbf::ConstCounterView read{view.geometry, 0, words.data()};
+  const std::vector<std::uint64_t> keys(1, 3);
+  const auto refuses = [](auto operation) {
+    SCBF_EXPECT_THROW(operation(), BackendUnavailable, "abacus");
+    SCBF_EXPECT_THROW(operation(), BackendUnavailable, "the beads are lost");
+  };
+  refuses([&] { absent.allocate(8); });
+  refuses([&] { absent.insert(view, keys, {}); });
+  refuses([&] { absent.contains(read, keys, out.data(), {}); });
+  refuses([&] { absent.remove(view, keys, out.data(), {}); });
+  refuses([&] { absent.count(read, keys, out.data(), {}); });
+  refuses([&] { absent.merge(view, read, {}); });
+  refuses([&] { absent.check_subtract(read, read, {}); });
+  refuses([&] { absent.subtract(view, read, {}); });
+  refuses([&] { absent.histograms(read, {}); });
+  EXPECT_EQ(words, (std::array<std::uint64_t, 8>{}));
+  EXPECT_EQ(out[0], 7);
 }
 
 TEST(BackendTable, EachIsComparedWithTheModelUnderOneOfItsNames) {

@@ -58,6 +58,11 @@ class Usage(CommandTest):
         self.scbf("query", "f.scbf", env={"SCBF_BACKEND": "abacus"}, code=USAGE)
         self.assertIn("SCBF_BACKEND", self.err)
         self.assertIn(b"scalar", self.scbf("backends", env={"SCBF_BACKEND": "abacus"}))
+        absent = [b for b in self.scbf_json("backends") if not b["available"]]
+        for backend in absent:
+            self.refused("query", "f.scbf", "--backend", backend["name"],
+                         mentions=[backend["name"], backend["reason"]])
+            self.assertIn("not available: " + backend["reason"], self.scbf("backends").decode())
 
     def test_a_plan_that_cannot_be_met(self):
         self.refused("plan", "--capacity", "1e9", "--fpr", "0.1%", "--memory", "1MiB")

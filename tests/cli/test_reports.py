@@ -124,6 +124,7 @@ class Json(CommandTest):
         names = [b["name"] for b in backends]
         self.assertIn("scalar", names)
         self.assertIn("simd", names)
+        self.assertIn("cuda", names)
         self.assertEqual([b["name"] for b in backends if b["auto"]], ["simd"])
         for backend in backends:
             self.assertEqual(backend["available"], backend["reason"] is None)

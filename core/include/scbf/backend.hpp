@@ -122,13 +122,14 @@ class Backend {
 /// next one: one block per process, at most 1 GiB.
 void release_scratch() noexcept;
 
-/// All backends compiled in, available or not, best last: "scalar", "simd", then one per vector
-/// target that this machine runs ("simd:AVX2").
+/// All backends known, available or not: "scalar", "simd", one per vector target ("simd:AVX2"),
+/// then "cuda" and, for further devices, "cuda:1", … "cuda" is listed even where the library was
+/// built without it, to say so.
 std::span<const Backend* const> backends() noexcept;
 
 /// The backend of this name; "auto" = the value of the environment variable SCBF_BACKEND, or the
-/// best available CPU backend when it is unset. Never null.
-/// Throws BackendUnavailable, naming what there is, for an unknown or unavailable one.
+/// best available CPU backend when it is unset: never a device, which is only taken by name. Never
+/// null. Throws BackendUnavailable, naming what there is, for an unknown or unavailable one.
 const Backend& find_backend(std::string_view name = "auto");
 
 }  // namespace scbf
