@@ -85,7 +85,8 @@ using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 /// memory of the backend (Backend::memory); filters of different memories compare and combine.
 class Filter {
  public:
-  /// An empty filter. Throws BackendUnavailable, or std::bad_alloc when memory is short.
+  /// An empty filter. Throws BackendUnavailable, or std::bad_alloc (a device: an Error) when memory
+  /// is short.
   explicit Filter(const Geometry& geometry, const FilterOptions& options = {});
   /// An empty filter for `capacity` keys at rate `fpr`, `split_block` unless told otherwise.
   Filter(std::uint64_t capacity, double fpr, const FilterOptions& options = {});

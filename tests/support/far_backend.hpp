@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend whose counters live in memory that the host cannot follow, as on a device: the scalar
+// backend over pages that are there only while it computes or copies. Code that takes a far pointer
+// for a near one dies on the spot, near counters handed to it are refused, and allocations and
+// copies fail on demand.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend_table.hpp"
+#include "scalar_backend.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf_test {
+
+/// What far memory refuses with.
+class FarError : public scbf::Error {
+ public:
+  using Error::Error;
+};
+
+/// What has happened in all far memories together, and what is to go wrong next.
+struct FarLog {
+  std::atomic<int> stores{0};  ///< alive
+  std::atomic<std::uint64_t> allocated{0};
+  std::atomic<std::uint64_t> words_read{0}, words_written{0}, words_copied{0};
+  std::atomic<bool> fail_allocate{false};
+  /// Copies of any kind that still succeed; then each throws FarError.
+  std::atomic<std::uint64_t> copies_left{UINT64_MAX};
+
+  void heal() {
+    fail_allocate = false;
+    copies_left = UINT64_MAX;
+  }
+  void copy_may_fail() {
+    if (copies_left == 0) throw FarError("far memory: the copy failed, as was asked for");
+    --copies_left;
+  }
+};
+inline FarLog& far_log() {
+  static FarLog log;
+  return log;
+}
+
+/// Pages without access, but for as long as someone holds them open.
+class FarPages {
+ public:
+  explicit FarPages(std::uint64_t words) : words_(words) {
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    bytes_ = (words * 8 + page - 1) / page * page;
+    void* data = ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<std::uint64_t*>(data);
+  }
+  FarPages(const FarPages&) = delete;
+  FarPages& operator=(const FarPages&) = delete;
+  ~FarPages() { ::munmap(data_, bytes_); }
+
+  std::uint64_t* data() const noexcept { return data_; }
+  std::uint64_t words() const noexcept { return words_; }
+
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    if (holders_++ == 0) protect(PROT_READ | PROT_WRITE);
+  }
+  void close() {
+    const std::scoped_lock lock(mutex_);
+    if (--holders_ == 0) protect(PROT_NONE);
+  }
+
+ private:
+  void protect(int access) {
+    if (::mprotect(data_, bytes_, access) != 0) throw std::runtime_error("mprotect failed");
+  }
+
+  std::uint64_t words_, bytes_;
+  std::uint64_t* data_;
+  std::mutex mutex_;
+  int holders_ = 0;
+};
+
+/// Which memory each far pointer is of.
+class FarPointers {
+ public:
+  void add(std::string_view memory, FarPages& pages) {
+    const std::scoped_lock lock(mutex_);
+    known_[pages.data()] = {memory, &pages};
+  }
+  void drop(const FarPages& pages) {
+    const std::scoped_lock lock(mutex_);
+    known_.erase(pages.data());
+  }
+  FarPages& pages(std::string_view memory, const std::uint64_t* words) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = known_.find(words);
+    if (found == known_.end()) throw std::logic_error("far backend: a pointer that is not far");
+    if (found->second.first != memory) {
+      throw std::logic_error("far backend: counters of another far memory");
+    }
+    return *found->second.second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const std::uint64_t*, std::pair<std::string_view, FarPages*>> known_;
+};
+inline FarPointers& far_pointers() {
+  static FarPointers pointers;
+  return pointers;
+}
+
+class HoldOpen {
+ public:
+  explicit HoldOpen(FarPages& pages) : pages_(pages) { pages_.open(); }
+  HoldOpen(const HoldOpen&) = delete;
+  HoldOpen& operator=(const HoldOpen&) = delete;
+  ~HoldOpen() { pages_.close(); }
+
+ private:
+  FarPages& pages_;
+};
+
+class FarStore final : public scbf::CounterStore {
+ public:
+  FarStore(std::string_view memory, std::uint64_t words) : memory_(memory), pages_(words) {
+    far_pointers().add(memory_, pages_);
+    ++far_log().stores;
+    far_log().allocated += words;
+  }
+  ~FarStore() override {
+    far_pointers().drop(pages_);
+    --far_log().stores;
+  }
+
+  std::uint64_t* words() const noexcept override { return pages_.data(); }
+  bool on_host() const noexcept override { return false; }
+  bool writable() const noexcept override { return true; }
+  void clear() override {
+    far_log().copy_may_fail();
+    const HoldOpen hold(pages_);
+    std::memset(pages_.data(), 0, pages_.words() * 8);
+  }
+  void read(std::uint64_t first, std::span<std::uint64_t> out) const override {
+    check(first, out.size());
+    far_log().words_read += out.size();
+    const HoldOpen hold(pages_);
+    std::memcpy(out.data(), pages_.data() + first, out.size_bytes());
+  }
+  void write(std::uint64_t first, std::span<const std::uint64_t> in) override {
+    check(first, in.size());
+    far_log().words_written += in.size();
+    const HoldOpen hold(pages_);
+    std::memcpy(pages_.data() + first, in.data(), in.size_bytes());
+  }
+  void copy_from(const scbf::CounterStore& other) override {
+    far_log().copy_may_fail();
+    FarPages& from = far_pointers().pages(memory_, other.words());
+    if (from.words() != pages_.words()) throw std::logic_error("far store: sizes differ");
+    far_log().words_copied += from.words();
+    const HoldOpen hold(pages_), hold_from(from);
+    std::memcpy(pages_.data(), from.data(), from.words() * 8);
+  }
+
+ private:
+  void check(std::uint64_t first, std::uint64_t count) const {
+    if (first > pages_.words() || count > pages_.words() - first) {
+      throw std::logic_error("far store: out of bounds");
+    }
+    far_log().copy_may_fail();
+  }
+
+  std::string_view memory_;
+  mutable FarPages pages_;
+};
+
+class FarBackend final : public scbf::Backend {
+ public:
+  FarBackend(std::string_view name, std::string_view memory) : name_(name), memory_(memory) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  std::string_view description() const noexcept override { return "the model, in far memory"; }
+  std::string_view target() const noexcept override { return "far"; }
+  std::string unavailable_reason() const override { return {}; }
+  std::string_view memory() const noexcept override { return memory_; }
+  std::unique_ptr<scbf::CounterStore> allocate(std::uint64_t words) const override {
+    if (far_log().fail_allocate) throw FarError("far memory: no room, as was asked for");
+    return std::make_unique<FarStore>(memory_, words);
+  }
+
+  void insert(scbf::CounterView view, const scbf::KeyBatch& keys,
+              const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(view));
+    model().insert(view, keys, options);
+  }
+  void contains(scbf::ConstCounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
+                const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(view));
+    model().contains(view, keys, out, options);
+  }
+  void remove(scbf::CounterView view, const scbf::KeyBatch& keys, std::uint8_t* verdicts,
+              const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(view));
+    model().remove(view, keys, verdicts, options);
+  }
+  void count(scbf::ConstCounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
+             const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(view));
+    model().count(view, keys, out, options);
+  }
+  void merge(scbf::CounterView into, scbf::ConstCounterView from,
+             const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(into)), hold_from(pages(from));
+    model().merge(into, from, options);
+  }
+  scbf::SubtractCounts check_subtract(scbf::ConstCounterView from, scbf::ConstCounterView what,
+                                      const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(from)), hold_what(pages(what));
+    return model().check_subtract(from, what, options);
+  }
+  void subtract(scbf::CounterView from, scbf::ConstCounterView what,
+                const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(from)), hold_what(pages(what));
+    model().subtract(from, what, options);
+  }
+  std::vector<scbf::Histogram> histograms(scbf::ConstCounterView view,
+                                          const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(view));
+    return model().histograms(view, options);
+  }
+
+ private:
+  static const scbf::Backend& model() { return scbf::scalar_backend(); }
+  template <class Word>
+  FarPages& pages(const scbf::BasicCounterView<Word>& view) const {
+    FarPages& pages = far_pointers().pages(memory_, view.words);
+    if (pages.words() != view.geometry.words()) throw std::logic_error("far backend: wrong size");
+    return pages;
+  }
+
+  std::string_view name_, memory_;
+};
+
+/// Puts "far", its twin "far:again" in the same memory, and "farther" in another into the table.
+/// Call it while the program starts.
+inline bool add_far_backends() {
+  static const FarBackend far("far", "far memory"), again("far:again", "far memory"),
+      farther("farther", "farther memory");
+  for (const scbf::Backend* backend : {&far, &again, &farther}) scbf::add_backend(*backend);
+  return true;
+}
+
+}  // namespace scbf_test
