@@ -343,4 +343,36 @@ TEST_P(FilterOn, BooksStayMeaningfulWhateverIsSubtracted) {
   EXPECT_LT(a.keys_removed(), 1000u) << "the books wrapped around below zero";
 }
 
+TEST(Assign, ReplacesCountersAndBooks) {
+  for (const Shape& shape : contract_shapes(10'000)) {
+    scbf::Filter from(shape.geometry), to(shape.geometry);
+    from.insert(random_keys(300, 1));
+    from.remove(random_keys(100, 1));
+    to.insert(random_keys(50, 2));
+    to.assign(from.words(), from.keys_inserted(), from.keys_removed());
+    EXPECT_TRUE(to == from) << shape.name;
+    EXPECT_EQ(to.keys_inserted(), 300u);
+    EXPECT_EQ(to.keys_removed(), 100u);
+  }
+}
+
+TEST(Assign, RefusesWhatIsNotAFilterAndChangesNothing) {
+  scbf::Filter filter(scbf::Geometry::split(3, 100));  // 28 counters behind each slice
+  filter.insert(random_keys(50, 1));
+  const auto before = words_of(filter);
+  auto words = before;
+  words.pop_back();
+  SCBF_EXPECT_THROW(filter.assign(words, 0, 0), scbf::InvalidArgument, "must be 24");
+  for (std::uint64_t slice = 0; slice < 3; ++slice) {
+    for (const auto& [word, nibble] : {std::pair{6, 4}, {7, 15}}) {
+      words = before;
+      words[slice * 8 + static_cast<std::uint64_t>(word)] |= std::uint64_t{1} << (4 * nibble);
+      SCBF_EXPECT_THROW(filter.assign(words, 0, 0), scbf::InvalidArgument,
+                        "after slice " + std::to_string(slice));
+    }
+  }
+  EXPECT_TRUE(same_words(words_of(filter), before));
+  EXPECT_EQ(filter.keys_inserted(), 50u);
+}
+
 }  // namespace

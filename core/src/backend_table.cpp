@@ -37,10 +37,20 @@ constexpr std::string_view kAutomatic = "simd";
 
 constexpr std::size_t kRoomForTests = 8;
 
-std::vector<const Backend*>& table() {
-  static std::vector<const Backend*> table = [] {
+/// Those that run on the host. Apart from the others, because listing these asks the drivers of
+/// devices, which takes long: programs that want none of them do not pay for it.
+const std::vector<const Backend*>& host_backends() {
+  static const std::vector<const Backend*> table = [] {
     std::vector<const Backend*> all = {&scalar_backend()};
     all.insert(all.end(), simd_backends().begin(), simd_backends().end());
+    return all;
+  }();
+  return table;
+}
+
+std::vector<const Backend*>& all_backends() {
+  static std::vector<const Backend*> table = [] {
+    std::vector<const Backend*> all = host_backends();
     all.insert(all.end(), cuda_backends().begin(), cuda_backends().end());
     all.reserve(all.size() + kRoomForTests);  // so that spans of it stay valid
     return all;
@@ -48,16 +58,21 @@ std::vector<const Backend*>& table() {
   return table;
 }
 
+const Backend* by_name(std::span<const Backend* const> table, std::string_view name) {
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const Backend* b) { return b->name() == name; });
+  return found == table.end() ? nullptr : *found;
+}
+
 }  // namespace
 
-std::span<const Backend* const> backends() noexcept { return table(); }
+std::span<const Backend* const> backends() noexcept { return all_backends(); }
 
 void add_backend(const Backend& backend) {
-  std::vector<const Backend*>& all = table();
-  const bool taken = std::any_of(all.begin(), all.end(), [&](const Backend* other) {
-    return other->name() == backend.name();
-  });
-  if (taken) throw InvalidArgument(fmt::format("backend '{}': the name is taken", backend.name()));
+  std::vector<const Backend*>& all = all_backends();
+  if (by_name(all, backend.name()) != nullptr) {
+    throw InvalidArgument(fmt::format("backend '{}': the name is taken", backend.name()));
+  }
   if (all.size() == all.capacity()) {
     throw InvalidArgument(
         fmt::format("backend '{}': the table is full with {}", backend.name(), all.size()));
@@ -76,18 +91,22 @@ const Backend& find_backend(std::string_view name) {
     }
   }
   if (wanted == "auto") wanted = kAutomatic;
-  std::vector<std::string_view> names;
-  for (const Backend* backend : backends()) {
-    if (backend->name() != wanted) {
-      names.push_back(backend->name());
-      continue;
-    }
-    const std::string reason = backend->unavailable_reason();
-    if (reason.empty()) return *backend;
-    throw BackendUnavailable(fmt::format("{} backend{}: {}", wanted, origin, reason));
+  const Backend* found = by_name(host_backends(), wanted);
+  if (found == nullptr) found = by_name(backends(), wanted);
+  if (found == nullptr) {
+    // "cuda:1" where there is no device at all: what "cuda" has to say is the reason.
+    found = by_name(backends(), wanted.substr(0, wanted.find(':')));
+    if (found != nullptr && found->unavailable_reason().empty()) found = nullptr;
   }
-  throw BackendUnavailable(
-      fmt::format("backend '{}'{}: unknown; there are {}", wanted, origin, fmt::join(names, ", ")));
+  if (found == nullptr) {
+    std::vector<std::string_view> names;
+    for (const Backend* backend : backends()) names.push_back(backend->name());
+    throw BackendUnavailable(fmt::format("backend '{}'{}: unknown; there are {}", wanted, origin,
+                                         fmt::join(names, ", ")));
+  }
+  const std::string reason = found->unavailable_reason();
+  if (reason.empty()) return *found;
+  throw BackendUnavailable(fmt::format("{} backend{}: {}", wanted, origin, reason));
 }
 
 }  // namespace scbf

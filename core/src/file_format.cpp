@@ -12,6 +12,7 @@
 
 #include "scbf/detail/packed.hpp"
 #include "scbf/errors.hpp"
+#include "word_ops.hpp"
 
 // Chunks go between memory and file as they are.
 static_assert(std::endian::native == std::endian::little,
@@ -296,27 +297,13 @@ void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
         fmt::format("{}: payload chunk {}: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
                     name_, chunk_, expected, computed));
   }
-  if (header_.geometry.layout() == Layout::split) check_padding(words);
+  if (const auto slice = slice_with_stray_padding(header_.geometry, word_, words)) {
+    throw CorruptFile(fmt::format("{}: payload chunk {}: padding after slice {} is not zero", name_,
+                                  chunk_, *slice));
+  }
   saturated_ += count_saturated(words);
   ++chunk_;
   word_ += words.size();
-}
-
-void PayloadChecker::check_padding(std::span<const std::uint64_t> words) const {
-  const std::uint64_t stride = header_.geometry.slice_stride_words();
-  const std::uint64_t counters = header_.geometry.counters_per_slice();
-  const std::uint64_t end = word_ + words.size();
-  for (std::uint64_t slice = word_ / stride; slice * stride < end; ++slice) {
-    const std::uint64_t first = slice * stride + counters / kCountersPerWord;
-    const std::uint64_t last = std::min((slice + 1) * stride, end);
-    for (std::uint64_t w = std::max(first, word_); w < last; ++w) {
-      const std::uint64_t used = w == first ? counters % kCountersPerWord * kCounterBits : 0;
-      if (words[w - word_] >> used != 0) {
-        throw CorruptFile(fmt::format("{}: payload chunk {}: padding after slice {} is not zero",
-                                      name_, chunk_, slice));
-      }
-    }
-  }
 }
 
 void PayloadChecker::finish() const {

@@ -84,8 +84,6 @@ class PayloadChecker {
   void finish() const;
 
  private:
-  void check_padding(std::span<const std::uint64_t> words) const;
-
   const Header& header_;
   const std::string& name_;
   std::uint64_t chunk_ = 0;

@@ -12,6 +12,7 @@
 #include "scbf/detail/packed.hpp"
 #include "scbf/sizing.hpp"
 #include "store_copies.hpp"
+#include "word_ops.hpp"
 
 namespace scbf {
 
@@ -327,6 +328,21 @@ Statistics Filter::statistics(const BatchOptions& options) const {
   result.estimated_keys = keys_for_fill(result.fill, per_slice);
   result.estimated_fpr = predicted_fpr(geometry(), result.estimated_keys);
   return result;
+}
+
+void Filter::assign(std::span<const std::uint64_t> words, std::uint64_t keys_inserted,
+                    std::uint64_t keys_removed) {
+  State& state = mutable_state();
+  if (words.size() != state.geometry.words()) {
+    throw InvalidArgument(
+        fmt::format("{} words of counters: must be {}", words.size(), state.geometry.words()));
+  }
+  if (const auto slice = slice_with_stray_padding(state.geometry, 0, words)) {
+    throw InvalidArgument(fmt::format("words: padding after slice {} is not zero", *slice));
+  }
+  state.store->write(0, words);
+  state.keys_inserted = keys_inserted;
+  state.keys_removed = keys_removed;
 }
 
 void Filter::set_metadata(std::string metadata) {

@@ -25,6 +25,10 @@ std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, s
 
 }  // namespace
 
+std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
 std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
                       std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept {
   switch (keys.kind()) {
@@ -41,10 +45,8 @@ std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count
     case KeyBatch::Kind::hashes:
       return gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
     default:
-      return gather(keys, first, count, hashes, [&](std::size_t i) {
-        const std::string_view bytes = keys.bytes(i);
-        return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
-      });
+      return gather(keys, first, count, hashes,
+                    [&](std::size_t i) { return hash_of_bytes(keys.bytes(i), seed); });
   }
 }
 

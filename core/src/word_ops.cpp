@@ -39,6 +39,24 @@ void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t 
   for (std::size_t i = 0; i < words; ++i) from[i] = detail::subtracted(from[i], what[i]).word;
 }
 
+std::optional<std::uint64_t> slice_with_stray_padding(
+    const Geometry& geometry, std::uint64_t first_word,
+    std::span<const std::uint64_t> words) noexcept {
+  if (geometry.layout() != Layout::split) return {};
+  const std::uint64_t stride = geometry.slice_stride_words();
+  const std::uint64_t counters = geometry.counters_per_slice();
+  const std::uint64_t end = first_word + words.size();
+  for (std::uint64_t slice = first_word / stride; slice * stride < end; ++slice) {
+    const std::uint64_t first = slice * stride + counters / kCountersPerWord;
+    const std::uint64_t last = std::min((slice + 1) * stride, end);
+    for (std::uint64_t w = std::max(first, first_word); w < last; ++w) {
+      const std::uint64_t used = w == first ? counters % kCountersPerWord * kCounterBits : 0;
+      if (words[w - first_word] >> used != 0) return slice;
+    }
+  }
+  return {};
+}
+
 std::uint64_t histogram_units(const Geometry& geometry) noexcept {
   return geometry.layout() == Layout::split ? geometry.slice_stride_words() / kWordsPerBlock
                                             : geometry.blocks_per_group();

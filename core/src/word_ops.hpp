@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "scbf/backend.hpp"
@@ -15,6 +17,12 @@ void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t wor
 SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
                                     std::size_t words) noexcept;
 void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept;
+
+/// The first slice behind whose counters something is not zero, looking at words first_word and
+/// following. Only `split` has padding.
+std::optional<std::uint64_t> slice_with_stray_padding(
+    const Geometry& geometry, std::uint64_t first_word,
+    std::span<const std::uint64_t> words) noexcept;
 
 /// Adds the values of all counters of `count` words that lie `step` words apart to `histogram`.
 /// Backends bring their own, compiled for their instruction set.

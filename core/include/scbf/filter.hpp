@@ -175,6 +175,12 @@ class Filter {
   /// Requires first + out.size() <= geometry().words(), else InvalidArgument.
   void read_words(std::uint64_t first, std::span<std::uint64_t> out) const;
 
+  /// Replaces all counters and the books by those of another filter of this geometry and seed, from
+  /// wherever they come. Throws InvalidArgument, changing nothing, unless words.size() ==
+  /// geometry().words() and what lies behind the counters of each slice is zero.
+  void assign(std::span<const std::uint64_t> words, std::uint64_t keys_inserted,
+              std::uint64_t keys_removed);
+
   /// Free-form text that travels in the file, for example JSON; at most 1 MiB.
   /// Throws InvalidArgument when longer.
   void set_metadata(std::string metadata);

@@ -69,6 +69,9 @@ class KeyBatch {
     const std::size_t bit = validity_offset_ + i;
     return (static_cast<unsigned>(validity_[bit / 8]) >> (bit % 8)) & 1u;
   }
+  /// The bitmap, and which of its bits is that of key 0; null without one.
+  const std::byte* validity() const noexcept { return validity_; }
+  std::size_t validity_offset() const noexcept { return validity_offset_; }
   /// Number of null keys. Cost: one pass over the bitmap.
   std::size_t nulls() const noexcept;
 
