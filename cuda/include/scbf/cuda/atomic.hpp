@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations on 64-bit words, for words.hpp: a GPU's, or the host's.
+// Atomic operations on 64-bit words: a GPU's, or the host's where the same source is tested.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,21 @@
 
 namespace scbf::cuda {
 
-/// Relaxed: counters order nothing but themselves; the end of a kernel orders all.
+/// Relaxed: counters order nothing but themselves; the end of a kernel, or a barrier in it, orders
+/// all.
 struct Atomic {
-  SCBF_INLINE std::uint64_t load(std::uint64_t* word) const noexcept {
+  SCBF_INLINE std::uint64_t load(const std::uint64_t* word) const noexcept {
 #if defined(__CUDA_ARCH__)
     return *const_cast<const volatile std::uint64_t*>(word);
 #else
-    return std::atomic_ref(*word).load(std::memory_order_relaxed);
+    return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_relaxed);
+#endif
+  }
+  SCBF_INLINE void store(std::uint64_t* word, std::uint64_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+    *const_cast<volatile std::uint64_t*>(word) = value;
+#else
+    std::atomic_ref(*word).store(value, std::memory_order_relaxed);
 #endif
   }
   /// Stores `next` if the word still is `seen`; otherwise puts what it is into `seen`.
@@ -34,6 +42,32 @@ struct Atomic {
 #else
     return std::atomic_ref(*word).compare_exchange_weak(seen, next, std::memory_order_relaxed);
 #endif
+  }
+  SCBF_INLINE void add(std::uint64_t* word, std::uint64_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+    atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
+#else
+    std::atomic_ref(*word).fetch_add(value, std::memory_order_relaxed);
+#endif
+  }
+  /// The word becomes the smaller of itself and `value`.
+  SCBF_INLINE void lower(std::uint64_t* word, std::uint64_t value) const noexcept {
+    std::uint64_t seen = load(word);
+#if defined(__CUDA_ARCH__)
+    // Looked at first: under contention most find that they need not.
+    if (value < seen) {
+      atomicMin(reinterpret_cast<unsigned long long*>(word),
+                static_cast<unsigned long long>(value));
+    }
+#else
+    while (value < seen && !exchange(word, seen, value)) {
+    }
+#endif
+  }
+  SCBF_INLINE void set_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
+    std::uint64_t seen = load(word);
+    while ((seen & bits) != bits && !exchange(word, seen, seen | bits)) {
+    }
   }
 };
 

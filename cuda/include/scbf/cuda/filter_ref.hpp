@@ -26,8 +26,13 @@ class FilterRef {
   FilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words) noexcept
       : geometry_(geometry), seed_(seed), words_(words) {}
 
+  SCBF_INLINE const Geometry& geometry() const noexcept { return geometry_; }
+  SCBF_INLINE std::uint64_t seed() const noexcept { return seed_; }
+  SCBF_INLINE std::uint64_t* words() const noexcept { return words_; }
   /// k, and how many threads can usefully share the insertion of one key.
   SCBF_INLINE std::uint32_t probes() const noexcept { return geometry_.probes(); }
+  /// 64-byte lines of the filter that a key touches.
+  SCBF_INLINE std::uint32_t lines() const noexcept { return geometry_.cache_lines_per_key(); }
 
   // ---- keys to hashes ---------------------------------------------------------------------------
 
@@ -39,8 +44,28 @@ class FilterRef {
     return hash_bytes(bytes, length, seed_);
   }
 
-  // ---- hashes to answers; k loads at most
-  // ---------------------------------------------------------
+  // ---- hashes to places ------------------------------------------------------------------------
+
+  /// The i-th of a key's k counters, i < k, each in a word of its own.
+  SCBF_INLINE detail::Probe probe(std::uint64_t hash, std::uint32_t i) const noexcept {
+    return detail::probe(geometry_, hash, i);
+  }
+  /// The i-th of the lines that a key touches, i < lines(): word / 8 of the counters in it.
+  SCBF_INLINE std::uint64_t line(std::uint64_t hash, std::uint32_t i) const noexcept {
+    if (geometry_.layout() == Layout::split_block) {
+      return i * geometry_.blocks_per_group() +
+             detail::block_of(detail::place_in_group(geometry_, hash, i));
+    }
+    return probe(hash, i).word / kWordsPerBlock;
+  }
+
+  // ---- hashes to answers; k loads at most ------------------------------------------------------
+
+  /// What the i-th counter is.
+  SCBF_INLINE unsigned counter(std::uint64_t hash, std::uint32_t i) const noexcept {
+    const detail::Probe at = probe(hash, i);
+    return detail::counter_at(Atomic().load(words_ + at.word), at.shift);
+  }
 
   /// May a key of this hash be present?
   SCBF_INLINE bool contains_hash(std::uint64_t hash) const noexcept {
@@ -66,8 +91,8 @@ class FilterRef {
   SCBF_INLINE void insert_hash(std::uint64_t hash, std::uint32_t rank = 0,
                                std::uint32_t threads = 1) const noexcept {
     for (std::uint32_t i = rank; i < probes(); i += threads) {
-      const detail::Probe probe = detail::probe(geometry_, hash, i);
-      add_one(Atomic(), words_ + probe.word, probe.shift);
+      const detail::Probe at = probe(hash, i);
+      add_one(Atomic(), words_ + at.word, at.shift);
     }
   }
 
@@ -75,12 +100,24 @@ class FilterRef {
   SCBF_INLINE bool contains(std::uint64_t key) const noexcept { return contains_hash(hash(key)); }
   SCBF_INLINE unsigned count(std::uint64_t key) const noexcept { return count_hash(hash(key)); }
 
- private:
-  SCBF_INLINE unsigned counter(std::uint64_t hash, std::uint32_t i) const noexcept {
-    const detail::Probe probe = detail::probe(geometry_, hash, i);
-    return detail::counter_at(Atomic().load(words_ + probe.word), probe.shift);
+  // ---- the same by a cooperative group of up to a warp, all of whose threads call with one key
+  // ----
+
+  template <class Group>
+  SCBF_INLINE void insert(const Group& group, std::uint64_t key) const {
+    insert_hash(hash(key), group.thread_rank(), group.num_threads());
+  }
+  template <class Group>
+  SCBF_INLINE bool contains(const Group& group, std::uint64_t key) const {
+    const std::uint64_t h = hash(key);
+    bool found = true;
+    for (std::uint32_t i = group.thread_rank(); found && i < probes(); i += group.num_threads()) {
+      found = counter(h, i) != 0;
+    }
+    return group.all(found);
   }
 
+ private:
   Geometry geometry_;
   std::uint64_t seed_;
   std::uint64_t* words_;

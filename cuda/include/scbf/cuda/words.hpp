@@ -39,4 +39,14 @@ SCBF_INLINE bool take_one(Atomic atomic, std::uint64_t* word, unsigned shift) {
   }
 }
 
+/// Adds sixteen counters to sixteen, each saturating at 15.
+template <class Atomic>
+SCBF_INLINE void add_all(Atomic atomic, std::uint64_t* word, std::uint64_t counters) {
+  std::uint64_t seen = atomic.load(word);
+  for (;;) {
+    const std::uint64_t next = detail::added(seen, counters);
+    if (next == seen || atomic.exchange(word, seen, next)) return;
+  }
+}
+
 }  // namespace scbf::cuda

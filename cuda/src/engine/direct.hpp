@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of counters one by one, by compare-and-swap. Eight threads serve one key: in split_block
+// they touch the eight neighbouring words of its block in one access.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/keys.hpp"
+#include "engine/marks.hpp"
+#include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/filter_ref.hpp"
+#include "scbf/cuda/words.hpp"
+
+namespace scbf::cuda {
+
+inline constexpr unsigned kTile = kWordsPerBlock;
+
+/// Adds keys; thread i of keys.n · kTile.
+struct AddDirect {
+  FilterRef filter;
+  ValueKeys keys;
+
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    const std::size_t key = i / kTile;
+    if (!keys.valid(key)) return;
+    filter.insert_hash(keys.hash(filter, key), static_cast<std::uint32_t>(i % kTile), kTile);
+  }
+};
+
+/// Takes the counters of keys with verdict kRemoved. A key that finds one of them empty marks its
+/// line, gives back what it took, and is contested.
+struct TakeDirect {
+  FilterRef filter;
+  ValueKeys keys;
+  std::uint8_t* verdicts;
+  Marks marks;
+
+  /// For lanes first … first + 31 of keys.n · kTile.
+  template <class Warp>
+  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
+    constexpr unsigned kShort = 1u << 31;
+    const auto key = [=](unsigned l) { return (first + l) / kTile; };
+    const auto takes =
+        warp.each([&](unsigned l) { return key(l) < keys.n && verdicts[key(l)] == kRemoved; });
+    const auto hash = warp.each(
+        [&](unsigned l) { return takes[l] ? keys.hash(filter, key(l)) : std::uint64_t{0}; });
+    // How many of its counters each lane took, and whether it found one empty.
+    const auto taken = warp.each([&](unsigned l) {
+      unsigned count = 0;
+      if (!takes[l]) return count;
+      for (std::uint32_t i = l % kTile; i < filter.probes(); i += kTile) {
+        const detail::Probe at = filter.probe(hash[l], i);
+        if (!take_one(Atomic(), filter.words() + at.word, at.shift)) {
+          marks.mark(at.word / kWordsPerBlock);
+          return count | kShort;
+        }
+        ++count;
+      }
+      return count;
+    });
+    const auto all_fine = warp.template least_among<kTile>(
+        warp.each([&](unsigned l) { return unsigned{(taken[l] & kShort) == 0}; }));
+    warp.each([&](unsigned l) {
+      if (!takes[l] || all_fine[l] != 0) return;
+      std::uint32_t i = l % kTile;
+      for (unsigned left = taken[l] & ~kShort; left > 0; --left, i += kTile) {
+        const detail::Probe at = filter.probe(hash[l], i);
+        add_one(Atomic(), filter.words() + at.word, at.shift);
+      }
+      if (l % kTile == 0) verdicts[key(l)] = kContested;
+    });
+  }
+};
+
+}  // namespace scbf::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys as kernels see them: a column of 64-bit values in device memory, with nulls or without.
+// Byte strings are hashed into such a column first (HashBytes).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "scbf/cuda/device_keys.hpp"
+#include "scbf/cuda/filter_ref.hpp"
+
+namespace scbf::cuda {
+
+/// Integers, or hashes that are ready.
+struct ValueKeys {
+  const std::uint64_t* values;
+  std::size_t n;
+  bool hashed;  ///< values are hashes
+  Validity validity;
+
+  SCBF_INLINE bool valid(std::size_t i) const noexcept { return validity.valid(i); }
+  SCBF_INLINE std::uint64_t hash(const FilterRef& filter, std::size_t i) const noexcept {
+    return hashed ? values[i] : filter.hash(values[i]);
+  }
+  /// Keys first … first + count − 1.
+  ValueKeys part(std::size_t first, std::size_t count) const noexcept {
+    return {values + first, count, hashed, validity.from(first)};
+  }
+};
+
+/// hashes[i] = hash of the byte string i, which is not looked at if it is null.
+struct HashBytes {
+  DeviceKeys keys;
+  std::uint64_t seed;
+  std::uint64_t* hashes;
+
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    if (!keys.validity().valid(i)) return;
+    const DeviceKeys::Bytes bytes = keys.bytes(i);
+    hashes[i] = hash_bytes(bytes.data, bytes.length, seed);
+  }
+};
+
+}  // namespace scbf::cuda

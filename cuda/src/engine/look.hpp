@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups: a warp asks for 32 keys at a time. Each lane hashes one of them; then four lanes share
+// the 64 bytes of a key's block, so that one access of the warp is eight whole blocks, and each
+// lane has four accesses under way at once.
+//
+// Written over a policy Warp, so that hosts run it, too (tests/support/host_device.hpp). A value
+// per lane is a PerLane<T>, indexed by lane; work inside `each` may index it only by its own lane.
+//   each(f)              PerLane of f(lane), or nothing if f returns nothing
+//   shuffle(v, from)     PerLane of v[from(lane)]
+//   sync()               waits for all lanes
+//   least_among<w>(v)    PerLane of the smallest v among w neighbouring lanes, w | 32
+//   ballot(v)            bit i = v[i] is not 0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/keys.hpp"
+#include "scbf/cuda/filter_ref.hpp"
+
+namespace scbf::cuda {
+
+inline constexpr unsigned kWarp = 32;
+
+/// Sixteen bytes in one access, not kept in the first-level cache: no second key asks for them.
+/// Nobody writes them while a kernel looks.
+struct WordPair {
+  std::uint64_t low, high;
+};
+SCBF_INLINE WordPair load_pair(const std::uint64_t* words) noexcept {
+#if defined(__CUDA_ARCH__)
+  WordPair pair;
+  asm("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+      : "=l"(pair.low), "=l"(pair.high)
+      : "l"(words));
+  return pair;
+#else
+  return {words[0], words[1]};
+#endif
+}
+
+/// The smallest counter of each lane's key.
+template <class Warp>
+SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
+                                 const typename Warp::template PerLane<std::uint64_t>& hash) {
+  constexpr unsigned kSharers = 4;
+  constexpr unsigned kWords = kWordsPerBlock / kSharers;
+  static_assert(kWords == 2, "a WordPair each");
+  const Geometry& geometry = filter.geometry();
+  auto least = warp.each([](unsigned) { return unsigned{kCounterMax}; });
+  for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
+    const auto place =
+        warp.each([&](unsigned l) { return detail::place_in_group(geometry, hash[l], group); });
+    const std::uint64_t* words =
+        filter.words() + group * geometry.blocks_per_group() * kWordsPerBlock;
+    typename Warp::template PerLane<std::uint64_t> of[kSharers];
+    typename Warp::template PerLane<WordPair> pairs[kSharers];
+    for (unsigned s = 0; s < kSharers; ++s) {
+      of[s] = warp.shuffle(place, [=](unsigned l) { return l / kSharers * kSharers + s; });
+      pairs[s] = warp.each([&](unsigned l) {
+        return load_pair(words + detail::block_of(of[s][l]) * kWordsPerBlock +
+                         l % kSharers * kWords);
+      });
+    }
+    // Without it the compiler, thrifty with registers, waits for two loads before it starts others.
+    warp.sync();
+    for (unsigned s = 0; s < kSharers; ++s) {
+      const auto mine = warp.each([&](unsigned l) {
+        const unsigned word = l % kSharers * kWords;
+        const unsigned a = detail::counter_at(pairs[s][l].low, detail::shift_of(of[s][l], word));
+        const unsigned b =
+            detail::counter_at(pairs[s][l].high, detail::shift_of(of[s][l], word + 1));
+        return a < b ? a : b;
+      });
+      const auto all = warp.template least_among<kSharers>(mine);
+      least = warp.each(
+          [&](unsigned l) { return l % kSharers == s && all[l] < least[l] ? all[l] : least[l]; });
+    }
+  }
+  return least;
+}
+
+/// What becomes of an answer: a byte per key,
+struct ByteAnswers {
+  std::uint8_t* out;
+
+  template <class Warp, class Answers>
+  SCBF_INLINE void put(const Warp& warp, std::size_t first, std::size_t n,
+                       const Answers& answers) const {
+    warp.each([&](unsigned l) {
+      if (first + l < n) out[first + l] = static_cast<std::uint8_t>(answers[l]);
+    });
+  }
+};
+/// or a bit: bit i of byte i/8, least significant first.
+struct BitAnswers {
+  std::uint8_t* out;
+
+  template <class Warp, class Answers>
+  SCBF_INLINE void put(const Warp& warp, std::size_t first, std::size_t n,
+                       const Answers& answers) const {
+    const std::uint32_t bits = warp.ballot(answers);
+    warp.each([&](unsigned l) {
+      if (l % 8 == 0 && first + l < n) {
+        out[(first + l) / 8] = static_cast<std::uint8_t>(bits >> l);
+      }
+    });
+  }
+};
+
+/// answer i = the smallest counter of key i (counting), or whether that is not 0.
+template <bool counting, class Answers>
+struct Look {
+  FilterRef filter;
+  ValueKeys keys;
+  Answers answers;
+
+  /// For keys first … first + 31, as far as there are.
+  template <class Warp>
+  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
+    const auto there =
+        warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
+    const auto hash = warp.each(
+        [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    auto answer = filter.geometry().layout() == Layout::split_block
+                      ? least_in_blocks(warp, filter, hash)
+                      : warp.each([&](unsigned l) {
+                          return counting ? filter.count_hash(hash[l])
+                                          : unsigned{filter.contains_hash(hash[l])};
+                        });
+    answer = warp.each([&](unsigned l) {
+      const unsigned a = there[l] ? answer[l] : 0;
+      return counting ? a : unsigned{a != 0};
+    });
+    answers.put(warp, first, keys.n, answer);
+  }
+};
+
+/// Was the answer yes?
+struct IsHit {
+  const std::uint8_t* answers;
+  SCBF_INLINE bool operator()(std::uint64_t i) const noexcept { return answers[i] != 0; }
+};
+
+}  // namespace scbf::cuda

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations, as sequences of kernels. Written over a policy Device, which is a GPU's stream
+// (gpu.cuh) or, in tests, the host (tests/support/host_device.hpp):
+//   for_each(n, f)                  f(0) … f(n − 1)
+//   for_warps(n, f)                 f(warp, first) for first = 0, 32, 64 … below n
+//   for_blocks(n, bytes, f)         f(block, i, shared) for i < n, with shared memory for each; the
+//                                   policy Block has each(f) for f(rank), size() and sync()
+//   for_grid(f)                     f(grid), see Resolve
+//   sort(a, b, n, first, last)      sorts n words by bits first … last − 1, keeping the order of
+//                                   equals; a and b hold n each; returns the one with the result
+//   exclusive_sum(in, out, n)
+//   select(n, f, out, count)        the i < n with f(i), ascending, and how many
+//   reduce(n, f)                    f(0) + … + f(n − 1); waits for it
+//   fill(words, n, value)           value is 0 or all ones
+//   temporary<T>(n)                 memory for n of T, given back when destroyed; get()
+//   sort_bytes(n, first, last), sum_bytes(n), select_bytes(n, f)
+//                                   temporary memory that these algorithms take
+//   reserve(bytes)                  asks for it now, instead of when they run
+// All but reduce return before the work is done. Memory is asked for before anything is changed.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "engine/direct.hpp"
+#include "engine/keys.hpp"
+#include "engine/look.hpp"
+#include "engine/marks.hpp"
+#include "engine/regions.hpp"
+#include "engine/removal.hpp"
+#include "engine/statistics.hpp"
+#include "engine/tuning.hpp"
+
+namespace scbf::cuda {
+
+/// Sorting positions by region and counting demands, stage by stage, for batches of up to
+/// `most_keys`. Holds the memory for it.
+template <class Device>
+class Partitioned {
+ public:
+  Partitioned(Device& device, const FilterRef& filter, std::size_t most_keys, bool takes,
+              const RegionLimits& limits)
+      : device_(device),
+        filter_(filter),
+        limits_(limits),
+        plan_(plan_regions(Stage(filter.geometry(), 0), limits)),
+        most_parts_(plan_.regions + most_keys / limits.part_positions),
+        most_divided_(most_keys / limits.part_positions),
+        positions_a_(device.template temporary<std::uint64_t>(most_keys)),
+        positions_b_(device.template temporary<std::uint64_t>(most_keys)),
+        bounds_(device.template temporary<std::uint64_t>(plan_.regions + 1)),
+        counts_(device.template temporary<std::uint64_t>(plan_.regions + 1)),
+        sums_(device.template temporary<std::uint64_t>(plan_.regions + 1)),
+        parts_(device.template temporary<Part>(most_parts_)),
+        divided_(device.template temporary<std::uint32_t>(most_divided_)),
+        demand_(device.template temporary<std::uint64_t>(takes ? most_divided_ << plan_.log2_words
+                                                               : 0)) {}
+
+  /// What device.reserve must be told for this, so that nothing is asked for in the midst of
+  /// changes.
+  static std::size_t algorithm_bytes(Device& device, const Geometry& geometry,
+                                     std::size_t most_keys, const RegionLimits& limits) {
+    const RegionPlan plan = plan_regions(Stage(geometry, 0), limits);
+    return std::max(device.sort_bytes(most_keys, plan.shift, plan.shift + plan.bits),
+                    device.sum_bytes(plan.regions + 1));
+  }
+
+  /// Adds the keys' demands to the filter.
+  void add(const ValueKeys& keys) {
+    for (std::uint32_t s = 0; s < Stage::count(filter_.geometry()); ++s) {
+      const Regions regions{Stage(filter_.geometry(), s), filter_.words(), plan_.log2_words};
+      const std::uint64_t* positions = sort_by_region(regions.stage, keys, nullptr);
+      device_.for_blocks(parts_of(keys.n), region_bytes(),
+                         AddParts{regions, positions, parts_.get(), total()});
+    }
+  }
+
+  /// Takes the demands of the keys with verdict 1 from the filter, but for lines that are marked
+  /// instead.
+  void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks) {
+    for (std::uint32_t s = 0; s < Stage::count(filter_.geometry()); ++s) {
+      const Regions regions{Stage(filter_.geometry(), s), filter_.words(), plan_.log2_words};
+      const std::uint64_t* positions = sort_by_region(regions.stage, keys, verdicts);
+      const std::size_t divided = keys.n / limits_.part_positions;
+      device_.fill(demand_.get(), divided << plan_.log2_words, 0);
+      device_.for_blocks(
+          parts_of(keys.n), region_bytes(),
+          TakeParts{regions, positions, parts_.get(), total(), demand_.get(), marks});
+      device_.for_blocks(divided, 0,
+                         TakeDivided{regions, divided_.get(), total(), demand_.get(), marks});
+    }
+  }
+
+ private:
+  const std::uint64_t* sort_by_region(const Stage& stage, const ValueKeys& keys,
+                                      const std::uint8_t* only) {
+    device_.for_each(keys.n,
+                     LocateKeys{filter_, stage, keys, only, plan_.nowhere(), positions_a_.get()});
+    const std::uint64_t* sorted = device_.sort(positions_a_.get(), positions_b_.get(), keys.n,
+                                               plan_.shift, plan_.shift + plan_.bits);
+    device_.for_each(plan_.regions + 1, FindBounds{sorted, keys.n, plan_.shift, bounds_.get()});
+    device_.for_each(plan_.regions + 1, CountParts{bounds_.get(), plan_.regions,
+                                                   limits_.part_positions, counts_.get()});
+    device_.exclusive_sum(counts_.get(), sums_.get(), plan_.regions + 1);
+    device_.for_each(plan_.regions, ListParts{bounds_.get(), sums_.get(), limits_.part_positions,
+                                              parts_.get(), divided_.get()});
+    return sorted;
+  }
+  const std::uint64_t* total() const { return sums_.get() + plan_.regions; }
+  std::size_t parts_of(std::size_t n) const { return plan_.regions + n / limits_.part_positions; }
+  std::size_t region_bytes() const { return sizeof(std::uint64_t) << plan_.log2_words; }
+
+  template <class T>
+  using Temporary = decltype(std::declval<Device&>().template temporary<T>(0));
+
+  Device& device_;
+  FilterRef filter_;
+  RegionLimits limits_;
+  RegionPlan plan_;
+  std::size_t most_parts_, most_divided_;
+  Temporary<std::uint64_t> positions_a_, positions_b_, bounds_, counts_, sums_;
+  Temporary<Part> parts_;
+  Temporary<std::uint32_t> divided_;
+  Temporary<std::uint64_t> demand_;
+};
+
+template <class Device>
+void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning) {
+  if (keys.n == 0) return;
+  if (!tuning.partitions(filter.geometry(), keys.n)) {
+    device.for_each(keys.n * kTile, AddDirect{filter, keys});
+    return;
+  }
+  const std::size_t most = std::min(keys.n, tuning.keys_at_once(filter.geometry()));
+  Partitioned<Device> partitioned(device, filter, most, false, tuning.regions);
+  device.reserve(
+      Partitioned<Device>::algorithm_bytes(device, filter.geometry(), most, tuning.regions));
+  for (std::size_t first = 0; first < keys.n; first += most) {
+    partitioned.add(keys.part(first, std::min(most, keys.n - first)));
+  }
+}
+
+/// verdicts[i] = 1 if key i was removed, else 0.
+template <class Device>
+void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std::uint8_t* verdicts,
+            const Tuning& tuning) {
+  if (keys.n == 0) return;
+  const Geometry& geometry = filter.geometry();
+  const bool partitions = tuning.partitions(geometry, keys.n);
+  const std::size_t most = std::min(keys.n, tuning.keys_at_once(geometry));
+  const std::size_t mark_words = Marks::words_for(geometry);
+  const unsigned log2_claims = tuning.log2_claims(geometry, most);
+  auto mark_memory = device.template temporary<std::uint64_t>(mark_words);
+  auto contested = device.template temporary<std::uint32_t>(most);
+  auto claims = device.template temporary<std::uint64_t>(std::size_t{1} << log2_claims);
+  auto numbers = device.template temporary<std::uint64_t>(1 + Resolve::kRotation);
+  std::optional<Partitioned<Device>> partitioned;
+  if (partitions) partitioned.emplace(device, filter, most, true, tuning.regions);
+
+  const Marks marks(mark_memory.get());
+  std::size_t algorithm_bytes = device.select_bytes(static_cast<std::uint32_t>(most),
+                                                    IsContested{filter, keys, verdicts, marks});
+  if (partitions) {
+    algorithm_bytes = std::max(algorithm_bytes, Partitioned<Device>::algorithm_bytes(
+                                                    device, geometry, most, tuning.regions));
+  }
+  device.reserve(algorithm_bytes);
+  for (std::size_t first = 0; first < keys.n; first += most) {
+    const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
+    std::uint8_t* verdict = verdicts + first;
+    device.fill(mark_memory.get(), mark_words, 0);
+    device.for_warps(part.n, Look<false, ByteAnswers>{filter, part, {verdict}});
+    if (partitions) {
+      partitioned->take(part, verdict, marks);
+    } else {
+      device.for_warps(part.n * kTile, TakeDirect{filter, part, verdict, marks});
+    }
+    std::uint64_t* how_many = numbers.get();
+    device.select(static_cast<std::uint32_t>(part.n), IsContested{filter, part, verdict, marks},
+                  contested.get(), how_many);
+    device.fill(claims.get(), std::size_t{1} << log2_claims, ~std::uint64_t{0});
+    device.fill(numbers.get() + 1, Resolve::kRotation, 0);
+    device.for_grid(Resolve{filter, part, verdict, marks, partitions, contested.get(), how_many,
+                            claims.get(), log2_claims, tuning.window(geometry, log2_claims),
+                            numbers.get() + 1});
+  }
+}
+
+template <bool counting, class Device, class Answers>
+void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const Answers& answers) {
+  device.for_warps(keys.n, Look<counting, Answers>{filter, keys, answers});
+}
+
+/// indices = those of the keys that may be present, ascending; *hits = how many.
+template <class Device>
+void find(Device& device, const FilterRef& filter, const ValueKeys& keys, std::uint64_t* indices,
+          std::uint64_t* hits) {
+  auto answers = device.template temporary<std::uint8_t>(keys.n);
+  look<false>(device, filter, keys, ByteAnswers{answers.get()});
+  device.select(std::uint64_t{keys.n}, IsHit{answers.get()}, indices, hits);
+}
+
+/// Histograms of all slices, one behind the other, sixteen values each, padding counters among
+/// the zeros.
+template <class Device>
+void count_values(Device& device, const FilterRef& filter, std::uint64_t* histograms) {
+  const Geometry& geometry = filter.geometry();
+  device.fill(histograms, geometry.probes() * CountValues::kValues, 0);
+  for (std::uint32_t s = 0; s < Stage::count(geometry); ++s) {
+    const Stage stage(geometry, s);
+    constexpr std::uint64_t kWordsPerTask = std::uint64_t{1} << 15;
+    const std::uint64_t tasks = (stage.words() + kWordsPerTask - 1) / kWordsPerTask;
+    device.for_blocks(tasks, CountValues::kShared * sizeof(std::uint64_t),
+                      CountValues{stage, filter.words(), kWordsPerTask,
+                                  histograms + s * stage.counters() * CountValues::kValues});
+  }
+}
+
+}  // namespace scbf::cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stage is what one probe of a layout works on: a group of split_block, a slice of split. A
+// key's position in a stage is one 64-bit number that sorts by memory. With these two words both
+// layouts go through the same engine.
+#pragma once
+
+#include <cstdint>
+
+#include "scbf/detail/positions.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf::cuda {
+
+class Stage {
+ public:
+  SCBF_INLINE Stage(const Geometry& geometry, std::uint32_t index) noexcept
+      : geometry_(geometry), index_(index) {}
+
+  static std::uint32_t count(const Geometry& geometry) noexcept {
+    return geometry.cache_lines_per_key();
+  }
+
+  SCBF_INLINE std::uint64_t words() const noexcept {
+    return in_blocks() ? geometry_.blocks_per_group() * kWordsPerBlock
+                       : geometry_.slice_stride_words();
+  }
+  /// Of the filter's words, the first that belongs to this stage.
+  SCBF_INLINE std::uint64_t first_word() const noexcept { return index_ * words(); }
+
+  SCBF_INLINE std::uint64_t position(std::uint64_t hash) const noexcept {
+    if (in_blocks()) return detail::place_in_group(geometry_, hash, index_);
+    return detail::slice_position<detail::PlainOps, true>(hash, detail::multiplier_of(index_),
+                                                          geometry_.counters_per_slice());
+  }
+  /// Counters of a position, each in a word of its own.
+  SCBF_INLINE std::uint32_t counters() const noexcept { return in_blocks() ? kWordsPerBlock : 1; }
+  /// Counter i of them; the word counts from first_word() on.
+  SCBF_INLINE detail::Probe counter(std::uint64_t position, std::uint32_t i) const noexcept {
+    if (in_blocks()) {
+      return {detail::block_of(position) * kWordsPerBlock + i, detail::shift_of(position, i)};
+    }
+    return {position / kCountersPerWord,
+            static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
+  }
+  /// position >> (word_bits() + b) is the stretch of 2^b words that its counters are in, b ≥ 3.
+  SCBF_INLINE unsigned word_bits() const noexcept { return in_blocks() ? 32 - 3 : 4; }
+
+ private:
+  SCBF_INLINE bool in_blocks() const noexcept { return geometry_.layout() == Layout::split_block; }
+
+  Geometry geometry_;
+  std::uint32_t index_;
+};
+
+}  // namespace scbf::cuda

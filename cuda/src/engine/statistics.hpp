@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on whole filters: merge, subtract, counting counters by value, and the books of keys
+// inserted and removed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/stage.hpp"
+#include "scbf/backend.hpp"
+#include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/device_keys.hpp"
+#include "scbf/detail/packed.hpp"
+
+namespace scbf::cuda {
+
+struct MergeWords {
+  std::uint64_t* into;
+  const std::uint64_t* from;
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    into[i] = detail::added(into[i], from[i]);
+  }
+};
+
+struct SubtractWords {
+  std::uint64_t* from;
+  const std::uint64_t* what;
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    from[i] = detail::subtracted(from[i], what[i]).word;
+  }
+};
+
+/// What subtracting a word would meet; sums up.
+struct CheckSubtract {
+  const std::uint64_t* from;
+  const std::uint64_t* what;
+
+  struct Sum {
+    std::uint64_t below = 0, inexact = 0;
+    SCBF_INLINE friend Sum operator+(Sum a, Sum b) noexcept {
+      return {a.below + b.below, a.inexact + b.inexact};
+    }
+  };
+  SCBF_INLINE Sum operator()(std::size_t i) const noexcept {
+    const detail::Difference d = detail::subtracted(from[i], what[i]);
+    return {detail::bits_set(d.below), detail::bits_set(d.inexact)};
+  }
+};
+
+/// Counts the counters of one stage by value: histogram[s][v] += counters of slice s that are v,
+/// padding included. A slice of split is one of them; a group of split_block has eight, one for
+/// each word of a block.
+struct CountValues {
+  Stage stage;
+  const std::uint64_t* filter_words;
+  std::uint64_t words_per_block;  ///< a multiple of kWordsPerBlock
+  std::uint64_t* histogram;       ///< stage.counters() × 16
+
+  static constexpr std::size_t kValues = kCounterMax + 1;
+  /// Words of shared memory.
+  static constexpr std::size_t kShared = kWordsPerBlock * kValues;
+
+  template <class Block>
+  SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* shared) const {
+    const std::uint64_t first = index * words_per_block, all = stage.words();
+    const std::uint64_t last = all - first < words_per_block ? all : first + words_per_block;
+    const std::uint32_t slices = stage.counters();
+    block.each([&](unsigned rank) {
+      for (std::size_t i = rank; i < kShared; i += block.size()) shared[i] = 0;
+    });
+    block.sync();
+    // The number of threads is a multiple of eight: each stays with its slice.
+    block.each([&](unsigned rank) {
+      std::uint32_t mine[kValues] = {};
+      for (std::uint64_t w = first + rank; w < last; w += block.size()) {
+        detail::count_values(filter_words[stage.first_word() + w], mine);
+      }
+      for (std::size_t v = 0; v < kValues; ++v) {
+        if (mine[v] != 0) Atomic().add(shared + rank % slices * kValues + v, mine[v]);
+      }
+    });
+    block.sync();
+    block.each([&](unsigned rank) {
+      for (std::size_t i = rank; i < slices * kValues; i += block.size()) {
+        if (shared[i] != 0) Atomic().add(histogram + i, shared[i]);
+      }
+    });
+  }
+};
+
+/// book += amount; one thread.
+struct Book {
+  std::uint64_t* book;
+  std::uint64_t amount;
+  SCBF_INLINE void operator()(std::size_t) const noexcept { *book += amount; }
+};
+/// books[i] += others[i].
+struct AddBooks {
+  std::uint64_t* books;
+  const std::uint64_t* others;
+  SCBF_INLINE void operator()(std::size_t i) const noexcept { books[i] += others[i]; }
+};
+/// book += the i < n with holds(i); shared by kThreads threads.
+template <class Holds>
+struct BookThose {
+  static constexpr std::size_t kThreads = 64 * 1024;
+
+  Holds holds;
+  std::size_t n;
+  std::uint64_t* book;
+
+  SCBF_INLINE void operator()(std::size_t thread) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = thread; i < n; i += kThreads) sum += holds(i);
+    if (sum != 0) Atomic().add(book, sum);
+  }
+};
+struct IsValid {
+  Validity validity;
+  SCBF_INLINE bool operator()(std::size_t i) const noexcept { return validity.valid(i); }
+};
+
+}  // namespace scbf::cuda

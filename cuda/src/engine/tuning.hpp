@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that decide how a batch is worked on, all in one place. They follow from counting bytes;
+// none of them has been measured on a device yet (docs/cuda.md).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/regions.hpp"
+#include "scbf/backend.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf::cuda {
+
+struct Tuning {
+  Path path = Path::automatic;
+  /// Temporary memory of the partitioned path; 0 = the filter's own size, kLeastScratch at least.
+  std::size_t scratch_bytes = 0;
+  /// Filters up to this size are in the second-level cache, where changes are direct.
+  std::uint64_t cached_bytes = std::uint64_t{24} << 20;
+  RegionLimits regions{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};
+  /// Claims of contested keys, at most: 8 MiB of them.
+  unsigned most_log2_claims = 20;
+
+  static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
+  /// Sorting moves a position four times, a direct change moves a line to and fro: the filter's
+  /// pass is paid for from here on.
+  static constexpr double kKeysPerLine = 0.7;
+  /// Positions, twice, and the demands of divided regions.
+  static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
+
+  bool partitions(const Geometry& geometry, std::size_t keys) const noexcept {
+    const Stage stage(geometry, 0);
+    if (path == Path::direct || !fits(plan_regions(stage, regions))) return false;
+    if (path == Path::partitioned) return true;
+    const double lines = static_cast<double>(stage.words() / kWordsPerBlock);
+    return geometry.bytes() > cached_bytes &&
+           static_cast<double>(std::min(keys, keys_at_once(geometry))) >= kKeysPerLine * lines;
+  }
+
+  /// Keys of one pass; fewer than 2^32.
+  std::size_t keys_at_once(const Geometry& geometry) const noexcept {
+    const std::size_t budget =
+        scratch_bytes > 0 ? scratch_bytes : std::max<std::size_t>(geometry.bytes(), kLeastScratch);
+    return std::clamp<std::size_t>(budget / kScratchPerKey, regions.part_positions,
+                                   std::size_t{1} << 31);
+  }
+
+  /// Eight places for each line that a key claims, so that few keys wait for one that they have
+  /// nothing in common with.
+  unsigned log2_claims(const Geometry& geometry, std::size_t keys) const noexcept {
+    const std::size_t wanted = 8 * keys * geometry.cache_lines_per_key();
+    return std::min<unsigned>(most_log2_claims,
+                              std::max<unsigned>(static_cast<unsigned>(std::bit_width(wanted)), 6));
+  }
+  std::uint32_t window(const Geometry& geometry, unsigned log2_claims) const noexcept {
+    return std::max(1u, (1u << log2_claims) / 8 / geometry.cache_lines_per_key());
+  }
+};
+
+}  // namespace scbf::cuda

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA engine (cuda/src/engine) on the host: the kernels and their sequences, the same source
+// that GPUs run, against the scalar model, byte for byte.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/operations.hpp"
+#include "support/host_device.hpp"
+#include "support/keys.hpp"
+#include "support/scale.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+namespace cuda = scbf::cuda;
+using scbf::Geometry;
+using scbf::Path;
+
+struct EngineCase {
+  Shape shape;
+  Path path;
+  unsigned threads;
+  std::uint32_t part;  ///< positions that a block of threads takes
+};
+std::ostream& operator<<(std::ostream& out, const EngineCase& c) { return out << c.shape; }
+
+std::vector<EngineCase> engine_cases(const std::vector<Shape>& shapes) {
+  std::vector<EngineCase> cases;
+  for (const Shape& shape : shapes) {
+    cases.push_back({shape, Path::direct, 1, 64});
+    cases.push_back({shape, Path::direct, 3, 64});
+    cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // regions in one piece
+    cases.push_back({shape, Path::partitioned, 3, 64});        // and most of them divided
+  }
+  return cases;
+}
+struct EngineCaseName {
+  std::string operator()(const ::testing::TestParamInfo<EngineCase>& info) const {
+    const EngineCase& c = info.param;
+    return c.shape.name + (c.path == Path::direct ? "_direct_" : "_partitioned_") +
+           std::to_string(c.threads) + "_threads";
+  }
+};
+
+/// A filter and its model, side by side.
+class Engine : public ::testing::TestWithParam<EngineCase> {
+ protected:
+  static constexpr std::uint64_t kSeed = 5;
+
+  static cuda::Tuning tuning(std::size_t scratch_bytes = 0) {
+    cuda::Tuning t;
+    t.path = GetParam().path;
+    t.scratch_bytes = scratch_bytes;
+    // Regions of a few lines, so that small filters have many; few claims, so that keys wait for
+    // each other and windows are many.
+    t.regions = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
+    t.most_log2_claims = 7;
+    return t;
+  }
+  cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) const {
+    return {keys.data(), keys.size(), false, {}};
+  }
+  void insert(const std::vector<std::uint64_t>& keys) {
+    cuda::insert(device, filter, view(keys), tuning());
+    model.insert(keys);
+    ASSERT_TRUE(same_words(words, model.words())) << "after insert";
+  }
+  Answers removed(const std::vector<std::uint64_t>& keys, std::size_t scratch_bytes = 0) {
+    Answers verdicts(keys.size(), 0xCC);
+    cuda::remove(device, filter, view(keys), verdicts.data(), tuning(scratch_bytes));
+    return verdicts;
+  }
+  void compare_remove(const std::vector<std::uint64_t>& keys, std::size_t scratch_bytes = 0) {
+    const Answers got = removed(keys, scratch_bytes);
+    ASSERT_TRUE(same_answers(got, remove(model, keys)));
+    ASSERT_TRUE(same_words(words, model.words())) << "after remove";
+  }
+  void compare_answers(const std::vector<std::uint64_t>& keys) {
+    Answers out(keys.size(), 0xCC);
+    cuda::look<false>(device, filter, view(keys), cuda::ByteAnswers{out.data()});
+    const Answers hits = contains(model, keys);
+    ASSERT_TRUE(same_answers(out, hits));
+    std::fill(out.begin(), out.end(), std::uint8_t{0xCC});
+    cuda::look<true>(device, filter, view(keys), cuda::ByteAnswers{out.data()});
+    ASSERT_TRUE(same_answers(out, count(model, keys)));
+    Answers bits((keys.size() + 7) / 8, 0xCC), want_bits(bits.size());
+    cuda::look<false>(device, filter, view(keys), cuda::BitAnswers{bits.data()});
+    model.contains_bits(keys, want_bits);
+    ASSERT_TRUE(same_answers(bits, want_bits));
+    std::vector<std::uint64_t> indices(keys.size(), 0xCC), want_indices(keys.size(), 0xCC);
+    std::uint64_t found = 0xCC;
+    cuda::find(device, filter, view(keys), indices.data(), &found);
+    ASSERT_EQ(found, model.find(keys, want_indices).hits);
+    indices.resize(found);
+    want_indices.resize(found);
+    ASSERT_EQ(indices, want_indices);
+  }
+
+  HostDevice device{GetParam().threads};
+  scbf::Filter model{GetParam().shape.geometry, {.seed = kSeed, .backend = "scalar"}};
+  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(model.words().size());
+  cuda::FilterRef filter{GetParam().shape.geometry, kSeed, words.data()};
+};
+INSTANTIATE_TEST_SUITE_P(All, Engine, ::testing::ValuesIn(engine_cases(contract_shapes(40'000))),
+                         EngineCaseName());
+
+TEST_P(Engine, BatchesOfAllSizes) {
+  Mixture mixture(1);
+  for (const std::size_t n : {0u, 1u, 2u, 7u, 8u, 31u, 32u, 33u, 63u, 65u, 127u, 999u, 4097u}) {
+    SCOPED_TRACE("batch of " + std::to_string(n));
+    ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(n)));
+    ASSERT_NO_FATAL_FAILURE(compare_answers(mixture.to_ask(n)));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(mixture.to_ask(n)));
+  }
+}
+
+TEST_P(Engine, RemovesWhatItInsertedAndNoMore) {
+  const auto keys = random_keys(scaled(2000, 500), 2);
+  ASSERT_NO_FATAL_FAILURE(insert(keys));
+  auto twice = keys;
+  twice.insert(twice.end(), keys.begin(), keys.end());
+  ASSERT_NO_FATAL_FAILURE(compare_remove(twice));
+  EXPECT_TRUE(std::all_of(words.begin(), words.end(), [](auto w) { return w == 0; }));
+}
+
+TEST_P(Engine, OneKeyForAll) {
+  const std::vector<std::uint64_t> keys(scaled(20'000, 2000), 42);
+  for (const std::size_t copies : {3u, 14u, 15u}) {
+    ASSERT_NO_FATAL_FAILURE(insert({keys.begin(), keys.begin() + static_cast<long>(copies)}));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(keys));
+  }
+  ASSERT_NO_FATAL_FAILURE(insert(keys));
+  ASSERT_NO_FATAL_FAILURE(compare_remove(keys));
+}
+
+TEST_P(Engine, SeveralPassesOfAFewKeysEach) {
+  Mixture mixture(3);
+  ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(3000)));
+  // Room for part_positions keys at a time, or few more.
+  ASSERT_NO_FATAL_FAILURE(compare_remove(mixture.to_ask(3000), 1));
+  cuda::insert(device, filter, view(mixture.to_insert(0)), tuning(1));
+  const auto more = mixture.to_insert(3000);
+  cuda::insert(device, filter, view(more), tuning(1));
+  model.insert(more);
+  ASSERT_TRUE(same_words(words, model.words()));
+}
+
+TEST_P(Engine, NullsAndReadyHashes) {
+  const auto hashes = random_keys(1000, 4);
+  std::vector<std::byte> bitmap(hashes.size() / 8 + 3);
+  Random random(5);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  const auto batch = scbf::KeyBatch::from_hashes(hashes).with_validity(bitmap, 11);
+  const cuda::ValueKeys keys{hashes.data(), hashes.size(), true, cuda::Validity(bitmap.data(), 11)};
+  cuda::insert(device, filter, keys, tuning(1));
+  model.insert(batch);
+  ASSERT_TRUE(same_words(words, model.words()));
+  Answers out(keys.n, 0xCC);
+  cuda::look<true>(device, filter, keys, cuda::ByteAnswers{out.data()});
+  ASSERT_TRUE(same_answers(out, count(model, batch)));
+  std::fill(out.begin(), out.end(), std::uint8_t{0xCC});
+  cuda::remove(device, filter, keys, out.data(), tuning(1));
+  ASSERT_TRUE(same_answers(out, remove(model, batch)));
+  ASSERT_TRUE(same_words(words, model.words()));
+}
+
+TEST_P(Engine, WholeFilters) {
+  const Geometry& geometry = GetParam().shape.geometry;
+  ASSERT_NO_FATAL_FAILURE(insert(random_keys(2000, 6)));
+  scbf::Filter other(geometry, {.seed = kSeed, .backend = "scalar"});
+  for (int i = 0; i < 4; ++i) other.insert(random_keys(500, 7));
+  const std::uint64_t* others = other.words().data();
+  for (int i = 0; i < 4; ++i) {
+    device.for_each(words.size(), cuda::MergeWords{words.data(), others});
+    model.merge(other);
+    ASSERT_TRUE(same_words(words, model.words()));
+  }
+  const auto met = device.reduce(words.size(), cuda::CheckSubtract{words.data(), others});
+  EXPECT_EQ(met.below, 0u);
+  EXPECT_EQ(met.inexact, model.subtract(other).inexact_counters);
+  EXPECT_GT(met.inexact, 0u);
+  device.for_each(words.size(), cuda::SubtractWords{words.data(), others});
+  ASSERT_TRUE(same_words(words, model.words()));
+
+  std::vector<std::uint64_t> histograms(geometry.probes() * 16, 0xCC);
+  cuda::count_values(device, filter, histograms.data());
+  const auto want = model.backend().histograms({geometry, kSeed, words.data()}, {});
+  const std::uint64_t padding =
+      words.size() * 16 / geometry.probes() - geometry.counters_per_slice();
+  for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
+    for (unsigned v = 0; v < 16; ++v) {
+      ASSERT_EQ(histograms[slice * 16 + v], want[slice][v] + (v == 0 ? padding : 0));
+    }
+  }
+}
+
+// ---- removal where it is hard -------------------------------------------------------------------
+
+std::vector<Shape> crowded_shapes() {
+  return {
+      {"g1_1_block", Geometry::split_block(1, 1)},
+      {"g1_3_blocks", Geometry::split_block(1, 3)},
+      {"g2_2_blocks", Geometry::split_block(2, 2)},
+      {"g3_4_blocks", Geometry::split_block(3, 4)},
+      {"g8_2_blocks", Geometry::split_block(8, 2)},
+      {"k1_m3", Geometry::split(1, 3)},
+      {"k2_m1", Geometry::split(2, 1)},
+      {"k7_m16", Geometry::split(7, 16)},
+      {"k7_m640", Geometry::split(7, 640)},
+      {"k10_m129", Geometry::split(10, 129)},
+      {"k20_m300", Geometry::split(20, 300)},
+      {"g1_40_blocks", Geometry::split_block(1, 40)},
+      {"g2_33_blocks", Geometry::split_block(2, 33)},
+  };
+}
+
+class CrowdedEngine : public Engine {};
+INSTANTIATE_TEST_SUITE_P(All, CrowdedEngine, ::testing::ValuesIn(engine_cases(crowded_shapes())),
+                         EngineCaseName());
+
+TEST_P(CrowdedEngine, RemovesInOrder) {
+  Random random(17);
+  for (std::size_t round = 0; round < scaled(60, 10); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    std::fill(words.begin(), words.end(), 0);
+    model.clear();
+    const std::size_t universe = 1 + random.below(80);
+    std::vector<std::uint64_t> in(1 + random.below(120)), out(1 + random.below(400));
+    for (auto& key : in) key = random.below(universe);
+    for (auto& key : out) key = random.below(universe * 2);
+    ASSERT_NO_FATAL_FAILURE(insert(in));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(out));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(out, 1));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policies of the CUDA engine (cuda/src/engine) on the host: the sequences of kernels and the
+// kernels themselves run here, on memory that is poisoned first, with several threads if asked
+// for. What is left for a GPU to show is the thin layer that launches them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace scbf_test {
+
+/// Thirty-two lanes, one after another.
+class HostWarp {
+ public:
+  static constexpr unsigned kLanes = 32;
+  template <class T>
+  using PerLane = std::array<T, kLanes>;
+
+  template <class Work>
+  auto each(Work work) const {
+    using Result = std::invoke_result_t<Work, unsigned>;
+    if constexpr (std::is_void_v<Result>) {
+      for (unsigned l = 0; l < kLanes; ++l) work(l);
+    } else {
+      PerLane<Result> results;
+      for (unsigned l = 0; l < kLanes; ++l) results[l] = work(l);
+      return results;
+    }
+  }
+  void sync() const {}
+  template <class T, class From>
+  PerLane<T> shuffle(const PerLane<T>& values, From from) const {
+    PerLane<T> results;
+    for (unsigned l = 0; l < kLanes; ++l) results[l] = values[from(l)];
+    return results;
+  }
+  template <unsigned width, class T>
+  PerLane<T> least_among(const PerLane<T>& values) const {
+    PerLane<T> results;
+    for (unsigned l = 0; l < kLanes; ++l) {
+      const auto first = values.begin() + l / width * width;
+      results[l] = *std::min_element(first, first + width);
+    }
+    return results;
+  }
+  template <class T>
+  std::uint32_t ballot(const PerLane<T>& values) const {
+    std::uint32_t bits = 0;
+    for (unsigned l = 0; l < kLanes; ++l) bits |= std::uint32_t{values[l] != 0} << l;
+    return bits;
+  }
+};
+
+/// A block of threads, one after another: a phase ends where `each` does.
+class HostBlock {
+ public:
+  explicit HostBlock(unsigned threads) : threads_(threads) {}
+  unsigned size() const { return threads_; }
+  template <class Work>
+  void each(Work work) const {
+    for (unsigned rank = 0; rank < threads_; ++rank) work(rank);
+  }
+  void sync() const {}
+
+ private:
+  unsigned threads_;
+};
+
+class HostDevice {
+ public:
+  explicit HostDevice(unsigned threads = 1, unsigned block_threads = 64)
+      : threads_(threads), block_threads_(block_threads) {}
+
+  template <class Work>
+  void for_each(std::size_t n, Work work) const {
+    share(n, [&](std::size_t i) { work(i); });
+  }
+  template <class Work>
+  void for_warps(std::size_t n, Work work) const {
+    share((n + HostWarp::kLanes - 1) / HostWarp::kLanes,
+          [&](std::size_t i) { work(HostWarp(), i * HostWarp::kLanes); });
+  }
+  template <class Work>
+  void for_blocks(std::size_t n, std::size_t bytes, Work work) const {
+    share(n, [&](std::size_t i) {
+      const auto shared = poisoned<std::uint64_t>(bytes / sizeof(std::uint64_t));
+      work(HostBlock(block_threads_), i, shared.get());
+    });
+  }
+  template <class Work>
+  void for_grid(Work work) const {
+    work(Grid{*this});
+  }
+
+  /// Which of the two has the result is as good as random.
+  std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
+                      unsigned last_bit) const {
+    const unsigned bits = last_bit - first_bit;
+    const auto digit = [=](std::uint64_t x) {
+      return bits == 64 ? x : x >> first_bit & ((std::uint64_t{1} << bits) - 1);
+    };
+    std::stable_sort(a, a + n, [&](auto x, auto y) { return digit(x) < digit(y); });
+    if (n % 2 == 0) return a;
+    std::copy(a, a + n, b);
+    std::fill(a, a + n, kPoison);
+    return b;
+  }
+  void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint64_t value = in[i];
+      out[i] = sum;
+      sum += value;
+    }
+  }
+  template <class Index, class Wanted>
+  void select(Index n, Wanted wanted, Index* out, std::uint64_t* count) const {
+    *count = 0;
+    for (Index i = 0; i < n; ++i) {
+      if (wanted(i)) out[(*count)++] = i;
+    }
+  }
+  template <class Value>
+  auto reduce(std::size_t n, Value value) const {
+    decltype(value(0)) sum{};
+    for (std::size_t i = 0; i < n; ++i) sum = sum + value(i);
+    return sum;
+  }
+  void fill(std::uint64_t* words, std::size_t n, std::uint64_t value) const {
+    std::fill_n(words, n, value);
+  }
+
+  template <class T>
+  std::unique_ptr<T[]> temporary(std::size_t n) const {
+    return poisoned<T>(n);
+  }
+  // The algorithms above need no memory of their own.
+  std::size_t sort_bytes(std::size_t, unsigned, unsigned) const { return 1; }
+  std::size_t sum_bytes(std::size_t) const { return 1; }
+  template <class Index, class Wanted>
+  std::size_t select_bytes(Index, Wanted) const {
+    return 1;
+  }
+  void reserve(std::size_t) const {}
+
+ private:
+  static constexpr std::uint64_t kPoison = 0xCCCC'CCCC'CCCC'CCCCu;
+
+  template <class T>
+  static std::unique_ptr<T[]> poisoned(std::size_t n) {
+    auto memory = std::make_unique_for_overwrite<T[]>(n);
+    std::memset(static_cast<void*>(memory.get()), 0xCC, n * sizeof(T));
+    return memory;
+  }
+
+  /// Threads that can wait for each other: here a phase ends where `each` does.
+  struct Grid {
+    const HostDevice& device;
+    template <class Work>
+    void each(std::size_t n, Work work) const {
+      device.share(n, work);
+    }
+    void sync() const {}
+  };
+
+  /// work(0) … work(n − 1), with threads taking turns.
+  template <class Work>
+  void share(std::size_t n, Work work) const {
+    constexpr std::size_t kAtOnce = 16;
+    if (threads_ <= 1 || n <= kAtOnce) {
+      for (std::size_t i = 0; i < n; ++i) work(i);
+      return;
+    }
+    std::atomic<std::size_t> next{0};
+    const auto take = [&] {
+      for (std::size_t i = next.fetch_add(kAtOnce); i < n; i = next.fetch_add(kAtOnce)) {
+        for (std::size_t j = i; j < std::min(n, i + kAtOnce); ++j) work(j);
+      }
+    };
+    std::vector<std::thread> others;
+    for (unsigned t = 1; t < threads_; ++t) others.emplace_back(take);
+    take();
+    for (std::thread& thread : others) thread.join();
+  }
+
+  unsigned threads_, block_threads_;
+};
+
+}  // namespace scbf_test
