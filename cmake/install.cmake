@@ -5,6 +5,10 @@ install(TARGETS scbf EXPORT scbf-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY core/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(scbf_with_cuda)
+  install(TARGETS scbf_cuda EXPORT scbf-targets)
+  install(DIRECTORY cuda/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
 install(EXPORT scbf-targets NAMESPACE scbf:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 
 configure_package_config_file(cmake/scbf-config.cmake.in ${PROJECT_BINARY_DIR}/scbf-config.cmake
@@ -22,6 +26,10 @@ if(SCBF_PC_PRIVATE STREQUAL "STATIC_LIBRARY")
   set(SCBF_PC_PRIVATE "")
 else()
   set(SCBF_PC_PRIVATE ".private")
+endif()
+set(SCBF_PC_CUDA "")
+if(scbf_with_cuda AND SCBF_PC_PRIVATE STREQUAL "")
+  set(SCBF_PC_CUDA " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
 endif()
 configure_file(cmake/scbf.pc.in ${PROJECT_BINARY_DIR}/scbf.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/scbf.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "support/keys.hpp"
 #include "support/scale.hpp"
@@ -132,6 +133,23 @@ TEST(Threads, AreReallyUsedByLargeBatches) {
     const scbf::BatchOptions alone{.threads = 1, .path = path, .executor = &executor};
     EXPECT_EQ(runs_of([&] { filter.insert(keys, alone); }), 0u);
   }
+}
+
+/// Backends that cannot run here were not compared: said aloud, and a failure for the one that
+/// SCBF_REQUIRE_BACKEND names.
+TEST(Targets, ThoseThatAreNotThereAreNamed) {
+  const char* required = std::getenv("SCBF_REQUIRE_BACKEND");
+  std::string absent;
+  for (const scbf::Backend* backend : scbf::backends()) {
+    const std::string reason = backend->unavailable_reason();
+    if (reason.empty()) continue;
+    EXPECT_NE(required == nullptr ? "" : required, backend->name()) << reason;
+    absent += "\n  " + std::string(backend->name()) + ": " + reason;
+  }
+  if (required != nullptr && *required != '\0') {
+    EXPECT_NO_THROW(scbf::find_backend(required)) << "SCBF_REQUIRE_BACKEND";
+  }
+  if (!absent.empty() && !HasFailure()) GTEST_SKIP() << "not available here, not tested:" << absent;
 }
 
 // A suite that ran over nothing would pass: these make sure that there was something.

@@ -6,141 +6,323 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
+#include <algorithm>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "cuda_own_kernels.hpp"
+#include "support/device.hpp"
 #include "support/keys.hpp"
+#include "support/scale.hpp"
 #include "support/setups.hpp"
 
 namespace {
 
 using namespace scbf_test;
+using scbf::Path;
 using scbf::cuda::DeviceFilter;
+using scbf::cuda::DeviceKeys;
+using scbf::cuda::DeviceOptions;
 
-/// Why there is no device, or nothing.
-std::string no_device() {
-  int devices = 0;
-  const cudaError_t result = cudaGetDeviceCount(&devices);
-  if (result != cudaSuccess) return cudaGetErrorString(result);
-  return devices == 0 ? "no device" : "";
+struct DeviceCase {
+  Shape shape;
+  Path path;
+};
+std::ostream& operator<<(std::ostream& out, const DeviceCase& c) { return out << c.shape; }
+
+std::vector<DeviceCase> device_cases(std::uint64_t counters) {
+  std::vector<DeviceCase> cases;
+  for (const Shape& shape : contract_shapes(counters)) {
+    cases.push_back({shape, Path::direct});
+    cases.push_back({shape, Path::partitioned});
+  }
+  return cases;
 }
-
-#define SCBF_NEEDS_DEVICE()                                                      \
-  do {                                                                           \
-    const std::string reason = no_device();                                      \
-    if (reason.empty()) break;                                                   \
-    const char* required = std::getenv("SCBF_REQUIRE_BACKEND");                  \
-    if (required != nullptr && std::string_view(required) == "cuda") {           \
-      FAIL() << "SCBF_REQUIRE_BACKEND=cuda, but there is no device: " << reason; \
-    }                                                                            \
-    GTEST_SKIP() << "needs a GPU: " << reason;                                   \
-  } while (false)
-
-/// An array in device memory.
-template <class T>
-class OnDevice {
- public:
-  explicit OnDevice(std::size_t n) : n_(n) {
-    if (cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T) + 1) != cudaSuccess) {
-      throw std::bad_alloc();
-    }
-    // What a kernel does not write must show.
-    EXPECT_EQ(cudaMemset(data_, 0xCC, n * sizeof(T)), cudaSuccess);
+struct DeviceCaseName {
+  std::string operator()(const ::testing::TestParamInfo<DeviceCase>& info) const {
+    return info.param.shape.name + (info.param.path == Path::direct ? "_direct" : "_partitioned");
   }
-  explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice),
-              cudaSuccess);
-  }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-  ~OnDevice() { cudaFree(data_); }
-
-  T* get() const { return data_; }
-  std::vector<T> to_host() const {
-    std::vector<T> values(n_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost),
-              cudaSuccess);
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  std::size_t n_;
 };
 
-class DeviceFilterOf : public ::testing::TestWithParam<Shape> {
+std::vector<std::uint64_t> words_of(const DeviceFilter& filter) {
+  std::vector<std::uint64_t> words(filter.geometry().words());
+  filter.download(words);
+  return words;
+}
+
+/// A filter on the device and its model, side by side.
+class OfDevice : public ::testing::TestWithParam<DeviceCase> {
  protected:
   static constexpr std::uint64_t kSeed = 99;
 
-  scbf::Filter model{GetParam().geometry, {.seed = kSeed, .backend = "scalar"}};
-
-  static std::vector<std::uint64_t> words_of(const DeviceFilter& filter) {
-    std::vector<std::uint64_t> words(filter.geometry().words());
-    filter.download(words);
-    return words;
+  void SetUp() override {
+    SCBF_NEEDS_DEVICE();
+    filter_ = std::make_unique<DeviceFilter>(GetParam().shape.geometry, kSeed);
   }
-  static Answers ask(const DeviceFilter& filter, const std::vector<std::uint64_t>& keys,
-                     bool count) {
-    const OnDevice<std::uint64_t> on_device(keys);
-    const OnDevice<std::uint8_t> out(keys.size());
-    if (count) {
-      filter.count_async(on_device.get(), keys.size(), out.get(), nullptr);
-    } else {
-      filter.contains_async(on_device.get(), keys.size(), out.get(), nullptr);
-    }
-    DeviceFilter::synchronize(nullptr);
-    return out.to_host();
-  }
-};
-INSTANTIATE_TEST_SUITE_P(All, DeviceFilterOf, ::testing::ValuesIn(contract_shapes(200'000)),
-                         [](const auto& shape) { return shape.param.name; });
+  DeviceFilter& filter() { return *filter_; }
+  DeviceOptions options() const { return {.path = GetParam().path}; }
 
-TEST_P(DeviceFilterOf, InsertsAndAnswersAsTheModelDoes) {
-  SCBF_NEEDS_DEVICE();
-  DeviceFilter filter(GetParam().geometry, kSeed);
-  std::vector<std::uint64_t> all;
-  // Sizes around a warp and around a block of threads.
-  for (const std::size_t n : {0u, 1u, 7u, 31u, 32u, 33u, 255u, 257u, 10'007u}) {
-    const auto keys = random_keys(n, n + 1);
-    const OnDevice<std::uint64_t> on_device(keys);
-    filter.insert_async(on_device.get(), n, nullptr);
-    DeviceFilter::synchronize(nullptr);
+  void insert(const std::vector<std::uint64_t>& keys) {
+    const OnDevice<std::uint64_t> there(keys);
+    filter().insert({there.get(), keys.size()}, options());
     model.insert(keys, {.threads = 1});
-    ASSERT_TRUE(same_words(words_of(filter), model.words())) << n;
-    all.insert(all.end(), keys.begin(), keys.end());
+    ASSERT_TRUE(same_words(words_of(filter()), model.words())) << "after insert";
   }
-  const auto others = random_keys(all.size(), 1234);
-  all.insert(all.end(), others.begin(), others.end());
-  EXPECT_TRUE(same_answers(ask(filter, all, false), contains(model, all)));
-  EXPECT_TRUE(same_answers(ask(filter, all, true), count(model, all)));
+  void compare_answers(const DeviceKeys& there, const scbf::KeyBatch& keys) {
+    const OnDevice<std::uint8_t> out(keys.size());
+    filter().contains(there, out.get(), options());
+    const Answers hits = scbf_test::contains(model, keys);
+    ASSERT_TRUE(same_answers(out.to_host(), hits));
+    filter().count(there, out.get(), options());
+    ASSERT_TRUE(same_answers(out.to_host(), scbf_test::count(model, keys)));
+    const OnDevice<std::uint8_t> bits((keys.size() + 7) / 8);
+    filter().contains_bits(there, bits.get(), options());
+    Answers want_bits((keys.size() + 7) / 8);
+    model.contains_bits(keys, want_bits, {.threads = 1});
+    ASSERT_TRUE(same_answers(bits.to_host(), want_bits));
+    const OnDevice<std::uint64_t> indices(keys.size());
+    std::vector<std::uint64_t> want(keys.size());
+    const std::uint64_t found = filter().find(there, indices.get(), options());
+    ASSERT_EQ(found, model.find(keys, want, {.threads = 1}).hits);
+    auto got = indices.to_host();
+    got.resize(found);
+    want.resize(found);
+    ASSERT_EQ(got, want);
+  }
+  void compare_remove(const DeviceKeys& there, const scbf::KeyBatch& keys) {
+    const OnDevice<std::uint8_t> verdicts(keys.size());
+    filter().remove(there, verdicts.get(), options());
+    ASSERT_TRUE(same_answers(verdicts.to_host(), scbf_test::remove(model, keys)));
+    ASSERT_TRUE(same_words(words_of(filter()), model.words())) << "after remove";
+  }
+  void compare_remove(const std::vector<std::uint64_t>& keys) {
+    const OnDevice<std::uint64_t> there(keys);
+    compare_remove({there.get(), keys.size()}, keys);
+  }
+  void compare_books() {
+    EXPECT_EQ(filter().keys_inserted(), model.keys_inserted());
+    EXPECT_EQ(filter().keys_removed(), model.keys_removed());
+  }
+
+  scbf::Filter model{GetParam().shape.geometry, {.seed = kSeed, .backend = "scalar"}};
+
+ private:
+  std::unique_ptr<DeviceFilter> filter_;
+};
+INSTANTIATE_TEST_SUITE_P(All, OfDevice, ::testing::ValuesIn(device_cases(400'000)),
+                         DeviceCaseName());
+
+TEST_P(OfDevice, BatchesOfAllSizes) {
+  Mixture mixture(1);
+  // Sizes around a warp and around a block of threads.
+  for (const std::size_t n : {0u, 1u, 7u, 31u, 32u, 33u, 255u, 256u, 257u, 10'007u}) {
+    SCOPED_TRACE("batch of " + std::to_string(n));
+    ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(n)));
+    const auto asked = mixture.to_ask(n);
+    const OnDevice<std::uint64_t> there(asked);
+    ASSERT_NO_FATAL_FAILURE(compare_answers({there.get(), n}, asked));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(mixture.to_ask(n)));
+    compare_books();
+  }
 }
 
-TEST_P(DeviceFilterOf, OneKeyAMillionTimesSaturatesItsCountersAlone) {
-  SCBF_NEEDS_DEVICE();
-  DeviceFilter filter(GetParam().geometry, kSeed);
-  const std::vector<std::uint64_t> keys(1'000'000, 42);
-  const OnDevice<std::uint64_t> on_device(keys);
-  filter.insert_async(on_device.get(), keys.size(), nullptr);
-  DeviceFilter::synchronize(nullptr);
+TEST_P(OfDevice, ManyKeysThatShareRegions) {
+  Mixture mixture(2);
+  const std::size_t n = scaled(400'000, 20'000);
+  ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(n)));
+  ASSERT_NO_FATAL_FAILURE(compare_remove(mixture.to_ask(n)));
+  compare_books();
+}
+
+TEST_P(OfDevice, OneKeyForAll) {
+  const std::vector<std::uint64_t> keys(scaled(1'000'000, 20'000), 42);
+  for (const long copies : {3L, 14L}) {
+    ASSERT_NO_FATAL_FAILURE(insert({keys.begin(), keys.begin() + copies}));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(keys));
+  }
+  ASSERT_NO_FATAL_FAILURE(insert(keys));
+  ASSERT_NO_FATAL_FAILURE(compare_remove(keys));
+}
+
+TEST_P(OfDevice, EverythingTwice) {
+  auto keys = random_keys(scaled(20'000, 2'000), 3);
+  ASSERT_NO_FATAL_FAILURE(insert(keys));
+  const auto once = keys;
+  keys.insert(keys.end(), once.begin(), once.end());
+  ASSERT_NO_FATAL_FAILURE(compare_remove(keys));
+  compare_books();
+}
+
+TEST_P(OfDevice, PassesThatHoldFewKeys) {
+  Mixture mixture(4);
+  const auto keys = mixture.to_insert(300'000);
+  const OnDevice<std::uint64_t> there(keys);
+  filter().insert({there.get(), keys.size()}, {.path = GetParam().path, .scratch_bytes = 1});
   model.insert(keys, {.threads = 1});
-  EXPECT_TRUE(same_words(words_of(filter), model.words()));
+  ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+  const OnDevice<std::uint8_t> verdicts(keys.size());
+  filter().remove({there.get(), keys.size()}, verdicts.get(),
+                  {.path = GetParam().path, .scratch_bytes = 1});
+  ASSERT_TRUE(same_answers(verdicts.to_host(), scbf_test::remove(model, keys)));
+  ASSERT_TRUE(same_words(words_of(filter()), model.words()));
 }
 
-TEST_P(DeviceFilterOf, MovesFromAndToTheHost) {
-  SCBF_NEEDS_DEVICE();
-  model.insert(random_keys(5000, 7), {.threads = 1});
-  DeviceFilter filter(model);
-  EXPECT_TRUE(same_words(words_of(filter), model.words()));
-  DeviceFilter moved(std::move(filter));
+TEST_P(OfDevice, StringsAndNulls) {
+  for (const StringSet& set : string_sets()) {
+    SCOPED_TRACE(set.name);
+    const StringColumn column(set.keys, 2);
+    const std::size_t n = column.strings.size();
+    std::vector<std::byte> bitmap(n / 8 + 2);
+    Random random(5);
+    for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+    const OnDevice<std::byte> data(column.data), validity(bitmap);
+    const OnDevice<std::int32_t> offsets32(column.offsets32);
+    const OnDevice<std::int64_t> offsets64(column.offsets64);
+    const auto some =
+        scbf::KeyBatch::from_offsets(column.data, column.offsets32).with_validity(bitmap, 3);
+    const auto there32 = DeviceKeys::from_offsets(data.get(), offsets32.get(), n)
+                             .with_validity(scbf::cuda::Validity(validity.get(), 3));
+    const auto there64 = DeviceKeys::from_offsets(data.get(), offsets64.get(), n);
+    filter().insert(there32, options());
+    model.insert(some, {.threads = 1});
+    ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+    ASSERT_NO_FATAL_FAILURE(compare_answers(there64, column.views));
+    ASSERT_NO_FATAL_FAILURE(compare_answers(there32, some));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(there32, some));
+    compare_books();
+  }
+}
+
+TEST_P(OfDevice, FixedWidthsAndReadyHashes) {
+  const std::string bytes = random_bytes(60'000, 6);
+  const auto data = std::as_bytes(std::span(bytes));
+  const OnDevice<std::byte> there(std::vector<std::byte>(data.begin(), data.end()));
+  for (const std::size_t width : {1u, 3u, 8u, 20u, 200u, 300u}) {
+    SCOPED_TRACE(width);
+    const auto keys = scbf::KeyBatch::from_fixed(data, width);
+    const auto keys_there = DeviceKeys::from_fixed(there.get(), width, keys.size());
+    filter().insert(keys_there, options());
+    model.insert(keys, {.threads = 1});
+    ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+    ASSERT_NO_FATAL_FAILURE(compare_remove(keys_there, keys));
+  }
+  const auto hashes = random_keys(5'000, 7);
+  const OnDevice<std::uint64_t> hashes_there(hashes);
+  const auto keys = scbf::KeyBatch::from_hashes(hashes);
+  const auto keys_there = DeviceKeys::from_hashes(hashes_there.get(), hashes.size());
+  filter().insert(keys_there, options());
+  model.insert(keys, {.threads = 1});
+  ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+  ASSERT_NO_FATAL_FAILURE(compare_answers(keys_there, keys));
+}
+
+TEST_P(OfDevice, WholeFilters) {
+  const auto few = random_keys(3'000, 8);
+  ASSERT_NO_FATAL_FAILURE(insert(random_keys(9'000, 9)));
+  scbf::Filter other(GetParam().shape.geometry, {.seed = kSeed, .backend = "scalar"});
+  for (int i = 0; i < 4; ++i) other.insert(few, {.threads = 1});
+  const DeviceFilter other_there(other);
+  for (int i = 0; i < 4; ++i) {
+    filter().merge_async(other_there);
+    model.merge(other);
+    ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+  }
+  compare_books();
+  EXPECT_EQ(filter().subtract(other_there).inexact_counters,
+            model.subtract(other).inexact_counters);
+  ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+  compare_books();
+  const auto histograms = filter().histograms();
+  const auto want =
+      model.backend().histograms({model.geometry(), kSeed, model.words().data()}, {.threads = 1});
+  EXPECT_EQ(histograms, want);
+
+  scbf::Filter more = other;
+  more.insert(random_keys(100, 10), {.threads = 1});
+  const DeviceFilter more_there(more);
+  DeviceFilter empty(GetParam().shape.geometry, kSeed);
+  SCBF_EXPECT_THROW(empty.subtract(more_there), scbf::Incompatible, "would fall below zero");
+  const DeviceFilter of_other_seed(GetParam().shape.geometry, kSeed + 1);
+  SCBF_EXPECT_THROW(filter().merge_async(of_other_seed), scbf::Incompatible, "the seeds differ");
+}
+
+TEST_P(OfDevice, MovesFromAndToTheHost) {
+  model.insert(random_keys(5'000, 11), {.threads = 1});
+  DeviceFilter there(model);
+  EXPECT_TRUE(same_words(words_of(there), model.words()));
+  const scbf::Filter back = there.to_filter({.backend = "scalar"});
+  EXPECT_TRUE(back == model);
+  EXPECT_EQ(back.keys_inserted(), model.keys_inserted());
+  DeviceFilter moved(std::move(there));
   EXPECT_TRUE(same_words(words_of(moved), model.words()));
-  moved.clear_async(nullptr);
-  DeviceFilter::synchronize(nullptr);
+  moved.clear_async();
+  DeviceFilter::synchronize();
   EXPECT_TRUE(same_words(words_of(moved), std::vector<std::uint64_t>(model.words().size())));
+  EXPECT_EQ(moved.keys_inserted(), 0u);
   std::vector<std::uint64_t> too_few(3);
   SCBF_EXPECT_THROW(moved.download(too_few), scbf::InvalidArgument, "has room for 3: must be ");
+}
+
+/// Counts what is asked for and lends it from the device's own allocator.
+class CountingResource final : public scbf::cuda::MemoryResource {
+ public:
+  void* allocate(std::size_t bytes, cudaStream_t) override {
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
+    live += bytes;
+    most = std::max(most, live);
+    return memory;
+  }
+  void deallocate(void* memory, std::size_t bytes, cudaStream_t stream) noexcept override {
+    cudaStreamSynchronize(stream);
+    cudaFree(memory);
+    live -= bytes;
+  }
+  std::size_t live = 0, most = 0;
+};
+
+TEST_P(OfDevice, WorksOnTheCallersStreamWithTheCallersMemory) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  CountingResource memory;
+  {
+    const DeviceOptions options{.stream = stream, .path = GetParam().path, .memory = &memory};
+    DeviceFilter on_stream(GetParam().shape.geometry, kSeed, stream);
+    const auto keys = random_keys(50'000, 12);
+    const OnDevice<std::uint64_t> there(keys);
+    const OnDevice<std::uint8_t> answers(keys.size()), verdicts(keys.size());
+    on_stream.insert_async({there.get(), keys.size()}, options);
+    on_stream.contains_async({there.get(), keys.size()}, answers.get(), options);
+    on_stream.remove_async({there.get(), keys.size()}, verdicts.get(), options);
+    EXPECT_EQ(on_stream.keys_removed(stream), keys.size());  // waits
+    const Answers all(keys.size(), 1);
+    EXPECT_TRUE(same_answers(answers.to_host(), all));
+    EXPECT_TRUE(same_answers(verdicts.to_host(), all));
+    std::vector<std::uint64_t> words(on_stream.geometry().words());
+    on_stream.download(words, stream);
+    EXPECT_TRUE(std::all_of(words.begin(), words.end(), [](auto w) { return w == 0; }));
+  }
+  EXPECT_GT(memory.most, 0u);
+  EXPECT_EQ(memory.live, 0u);
+  cudaStreamDestroy(stream);
+}
+
+TEST_P(OfDevice, KernelsOfTheProgramUseTheView) {
+  const auto keys = random_keys(10'007, 13);
+  const OnDevice<std::uint64_t> there(keys);
+  const OnDevice<std::uint8_t> by_thread(keys.size()), by_group(keys.size());
+  insert_by_threads(filter().ref(), there.get(), keys.size() / 2);
+  insert_by_groups(filter().ref(), there.get() + keys.size() / 2, keys.size() - keys.size() / 2);
+  model.insert(keys, {.threads = 1});
+  ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+  const auto asked = Mixture(13).to_ask(keys.size());
+  const OnDevice<std::uint64_t> asked_there(asked);
+  contains_by_threads(filter().ref(), asked_there.get(), asked.size(), by_thread.get());
+  contains_by_groups(filter().ref(), asked_there.get(), asked.size(), by_group.get());
+  const Answers want = scbf_test::contains(model, asked);
+  EXPECT_TRUE(same_answers(by_thread.to_host(), want));
+  EXPECT_TRUE(same_answers(by_group.to_host(), want));
 }
 
 TEST(DeviceFilterErrors, TooLargeAFilterIsRefusedWithTheNumbers) {
@@ -148,15 +330,42 @@ TEST(DeviceFilterErrors, TooLargeAFilterIsRefusedWithTheNumbers) {
   const auto geometry = scbf::Geometry::split_block(8, scbf::kMaxBlocksPerGroup);  // 2 TiB
   SCBF_EXPECT_THROW(DeviceFilter(geometry, 0), scbf::cuda::OutOfDeviceMemory,
                     "bytes of device memory");
+  SCBF_EXPECT_THROW(scbf::Filter(geometry, {.backend = "cuda"}), scbf::cuda::OutOfDeviceMemory,
+                    "are free");
   // And the device is as usable as before.
   DeviceFilter small(scbf::Geometry::split_block(1, 100), 0);
-  DeviceFilter::synchronize(nullptr);
+  DeviceFilter::synchronize();
+}
+
+TEST(DeviceFilterErrors, TooLargeABatchIsRefusedAndTheFilterIsUnharmed) {
+  SCBF_NEEDS_DEVICE();
+  class NoMemory final : public scbf::cuda::MemoryResource {
+   public:
+    void* allocate(std::size_t bytes, cudaStream_t) override {
+      throw scbf::cuda::OutOfDeviceMemory("no " + std::to_string(bytes) + " bytes");
+    }
+    void deallocate(void*, std::size_t, cudaStream_t) noexcept override {}
+  } none;
+  DeviceFilter filter(scbf::Geometry::split_block(1, 1000), 0);
+  const auto keys = random_keys(1000, 1);
+  const OnDevice<std::uint64_t> there(keys);
+  const OnDevice<std::uint8_t> verdicts(keys.size());
+  filter.insert({there.get(), keys.size()});
+  const auto before = words_of(filter);
+  const DeviceOptions options{.path = Path::partitioned, .memory = &none};
+  EXPECT_THROW(filter.insert({there.get(), keys.size()}, options), scbf::cuda::OutOfDeviceMemory);
+  EXPECT_THROW(filter.remove({there.get(), keys.size()}, verdicts.get(), options),
+               scbf::cuda::OutOfDeviceMemory);
+  EXPECT_TRUE(same_words(words_of(filter), before));
+  EXPECT_EQ(filter.keys_inserted(), keys.size());
 }
 
 TEST(DeviceFilterErrors, WithoutADeviceTheReasonIsGiven) {
   if (no_device().empty()) GTEST_SKIP() << "there is a device";
   SCBF_EXPECT_THROW(DeviceFilter(scbf::Geometry::split_block(1, 100), 0), scbf::cuda::CudaError,
                     "allocating device memory: ");
+  SCBF_EXPECT_THROW(scbf::Filter(scbf::Geometry::split_block(1, 100), {.backend = "cuda"}),
+                    scbf::BackendUnavailable, "cuda backend: ");
 }
 
 }  // namespace

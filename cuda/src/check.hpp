@@ -3,19 +3,22 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 
-#include <string_view>
-
-#include "scbf/cuda/errors.hpp"
+#include <cstddef>
+#include <string>
 
 namespace scbf::cuda {
 
-/// Throws CudaError, naming what was tried and why CUDA refused it.
-inline void check(cudaError_t result, std::string_view what) {
-  if (result == cudaSuccess) return;
-  throw CudaError(
-      fmt::format("{}: {} ({})", what, cudaGetErrorString(result), cudaGetErrorName(result)));
+/// Throws CudaError, or DeviceLost after an error that ends the work with the device, naming what
+/// was tried and why CUDA refused it.
+void check(cudaError_t result, const char* what);
+
+/// For calls whose failure nobody can be told of: it is not to be met by later calls either.
+inline void ignore(cudaError_t result) noexcept {
+  if (result != cudaSuccess) (void)cudaGetLastError();
 }
+
+/// Throws OutOfDeviceMemory for `bytes` more, with what is free.
+[[noreturn]] void throw_out_of_memory(std::size_t bytes, const std::string& what);
 
 }  // namespace scbf::cuda

@@ -2,28 +2,36 @@
 #include "scbf/cuda/device_filter.hpp"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
+#include <vector>
 
+#include "allocation.hpp"
 #include "check.hpp"
 #include "kernels.hpp"
+#include "limits.hpp"
 
 namespace scbf::cuda {
 
 namespace {
 
+/// Words that are copied from a filter at once: 8 MiB.
+constexpr std::uint64_t kCopyWords = std::uint64_t{1} << 20;
+
+enum Book : std::size_t { kInserted, kRemovals, kBooks };
+
 std::uint64_t* allocate(const Geometry& geometry) {
-  void* words = nullptr;
-  const cudaError_t result = cudaMalloc(&words, geometry.bytes());
-  if (result == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // the error is told here: later calls are not to meet it
-    std::size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "asking for the free memory of the device");
-    throw OutOfDeviceMemory(fmt::format("{} needs {} bytes of device memory: {} of {} are free",
-                                        geometry.describe(), geometry.bytes(), free, total));
-  }
-  check(result, "allocating device memory");
-  return static_cast<std::uint64_t*>(words);
+  return allocate_words(geometry.words() + kBooks, geometry.describe());
+}
+
+Run run_of(const DeviceOptions& options) {
+  Tuning tuning = tuning_of_current_device();
+  tuning.path = options.path;
+  tuning.scratch_bytes = options.scratch_bytes;
+  return {options.stream, options.memory != nullptr ? *options.memory : pool_memory(), tuning};
 }
 
 }  // namespace
@@ -39,16 +47,22 @@ DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStr
 }
 
 DeviceFilter::DeviceFilter(const Filter& filter, cudaStream_t stream)
-    : geometry_(filter.geometry()), seed_(filter.seed()), words_(allocate(filter.geometry())) {
-  try {
-    check(cudaMemcpyAsync(words_, filter.words().data(), geometry_.bytes(), cudaMemcpyHostToDevice,
+    : DeviceFilter(filter.geometry(), filter.seed(), stream) {
+  // The other constructor is done: from here on the destructor gives the memory back.
+  const auto copy = [&](std::uint64_t first, std::span<const std::uint64_t> words) {
+    check(cudaMemcpyAsync(words_ + first, words.data(), words.size_bytes(), cudaMemcpyHostToDevice,
                           stream),
           "copying counters to the device");
     synchronize(stream);
-  } catch (...) {
-    release();
-    throw;
+  };
+  std::vector<std::uint64_t> buffer;
+  for (std::uint64_t first = 0; first < geometry_.words(); first += kCopyWords) {
+    buffer.resize(std::min(kCopyWords, geometry_.words() - first));
+    filter.read_words(first, buffer);
+    copy(first, buffer);
   }
+  const std::array<std::uint64_t, kBooks> books{filter.keys_inserted(), filter.keys_removed()};
+  copy(geometry_.words(), books);
 }
 
 DeviceFilter::DeviceFilter(DeviceFilter&& other) noexcept
@@ -69,29 +83,130 @@ DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
 DeviceFilter::~DeviceFilter() { release(); }
 
 void DeviceFilter::release() noexcept {
-  if (words_ != nullptr) (void)cudaFree(words_);  // waits for what still uses it; nobody to tell
+  if (words_ != nullptr) ignore(cudaFree(words_));  // waits for what still uses it; nobody to tell
   words_ = nullptr;
 }
 
-void DeviceFilter::insert_async(const std::uint64_t* keys, std::size_t n, cudaStream_t stream) {
-  if (n == 0) return;
-  check(launch_insert(ref(), keys, n, stream), "insert");
+void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
+  const Run run = run_of(options);
+  run_insert(ref(), keys, run);
+  run_book_keys(keys, words_ + geometry_.words() + kInserted, run);
 }
 
-void DeviceFilter::contains_async(const std::uint64_t* keys, std::size_t n, std::uint8_t* out,
-                                  cudaStream_t stream) const {
-  if (n == 0) return;
-  check(launch_contains(ref(), keys, n, out, stream), "contains");
+void DeviceFilter::contains_async(const DeviceKeys& keys, std::uint8_t* out,
+                                  const DeviceOptions& options) const {
+  run_contains(ref(), keys, out, run_of(options));
 }
 
-void DeviceFilter::count_async(const std::uint64_t* keys, std::size_t n, std::uint8_t* out,
-                               cudaStream_t stream) const {
-  if (n == 0) return;
-  check(launch_count(ref(), keys, n, out, stream), "count");
+void DeviceFilter::contains_bits_async(const DeviceKeys& keys, std::uint8_t* bits,
+                                       const DeviceOptions& options) const {
+  run_contains_bits(ref(), keys, bits, run_of(options));
+}
+
+void DeviceFilter::find_async(const DeviceKeys& keys, std::uint64_t* indices, std::uint64_t* hits,
+                              const DeviceOptions& options) const {
+  run_find(ref(), keys, indices, hits, run_of(options));
+}
+
+void DeviceFilter::count_async(const DeviceKeys& keys, std::uint8_t* out,
+                               const DeviceOptions& options) const {
+  run_count(ref(), keys, out, run_of(options));
+}
+
+void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
+                                const DeviceOptions& options) {
+  const Run run = run_of(options);
+  run_remove(ref(), keys, verdicts, run);
+  run_book_verdicts(verdicts, keys.size(), words_ + geometry_.words() + kRemovals, run);
+}
+
+void DeviceFilter::insert(const DeviceKeys& keys, const DeviceOptions& options) {
+  insert_async(keys, options);
+  synchronize(options.stream);
+}
+void DeviceFilter::contains(const DeviceKeys& keys, std::uint8_t* out,
+                            const DeviceOptions& options) const {
+  contains_async(keys, out, options);
+  synchronize(options.stream);
+}
+void DeviceFilter::contains_bits(const DeviceKeys& keys, std::uint8_t* bits,
+                                 const DeviceOptions& options) const {
+  contains_bits_async(keys, bits, options);
+  synchronize(options.stream);
+}
+void DeviceFilter::count(const DeviceKeys& keys, std::uint8_t* out,
+                         const DeviceOptions& options) const {
+  count_async(keys, out, options);
+  synchronize(options.stream);
+}
+void DeviceFilter::remove(const DeviceKeys& keys, std::uint8_t* verdicts,
+                          const DeviceOptions& options) {
+  remove_async(keys, verdicts, options);
+  synchronize(options.stream);
+}
+
+std::uint64_t DeviceFilter::find(const DeviceKeys& keys, std::uint64_t* indices,
+                                 const DeviceOptions& options) const {
+  const Run run = run_of(options);
+  return run_find_and_wait(ref(), keys, indices, run);
+}
+
+void DeviceFilter::check_compatible(const DeviceFilter& other) const {
+  if (geometry_ != other.geometry_) {
+    throw Incompatible(fmt::format("the geometries differ: {} and {}", geometry_.describe(),
+                                   other.geometry_.describe()));
+  }
+  if (seed_ != other.seed_) {
+    throw Incompatible(fmt::format("the seeds differ: {} and {}", seed_, other.seed_));
+  }
+}
+
+void DeviceFilter::merge_async(const DeviceFilter& other, const DeviceOptions& options) {
+  check_compatible(other);
+  const Run run = run_of(options);
+  run_merge(words_, other.words_, geometry_.words(), run);
+  run_add_books(words_ + geometry_.words(), other.words_ + geometry_.words(), kBooks, run);
+}
+
+SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOptions& options) {
+  check_compatible(other);
+  const Run run = run_of(options);
+  const SubtractCounts counts = run_check_subtract(words_, other.words_, geometry_.words(), run);
+  if (counts.below > 0) {
+    throw Incompatible(fmt::format(
+        "{} counters would fall below zero: the filter to subtract is not contained in this one",
+        counts.below));
+  }
+  // Before anything is changed: these wait, and can fail.
+  const std::uint64_t keys =
+      keys_left(other.keys_inserted(options.stream), other.keys_removed(options.stream));
+  run_subtract(words_, other.words_, geometry_.words(), run);
+  run_book(keys, words_ + geometry_.words() + kRemovals, run);
+  return {counts.inexact};
 }
 
 void DeviceFilter::clear_async(cudaStream_t stream) {
-  check(cudaMemsetAsync(words_, 0, geometry_.bytes(), stream), "clearing counters");
+  check(cudaMemsetAsync(words_, 0, geometry_.bytes() + kBooks * sizeof(std::uint64_t), stream),
+        "clearing counters");
+}
+
+std::vector<Histogram> DeviceFilter::histograms(const DeviceOptions& options) const {
+  return run_histograms(ref(), run_of(options));
+}
+
+std::uint64_t DeviceFilter::booked(std::size_t which, cudaStream_t stream) const {
+  std::uint64_t value = 0;
+  check(cudaMemcpyAsync(&value, words_ + geometry_.words() + which, sizeof value,
+                        cudaMemcpyDeviceToHost, stream),
+        "copying the books from the device");
+  synchronize(stream);
+  return value;
+}
+std::uint64_t DeviceFilter::keys_inserted(cudaStream_t stream) const {
+  return booked(kInserted, stream);
+}
+std::uint64_t DeviceFilter::keys_removed(cudaStream_t stream) const {
+  return booked(kRemovals, stream);
 }
 
 void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream) const {
@@ -102,6 +217,16 @@ void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream)
   check(cudaMemcpyAsync(words.data(), words_, geometry_.bytes(), cudaMemcpyDeviceToHost, stream),
         "copying counters from the device");
   synchronize(stream);
+}
+
+Filter DeviceFilter::to_filter(const FilterOptions& options, cudaStream_t stream) const {
+  std::vector<std::uint64_t> words(geometry_.words());
+  download(words, stream);
+  FilterOptions with_seed = options;
+  with_seed.seed = seed_;
+  Filter filter(geometry_, with_seed);
+  filter.assign(words, keys_inserted(stream), keys_removed(stream));
+  return filter;
 }
 
 void DeviceFilter::synchronize(cudaStream_t stream) {

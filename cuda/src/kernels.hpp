@@ -1,22 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// The face between host code (plain C++) and device code (nvcc): kernels as functions that launch
-// them. Each returns what the launch said; n > 0, pointers are to device memory.
+// The face between host code (plain C++) and device code (nvcc): the engine on a GPU. Pointers are
+// to device memory; everything is enqueued on the stream of `run`, and nothing waits but what says
+// so.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "engine/tuning.hpp"
+#include "scbf/backend.hpp"
+#include "scbf/cuda/device_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
+#include "scbf/cuda/memory.hpp"
 
 namespace scbf::cuda {
 
-cudaError_t launch_insert(FilterRef filter, const std::uint64_t* keys, std::size_t n,
-                          cudaStream_t stream) noexcept;
-cudaError_t launch_contains(FilterRef filter, const std::uint64_t* keys, std::size_t n,
-                            std::uint8_t* out, cudaStream_t stream) noexcept;
-cudaError_t launch_count(FilterRef filter, const std::uint64_t* keys, std::size_t n,
-                         std::uint8_t* out, cudaStream_t stream) noexcept;
+/// How an operation is run.
+struct Run {
+  cudaStream_t stream;
+  MemoryResource& memory;
+  Tuning tuning;
+};
+
+/// Throws CudaError if this library has no kernels for the current device.
+void check_kernels();
+
+void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run);
+void run_contains(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out,
+                  const Run& run);
+void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
+                       const Run& run);
+void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* indices,
+              std::uint64_t* hits, const Run& run);
+void run_count(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out, const Run& run);
+void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
+                const Run& run);
+
+/// The same, but waits for the number of hits and returns it.
+std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,
+                                std::uint64_t* indices, const Run& run);
+
+/// *book += the keys that are valid; the verdicts that are 1; an amount. books[i] += others[i].
+void run_book_keys(const DeviceKeys& keys, std::uint64_t* book, const Run& run);
+void run_book_verdicts(const std::uint8_t* verdicts, std::size_t n, std::uint64_t* book,
+                       const Run& run);
+void run_book(std::uint64_t amount, std::uint64_t* book, const Run& run);
+void run_add_books(std::uint64_t* books, const std::uint64_t* others, std::size_t n,
+                   const Run& run);
+
+void run_merge(std::uint64_t* into, const std::uint64_t* from, std::size_t words, const Run& run);
+/// Waits for the result.
+SubtractCounts run_check_subtract(const std::uint64_t* from, const std::uint64_t* what,
+                                  std::size_t words, const Run& run);
+void run_subtract(std::uint64_t* from, const std::uint64_t* what, std::size_t words,
+                  const Run& run);
+/// Waits for the result: one histogram per slice, padding not included.
+std::vector<Histogram> run_histograms(const FilterRef& filter, const Run& run);
 
 }  // namespace scbf::cuda

@@ -58,6 +58,11 @@ class Usage(CommandTest):
         self.scbf("query", "f.scbf", env={"SCBF_BACKEND": "abacus"}, code=USAGE)
         self.assertIn("SCBF_BACKEND", self.err)
         self.assertIn(b"scalar", self.scbf("backends", env={"SCBF_BACKEND": "abacus"}))
+        self.refused("query", "f.scbf", "--device", "1000", mentions=["cuda:1000"])
+        self.refused("query", "f.scbf", "--device", "-1", mentions=["--device", "-1"])
+        for options in (["--device", "1", "--backend", "simd"],
+                        ["--backend", "simd", "--device", "1"]):
+            self.refused("query", "f.scbf", *options, mentions=["--device 1", "simd"])
         absent = [b for b in self.scbf_json("backends") if not b["available"]]
         for backend in absent:
             self.refused("query", "f.scbf", "--backend", backend["name"],

@@ -25,6 +25,11 @@ must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR
   -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON -DSCBF_WANTED_VERSION=${VERSION})
 must_run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 must_run(${WORK_DIR}/build/consumer)
+if(EXISTS ${WORK_DIR}/build/cuda_consumer)
+  must_run(${WORK_DIR}/build/cuda_consumer)
+elseif(WITH_CUDA)
+  message(FATAL_ERROR "the installed package has no scbf::cuda")
+endif()
 
 find_program(pkg_config NAMES pkg-config pkgconf)
 if(NOT pkg_config)

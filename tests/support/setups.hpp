@@ -158,10 +158,14 @@ struct CaseName {
 };
 
 /// The backends to be compared with the model: all but the model itself, and but "simd", which is
-/// one of its targets ("simd:AVX2") under another name.
+/// one of its targets ("simd:AVX2") under another name. With SCBF_TEST_DEVICES_ONLY those whose
+/// counters are on a device.
 inline std::vector<const scbf::Backend*> backends_to_compare() {
   std::vector<const scbf::Backend*> all;
   for (const scbf::Backend* backend : available_backends()) {
+#ifdef SCBF_TEST_DEVICES_ONLY
+    if (backend->memory() == scbf::kHostMemory) continue;
+#endif
     if (backend->name() != "scalar" && backend->name() != "simd") all.push_back(backend);
   }
   return all;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/src/unavailable_backend.hpp"
+#include "device_store.hpp"
+#include "devices.hpp"
+#include "kernels.hpp"
+#include "limits.hpp"
+#include "scbf/cuda/errors.hpp"
+#include "staging.hpp"
+
+namespace scbf {
+
+namespace cuda {
+
+namespace {
+
+/// Kernels take counters that they only read as counters: FilterRef has no const twin.
+FilterRef ref_to(const ConstCounterView& view) noexcept {
+  return {view.geometry, view.seed, const_cast<std::uint64_t*>(view.words)};
+}
+FilterRef ref_to(const CounterView& view) noexcept {
+  return {view.geometry, view.seed, view.words};
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int device, std::string name, std::size_t window)
+      : device_(device),
+        name_(std::move(name)),
+        memory_(fmt::format("cuda:{}", device)),
+        target_(device_name(device)),
+        description_(fmt::format("{}, {}", target_, device_memory(device))),
+        stagings_(window) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  std::string_view description() const noexcept override { return description_; }
+  std::string_view target() const noexcept override { return target_; }
+  std::string_view memory() const noexcept override { return memory_; }
+
+  std::string unavailable_reason() const override {
+    // Looked for until it is there, and then never again: a device that is full now may not be
+    // later.
+    const std::scoped_lock lock(mutex_);
+    if (available_) return {};
+    const std::string reason = why_unavailable();
+    available_ = reason.empty();
+    return reason;
+  }
+
+  std::unique_ptr<CounterStore> allocate(std::uint64_t words) const override {
+    return std::make_unique<DeviceStore>(device_, words);
+  }
+
+  void insert(CounterView view, const KeyBatch& keys, const BatchOptions& options) const override {
+    stage(keys, view.seed, nullptr, true, options,
+          [&](const DeviceKeys& sent, std::uint8_t*, const Run& run) {
+            run_insert(ref_to(view), sent, run);
+          });
+  }
+  void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
+                const BatchOptions& options) const override {
+    stage(keys, view.seed, out, false, options,
+          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
+            run_contains(ref_to(view), sent, answers, run);
+          });
+  }
+  void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
+             const BatchOptions& options) const override {
+    stage(keys, view.seed, out, false, options,
+          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
+            run_count(ref_to(view), sent, answers, run);
+          });
+  }
+  void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
+              const BatchOptions& options) const override {
+    stage(keys, view.seed, verdicts, true, options,
+          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
+            run_remove(ref_to(view), sent, answers, run);
+          });
+  }
+
+  void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
+    alone(options,
+          [&](const Run& run) { run_merge(into.words, from.words, into.geometry.words(), run); });
+  }
+  SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
+                                const BatchOptions& options) const override {
+    SubtractCounts counts;
+    alone(options, [&](const Run& run) {
+      counts = run_check_subtract(from.words, what.words, from.geometry.words(), run);
+    });
+    return counts;
+  }
+  void subtract(CounterView from, ConstCounterView what,
+                const BatchOptions& options) const override {
+    alone(options, [&](const Run& run) {
+      run_subtract(from.words, what.words, from.geometry.words(), run);
+    });
+  }
+  std::vector<Histogram> histograms(ConstCounterView view,
+                                    const BatchOptions& options) const override {
+    std::vector<Histogram> result;
+    alone(options, [&](const Run& run) { result = run_histograms(ref_to(view), run); });
+    return result;
+  }
+
+ private:
+  std::string why_unavailable() const {
+    try {
+      const OnDevice on(device_);
+      check_kernels();
+      return {};
+    } catch (const CudaError& error) {
+      return fmt::format("{}: {}", target_, error.what());
+    }
+  }
+
+  static Tuning tuning_of(const BatchOptions& options) {
+    Tuning tuning = tuning_of_current_device();
+    tuning.path = options.path;
+    tuning.scratch_bytes = options.scratch_bytes;
+    return tuning;
+  }
+
+  template <class Work>
+  void stage(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers, bool in_order,
+             const BatchOptions& options, Work work) const {
+    if (keys.empty()) return;
+    const OnDevice on(device_);
+    const Tuning tuning = tuning_of(options);
+    MemoryResource& memory = pool_memory();
+    const auto staging = stagings_.borrow();
+    staging->run(keys, seed, answers, in_order, options,
+                 [&](const DeviceKeys& sent, std::uint8_t* answers_there, cudaStream_t stream) {
+                   work(sent, answers_there, Run{stream, memory, tuning});
+                 });
+  }
+
+  template <class Work>
+  void alone(const BatchOptions& options, Work work) const {
+    const OnDevice on(device_);
+    const auto staging = stagings_.borrow();
+    work(Run{staging->stream(), pool_memory(), tuning_of(options)});
+    check(cudaStreamSynchronize(staging->stream()), "waiting for the device");
+  }
+
+  int device_;
+  std::string name_, memory_, target_, description_;
+  mutable std::mutex mutex_;
+  mutable bool available_ = false;
+  mutable StagingPool stagings_;
+};
+
+}  // namespace
+
+}  // namespace cuda
+
+std::unique_ptr<Backend> make_cuda_backend(int device, std::string name, std::size_t window) {
+  return std::make_unique<cuda::CudaBackend>(device, std::move(name), window);
+}
+
+const std::vector<const Backend*>& cuda_backends() {
+  // Never destroyed: at the end of the program the driver may be gone before they are.
+  static const auto* table = [] {
+    auto* all = new std::vector<const Backend*>;
+    const auto add_unavailable = [&](std::string name, std::string reason) {
+      all->push_back(new UnavailableBackend(std::move(name), "filters in the memory of a GPU",
+                                            "CUDA", std::move(reason)));
+    };
+    std::string reason;
+    const int devices = cuda::count_devices(reason);
+    if (devices == 0) add_unavailable("cuda", reason);
+    for (int device = 0; device < devices; ++device) {
+      const std::string name = device == 0 ? "cuda" : fmt::format("cuda:{}", device);
+      try {
+        all->push_back(make_cuda_backend(device, name, cuda::Staging::kWindow).release());
+      } catch (const cuda::CudaError& error) {
+        add_unavailable(name, error.what());
+      }
+    }
+    return all;
+  }();
+  return *table;
+}
+
+}  // namespace scbf

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_store.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "allocation.hpp"
+#include "check.hpp"
+#include "devices.hpp"
+
+namespace scbf::cuda {
+
+DeviceStore::DeviceStore(int device, std::uint64_t words) : device_(device), count_(words) {
+  const OnDevice on(device);
+  words_ = allocate_words(words, fmt::format("a filter of {} bytes", words * 8));
+  try {
+    clear();
+  } catch (...) {
+    ignore(cudaFree(words_));
+    throw;
+  }
+}
+
+DeviceStore::~DeviceStore() { ignore(cudaFree(words_)); }
+
+void DeviceStore::clear() {
+  const OnDevice on(device_);
+  check(cudaMemset(words_, 0, count_ * sizeof *words_), "clearing counters");
+  check(cudaStreamSynchronize(nullptr), "clearing counters");
+}
+
+void DeviceStore::read(std::uint64_t first, std::span<std::uint64_t> out) const {
+  const OnDevice on(device_);
+  check(cudaMemcpy(out.data(), words_ + first, out.size_bytes(), cudaMemcpyDeviceToHost),
+        "copying counters from the device");
+}
+
+void DeviceStore::write(std::uint64_t first, std::span<const std::uint64_t> in) {
+  const OnDevice on(device_);
+  check(cudaMemcpy(words_ + first, in.data(), in.size_bytes(), cudaMemcpyHostToDevice),
+        "copying counters to the device");
+  // The copy of memory that is not pinned returns when it has been read, not when it has arrived;
+  // work on other streams must not overtake it.
+  check(cudaStreamSynchronize(nullptr), "copying counters to the device");
+}
+
+void DeviceStore::copy_from(const CounterStore& other) {
+  const OnDevice on(device_);
+  check(cudaMemcpy(words_, other.words(), count_ * sizeof *words_, cudaMemcpyDeviceToDevice),
+        "copying counters on the device");
+  check(cudaStreamSynchronize(nullptr), "copying counters on the device");
+}
+
+}  // namespace scbf::cuda

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counters of a scbf::Filter in the memory of a device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "scbf/counter_store.hpp"
+
+namespace scbf::cuda {
+
+class DeviceStore final : public CounterStore {
+ public:
+  /// All zero. Throws OutOfDeviceMemory, with the numbers.
+  DeviceStore(int device, std::uint64_t words);
+  ~DeviceStore() override;
+
+  std::uint64_t* words() const noexcept override { return words_; }
+  bool on_host() const noexcept override { return false; }
+  bool writable() const noexcept override { return true; }
+  void clear() override;
+  void read(std::uint64_t first, std::span<std::uint64_t> out) const override;
+  void write(std::uint64_t first, std::span<const std::uint64_t> in) override;
+  void copy_from(const CounterStore& other) override;
+
+ private:
+  int device_;
+  std::uint64_t count_;
+  std::uint64_t* words_ = nullptr;
+};
+
+}  // namespace scbf::cuda

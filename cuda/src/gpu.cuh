@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policies of the engine on a GPU (engine/operations.hpp says what each must do): lanes,
+// blocks and grids of threads, and the stream that kernels are launched on.
+#pragma once
+
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+#include <thrust/iterator/counting_iterator.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "check.hpp"
+#include "engine/look.hpp"
+#include "scbf/cuda/memory.hpp"
+#include "temporary.hpp"
+
+namespace scbf::cuda {
+
+/// One lane's part of a value that each lane of a warp has.
+template <class T>
+struct OfLane {
+  T value;
+  SCBF_INLINE T& operator[](unsigned) noexcept { return value; }
+  SCBF_INLINE const T& operator[](unsigned) const noexcept { return value; }
+};
+
+class GpuWarp {
+ public:
+  template <class T>
+  using PerLane = OfLane<T>;
+
+  SCBF_INLINE explicit GpuWarp(unsigned lane) noexcept : lane_(lane) {}
+
+  template <class Work>
+  SCBF_INLINE auto each(Work work) const {
+    using Result = std::invoke_result_t<Work, unsigned>;
+    if constexpr (std::is_void_v<Result>) {
+      work(lane_);
+    } else {
+      return OfLane<Result>{work(lane_)};
+    }
+  }
+  SCBF_INLINE void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncwarp();
+#endif
+  }
+  template <class T, class From>
+  SCBF_INLINE OfLane<T> shuffle(const OfLane<T>& v, From from) const {
+#if defined(__CUDA_ARCH__)
+    return {__shfl_sync(kAll, v.value, static_cast<int>(from(lane_)))};
+#else
+    return v;
+#endif
+  }
+  template <unsigned width, class T>
+  SCBF_INLINE OfLane<T> least_among(OfLane<T> v) const {
+#if defined(__CUDA_ARCH__)
+    for (unsigned distance = 1; distance < width; distance *= 2) {
+      const T other = __shfl_xor_sync(kAll, v.value, static_cast<int>(distance));
+      v.value = other < v.value ? other : v.value;
+    }
+#endif
+    return v;
+  }
+  template <class T>
+  SCBF_INLINE std::uint32_t ballot(const OfLane<T>& v) const {
+#if defined(__CUDA_ARCH__)
+    return __ballot_sync(kAll, v.value != 0);
+#else
+    return v.value != 0;
+#endif
+  }
+
+ private:
+  static constexpr unsigned kAll = 0xFFFF'FFFFu;
+  unsigned lane_;
+};
+
+class GpuBlock {
+ public:
+  SCBF_INLINE unsigned size() const noexcept {
+#if defined(__CUDA_ARCH__)
+    return blockDim.x;
+#else
+    return 1;
+#endif
+  }
+  template <class Work>
+  SCBF_INLINE void each(Work work) const {
+#if defined(__CUDA_ARCH__)
+    work(threadIdx.x);
+#else
+    work(0u);
+#endif
+  }
+  SCBF_INLINE void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncthreads();
+#endif
+  }
+};
+
+__device__ inline std::size_t thread_index() {
+  return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ inline std::size_t thread_count() { return std::size_t{gridDim.x} * blockDim.x; }
+
+class GpuGrid {
+ public:
+  template <class Work>
+  SCBF_INLINE void each(std::size_t n, Work work) const {
+#if defined(__CUDA_ARCH__)
+    for (std::size_t i = thread_index(); i < n; i += thread_count()) work(i);
+#else
+    for (std::size_t i = 0; i < n; ++i) work(i);
+#endif
+  }
+  SCBF_INLINE void sync() const {
+#if defined(__CUDA_ARCH__)
+    cooperative_groups::this_grid().sync();
+#endif
+  }
+};
+
+inline constexpr unsigned kThreads = 256;
+/// Threads of a block that shares memory: three blocks with 64 KiB each fill a multiprocessor of
+/// Hopper; of larger ones it holds one, which must bring all the threads.
+inline constexpr unsigned kBlockThreads = 512, kLargeBlockThreads = 1024;
+inline constexpr std::size_t kLargeBlockBytes = std::size_t{72} << 10;
+inline constexpr unsigned kThreadsPerProcessor = 1536;
+
+template <class Work>
+__global__ void __launch_bounds__(kThreads) each_kernel(std::size_t n, Work work) {
+  for (std::size_t i = thread_index(); i < n; i += thread_count()) work(i);
+}
+template <class Work>
+__global__ void __launch_bounds__(kThreads) warps_kernel(std::size_t n, Work work) {
+  const GpuWarp warp(threadIdx.x % kWarp);
+  // Whole warps stay together: what they begin with is the same for all lanes.
+  const std::size_t begin = thread_index() / kWarp * kWarp;
+  for (std::size_t first = begin; first < n; first += thread_count()) work(warp, first);
+}
+template <unsigned threads, class Work>
+__global__ void __launch_bounds__(threads, kThreadsPerProcessor / threads)
+    blocks_kernel(std::size_t n, Work work) {
+  extern __shared__ std::uint64_t shared[];
+  for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
+    work(GpuBlock(), i, shared);
+    __syncthreads();
+  }
+}
+template <class Work>
+__global__ void __launch_bounds__(kThreads) grid_kernel(Work work) {
+  work(GpuGrid());
+}
+
+/// A stream of the current device.
+class Gpu {
+ private:
+  // CUB's functions are called twice: for the size of their temporary memory, and with it.
+  auto sorting(cub::DoubleBuffer<std::uint64_t>& buffers, std::size_t n, unsigned first_bit,
+               unsigned last_bit) {
+    return [=, this, &buffers](void* memory, std::size_t& bytes) {
+      return cub::DeviceRadixSort::SortKeys(memory, bytes, buffers, n, static_cast<int>(first_bit),
+                                            static_cast<int>(last_bit), stream_);
+    };
+  }
+  auto summing(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
+    return [=, this](void* memory, std::size_t& bytes) {
+      return cub::DeviceScan::ExclusiveSum(memory, bytes, in, out, n, stream_);
+    };
+  }
+  template <class Index, class Wanted>
+  auto selecting(Index n, Wanted wanted, Index* out, std::uint64_t* count) {
+    return [=, this](void* memory, std::size_t& bytes) {
+      return cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<Index>(0), out, count,
+                                   n, wanted, stream_);
+    };
+  }
+  template <class Call>
+  static std::size_t bytes_for(Call call) {
+    std::size_t bytes = 0;
+    check(call(nullptr, bytes), "asking for the temporary memory of an algorithm");
+    return std::max<std::size_t>(bytes, 1);
+  }
+  template <class Call>
+  void in_temporary(Call call) {
+    std::size_t bytes = bytes_for(call);
+    if (reserved_ && reserved_->bytes() >= bytes) {
+      check(call(reserved_->get(), bytes), "running an algorithm");
+      return;
+    }
+    const auto memory = temporary<std::byte>(bytes);
+    check(call(memory.get(), bytes), "running an algorithm");
+  }
+
+ public:
+  Gpu(cudaStream_t stream, MemoryResource& memory) : stream_(stream), memory_(memory) {}
+
+  template <class Work>
+  void for_each(std::size_t n, Work work) {
+    if (n == 0) return;
+    launch(each_kernel<Work>, grid_for(n), kThreads, 0, n, work);
+  }
+  template <class Work>
+  void for_warps(std::size_t n, Work work) {
+    if (n == 0) return;
+    launch(warps_kernel<Work>, grid_for(n), kThreads, 0, n, work);
+  }
+  template <class Work>
+  void for_blocks(std::size_t n, std::size_t bytes, Work work) {
+    if (n == 0) return;
+    if (bytes > kLargeBlockBytes) {
+      launch_blocks<kLargeBlockThreads>(n, bytes, work);
+    } else {
+      launch_blocks<kBlockThreads>(n, bytes, work);
+    }
+  }
+  template <class Work>
+  void for_grid(Work work) {
+    int device = 0, processors = 0, fitting = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+          "asking for the multiprocessors");
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fitting, grid_kernel<Work>, kThreads, 0),
+          "asking for the occupancy");
+    // Few blocks wait for each other faster than many.
+    constexpr int kEnough = 2;
+    const auto blocks = static_cast<unsigned>(processors * std::clamp(fitting, 1, kEnough));
+    void* arguments[] = {&work};
+    check(cudaLaunchCooperativeKernel(grid_kernel<Work>, dim3(blocks), dim3(kThreads), arguments, 0,
+                                      stream_),
+          "launching a cooperative kernel");
+  }
+
+  std::size_t sort_bytes(std::size_t n, unsigned first_bit, unsigned last_bit) {
+    cub::DoubleBuffer<std::uint64_t> buffers;
+    return bytes_for(sorting(buffers, n, first_bit, last_bit));
+  }
+  std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
+                      unsigned last_bit) {
+    cub::DoubleBuffer<std::uint64_t> buffers(a, b);
+    in_temporary(sorting(buffers, n, first_bit, last_bit));
+    return buffers.Current();
+  }
+  std::size_t sum_bytes(std::size_t n) { return bytes_for(summing(nullptr, nullptr, n)); }
+  void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
+    in_temporary(summing(in, out, n));
+  }
+  template <class Index, class Wanted>
+  std::size_t select_bytes(Index n, Wanted wanted) {
+    return bytes_for(selecting(n, wanted, static_cast<Index*>(nullptr), nullptr));
+  }
+  template <class Index, class Wanted>
+  void select(Index n, Wanted wanted, Index* out, std::uint64_t* count) {
+    in_temporary(selecting(n, wanted, out, count));
+  }
+  template <class Value>
+  auto reduce(std::size_t n, Value value) {
+    using Sum = std::invoke_result_t<Value, std::size_t>;
+    const thrust::counting_iterator<std::size_t> first(0);
+    const auto on_device = temporary<Sum>(1);
+    in_temporary([&](void* memory, std::size_t& bytes) {
+      return cub::DeviceReduce::TransformReduce(memory, bytes, first, on_device.get(), n,
+                                                ::cuda::std::plus<>(), value, Sum{}, stream_);
+    });
+    Sum sum{};
+    check(cudaMemcpyAsync(&sum, on_device.get(), sizeof sum, cudaMemcpyDeviceToHost, stream_),
+          "copying a sum from the device");
+    check(cudaStreamSynchronize(stream_), "waiting for a sum");
+    return sum;
+  }
+  void fill(std::uint64_t* words, std::size_t n, std::uint64_t value) {
+    if (n == 0) return;
+    check(cudaMemsetAsync(words, value == 0 ? 0 : 0xFF, n * sizeof *words, stream_),
+          "filling device memory");
+  }
+
+  void reserve(std::size_t bytes) { reserved_.emplace(memory_, stream_, bytes); }
+
+  template <class T>
+  Temporary<T> temporary(std::size_t n) {
+    return Temporary<T>(memory_, stream_, n);
+  }
+
+ private:
+  static constexpr std::size_t kMostBlocks = (std::size_t{1} << 31) - 1;
+
+  static unsigned grid_for(std::size_t threads) {
+    return static_cast<unsigned>(std::min((threads + kThreads - 1) / kThreads, kMostBlocks));
+  }
+
+  template <unsigned threads, class Work>
+  void launch_blocks(std::size_t n, std::size_t bytes, Work work) {
+    const auto kernel = blocks_kernel<threads, Work>;
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
+          "asking for shared memory");
+    launch(kernel, static_cast<unsigned>(std::min(n, kMostBlocks)), threads, bytes, n, work);
+  }
+
+  // By itself, not as <<<>>> and cudaGetLastError: that would report what the caller has met
+  // before.
+  template <class... Parameters>
+  void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared,
+              std::type_identity_t<Parameters>... parameters) {
+    void* pointers[] = {&parameters...};
+    check(cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), pointers, shared, stream_),
+          "launching a kernel");
+  }
+
+  cudaStream_t stream_;
+  MemoryResource& memory_;
+  std::optional<Temporary<std::byte>> reserved_;
+};
+
+}  // namespace scbf::cuda

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of kernels.hpp, over whatever the file that includes this has named Device: a GPU
+// in kernels.cu, the host in the tests' stand-in for it.
+#include <algorithm>
+#include <vector>
+
+#include "check.hpp"
+#include "engine/operations.hpp"
+#include "kernels.hpp"
+#include "temporary.hpp"
+
+namespace scbf::cuda {
+
+namespace {
+
+/// Calls use(values) with the keys as 64-bit values, byte strings hashed on the device.
+template <class Use>
+void with_values(Device& device, const FilterRef& filter, const DeviceKeys& keys, Use use) {
+  if (keys.size() == 0) return;
+  const bool ready = keys.kind() == DeviceKeys::Kind::hashes;
+  if (ready || keys.kind() == DeviceKeys::Kind::u64) {
+    use(ValueKeys{keys.values(), keys.size(), ready, keys.validity()});
+    return;
+  }
+  const auto hashes = device.temporary<std::uint64_t>(keys.size());
+  device.for_each(keys.size(), HashBytes{keys, filter.seed(), hashes.get()});
+  use(ValueKeys{hashes.get(), keys.size(), true, keys.validity()});
+}
+
+}  // namespace
+
+void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys,
+              [&](const ValueKeys& values) { insert(device, filter, values, run.tuning); });
+}
+
+void run_contains(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out,
+                  const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys, [&](const ValueKeys& values) {
+    look<false>(device, filter, values, ByteAnswers{out});
+  });
+}
+
+void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
+                       const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys, [&](const ValueKeys& values) {
+    look<false>(device, filter, values, BitAnswers{bits});
+  });
+}
+
+void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* indices,
+              std::uint64_t* hits, const Run& run) {
+  Device device(run.stream, run.memory);
+  device.fill(hits, 1, 0);  // for batches of none
+  with_values(device, filter, keys,
+              [&](const ValueKeys& values) { find(device, filter, values, indices, hits); });
+}
+
+void run_count(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out, const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys, [&](const ValueKeys& values) {
+    look<true>(device, filter, values, ByteAnswers{out});
+  });
+}
+
+void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
+                const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys, [&](const ValueKeys& values) {
+    remove(device, filter, values, verdicts, run.tuning);
+  });
+}
+
+std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,
+                                std::uint64_t* indices, const Run& run) {
+  const Temporary<std::uint64_t> on_device(run.memory, run.stream, 1);
+  run_find(filter, keys, indices, on_device.get(), run);
+  std::uint64_t hits = 0;
+  check(cudaMemcpyAsync(&hits, on_device.get(), sizeof hits, cudaMemcpyDeviceToHost, run.stream),
+        "copying the number of hits from the device");
+  check(cudaStreamSynchronize(run.stream), "waiting for hits");
+  return hits;
+}
+
+void run_book_keys(const DeviceKeys& keys, std::uint64_t* book, const Run& run) {
+  if (!keys.validity()) return run_book(keys.size(), book, run);
+  using Valid = BookThose<IsValid>;
+  Device(run.stream, run.memory)
+      .for_each(std::min(keys.size(), Valid::kThreads),
+                Valid{{keys.validity()}, keys.size(), book});
+}
+
+void run_book_verdicts(const std::uint8_t* verdicts, std::size_t n, std::uint64_t* book,
+                       const Run& run) {
+  using Hits = BookThose<IsHit>;
+  Device(run.stream, run.memory).for_each(std::min(n, Hits::kThreads), Hits{{verdicts}, n, book});
+}
+
+void run_book(std::uint64_t amount, std::uint64_t* book, const Run& run) {
+  Device(run.stream, run.memory).for_each(1, Book{book, amount});
+}
+
+void run_add_books(std::uint64_t* books, const std::uint64_t* others, std::size_t n,
+                   const Run& run) {
+  Device(run.stream, run.memory).for_each(n, AddBooks{books, others});
+}
+
+void run_merge(std::uint64_t* into, const std::uint64_t* from, std::size_t words, const Run& run) {
+  Device(run.stream, run.memory).for_each(words, MergeWords{into, from});
+}
+
+SubtractCounts run_check_subtract(const std::uint64_t* from, const std::uint64_t* what,
+                                  std::size_t words, const Run& run) {
+  Device device(run.stream, run.memory);
+  const CheckSubtract::Sum sum = device.reduce(words, CheckSubtract{from, what});
+  return {sum.below, sum.inexact};
+}
+
+void run_subtract(std::uint64_t* from, const std::uint64_t* what, std::size_t words,
+                  const Run& run) {
+  Device(run.stream, run.memory).for_each(words, SubtractWords{from, what});
+}
+
+std::vector<Histogram> run_histograms(const FilterRef& filter, const Run& run) {
+  Device device(run.stream, run.memory);
+  std::vector<Histogram> histograms(filter.probes());
+  static_assert(sizeof(Histogram) == CountValues::kValues * sizeof(std::uint64_t));
+  const auto on_device = device.temporary<std::uint64_t>(histograms.size() * CountValues::kValues);
+  count_values(device, filter, on_device.get());
+  check(cudaMemcpyAsync(histograms.data(), on_device.get(), histograms.size() * sizeof(Histogram),
+                        cudaMemcpyDeviceToHost, run.stream),
+        "copying histograms from the device");
+  check(cudaStreamSynchronize(run.stream), "waiting for histograms");
+  const Geometry& geometry = filter.geometry();
+  const std::uint64_t padding =
+      geometry.words() * kCountersPerWord / geometry.probes() - geometry.counters_per_slice();
+  for (Histogram& slice : histograms) slice[0] -= padding;
+  return histograms;
+}
+
+}  // namespace scbf::cuda

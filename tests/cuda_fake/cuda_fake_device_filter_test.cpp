@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf::cuda::DeviceFilter on a (fake) device: every function, on several streams, with memory of
+// the caller's, and its books.
+#include "scbf/cuda/device_filter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "fake_test_support.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Filter;
+using scbf::Geometry;
+using scbf::cuda::DeviceFilter;
+using scbf::cuda::DeviceKeys;
+
+[[maybe_unused]] const bool kStarted = start_fake_cuda();
+
+constexpr std::uint64_t kSeed = 99;
+
+/// An array in device memory.
+template <class T>
+class Array {
+ public:
+  explicit Array(std::size_t n) : n_(n) {
+    EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T) + 1), cudaSuccess);
+  }
+  explicit Array(const std::vector<T>& values) : Array(values.size()) {
+    EXPECT_EQ(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice),
+              cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { cudaFree(data_); }
+  T* get() const { return data_; }
+  std::vector<T> to_host() const {
+    std::vector<T> values(n_);
+    EXPECT_EQ(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t n_;
+};
+
+class Stream {
+ public:
+  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, flags), cudaSuccess);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { cudaStreamDestroy(stream_); }
+  operator cudaStream_t() const { return stream_; }
+  void wait_for(cudaStream_t other) const {
+    cudaEvent_t event = nullptr;
+    EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(event, other), cudaSuccess);
+    EXPECT_EQ(cudaStreamWaitEvent(stream_, event, 0), cudaSuccess);
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+std::vector<std::uint64_t> words(const DeviceFilter& filter, cudaStream_t stream = nullptr) {
+  std::vector<std::uint64_t> all(filter.geometry().words(), 0xCC);
+  filter.download(all, stream);
+  return all;
+}
+
+class DeviceFilterOf : public ::testing::TestWithParam<Shape> {
+ protected:
+  DeviceFilterOf() { DeviceFilter::synchronize(); }
+  Filter model{GetParam().geometry, {.seed = kSeed, .backend = "scalar"}};
+  DeviceFilter filter{GetParam().geometry, kSeed};
+};
+INSTANTIATE_TEST_SUITE_P(All, DeviceFilterOf, ::testing::ValuesIn(contract_shapes(40'000)),
+                         [](const auto& shape) { return shape.param.name; });
+
+TEST_P(DeviceFilterOf, EveryOperationEqualsTheModel) {
+  Mixture mixture(7);
+  for (const std::size_t n : {0u, 1u, 33u, 2001u}) {
+    for (const auto path : {scbf::Path::direct, scbf::Path::partitioned}) {
+      const scbf::cuda::DeviceOptions options{.path = path};
+      const auto in = mixture.to_insert(n), asked = mixture.to_ask(n), out = mixture.to_ask(n);
+      const Array<std::uint64_t> in_there(in), asked_there(asked), out_there(out), indices(n);
+      const Array<std::uint8_t> answers(n), bits((n + 7) / 8);
+      filter.insert({in_there.get(), n}, options);
+      model.insert(in);
+      ASSERT_TRUE(same_words(words(filter), model.words()));
+      filter.contains({asked_there.get(), n}, answers.get(), options);
+      ASSERT_TRUE(same_answers(answers.to_host(), contains(model, asked)));
+      filter.count({asked_there.get(), n}, answers.get(), options);
+      ASSERT_TRUE(same_answers(answers.to_host(), count(model, asked)));
+      filter.contains_bits({asked_there.get(), n}, bits.get(), options);
+      Answers want_bits((n + 7) / 8);
+      model.contains_bits(asked, want_bits);
+      ASSERT_TRUE(same_answers(bits.to_host(), want_bits));
+      std::vector<std::uint64_t> want_indices(n);
+      const auto hits = model.find(asked, want_indices).hits;
+      ASSERT_EQ(filter.find({asked_there.get(), n}, indices.get(), options), hits);
+      auto found = indices.to_host();
+      found.resize(hits);
+      want_indices.resize(hits);
+      ASSERT_EQ(found, want_indices);
+      filter.remove({out_there.get(), n}, answers.get(), options);
+      ASSERT_TRUE(same_answers(answers.to_host(), remove(model, out)));
+      ASSERT_TRUE(same_words(words(filter), model.words()));
+      ASSERT_EQ(filter.keys_inserted(), model.keys_inserted());
+      ASSERT_EQ(filter.keys_removed(), model.keys_removed());
+    }
+  }
+  EXPECT_EQ(filter.histograms(),
+            model.backend().histograms({model.geometry(), kSeed, model.words().data()}, {}));
+  EXPECT_EQ(filter.to_filter(), model);
+  EXPECT_EQ(filter.to_filter({.backend = "cuda:1"}), model);
+}
+
+TEST_P(DeviceFilterOf, StringsAndNulls) {
+  const StringColumn column(string_sets()[2].keys, 5);
+  const std::size_t n = column.strings.size();
+  std::vector<std::byte> bitmap(n / 8 + 3);
+  Random random(1);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  const Array<std::byte> data(column.data), bits(bitmap);
+  const Array<std::int32_t> offsets32(column.offsets32);
+  const Array<std::int64_t> offsets64(column.offsets64);
+  const Array<std::uint8_t> answers(n);
+  const auto near = scbf::KeyBatch(column.views).with_validity(bitmap, 11);
+  const scbf::cuda::Validity validity(bits.get(), 11);
+  filter.insert(DeviceKeys::from_offsets(data.get(), offsets32.get(), n).with_validity(validity));
+  model.insert(near);
+  EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+  const auto keys =
+      DeviceKeys::from_offsets(data.get(), offsets64.get(), n).with_validity(validity);
+  filter.count(keys, answers.get());
+  EXPECT_TRUE(same_answers(answers.to_host(), count(model, near)));
+  filter.remove(keys, answers.get());
+  EXPECT_TRUE(same_answers(answers.to_host(), remove(model, near)));
+  EXPECT_EQ(filter.keys_removed(), model.keys_removed());
+  EXPECT_TRUE(same_words(words(filter), model.words()));
+}
+
+TEST_P(DeviceFilterOf, WholeFilters) {
+  const auto many = random_keys(3000, 1), few = random_keys(500, 2);
+  model.insert(many);
+  Filter other_model(model.geometry(), {.seed = kSeed, .backend = "scalar"});
+  for (int i = 0; i < 5; ++i) other_model.insert(few);
+  other_model.remove(std::vector<std::uint64_t>(few.begin(), few.begin() + 100));
+  filter = DeviceFilter(model);
+  const DeviceFilter other(other_model);
+  for (int i = 0; i < 4; ++i) {
+    filter.merge_async(other);
+    model.merge(other_model);
+  }
+  EXPECT_TRUE(same_words(words(filter), model.words()));
+  EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+  EXPECT_EQ(filter.subtract(other).inexact_counters, model.subtract(other_model).inexact_counters);
+  EXPECT_TRUE(same_words(words(filter), model.words()));
+  EXPECT_EQ(filter.keys_removed(), model.keys_removed());
+  DeviceFilter empty(model.geometry(), kSeed);
+  EXPECT_THROW(empty.subtract(other), scbf::Incompatible);
+  EXPECT_THROW(filter.merge_async(DeviceFilter(model.geometry(), 1)), scbf::Incompatible);
+  DeviceFilter moved = std::move(filter);
+  EXPECT_EQ(moved.to_filter(), model);
+  moved.clear_async();
+  EXPECT_EQ(moved.to_filter(), Filter(model.geometry(), {.seed = kSeed}));
+  EXPECT_EQ(moved.keys_inserted(), 0u);
+  std::vector<std::uint64_t> too_few(3);
+  SCBF_EXPECT_THROW(moved.download(too_few), scbf::InvalidArgument, "has room for 3");
+}
+
+TEST_P(DeviceFilterOf, NothingWaitsOnTheCallersStreams) {
+  const Stream changes, asks;
+  const auto keys = random_keys(1500, 1), others = random_keys(1500, 2);
+  const Array<std::uint64_t> there(keys), others_there(others);
+  const Array<std::uint8_t> hits(1500), counts(1500), verdicts(1500);
+  const char* const kWaits[] = {"cudaStreamSynchronize",
+                                "cudaDeviceSynchronize",
+                                "cudaMemcpy",
+                                "cudaEventSynchronize",
+                                "cudaMalloc",
+                                "cudaFree"};
+  (void)filter.histograms();  // makes the pool
+  std::map<std::string, std::uint64_t> before;
+  for (const char* call : kWaits) before[call] = fake_cuda::calls_of(call);
+  for (const auto path : {scbf::Path::direct, scbf::Path::partitioned}) {
+    const scbf::cuda::DeviceOptions on_changes{.stream = changes, .path = path};
+    filter.insert_async({there.get(), 1500}, on_changes);
+    asks.wait_for(changes);
+    filter.contains_async({others_there.get(), 1500}, hits.get(), {.stream = asks});
+    filter.count_async({there.get(), 1500}, counts.get(), {.stream = asks});
+    changes.wait_for(asks);
+    filter.insert_async({others_there.get(), 1500}, on_changes);
+    filter.remove_async({there.get(), 1500}, verdicts.get(), on_changes);
+  }
+  for (const char* call : kWaits) EXPECT_EQ(fake_cuda::calls_of(call), before[call]) << call;
+  DeviceFilter::synchronize(changes);
+  Answers want_hits, want_counts, want_verdicts;
+  for (int i = 0; i < 2; ++i) {
+    model.insert(keys);
+    want_hits = contains(model, others);
+    want_counts = count(model, keys);
+    model.insert(others);
+    want_verdicts = remove(model, keys);
+  }
+  EXPECT_TRUE(same_answers(hits.to_host(), want_hits));
+  EXPECT_TRUE(same_answers(counts.to_host(), want_counts));
+  EXPECT_TRUE(same_answers(verdicts.to_host(), want_verdicts));
+  EXPECT_TRUE(same_words(words(filter, changes), model.words()));
+  const Array<std::uint64_t> indices(1500);
+  const auto want_found = contains(model, others);
+  EXPECT_EQ(filter.find({others_there.get(), 1500}, indices.get(), {.stream = asks}),
+            static_cast<std::uint64_t>(std::count(want_found.begin(), want_found.end(), 1)));
+}
+
+/// Counts, and gives memory that is not a pool's.
+class CountingMemory final : public scbf::cuda::MemoryResource {
+ public:
+  void* allocate(std::size_t bytes, cudaStream_t stream) override {
+    EXPECT_GT(bytes, 0u);
+    if (refuses_ && --left_ == 0) throw scbf::cuda::OutOfDeviceMemory("the caller's memory is out");
+    void* data = nullptr;
+    EXPECT_EQ(cudaMalloc(&data, bytes), cudaSuccess);
+    given_[data] = {bytes, stream};
+    ++calls;
+    return data;
+  }
+  void deallocate(void* data, std::size_t bytes, cudaStream_t stream) noexcept override {
+    EXPECT_EQ(given_.at(data), std::pair(bytes, stream));
+    given_.erase(data);
+    cudaFree(data);
+  }
+  bool all_back() const { return given_.empty(); }
+  void refuse(int nth) {
+    refuses_ = nth > 0;
+    left_ = nth;
+  }
+  bool has_refused() const { return left_ <= 0; }
+  int calls = 0;
+
+ private:
+  std::map<void*, std::pair<std::size_t, cudaStream_t>> given_;
+  bool refuses_ = false;
+  int left_ = 0;
+};
+
+TEST_P(DeviceFilterOf, AllTemporaryMemoryIsTheCallers) {
+  const Stream stream;
+  CountingMemory memory;
+  const auto keys = random_keys(3000, 1);
+  const Array<std::uint64_t> there(keys), indices(3000);
+  const Array<std::uint8_t> answers(3000);
+  const auto pool = fake_cuda::calls_of("cudaMallocFromPoolAsync");
+  const scbf::cuda::DeviceOptions options{
+      .stream = stream, .path = scbf::Path::partitioned, .memory = &memory};
+  filter.insert({there.get(), 3000}, options);
+  filter.remove({there.get(), 3000}, answers.get(), options);
+  filter.insert({there.get(), 3000}, options);
+  EXPECT_EQ(filter.find({there.get(), 3000}, indices.get(), options), 3000u);
+  (void)filter.histograms(options);
+  EXPECT_EQ(filter.subtract(filter, options).inexact_counters, 0u);
+  EXPECT_GT(memory.calls, 20);
+  EXPECT_TRUE(memory.all_back());
+  EXPECT_EQ(fake_cuda::calls_of("cudaMallocFromPoolAsync"), pool);
+}
+
+TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
+  CountingMemory memory;
+  const auto keys = random_keys(3000, 1);
+  const Array<std::uint64_t> there(keys);
+  const Array<std::uint8_t> answers(3000);
+  const scbf::cuda::DeviceOptions options{.path = scbf::Path::partitioned, .memory = &memory};
+  filter.insert({there.get(), 3000}, options);
+  model.insert(keys);
+  for (const bool inserts : {true, false}) {
+    int refusals = 0;
+    for (int nth = 1;; ++nth) {
+      memory.refuse(nth);
+      try {
+        if (inserts) {
+          filter.insert({there.get(), 3000}, options);
+        } else {
+          filter.remove({there.get(), 3000}, answers.get(), options);
+        }
+      } catch (const scbf::cuda::OutOfDeviceMemory&) {
+        ++refusals;
+        ASSERT_TRUE(memory.all_back());
+        ASSERT_TRUE(same_words(words(filter), model.words())) << "refusal " << nth;
+        ASSERT_EQ(filter.keys_inserted(), model.keys_inserted());
+        ASSERT_EQ(filter.keys_removed(), model.keys_removed());
+        continue;
+      }
+      break;
+    }
+    EXPECT_GT(refusals, 5);
+    memory.refuse(0);
+    if (inserts) {
+      model.insert(keys);
+    } else {
+      EXPECT_TRUE(same_answers(answers.to_host(), remove(model, keys)));
+    }
+    ASSERT_TRUE(same_words(words(filter), model.words()));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device refuses: every allocation and every other call of the runtime fails once, in every
+// operation. Errors are typed and say what was asked for, nothing is lost, and work goes on.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "fake_test_support.hpp"
+#include "scbf/cuda/device_filter.hpp"
+#include "scbf/cuda/errors.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Filter;
+using scbf::Geometry;
+using scbf::cuda::CudaError;
+using scbf::cuda::DeviceLost;
+using scbf::cuda::OutOfDeviceMemory;
+
+[[maybe_unused]] const bool kStarted = start_fake_cuda();
+
+const Geometry kGeometry = Geometry::split_block(2, 300);
+
+bool allocates(std::string_view function) { return function.find("Malloc") != function.npos; }
+/// Calls that the library may fail to make without telling: there is nothing to be done.
+bool gives_back(std::string_view function) {
+  return function.find("Free") != function.npos || function.find("Destroy") != function.npos ||
+         function.find("Trim") != function.npos;
+}
+
+const std::vector<std::uint64_t>& known() {
+  static const auto keys = random_keys(2500, 1);
+  return keys;
+}
+const std::vector<std::uint64_t>& asked() {
+  static const auto keys = random_keys(2 * kSmallWindow + 1, 2);
+  return keys;
+}
+
+Filter filled(std::string_view backend) {
+  Filter filter(kGeometry, {.seed = 5, .backend = backend});
+  filter.insert(known());
+  return filter;
+}
+
+struct Operation {
+  const char* name;
+  std::function<void(Filter&, const scbf::BatchOptions&)> run;
+};
+/// In several windows on "cuda:windows". Each begins with nothing kept from before.
+std::vector<Operation> operations() {
+  using scbf::BatchOptions;
+  return {
+      {"insert", [](Filter& f, const BatchOptions& o) { f.insert(asked(), o); }},
+      {"contains",
+       [](Filter& f, const BatchOptions& o) {
+         Answers out(asked().size());
+         f.contains(asked(), out, o);
+       }},
+      {"count",
+       [](Filter& f, const BatchOptions& o) {
+         Answers out(asked().size());
+         f.count(asked(), out, o);
+       }},
+      {"remove", [](Filter& f, const BatchOptions& o) { f.remove(known(), {}, o); }},
+      {"merge", [](Filter& f, const BatchOptions& o) { f.merge(filled("scalar"), o); }},
+      {"subtract", [](Filter& f, const BatchOptions& o) { f.subtract(filled("scalar"), o); }},
+      {"statistics", [](Filter& f, const BatchOptions& o) { (void)f.statistics(o); }},
+      {"copy", [](Filter& f, const BatchOptions&) { (void)Filter(f); }},
+      {"clear", [](Filter& f, const BatchOptions&) { f.clear(); }},
+      {"to another device and back",
+       [](Filter& f, const BatchOptions&) { f.to("cuda:1").to("cuda"); }},
+      {"to the host", [](Filter& f, const BatchOptions&) { f.to("simd"); }},
+      {"write", [](Filter& f, const BatchOptions&) { f.write([](auto) {}); }},
+      {"device filter",
+       [](Filter& f, const BatchOptions&) {
+         scbf::cuda::DeviceFilter there(f), other(f);
+         there.merge_async(other);
+         (void)there.histograms();
+         (void)there.subtract(other);
+         if (!(there.to_filter({.backend = "cuda"}) == f)) throw std::logic_error("not the same");
+       }},
+  };
+}
+
+/// Runs the operation with its nth call of a kind failing, for all n there are. `judge` looks at
+/// what became of the filter; it gets the exception or null.
+void with_each_failing(const Operation& operation, const char* backend, scbf::Path path,
+                       bool (*which)(std::string_view), cudaError_t error, std::uint64_t times,
+                       const std::function<void(Filter&, const std::exception*)>& judge) {
+  SCOPED_TRACE(std::string(operation.name) + " on " + backend);
+  for (std::uint64_t nth = 1;; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_LT(nth, 3000u);
+    scbf::cuda::release_device_scratch();
+    Filter filter = filled(backend);
+    const fake_cuda::Alive before = [] {
+      scbf::cuda::release_device_scratch();
+      return fake_cuda::alive();
+    }();
+    fake_cuda::fail_call(which, nth, error, false, times);
+    bool threw = false;
+    try {
+      operation.run(filter, {.threads = 1, .path = path});
+      if (!fake_cuda::has_failed()) break;
+    } catch (const CudaError& e) {
+      threw = true;
+      EXPECT_TRUE(fake_cuda::has_failed());
+      fake_cuda::heal();
+      judge(filter, &e);
+    }
+    if (!threw) judge(filter, nullptr);
+    fake_cuda::heal();
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "an error is left for later calls";
+    scbf::cuda::release_device_scratch();
+    if (&filter.backend() == &scbf::find_backend(backend)) {
+      EXPECT_EQ(fake_cuda::alive(), before);
+    }
+    // And work goes on.
+    filter.clear();
+    filter.insert(asked(), {.path = path});
+    static const Filter fresh = [] {
+      Filter model(kGeometry, {.seed = 5, .backend = "scalar"});
+      model.insert(asked());
+      return model;
+    }();
+    ASSERT_EQ(filter, fresh);
+    for (const std::string& problem : fake_cuda::take_problems()) ADD_FAILURE() << problem;
+    if (::testing::Test::HasFailure()) return;
+  }
+  fake_cuda::heal();
+}
+
+constexpr scbf::Path kPaths[] = {scbf::Path::direct, scbf::Path::partitioned};
+
+TEST(OutOfMemory, AtEveryAllocationLeavesTheFilterAsItWas) {
+  const Filter model = filled("scalar");
+  int refusals = 0;
+  for (const Operation& operation : operations()) {
+    for (const scbf::Path path : kPaths) {
+      with_each_failing(operation, "cuda", path, allocates, cudaErrorMemoryAllocation, 2,
+                        [&](Filter& filter, const std::exception* error) {
+                          // cudaMalloc is tried twice: so it fails twice.
+                          if (error == nullptr) return;
+                          ++refusals;
+                          const std::string_view text = error->what();
+                          EXPECT_NE(text.find(" bytes of "), text.npos) << text;
+                          EXPECT_EQ(filter, model) << text;
+                          EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+                        });
+    }
+  }
+  EXPECT_GT(refusals, 50);
+}
+
+TEST(OutOfMemory, InALaterWindowIsTriedAgainWhenThoseBeforeItAreDone) {
+  for (const Operation& operation : operations()) {
+    // Once is not enough: what is thrown, is thrown by the first window.
+    with_each_failing(operation, "cuda:windows", scbf::Path::partitioned, allocates,
+                      cudaErrorMemoryAllocation, 1, [&](Filter& filter, const std::exception* e) {
+                        if (e != nullptr) {
+                          EXPECT_EQ(filter, filled("scalar"));
+                        }
+                      });
+  }
+}
+
+TEST(OutOfMemory, SaysHowMuchOfABatchWasDone) {
+  int in_part = 0;
+  const Operation insert = operations().front();
+  with_each_failing(
+      insert, "cuda:windows", scbf::Path::partitioned, allocates, cudaErrorMemoryAllocation, 2,
+      [&](Filter& filter, const std::exception* e) {
+        const std::string text = e == nullptr ? "" : e->what();
+        for (const std::size_t done : {kSmallWindow, 2 * kSmallWindow}) {
+          if (text.find("; the first " + std::to_string(done) + " keys of the batch were done") ==
+              text.npos) {
+            continue;
+          }
+          ++in_part;
+          Filter model = filled("scalar");
+          model.insert(std::vector(asked().begin(), asked().begin() + static_cast<long>(done)));
+          EXPECT_EQ(filter, model);
+          return;
+        }
+        EXPECT_EQ(filter, filled("scalar"));
+      });
+  EXPECT_GT(in_part, 10);
+}
+
+TEST(OutOfMemory, HasTheNumbersAndScratchMakesRoomForFilters) {
+  const Geometry large = Geometry::split_block(1, 100'000);  // 6.4 MB
+  Filter filter(kGeometry, {.backend = "cuda"});
+  filter.insert(random_keys(50'000, 1), {.path = scbf::Path::partitioned});
+  filter.remove(random_keys(50'000, 1));
+  const std::size_t scratch = fake_cuda::memory_in_use(0) - kGeometry.bytes();
+  ASSERT_GT(scratch, 1'000'000u);
+  fake_cuda::set_memory(0, kGeometry.bytes() + large.bytes() + 1000);
+  {
+    const Filter fits(large, {.backend = "cuda"});
+    SCBF_EXPECT_THROW(Filter(large, {.backend = "cuda"}), OutOfDeviceMemory,
+                      std::to_string(large.bytes()) + " bytes");
+    SCBF_EXPECT_THROW(Filter(large, {.backend = "cuda"}), OutOfDeviceMemory,
+                      "of " + std::to_string(kGeometry.bytes() + large.bytes() + 1000));
+    SCBF_EXPECT_THROW(scbf::cuda::DeviceFilter(large, 0), OutOfDeviceMemory, "bytes of device");
+    EXPECT_THROW(Filter(large, {.backend = "scalar"}).to("cuda"), OutOfDeviceMemory);
+  }
+  fake_cuda::set_memory(0, std::size_t{1} << 30);
+}
+
+TEST(Failures, OfEveryOtherCallAreTypedAndWorkGoesOn) {
+  const auto others = [](std::string_view f) { return !allocates(f) && !gives_back(f); };
+  int reported = 0;
+  for (const Operation& operation : operations()) {
+    for (const char* backend : {"cuda", "cuda:windows"}) {
+      with_each_failing(operation, backend, scbf::Path::partitioned, others, cudaErrorUnknown, 1,
+                        [&](Filter&, const std::exception* error) {
+                          if (error == nullptr) return;
+                          ++reported;
+                          const std::string_view text = error->what();
+                          EXPECT_NE(text.find(": unknown error (cudaErrorUnknown)"), text.npos);
+                        });
+    }
+  }
+  EXPECT_GT(reported, 300);
+}
+
+TEST(Failures, OfTheDeviceAreReportedByTheOperationTheyBelongTo) {
+  // They show when it is waited for.
+  Filter filter = filled("cuda");
+  const Filter other = filled("cuda");
+  const auto waits = [](auto f) { return f == "cudaStreamSynchronize"; };
+  const std::vector<std::function<void()>> all = {
+      [&] { filter.merge(other); }, [&] { filter.insert(known()); },
+      [&] { (void)filter.statistics(); }, [&] { filter.remove(known()); }};
+  for (const auto& operation : all) {
+    fake_cuda::fail_call(waits, 1, cudaErrorUnknown);
+    EXPECT_THROW(operation(), CudaError);
+  }
+}
+
+TEST(Failures, OfCallsThatGiveBackAreSurvived) {
+  for (const Operation& operation : operations()) {
+    with_each_failing(
+        operation, "cuda", scbf::Path::partitioned, gives_back, cudaErrorUnknown, 1,
+        [&](Filter&, const std::exception* error) { EXPECT_EQ(error, nullptr) << error->what(); });
+  }
+}
+
+TEST(Failures, APoolThatCannotBeMadeIsMadeTheNextTime) {
+  in_own_process([] {
+    Filter filter(kGeometry, {.seed = 5, .backend = "cuda:1"});
+    for (const std::string_view call : {"cudaMemPoolCreate", "cudaMemPoolSetAttribute"}) {
+      fake_cuda::fail_call([=](auto f) { return f == call; }, 1, cudaErrorUnknown);
+      EXPECT_THROW(filter.insert(known()), CudaError);
+      EXPECT_EQ(fake_cuda::has_failed(), true) << "it has a pool already";
+      scbf::cuda::release_device_scratch();
+    }
+    filter.insert(known());
+    EXPECT_EQ(filter, filled("scalar"));
+  });
+}
+
+TEST(Failures, ADeviceThatIsLostSaysSoAndNothingHangs) {
+  in_own_process([] {
+    Filter filter = filled("cuda:windows"), other = filled("cuda");
+    filter.to("cuda:1").to("cuda:windows");
+    const auto is_lost = [&](const char* name, const std::function<void()>& operation) {
+      SCOPED_TRACE(name);
+      SCBF_EXPECT_THROW(operation(), DeviceLost, "until the process ends");
+    };
+    fake_cuda::fail_call([](auto f) { return f == "cudaLaunchKernel"; }, 7, cudaErrorIllegalAddress,
+                         true);
+    is_lost("insert", [&] { filter.insert(asked()); });
+    for (const Operation& operation : operations()) {
+      is_lost(operation.name, [&] { operation.run(filter, {}); });
+      is_lost(operation.name, [&] { operation.run(other, {}); });
+    }
+    is_lost("make", [&] { (void)Filter(kGeometry, {.backend = "cuda"}); });
+    is_lost("make there", [&] { scbf::cuda::DeviceFilter(kGeometry, 1); });
+    scbf::cuda::release_device_scratch();
+    EXPECT_EQ(Filter(kGeometry).insert(known()).inserted, known().size());  // the host lives
+  });
+}
+
+}  // namespace

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of the runtime of tests: streams of work that is yet to be done, memory, faults. All
+// of it is under one lock, which a Call holds.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "fake_runtime.hpp"
+
+namespace fake_cuda {
+
+struct Stream;
+
+/// Done when the work that it belongs to is.
+struct Ticket {
+  Stream* stream;
+  bool done = false;
+};
+using TicketPtr = std::shared_ptr<Ticket>;
+
+struct HostRange {
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct Work {
+  std::function<void()> run;
+  std::vector<TicketPtr> after;
+  TicketPtr ticket;
+  HostRange host;  ///< what it reads or writes there
+};
+
+struct Stream {
+  int device;
+  bool blocking;  ///< takes turns with the null stream
+  std::deque<Work> queue;
+  TicketPtr last;
+};
+
+struct Event {
+  int device;
+  TicketPtr recorded;
+};
+
+struct Pool {
+  int device;
+  std::uint64_t keeps = 0;
+};
+
+/// Pages of their own, between fences, data at their end.
+struct Block {
+  int device;
+  Pool* pool;  ///< null for cudaMalloc
+  std::byte* pages;
+  std::size_t page_bytes, reserved_bytes;
+  std::byte* data;
+  std::size_t capacity, bytes;
+  std::size_t asked_for;  ///< bytes, as soon as the host was told
+  bool taken = true;      ///< as the host sees it
+  bool alive = false;     ///< as the device does, in the order of its streams
+  bool open = false;
+  TicketPtr freed;  ///< by the last cudaFreeAsync
+};
+
+struct Device {
+  DeviceSpec spec;
+  std::unique_ptr<Stream> null_stream;
+  std::size_t used = 0;
+};
+
+struct Fault {
+  std::function<bool(std::string_view)> which;
+  std::uint64_t left, times;
+  cudaError_t error;
+  bool sticky;
+};
+
+struct State {
+  std::mutex mutex;
+  std::vector<Device> devices;
+  cudaError_t without_devices = cudaErrorNoDevice;
+  std::set<Stream*> streams;  ///< but for null streams
+  std::set<Event*> events;
+  std::set<Pool*> pools;
+  std::map<const std::byte*, std::unique_ptr<Block>> blocks;  ///< by data
+  std::map<const std::byte*, std::size_t> pinned;
+  int open_device = -1;
+  Schedule schedule = Schedule::late;
+  std::mt19937_64 random;
+  std::optional<Fault> fault;
+  bool failed = false;
+  cudaError_t sticky = cudaSuccess;
+  std::map<std::string, std::uint64_t, std::less<>> calls;
+  std::vector<std::string> problems;
+
+  bool coin(unsigned one_in) { return random() % one_in == 0; }
+  void problem(std::string text) { problems.push_back(std::move(text)); }
+};
+State& state();
+
+int& current_device();
+/// Notes it as the last error of this thread.
+cudaError_t failed_with(cudaError_t error);
+
+/// One call of the runtime: holds the lock, meets faults, lets the device work meanwhile.
+class Call {
+ public:
+  explicit Call(const char* name, bool even_without_devices = false);
+  /// What it must return, at once; a free does its work before.
+  cudaError_t error() const { return error_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+// ---- streams; under the lock --------------------------------------------------------------------
+
+/// null is the null stream of the current device; null if there is no such stream.
+Stream* stream_of(cudaStream_t handle);
+TicketPtr enqueue(Stream& stream, std::function<void()> run, HostRange host = {},
+                  std::vector<TicketPtr> after = {});
+/// Works until it is done.
+void complete(const TicketPtr& ticket);
+void complete_device(int device);
+
+// ---- memory; under the lock ---------------------------------------------------------------------
+
+/// The memory of one device is open to the host from here on; −1: of none.
+void open_memory(int device);
+Block* block_of(const void* data);
+/// Is work under way that reads or writes this memory of the host?
+bool is_in_use(HostRange host);
+
+}  // namespace fake_cuda

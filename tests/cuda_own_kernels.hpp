@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels as a program that uses scbf would write them, around the view of a filter; each waits
+// until it is done. Pointers are to device memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "scbf/cuda/filter_ref.hpp"
+
+namespace scbf_test {
+
+void insert_by_threads(scbf::cuda::FilterRef filter, const std::uint64_t* keys, std::size_t n);
+void insert_by_groups(scbf::cuda::FilterRef filter, const std::uint64_t* keys, std::size_t n);
+void contains_by_threads(scbf::cuda::FilterRef filter, const std::uint64_t* keys, std::size_t n,
+                         std::uint8_t* out);
+void contains_by_groups(scbf::cuda::FilterRef filter, const std::uint64_t* keys, std::size_t n,
+                        std::uint8_t* out);
+
+}  // namespace scbf_test
