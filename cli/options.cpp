@@ -37,11 +37,30 @@ std::vector<std::string> KeyOptions::sources() const {
 
 void RunOptions::add_backend_to(CommandLine& line) {
   line.option("--backend", "NAME",
-              "What computes: auto (default) or a name that 'scbf backends' lists", backend);
+              "What computes: auto (default) or a name that 'scbf backends' lists",
+              [this](const std::string& text) {
+                backend = text;
+                settle_device();
+              });
+  line.option("--device", "N", "GPU that computes, from 0 on: --backend cuda on that device",
+              [this](const std::string& text) {
+                device = static_cast<unsigned>(parse_count("--device", text, 0, 1023));
+                settle_device();
+              });
   line.option("--threads", "T", "Threads to use; 0 (default): all there are",
               [this](const std::string& text) {
                 threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
               });
+}
+
+void RunOptions::settle_device() {
+  if (!device) return;
+  const std::string named = *device == 0 ? "cuda" : fmt::format("cuda:{}", *device);
+  if (backend != "auto" && backend != "cuda" && backend != named) {
+    throw UsageError(
+        fmt::format("--device {} goes with --backend cuda, not with '{}'", *device, backend));
+  }
+  backend = named;
 }
 
 void RunOptions::add_scratch_to(CommandLine& line) {

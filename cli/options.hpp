@@ -30,7 +30,8 @@ struct KeyOptions {
 /// How work is done and shown.
 struct RunOptions {
   std::string backend = "auto";
-  unsigned threads = 0;  ///< 0 = all
+  std::optional<unsigned> device;  ///< of the backend "cuda"
+  unsigned threads = 0;            ///< 0 = all
   std::uint64_t scratch_bytes = 0;
   ProgressMode progress = ProgressMode::automatic;
   bool json = false;
@@ -45,6 +46,10 @@ struct RunOptions {
   BatchOptions batch() const;
   /// Whether a second thread may read ahead.
   bool overlap() const { return resolved_threads() > 1; }
+
+ private:
+  /// Makes `backend` that of `device`. The two options come in any order.
+  void settle_device();
 };
 
 /// The shape of a new filter.
