@@ -8,9 +8,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,7 +28,7 @@ namespace scbf::bench {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr std::size_t kBatch = std::size_t{1} << 26;  // keys per timed call: 512 MiB of them
+constexpr std::size_t kBatch = std::size_t{1} << 28;  // keys per timed call: 2 GiB of them
 
 void must(cudaError_t result) {
   if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
@@ -83,33 +86,38 @@ class Subject {
   virtual ~Subject() = default;
   virtual void insert(const std::uint64_t* keys, std::size_t n) = 0;
   virtual void contains(const std::uint64_t* keys, std::size_t n, std::uint8_t* out) = 0;
+  virtual void remove(const std::uint64_t*, std::size_t, std::uint8_t*) {
+    throw std::logic_error("removes nothing");
+  }
   virtual void clear() = 0;
-  virtual double bits_per_key() const = 0;
+  virtual double bytes() const = 0;
 };
 
 class Ours final : public Subject {
  public:
-  Ours(Layout layout, std::uint64_t n) : filter_(geometry_for(layout, n, 0.01), 1), n_(n) {}
+  Ours(Layout layout, std::uint64_t n, Path path)
+      : filter_(geometry_for(layout, n, 0.01), 1), options_{.path = path} {}
   void insert(const std::uint64_t* keys, std::size_t n) override {
-    filter_.insert_async(keys, n, nullptr);
+    filter_.insert_async({keys, n}, options_);
   }
   void contains(const std::uint64_t* keys, std::size_t n, std::uint8_t* out) override {
-    filter_.contains_async(keys, n, out, nullptr);
+    filter_.contains_async({keys, n}, out, options_);
   }
-  void clear() override { filter_.clear_async(nullptr); }
-  double bits_per_key() const override {
-    return static_cast<double>(filter_.geometry().bytes()) * 8 / static_cast<double>(n_);
+  void remove(const std::uint64_t* keys, std::size_t n, std::uint8_t* verdicts) override {
+    filter_.remove_async({keys, n}, verdicts, options_);
   }
+  void clear() override { filter_.clear_async(); }
+  double bytes() const override { return static_cast<double>(filter_.geometry().bytes()); }
 
  private:
   cuda::DeviceFilter filter_;
-  std::uint64_t n_;
+  cuda::DeviceOptions options_;
 };
 
 /// 10.5 bits per key, about 1 %.
 class BitFilter final : public Subject {
  public:
-  explicit BitFilter(std::uint64_t n) : blocks_(n * 21 / 512 + 1), words_(blocks_ * 32), n_(n) {}
+  explicit BitFilter(std::uint64_t n) : blocks_(n * 21 / 512 + 1), words_(blocks_ * 32) {}
   void insert(const std::uint64_t* keys, std::size_t n) override {
     bit_filter_insert(words_.as<std::uint32_t>(), blocks_, keys, n, nullptr);
   }
@@ -117,20 +125,17 @@ class BitFilter final : public Subject {
     bit_filter_contains(words_.as<std::uint32_t>(), blocks_, keys, n, out, nullptr);
   }
   void clear() override { must(cudaMemsetAsync(words_.as<void>(), 0, blocks_ * 32)); }
-  double bits_per_key() const override {
-    return static_cast<double>(blocks_) * 256 / static_cast<double>(n_);
-  }
+  double bytes() const override { return static_cast<double>(blocks_) * 32; }
 
  private:
   std::uint64_t blocks_;
   Memory words_;
-  std::uint64_t n_;
 };
 
 /// 9.6 counters of 32 bits per key: 1 % with seven probes.
 class Textbook final : public Subject {
  public:
-  explicit Textbook(std::uint64_t n) : m_(n * 96 / 10 + 1), counters_(m_ * 4), n_(n) {}
+  explicit Textbook(std::uint64_t n) : m_(n * 96 / 10 + 1), counters_(m_ * 4) {}
   void insert(const std::uint64_t* keys, std::size_t n) override {
     textbook_insert(counters_.as<std::uint32_t>(), m_, keys, n, nullptr);
   }
@@ -138,83 +143,136 @@ class Textbook final : public Subject {
     textbook_contains(counters_.as<std::uint32_t>(), m_, keys, n, out, nullptr);
   }
   void clear() override { must(cudaMemsetAsync(counters_.as<void>(), 0, m_ * 4)); }
-  double bits_per_key() const override {
-    return static_cast<double>(m_) * 32 / static_cast<double>(n_);
-  }
+  double bytes() const override { return static_cast<double>(m_) * 4; }
 
  private:
   std::uint64_t m_;
   Memory counters_;
-  std::uint64_t n_;
 };
 
-std::unique_ptr<Subject> make(std::string_view kind, std::uint64_t n) {
-  if (kind == "split_block") return std::make_unique<Ours>(Layout::split_block, n);
-  if (kind == "split") return std::make_unique<Ours>(Layout::split, n);
-  if (kind == "bit_filter") return std::make_unique<BitFilter>(n);
-  return std::make_unique<Textbook>(n);
+struct Kind {
+  std::string name;
+  bool removes = false;
+  std::unique_ptr<Subject> (*make)(std::uint64_t n);
+};
+
+template <Layout layout, Path path>
+std::unique_ptr<Subject> ours(std::uint64_t n) {
+  return std::make_unique<Ours>(layout, n, path);
+}
+template <class Filter>
+std::unique_ptr<Subject> usual(std::uint64_t n) {
+  return std::make_unique<Filter>(n);
 }
 
-/// One filter with its keys; kept while rows of it follow each other.
-struct Fixture {
-  Fixture(std::string_view kind, std::uint64_t n)
-      : subject(make(kind, n)),
+std::vector<Kind> kinds() {
+  return {{"split_block_direct", true, ours<Layout::split_block, Path::direct>},
+          {"split_block_partitioned", true, ours<Layout::split_block, Path::partitioned>},
+          {"split_direct", true, ours<Layout::split, Path::direct>},
+          {"split_partitioned", true, ours<Layout::split, Path::partitioned>},
+          {"bit_filter", false, usual<BitFilter>},
+          {"textbook", false, usual<Textbook>}};
+}
+
+enum class Keys { uniform, zipf, one };
+const char* name_of(Keys keys) {
+  return keys == Keys::uniform ? "uniform" : keys == Keys::zipf ? "zipf1.2" : "one";
+}
+
+/// One filter, full, with a batch of keys; kept while rows of it follow each other.
+class Fixture {
+ public:
+  Fixture(const Kind& kind, std::uint64_t n)
+      : subject(kind.make(n)),
         batch(std::min<std::size_t>(n, kBatch)),
-        keys(batch * 8),
-        answers(batch),
-        sum(8) {
-    verify(n);
+        n_(n),
+        keys_(batch * sizeof(std::uint64_t)),
+        answers_(batch),
+        sum_(sizeof(unsigned long long)) {
+    verify(kind.removes);
   }
 
-  std::uint64_t positives() {
-    must(cudaMemset(sum.as<void>(), 0, 8));
-    sum_answers(answers.as<std::uint8_t>(), batch, sum.as<unsigned long long>(), nullptr);
-    unsigned long long total = 0;
-    must(cudaMemcpy(&total, sum.as<void>(), 8, cudaMemcpyDeviceToHost));
-    return total;
-  }
-  void fill(std::uint64_t n) {
-    for (std::uint64_t first = 0; first < n; first += batch) {
-      const std::size_t count = std::min<std::size_t>(batch, n - first);
-      make_keys(keys.as<std::uint64_t>(), count, first, nullptr);
-      subject->insert(keys.as<std::uint64_t>(), count);
+  /// `first` chooses distinct keys among the uniform ones; from kAbsent on they are absent.
+  void make(Keys which, std::uint64_t first = 0) {
+    if (which == Keys::uniform) {
+      make_keys(keys(), batch, first, nullptr);
+    } else {
+      make_skewed_keys(keys(), batch, which == Keys::one ? 1 : n_, nullptr);
     }
   }
-  void ask(std::uint64_t first) {
-    make_keys(keys.as<std::uint64_t>(), batch, first, nullptr);
-    subject->contains(keys.as<std::uint64_t>(), batch, answers.as<std::uint8_t>());
-    must(cudaDeviceSynchronize());
+  void insert() { subject->insert(keys(), batch); }
+  void ask() { subject->contains(keys(), batch, answers()); }
+  void remove() { subject->remove(keys(), batch, answers()); }
+  /// As it was made.
+  void refill() {
+    subject->clear();
+    for (std::uint64_t first = 0; first < n_; first += batch) {
+      const std::size_t count = std::min<std::size_t>(batch, n_ - first);
+      make_keys(keys(), count, first, nullptr);
+      subject->insert(keys(), count);
+    }
   }
-  void verify(std::uint64_t n) {
-    fill(n);
-    ask(0);
-    if (positives() != batch) throw std::runtime_error("a present key is reported absent");
-    ask(kAbsent);
+
+  static constexpr std::uint64_t kAbsent = std::uint64_t{1} << 40;
+
+  std::unique_ptr<Subject> subject;
+  std::size_t batch;
+  double fpr = 0;
+
+ private:
+  std::uint64_t* keys() const { return keys_.as<std::uint64_t>(); }
+  std::uint8_t* answers() const { return answers_.as<std::uint8_t>(); }
+
+  std::uint64_t positives() {
+    must(cudaMemset(sum_.as<void>(), 0, sizeof(unsigned long long)));
+    sum_answers(answers(), batch, sum_.as<unsigned long long>(), nullptr);
+    unsigned long long total = 0;
+    must(cudaMemcpy(&total, sum_.as<void>(), sizeof total, cudaMemcpyDeviceToHost));
+    return total;
+  }
+  void must_all_be_positive(const char* what) {
+    if (positives() != batch) throw std::runtime_error(what);
+  }
+  void verify(bool removes) {
+    refill();
+    make(Keys::uniform);
+    ask();
+    must_all_be_positive("a present key is reported absent");
+    make(Keys::uniform, kAbsent);
+    ask();
     fpr = static_cast<double>(positives()) / static_cast<double>(batch);
     if (!(fpr > 0.002 && fpr < 0.02)) {
       throw std::runtime_error(fmt::format("false-positive rate {}: must be near 0.01", fpr));
     }
+    if (!removes) return;
+    make(Keys::uniform);
+    remove();
+    must_all_be_positive("a present key is not removed");
+    if (batch == n_) {
+      ask();
+      if (positives() != 0) throw std::runtime_error("the filter is not empty after removal");
+    }
+    insert();
+    ask();
+    must_all_be_positive("a key that was inserted again is reported absent");
   }
 
-  static constexpr std::uint64_t kAbsent = std::uint64_t{1} << 40;  // keys from here on are absent
-
-  std::unique_ptr<Subject> subject;
-  std::size_t batch;
-  Memory keys, answers, sum;
-  double fpr = 0;
+  std::uint64_t n_;
+  Memory keys_, answers_, sum_;
 };
 
-Fixture& fixture_for(const std::string& kind, std::uint64_t n) {
-  static std::unique_ptr<Fixture> fixture;
-  static std::string name;
-  const std::string wanted = fmt::format("{} {}", kind, n);
-  if (name != wanted) {
-    fixture.reset();
-    name.clear();
-    fixture = std::make_unique<Fixture>(kind, n);
-    name = wanted;
+/// One at a time: the largest fill much of a device.
+template <class Object, class Make>
+Object& only(const std::string& name, Make make) {
+  static std::unique_ptr<Object> object;
+  static std::string current;
+  if (current != name) {
+    object.reset();
+    current.clear();
+    object = make();
+    current = name;
   }
-  return *fixture;
+  return *object;
 }
 
 void report(benchmark::State& state, double seconds, double items) {
@@ -223,35 +281,55 @@ void report(benchmark::State& state, double seconds, double items) {
   state.counters["keys_per_second"] = items / seconds;
 }
 
-void run_filter(benchmark::State& state, const std::string& operation, const std::string& kind,
-                std::uint64_t n, bool skewed) {
+void run_filter(benchmark::State& state, const std::string& operation, const Kind& kind,
+                std::uint64_t n, Keys keys) {
   try {
-    Fixture& f = fixture_for(kind, n);
+    Fixture& f = only<Fixture>(fmt::format("{} {}", kind.name, n),
+                               [&] { return std::make_unique<Fixture>(kind, n); });
     Events events;
     for (auto _ : state) {
-      if (skewed) {
-        make_skewed_keys(f.keys.as<std::uint64_t>(), f.batch, n, nullptr);
-      } else {
-        make_keys(f.keys.as<std::uint64_t>(), f.batch, operation == "miss" ? f.kAbsent : 0,
-                  nullptr);
-      }
-      const auto work = [&] {
-        if (operation == "insert") {
-          f.subject->insert(f.keys.as<std::uint64_t>(), f.batch);
-        } else {
-          f.subject->contains(f.keys.as<std::uint64_t>(), f.batch, f.answers.as<std::uint8_t>());
-        }
-      };
-      if (operation == "insert") f.subject->clear();
-      report(state, events.seconds(work), static_cast<double>(f.batch));
-      if (operation == "insert") {  // as it was: full
+      f.make(keys, operation == "miss" ? Fixture::kAbsent : 0);
+      double seconds = 0;
+      if (operation == "insert") {
         f.subject->clear();
-        f.fill(n);
+        seconds = events.seconds([&] { f.insert(); });
+        f.refill();
+      } else if (operation == "remove") {
+        // Of uniform keys, those that are there; of others, so many copies as can be.
+        if (keys != Keys::uniform) f.insert();
+        seconds = events.seconds([&] { f.remove(); });
+        f.refill();
+      } else {
+        seconds = events.seconds([&] { f.ask(); });
       }
+      report(state, seconds, static_cast<double>(f.batch));
     }
     state.counters["n"] = static_cast<double>(n);
-    state.counters["bits_per_key"] = f.subject->bits_per_key();
+    state.counters["bytes"] = f.subject->bytes();
+    state.counters["bits_per_key"] = f.subject->bytes() * 8 / static_cast<double>(n);
     state.counters["fpr_measured"] = f.fpr;
+  } catch (const std::exception& e) {
+    state.SkipWithError(e.what());
+  }
+}
+
+/// Byte strings of 24 bytes, hashed on the device and looked up.
+void run_strings(benchmark::State& state, std::uint64_t n) {
+  constexpr std::size_t kWidth = 24;
+  try {
+    const std::size_t count = std::min<std::size_t>(n, kBatch / 4);
+    const Memory data(count * kWidth), answers(count);
+    make_keys(data.as<std::uint64_t>(), count * kWidth / sizeof(std::uint64_t), 0, nullptr);
+    cuda::DeviceFilter filter(geometry_for(Layout::split_block, n, 0.01), 1);
+    const auto keys = cuda::DeviceKeys::from_fixed(data.as<std::byte>(), kWidth, count);
+    filter.insert(keys);
+    Events events;
+    for (auto _ : state) {
+      const double seconds =
+          events.seconds([&] { filter.contains_async(keys, answers.as<std::uint8_t>()); });
+      report(state, seconds, static_cast<double>(count));
+    }
+    state.counters["n"] = static_cast<double>(n);
   } catch (const std::exception& e) {
     state.SkipWithError(e.what());
   }
@@ -283,6 +361,92 @@ void run_floor(benchmark::State& state, const std::string& access, std::size_t b
   }
 }
 
+// ---- batches of the host, end to end: wall time, beside the copy of the keys alone
+// ---------------
+
+constexpr std::size_t kHostKeys = std::size_t{1} << 27;
+
+/// Keys and answers on the host, in pinned memory or not.
+class HostBatch {
+ public:
+  explicit HostBatch(bool pinned) : pinned_(pinned) {
+    constexpr std::size_t kBytes = kHostKeys * (sizeof(std::uint64_t) + 1);
+    if (pinned) {
+      must(cudaMallocHost(&memory_, kBytes));
+    } else {
+      plain_.resize(kBytes);
+      memory_ = plain_.data();
+    }
+    const Memory on_device(kHostKeys * sizeof(std::uint64_t));
+    make_keys(on_device.as<std::uint64_t>(), kHostKeys, 0, nullptr);
+    must(cudaMemcpy(memory_, on_device.as<void>(), kHostKeys * sizeof(std::uint64_t),
+                    cudaMemcpyDeviceToHost));
+  }
+  HostBatch(const HostBatch&) = delete;
+  HostBatch& operator=(const HostBatch&) = delete;
+  ~HostBatch() {
+    if (pinned_) cudaFreeHost(memory_);
+  }
+  std::span<const std::uint64_t> keys() const {
+    return {static_cast<const std::uint64_t*>(memory_), kHostKeys};
+  }
+  std::span<std::uint8_t> answers() const {
+    return {static_cast<std::uint8_t*>(memory_) + kHostKeys * sizeof(std::uint64_t), kHostKeys};
+  }
+
+ private:
+  bool pinned_;
+  std::vector<std::uint8_t> plain_;
+  void* memory_ = nullptr;
+};
+
+template <class Work>
+double wall_seconds(Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void run_host(benchmark::State& state, const std::string& operation, bool pinned) {
+  try {
+    HostBatch& batch = only<HostBatch>(pinned ? "pinned" : "pageable",
+                                       [&] { return std::make_unique<HostBatch>(pinned); });
+    if (operation == "copy") {
+      const Memory there(kHostKeys * sizeof(std::uint64_t));
+      for (auto _ : state) {
+        const double seconds = wall_seconds([&] {
+          must(cudaMemcpy(there.as<void>(), batch.keys().data(), batch.keys().size_bytes(),
+                          cudaMemcpyHostToDevice));
+          must(cudaDeviceSynchronize());
+        });
+        report(state, seconds, static_cast<double>(kHostKeys));
+      }
+      return;
+    }
+    Filter filter(geometry_for(Layout::split_block, kHostKeys, 0.01), {.backend = "cuda"});
+    filter.insert(batch.keys());
+    if (filter.contains(batch.keys(), batch.answers()).hits != kHostKeys) {
+      throw std::runtime_error("a present key is reported absent");
+    }
+    for (auto _ : state) {
+      double seconds = 0;
+      if (operation == "insert") {
+        filter.clear();
+        seconds = wall_seconds([&] { filter.insert(batch.keys()); });
+      } else if (operation == "remove") {
+        seconds = wall_seconds([&] { filter.remove(batch.keys(), batch.answers()); });
+        filter.insert(batch.keys());
+      } else {
+        seconds = wall_seconds([&] { filter.contains(batch.keys(), batch.answers()); });
+      }
+      report(state, seconds, static_cast<double>(kHostKeys));
+    }
+    state.counters["n"] = static_cast<double>(kHostKeys);
+  } catch (const std::exception& e) {
+    state.SkipWithError(e.what());
+  }
+}
+
 template <class Run>
 void add(const std::string& name, Run run) {
   benchmark::RegisterBenchmark(name.c_str(), run)
@@ -296,6 +460,20 @@ void add(const std::string& name, Run run) {
       ->Unit(benchmark::kMillisecond);
 }
 
+void add_filter(const Kind& kind, std::uint64_t n) {
+  const auto row = [&](const std::string& operation, Keys keys) {
+    add(fmt::format("{}/filter:{}/n:{}/keys:{}", operation, kind.name, n, name_of(keys)),
+        [=](benchmark::State& state) { run_filter(state, operation, kind, n, keys); });
+  };
+  for (const char* operation : {"insert", "miss", "hit"}) row(operation, Keys::uniform);
+  for (const char* operation : {"insert", "hit"}) {
+    row(operation, Keys::zipf);
+    row(operation, Keys::one);
+  }
+  if (!kind.removes) return;
+  for (const Keys keys : {Keys::uniform, Keys::zipf, Keys::one}) row("remove", keys);
+}
+
 void add_all() {
   // In L2 (50 MB on Hopper), around it, and in memory.
   for (const std::size_t mib : {8, 64, 8192}) {
@@ -305,15 +483,14 @@ void add_all() {
     }
   }
   for (const std::uint64_t n : {1'500'000ull, 12'000'000ull, 1'000'000'000ull}) {
-    for (const std::string kind : {"split_block", "split", "bit_filter", "textbook"}) {
-      for (const std::string operation : {"insert", "miss", "hit"}) {
-        add(fmt::format("{}/filter:{}/n:{}/keys:uniform", operation, kind, n),
-            [=](benchmark::State& state) { run_filter(state, operation, kind, n, false); });
-      }
-      for (const std::string operation : {"insert", "hit"}) {
-        add(fmt::format("{}/filter:{}/n:{}/keys:zipf1.2", operation, kind, n),
-            [=](benchmark::State& state) { run_filter(state, operation, kind, n, true); });
-      }
+    for (const Kind& kind : kinds()) add_filter(kind, n);
+    add(fmt::format("hit/filter:split_block/n:{}/keys:bytes24", n),
+        [=](benchmark::State& state) { run_strings(state, n); });
+  }
+  for (const bool pinned : {true, false}) {
+    for (const std::string operation : {"copy", "insert", "contains", "remove"}) {
+      add(fmt::format("host/operation:{}/memory:{}", operation, pinned ? "pinned" : "pageable"),
+          [=](benchmark::State& state) { run_host(state, operation, pinned); });
     }
   }
 }
