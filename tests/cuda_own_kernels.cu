@@ -4,6 +4,11 @@
 #include <cooperative_groups.h>
 #include <thrust/device_vector.h>
 
+#include <array>
+#include <cuda/std/span>
+#include <span>
+#include <vector>
+
 #include "scbf/cuda/device_filter.hpp"
 
 namespace scbf_test {

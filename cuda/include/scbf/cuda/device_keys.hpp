@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "scbf/detail/hash.hpp"
 #include "scbf/key_batch.hpp"
@@ -50,7 +49,15 @@ class DeviceKeys {
   /// 64-bit integer keys.
   DeviceKeys(const std::uint64_t* keys, std::size_t n) noexcept
       : DeviceKeys(Kind::u64, keys, nullptr, 0, n) {}
-  DeviceKeys(std::span<const std::uint64_t> keys) noexcept : DeviceKeys(keys.data(), keys.size()) {}
+  /// Views: std::span, cuda::std::span and their like. Not containers, whose memory is the host's:
+  /// their data() differs when they are const.
+  template <class View>
+  requires requires(const View& v, View& mutable_view) {
+    { v.data() } -> std::convertible_to<const std::uint64_t*>;
+    { mutable_view.data() } -> std::same_as<decltype(v.data())>;
+    { v.size() } -> std::convertible_to<std::size_t>;
+  }
+  DeviceKeys(const View& keys) noexcept : DeviceKeys(keys.data(), keys.size()) {}
   /// thrust::device_vector<std::uint64_t> and its like: size(), and data().get() for the pointer.
   template <class Vector>
   requires requires(const Vector& v) {
