@@ -236,4 +236,55 @@ TEST_P(CrowdedEngine, RemovesInOrder) {
   }
 }
 
+// `second` fails where a stranger was faster, and gives back a counter that another stranger takes:
+// nobody ran short of it, and yet there is not enough for both.
+TEST(Removal, WhatIsGivenBackIsNotForOthers) {
+  const Geometry geometry = Geometry::split(2, 1024);
+  std::vector<std::uint64_t> words(geometry.words());
+  const cuda::FilterRef filter(geometry, 0, words.data());
+  const auto place = [&](std::uint64_t hash, unsigned slice) {
+    const auto at = filter.probe(hash, slice);
+    return at.word * 64 + at.shift;
+  };
+  Random random(23);
+  std::vector<std::uint64_t> all;
+  // A hash that has no line in common with those before it, but where it has the counter.
+  const auto find = [&](auto wanted) {
+    for (;;) {
+      const std::uint64_t hash = random();
+      const auto too_near = [&](std::uint64_t other) {
+        return (place(hash, 0) != place(other, 0) &&
+                filter.line(hash, 0) == filter.line(other, 0)) ||
+               (place(hash, 1) != place(other, 1) && filter.line(hash, 1) == filter.line(other, 1));
+      };
+      if (!wanted(hash) || std::any_of(all.begin(), all.end(), too_near)) continue;
+      all.push_back(hash);
+      return hash;
+    }
+  };
+  const auto anywhere = [](std::uint64_t) { return true; };
+  const std::uint64_t first = find(anywhere);
+  const std::uint64_t second = find(anywhere);
+  const std::uint64_t third = find(anywhere);
+  const std::uint64_t stranger = find([&](std::uint64_t hash) {
+    return place(hash, 0) == place(second, 0) && place(hash, 1) == place(first, 1);
+  });
+  const std::uint64_t late = find([&](std::uint64_t hash) {
+    return place(hash, 0) == place(third, 0) && place(hash, 1) == place(second, 1);
+  });
+
+  scbf::Filter model(geometry, {.seed = 0, .backend = "scalar"});
+  const std::vector<std::uint64_t> in{first, second, third};
+  model.insert(scbf::KeyBatch::from_hashes(in));
+  std::copy(model.words().begin(), model.words().end(), words.begin());
+  const std::vector<std::uint64_t> out{first, stranger, second, ~first, late};
+  Answers verdicts(out.size(), 0xCC);
+  cuda::Tuning tuning;
+  tuning.path = Path::direct;
+  HostDevice device;
+  cuda::remove(device, filter, {out.data(), out.size(), true, {}}, verdicts.data(), tuning);
+  EXPECT_TRUE(same_answers(verdicts, remove(model, scbf::KeyBatch::from_hashes(out))));
+  EXPECT_TRUE(same_words(words, model.words()));
+}
+
 }  // namespace

@@ -28,8 +28,9 @@ struct AddDirect {
   }
 };
 
-/// Takes the counters of keys with verdict kRemoved. A key that finds one of them empty marks its
-/// line, gives back what it took, and is contested.
+/// Takes the counters of keys with verdict kRemoved. A key that finds one of them empty gives back
+/// what it took, marks all its lines, and is contested. All of them: what it gives back, another
+/// may take without running short, though there would not have been enough for both.
 struct TakeDirect {
   FilterRef filter;
   ValueKeys keys;
@@ -51,10 +52,7 @@ struct TakeDirect {
       if (!takes[l]) return count;
       for (std::uint32_t i = l % kTile; i < filter.probes(); i += kTile) {
         const detail::Probe at = filter.probe(hash[l], i);
-        if (!take_one(Atomic(), filter.words() + at.word, at.shift)) {
-          marks.mark(at.word / kWordsPerBlock);
-          return count | kShort;
-        }
+        if (!take_one(Atomic(), filter.words() + at.word, at.shift)) return count | kShort;
         ++count;
       }
       return count;
@@ -63,9 +61,12 @@ struct TakeDirect {
         warp.each([&](unsigned l) { return unsigned{(taken[l] & kShort) == 0}; }));
     warp.each([&](unsigned l) {
       if (!takes[l] || all_fine[l] != 0) return;
-      std::uint32_t i = l % kTile;
-      for (unsigned left = taken[l] & ~kShort; left > 0; --left, i += kTile) {
+      unsigned left = taken[l] & ~kShort;
+      for (std::uint32_t i = l % kTile; i < filter.probes(); i += kTile) {
         const detail::Probe at = filter.probe(hash[l], i);
+        marks.mark(at.word / kWordsPerBlock);
+        if (left == 0) continue;
+        --left;
         add_one(Atomic(), filter.words() + at.word, at.shift);
       }
       if (l % kTile == 0) verdicts[key(l)] = kContested;

@@ -5,7 +5,7 @@
 //   look     verdict 1 for the keys that are there, 0 for the others, which stay absent: removal
 //            only ever takes away
 //   take     the counters of the keys with verdict 1, all at once; where a counter has too little,
-//            its line is marked
+//            its line is marked. A line that is not has enough for all keys that touch it
 //   contest  list, in batch order, the keys with verdict 1 that touch a marked line; give back what
 //            they took. All counters are then as if only the others had been removed, and these
 //            others never ran short
