@@ -196,6 +196,8 @@ class Gpu {
   template <class Call>
   void in_temporary(Call call) {
     std::size_t bytes = bytes_for(call);
+    // CUB reports the last error of the thread, which may be one that the caller has met before.
+    (void)cudaGetLastError();
     if (reserved_ && reserved_->bytes() >= bytes) {
       check(call(reserved_->get(), bytes), "running an algorithm");
       return;
@@ -303,8 +305,16 @@ class Gpu {
   template <unsigned threads, class Work>
   void launch_blocks(std::size_t n, std::size_t bytes, Work work) {
     const auto kernel = blocks_kernel<threads, Work>;
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
+    // Always the same for one kernel on one device, since it is the kernel's, not the launch's:
+    // other threads may be launching it with more bytes.
+    int most = static_cast<int>(kLargeBlockBytes);
+    if constexpr (threads == kLargeBlockThreads) {
+      int device = 0;
+      check(cudaGetDevice(&device), "asking for the device");
+      check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+            "asking for the shared memory of the device");
+    }
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
           "asking for shared memory");
     launch(kernel, static_cast<unsigned>(std::min(n, kMostBlocks)), threads, bytes, n, work);
   }
