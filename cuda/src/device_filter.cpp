@@ -39,6 +39,7 @@ Run run_of(const DeviceOptions& options) {
 DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStream_t stream)
     : geometry_(geometry), seed_(seed), words_(allocate(geometry)) {
   try {
+    check(cudaGetDevice(&device_), "asking for the current device");
     clear_async(stream);
   } catch (...) {
     release();
@@ -68,6 +69,7 @@ DeviceFilter::DeviceFilter(const Filter& filter, cudaStream_t stream)
 DeviceFilter::DeviceFilter(DeviceFilter&& other) noexcept
     : geometry_(other.geometry_),
       seed_(other.seed_),
+      device_(other.device_),
       words_(std::exchange(other.words_, nullptr)) {}
 
 DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
@@ -75,6 +77,7 @@ DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
     release();
     geometry_ = other.geometry_;
     seed_ = other.seed_;
+    device_ = other.device_;
     words_ = std::exchange(other.words_, nullptr);
   }
   return *this;
@@ -87,7 +90,18 @@ void DeviceFilter::release() noexcept {
   words_ = nullptr;
 }
 
+void DeviceFilter::check_usable() const {
+  if (words_ == nullptr) throw InvalidArgument("the filter has been moved from");
+  int current = 0;
+  check(cudaGetDevice(&current), "asking for the current device");
+  if (current != device_) {
+    throw InvalidArgument(
+        fmt::format("the filter is on device {}: device {} is current", device_, current));
+  }
+}
+
 void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
+  check_usable();
   const Run run = run_of(options);
   run_insert(ref(), keys, run);
   run_book_keys(keys, words_ + geometry_.words() + kInserted, run);
@@ -95,26 +109,31 @@ void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& opt
 
 void DeviceFilter::contains_async(const DeviceKeys& keys, std::uint8_t* out,
                                   const DeviceOptions& options) const {
+  check_usable();
   run_contains(ref(), keys, out, run_of(options));
 }
 
 void DeviceFilter::contains_bits_async(const DeviceKeys& keys, std::uint8_t* bits,
                                        const DeviceOptions& options) const {
+  check_usable();
   run_contains_bits(ref(), keys, bits, run_of(options));
 }
 
 void DeviceFilter::find_async(const DeviceKeys& keys, std::uint64_t* indices, std::uint64_t* hits,
                               const DeviceOptions& options) const {
+  check_usable();
   run_find(ref(), keys, indices, hits, run_of(options));
 }
 
 void DeviceFilter::count_async(const DeviceKeys& keys, std::uint8_t* out,
                                const DeviceOptions& options) const {
+  check_usable();
   run_count(ref(), keys, out, run_of(options));
 }
 
 void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
                                 const DeviceOptions& options) {
+  check_usable();
   const Run run = run_of(options);
   run_remove(ref(), keys, verdicts, run);
   run_book_verdicts(verdicts, keys.size(), words_ + geometry_.words() + kRemovals, run);
@@ -147,11 +166,14 @@ void DeviceFilter::remove(const DeviceKeys& keys, std::uint8_t* verdicts,
 
 std::uint64_t DeviceFilter::find(const DeviceKeys& keys, std::uint64_t* indices,
                                  const DeviceOptions& options) const {
+  check_usable();
   const Run run = run_of(options);
   return run_find_and_wait(ref(), keys, indices, run);
 }
 
 void DeviceFilter::check_compatible(const DeviceFilter& other) const {
+  check_usable();
+  other.check_usable();
   if (geometry_ != other.geometry_) {
     throw Incompatible(fmt::format("the geometries differ: {} and {}", geometry_.describe(),
                                    other.geometry_.describe()));
@@ -186,15 +208,18 @@ SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOpt
 }
 
 void DeviceFilter::clear_async(cudaStream_t stream) {
+  check_usable();
   check(cudaMemsetAsync(words_, 0, geometry_.bytes() + kBooks * sizeof(std::uint64_t), stream),
         "clearing counters");
 }
 
 std::vector<Histogram> DeviceFilter::histograms(const DeviceOptions& options) const {
+  check_usable();
   return run_histograms(ref(), run_of(options));
 }
 
 std::uint64_t DeviceFilter::booked(std::size_t which, cudaStream_t stream) const {
+  check_usable();
   std::uint64_t value = 0;
   check(cudaMemcpyAsync(&value, words_ + geometry_.words() + which, sizeof value,
                         cudaMemcpyDeviceToHost, stream),
@@ -214,6 +239,7 @@ void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream)
     throw InvalidArgument(
         fmt::format("words has room for {}: must be {}", words.size(), geometry_.words()));
   }
+  check_usable();
   check(cudaMemcpyAsync(words.data(), words_, geometry_.bytes(), cudaMemcpyDeviceToHost, stream),
         "copying counters from the device");
   synchronize(stream);

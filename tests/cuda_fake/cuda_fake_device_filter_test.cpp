@@ -315,4 +315,41 @@ TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
   }
 }
 
+TEST(Misuse, OfAFilterOnAnotherDeviceOrMovedFromIsRefused) {
+  const Geometry geometry = Geometry::split_block(1, 10);
+  DeviceFilter filter(geometry, kSeed);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  {
+    DeviceFilter other(geometry, kSeed);
+    const char* const here = "the filter is on device 0: device 1 is current";
+    SCBF_EXPECT_THROW(filter.insert({nullptr, 0}), scbf::InvalidArgument, here);
+    SCBF_EXPECT_THROW(filter.clear_async(), scbf::InvalidArgument, here);
+    SCBF_EXPECT_THROW((void)filter.to_filter(), scbf::InvalidArgument, here);
+    SCBF_EXPECT_THROW(other.merge_async(filter), scbf::InvalidArgument, here);
+    SCBF_EXPECT_THROW((void)other.subtract(filter), scbf::InvalidArgument, here);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    SCBF_EXPECT_THROW(filter.merge_async(other), scbf::InvalidArgument,
+                      "the filter is on device 1: device 0 is current");
+  }
+  const DeviceFilter taken(std::move(filter));
+  EXPECT_EQ(taken.keys_inserted(), 0u);
+  SCBF_EXPECT_THROW(filter.insert({nullptr, 0}), scbf::InvalidArgument, "moved from");
+}
+
+// Every counter with itself.
+TEST(Misuse, AFilterCanBeMergedWithItselfAndTakenFromItself) {
+  Filter model(Geometry::split_block(2, 10), {.seed = kSeed, .backend = "scalar"});
+  model.insert(random_keys(200, 1));
+  DeviceFilter filter(model);
+  filter.merge_async(filter);
+  const Filter copy = model;
+  model.merge(copy);
+  EXPECT_TRUE(filter.to_filter({.backend = "scalar"}) == model);
+  EXPECT_EQ(filter.keys_inserted(), 400u);
+  const Filter twice = model;
+  EXPECT_EQ(filter.subtract(filter).inexact_counters, model.subtract(twice).inexact_counters);
+  EXPECT_TRUE(filter.to_filter({.backend = "scalar"}) == model);
+  EXPECT_EQ(filter.keys_removed(), model.keys_removed());
+}
+
 }  // namespace

@@ -38,11 +38,11 @@ template <class T>
 class OnDevice {
  public:
   explicit OnDevice(std::size_t n) : n_(n) {
-    if (cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T) + 1) != cudaSuccess) {
-      throw std::bad_alloc();
-    }
+    // Whole words: byte strings are read in such.
+    const std::size_t bytes = (n * sizeof(T) + 8) / 8 * 8;
+    if (cudaMalloc(reinterpret_cast<void**>(&data_), bytes) != cudaSuccess) throw std::bad_alloc();
     // What a kernel does not write must show.
-    EXPECT_EQ(cudaMemset(data_, 0xCC, n * sizeof(T)), cudaSuccess);
+    EXPECT_EQ(cudaMemset(data_, 0xCC, bytes), cudaSuccess);
   }
   explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
     EXPECT_EQ(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice),

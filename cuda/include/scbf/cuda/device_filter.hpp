@@ -37,11 +37,12 @@ struct DeviceOptions {
   MemoryResource* memory = nullptr;
 };
 
-/// Owns counters on the device that is current when it is made; calls are made while that device is
-/// current. All pointers are to memory that the device reads and writes. Functions named …_async
-/// return before the work is done, which is in the order of their stream; the others wait for it.
-/// Calls on one filter are ordered by their streams only: insertions on several streams at once are
-/// exact unless they are partitioned, everything else needs the usual events.
+/// Owns counters on the device that is current when it is made. Calls throw InvalidArgument while
+/// another device is current, and when the filter has been moved from. All pointers are to memory
+/// that the device reads and writes, large enough for the batch; nobody checks them. Functions
+/// named …_async return before the work is done, which is in the order of their stream; the others
+/// wait for it. Calls on one filter are ordered by their streams only: insertions on several
+/// streams at once are exact unless they are partitioned, everything else needs the usual events.
 ///
 /// Temporary memory of a batch: lookups none; insertions and removals 18 bytes per key where they
 /// are partitioned, within scratch_bytes; removals 4 bytes per key, a 512th of the filter, and 8
@@ -125,11 +126,13 @@ class DeviceFilter {
 
  private:
   void release() noexcept;
+  void check_usable() const;
   std::uint64_t booked(std::size_t which, cudaStream_t stream) const;
   void check_compatible(const DeviceFilter& other) const;
 
   Geometry geometry_;
   std::uint64_t seed_;
+  int device_ = 0;
   std::uint64_t* words_ = nullptr;  // the counters, then the books
 };
 
