@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr unsigned kTextbookProbes = 7;
+constexpr unsigned kReadsAtOnce = 4;
 
 __device__ std::size_t thread_index() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::size_t thread_count() { return std::size_t{gridDim.x} * blockDim.x; }
@@ -52,16 +53,21 @@ __global__ void sum_kernel(const std::uint8_t* answers, std::size_t n, unsigned 
   atomicAdd(sum, mine);
 }
 
+/// Neighbouring threads share an access, so that a warp has few lines per instruction, and each has
+/// some under way at once: as fast as the memory allows, not as one thread can.
 template <unsigned each>
 __global__ void read_kernel(const ulonglong2* memory, std::uint64_t sectors, std::size_t n,
                             unsigned long long* sink) {
-  constexpr unsigned kLoads = each / sizeof(ulonglong2);
+  constexpr unsigned kSharers = each / sizeof(ulonglong2);
+  const ulonglong2* mine = memory + thread_index() % kSharers;
   unsigned long long sum = 0;
-  for (std::size_t i = thread_index(); i < n; i += thread_count()) {
-    const ulonglong2* at = memory + scaled_to(mixed(i), sectors) * kLoads;
-    ulonglong2 loaded[kLoads];
-    for (unsigned j = 0; j < kLoads; ++j) loaded[j] = at[j];
-    for (unsigned j = 0; j < kLoads; ++j) sum += loaded[j].x ^ loaded[j].y;
+  for (std::size_t i = thread_index() / kSharers; i < n / kReadsAtOnce;
+       i += thread_count() / kSharers) {
+    ulonglong2 loaded[kReadsAtOnce];
+    for (unsigned a = 0; a < kReadsAtOnce; ++a) {
+      loaded[a] = __ldcg(mine + scaled_to(mixed(i * kReadsAtOnce + a), sectors) * kSharers);
+    }
+    for (unsigned a = 0; a < kReadsAtOnce; ++a) sum += loaded[a].x ^ loaded[a].y;
   }
   if (sum == 0x1234'5678'9ABC'DEF1u) atomicAdd(sink, sum);  // never, but the compiler cannot know
 }
@@ -70,6 +76,12 @@ __global__ void update_kernel(unsigned long long* words, std::uint64_t lines, st
   const std::size_t rank = thread_index() % 8;
   for (std::size_t i = thread_index() / 8; i < n; i += thread_count() / 8) {
     atomicAdd(words + scaled_to(mixed(i), lines) * 8 + rank, 1ull);
+  }
+}
+
+__global__ void occupy_kernel(long long cycles) {
+  const long long begin = clock64();
+  while (clock64() - begin < cycles) {
   }
 }
 
@@ -143,13 +155,16 @@ void sum_answers(const std::uint8_t* answers, std::size_t n, unsigned long long*
                  cudaStream_t stream) {
   sum_kernel<<<std::min(grid_for(n), 4096u), kThreads, 0, stream>>>(answers, n, sum);
 }
+void occupy(cudaStream_t stream) { occupy_kernel<<<1, 1, 0, stream>>>(2'000'000); }
 void read_sectors(const void* memory, std::size_t bytes, std::size_t n, unsigned each,
                   unsigned long long* sink, cudaStream_t stream) {
   const auto* at = static_cast<const ulonglong2*>(memory);
   if (each == 32) {
-    read_kernel<32><<<grid_for(n), kThreads, 0, stream>>>(at, bytes / 32, n, sink);
+    read_kernel<32>
+        <<<grid_for(n / kReadsAtOnce * 2), kThreads, 0, stream>>>(at, bytes / 32, n, sink);
   } else {
-    read_kernel<64><<<grid_for(n), kThreads, 0, stream>>>(at, bytes / 64, n, sink);
+    read_kernel<64>
+        <<<grid_for(n / kReadsAtOnce * 4), kThreads, 0, stream>>>(at, bytes / 64, n, sink);
   }
 }
 void update_lines(void* memory, std::size_t bytes, std::size_t n, cudaStream_t stream) {

@@ -22,10 +22,13 @@ void make_skewed_keys(std::uint64_t* keys, std::size_t n, std::uint64_t distinct
 void sum_answers(const std::uint8_t* answers, std::size_t n, unsigned long long* sum,
                  cudaStream_t stream);
 
+/// Does nothing for about a millisecond.
+void occupy(cudaStream_t stream);
+
 // ---- floors: n accesses at random places of `bytes` (a multiple of 64) of memory
 // ------------------
 
-/// Reads 32 or 64 bytes each time.
+/// Reads 32 or 64 bytes each time; n is a multiple of 4.
 void read_sectors(const void* memory, std::size_t bytes, std::size_t n, unsigned each,
                   unsigned long long* sink, cudaStream_t stream);
 /// Adds to all eight words of a line: eight threads, one atomic operation each.
