@@ -83,6 +83,15 @@ class Events {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
+/// How many of the answers are 1.
+std::uint64_t count_positives(const std::uint8_t* answers, std::size_t n) {
+  const Memory sum(sizeof(unsigned long long));
+  sum_answers(answers, n, sum.as<unsigned long long>(), nullptr);
+  unsigned long long total = 0;
+  must(cudaMemcpy(&total, sum.as<void>(), sizeof total, cudaMemcpyDeviceToHost));
+  return total;
+}
+
 /// A filter to be timed; n keys fit at 1 %.
 class Subject {
  public:
@@ -190,8 +199,7 @@ class Fixture {
         batch(std::min<std::size_t>(n, kBatch)),
         n_(n),
         keys_(batch * sizeof(std::uint64_t)),
-        answers_(batch),
-        sum_(sizeof(unsigned long long)) {
+        answers_(batch) {
     verify(kind.removes);
   }
 
@@ -226,13 +234,7 @@ class Fixture {
   std::uint64_t* keys() const { return keys_.as<std::uint64_t>(); }
   std::uint8_t* answers() const { return answers_.as<std::uint8_t>(); }
 
-  std::uint64_t positives() {
-    must(cudaMemset(sum_.as<void>(), 0, sizeof(unsigned long long)));
-    sum_answers(answers(), batch, sum_.as<unsigned long long>(), nullptr);
-    unsigned long long total = 0;
-    must(cudaMemcpy(&total, sum_.as<void>(), sizeof total, cudaMemcpyDeviceToHost));
-    return total;
-  }
+  std::uint64_t positives() const { return count_positives(answers(), batch); }
   void must_all_be_positive(const char* what) {
     if (positives() != batch) throw std::runtime_error(what);
   }
@@ -261,7 +263,7 @@ class Fixture {
   }
 
   std::uint64_t n_;
-  Memory keys_, answers_, sum_;
+  Memory keys_, answers_;
 };
 
 /// One at a time: the largest fill much of a device.
@@ -326,6 +328,10 @@ void run_strings(benchmark::State& state, std::uint64_t n) {
     cuda::DeviceFilter filter(geometry_for(Layout::split_block, n, 0.01), 1);
     const auto keys = cuda::DeviceKeys::from_fixed(data.as<std::byte>(), kWidth, count);
     filter.insert(keys);
+    filter.contains(keys, answers.as<std::uint8_t>());
+    if (count_positives(answers.as<std::uint8_t>(), count) != count) {
+      throw std::runtime_error("a present string is reported absent");
+    }
     Events events;
     for (auto _ : state) {
       const double seconds =

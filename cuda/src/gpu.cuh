@@ -8,6 +8,7 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
@@ -313,6 +314,8 @@ class Gpu {
       check(cudaGetDevice(&device), "asking for the device");
       check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
             "asking for the shared memory of the device");
+      // Regions are powers of two, and the system keeps a part of it for itself.
+      most = static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
     }
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
           "asking for shared memory");
