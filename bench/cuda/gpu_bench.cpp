@@ -211,9 +211,12 @@ class Fixture {
       make_skewed_keys(keys(), batch, which == Keys::one ? 1 : n_, nullptr);
     }
   }
-  void insert() { subject->insert(keys(), batch); }
+  void insert() { insert(batch); }
   void ask() { subject->contains(keys(), batch, answers()); }
-  void remove() { subject->remove(keys(), batch, answers()); }
+  void remove() { remove(batch); }
+  /// The first of the batch.
+  void insert(std::size_t count) { subject->insert(keys(), count); }
+  void remove(std::size_t count) { subject->remove(keys(), count, answers()); }
   /// As it was made.
   void refill() {
     subject->clear();
@@ -313,6 +316,32 @@ void run_filter(benchmark::State& state, const std::string& operation, const Kin
     state.counters["bytes"] = f.subject->bytes();
     state.counters["bits_per_key"] = f.subject->bytes() * 8 / static_cast<double>(n);
     state.counters["fpr_measured"] = f.fpr;
+  } catch (const std::exception& e) {
+    state.SkipWithError(e.what());
+  }
+}
+
+/// Changes of a full filter by calls of few keys and of many: where one path overtakes the other.
+void run_calls(benchmark::State& state, const std::string& operation, const Kind& kind,
+               std::uint64_t n, std::size_t keys_per_call) {
+  try {
+    Fixture& f = only<Fixture>(fmt::format("{} {}", kind.name, n),
+                               [&] { return std::make_unique<Fixture>(kind, n); });
+    Events events;
+    f.make(Keys::uniform);
+    for (auto _ : state) {
+      double seconds = 0;
+      if (operation == "insert") {
+        seconds = events.seconds([&] { f.insert(keys_per_call); });
+        f.remove(keys_per_call);
+      } else {
+        seconds = events.seconds([&] { f.remove(keys_per_call); });
+        f.insert(keys_per_call);
+      }
+      report(state, seconds, static_cast<double>(keys_per_call));
+    }
+    state.counters["n"] = static_cast<double>(n);
+    state.counters["keys_per_call"] = static_cast<double>(keys_per_call);
   } catch (const std::exception& e) {
     state.SkipWithError(e.what());
   }
@@ -488,6 +517,13 @@ void add_filter(const Kind& kind, std::uint64_t n) {
   }
   if (!kind.removes) return;
   for (const Keys keys : {Keys::uniform, Keys::zipf, Keys::one}) row("remove", keys);
+  for (const std::string operation : {"insert", "remove"}) {
+    for (std::size_t few = std::size_t{1} << 16; few < kBatch && few <= n; few *= 8) {
+      add(fmt::format("{}/filter:{}/n:{}/keys:uniform/keys_per_call:{}", operation, kind.name, n,
+                      few),
+          [=](benchmark::State& state) { run_calls(state, operation, kind, n, few); });
+    }
+  }
 }
 
 void add_all() {
