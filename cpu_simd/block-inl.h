@@ -222,74 +222,114 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
 #endif
 }
 
-inline void BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                     const Fetch& fetch) noexcept {
+// Additions of some lanes only: one instruction where there are masks, if written so.
+
+/// Lanes of `mask` added to what each has counted so far.
+HWY_INLINE Block::Vector counted(Block::Vector so_far, Block::Mask mask) noexcept {
+  const Block::Tag tag;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return hn::IfThenElse(mask, hn::Add(so_far, hn::Set(tag, 1)), so_far);
+#else
+  return hn::Sub(so_far, hn::VecFromMask(tag, mask));
+#endif
+}
+HWY_INLINE std::uint64_t sum_of(Block::Vector counts) noexcept {
+  return hn::GetLane(hn::SumOfLanes(Block::Tag(), counts));
+}
+
+inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                              const Fetch& fetch) noexcept {
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
+  auto filled = hn::Zero(tag);  // one register, whatever the number of parts
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     for (std::size_t part = 0; part < Block::parts; ++part) {
       const auto counters = hn::Load(tag, block + part * Block::lanes);
       const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
-      const auto saturated = hn::Eq(hn::And(counters, full), full);
-      const auto step = hn::IfThenZeroElse(saturated, hn::And(full, ones));
-      hn::Store(hn::Add(counters, step), tag, block + part * Block::lanes);
+      const auto mine = hn::And(counters, full);
+      const auto one = hn::And(full, ones);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+      const auto next = hn::IfThenElse(hn::Ne(mine, full), hn::Add(counters, one), counters);
+#else
+      const auto next = hn::Add(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
+#endif
+      hn::Store(next, tag, block + part * Block::lanes);
+      filled = counted(filled, hn::Eq(mine, hn::Zero(tag)));
     }
   });
+  return sum_of(filled);
 }
 
 /// A block less one key: counters at 15 are sticky, counters at 0 stay.
-struct Taken {
+struct LessOne {
   Block::Vector words[Block::parts];
-  bool complete;  ///< none of the key's counters was 0
+  Block::Mask emptied[Block::parts];  ///< counters that become 0
+  bool complete;                      ///< none of the key's counters was 0
 
-  HWY_INLINE void store(std::uint64_t* block) const noexcept {
+  /// Returns `so_far` plus, in some lanes, the counters that become 0.
+  HWY_INLINE Block::Vector store(std::uint64_t* block, Block::Vector so_far) const noexcept {
     for (std::size_t part = 0; part < Block::parts; ++part) {
       hn::Store(words[part], Block::Tag(), block + part * Block::lanes);
+      so_far = counted(so_far, emptied[part]);
     }
+    return so_far;
   }
 };
 
-HWY_INLINE Taken take_key(const std::uint64_t* block, std::uint64_t bytes) noexcept {
+/// `words` are only right if the key is complete, unless `incomplete_too`.
+template <bool incomplete_too>
+HWY_INLINE LessOne take_key(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
-  Taken taken;
+  LessOne less;
   Block::Mask any_empty;
   for (std::size_t part = 0; part < Block::parts; ++part) {
     const auto counters = hn::Load(tag, block + part * Block::lanes);
     const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
     const auto mine = hn::And(counters, full);
+    const auto one = hn::And(full, ones);
     const auto empty = hn::Eq(mine, hn::Zero(tag));
     any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
-    const auto keep = hn::Or(empty, hn::Eq(mine, full));
-    taken.words[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, hn::And(full, ones)));
+    if (incomplete_too) {
+      const auto keep = hn::Or(empty, hn::Eq(mine, full));
+      less.words[part] = hn::Sub(counters, hn::IfThenZeroElse(keep, one));
+    } else {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+      less.words[part] = hn::IfThenElse(hn::Ne(mine, full), hn::Sub(counters, one), counters);
+#else
+      less.words[part] = hn::Sub(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
+#endif
+    }
+    less.emptied[part] = hn::Eq(mine, one);
   }
-  taken.complete = hn::AllFalse(tag, any_empty);
-  return taken;
+  less.complete = hn::AllFalse(tag, any_empty);
+  return less;
 }
 
-inline void BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                             std::uint8_t* answers) noexcept {
+inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                                      std::uint8_t* answers) noexcept {
+  auto emptied = hn::Zero(Block::Tag());
   if (keys.stages == 1) {
     for_each_block(words, keys.positions, keys.keys, fetch,
                    [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
                      std::uint64_t* block = Block::words_of(words, keys.positions[i]);
-                     const Taken taken = take_key(block, bytes);
-                     answers[i] = taken.complete;
-                     if (taken.complete) taken.store(block);
+                     const LessOne less = take_key<false>(block, bytes);
+                     answers[i] = less.complete;
+                     if (less.complete) emptied = less.store(block, emptied);
                    });
-    return;
+    return sum_of(emptied);
   }
   const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
   walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     const auto take_from = [&](std::uint32_t s, bool store) HWY_ATTR {
       const std::uint64_t place = keys.position(s, i);
       std::uint64_t* block = Block::words_of(words + s * keys.stage_words, place);
-      const Taken taken = take_key(block, Block::spread_one(place));
-      if (store) taken.store(block);
-      return taken.complete;
+      const LessOne less = take_key<false>(block, Block::spread_one(place));
+      if (store) emptied = less.store(block, emptied);
+      return less.complete;
     };
     bool present = true;
     for (std::uint32_t s = 0; s < keys.stages; ++s) present &= take_from(s, false);
@@ -297,15 +337,17 @@ inline void BlockTakePresent(std::uint64_t* words, const Located& keys, const Fe
     if (!present) return;
     for (std::uint32_t s = 0; s < keys.stages; ++s) take_from(s, true);
   });
+  return sum_of(emptied);
 }
 
-inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             const Fetch& fetch, std::uint64_t* underflows) noexcept {
+inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                       const Fetch& fetch, std::uint64_t* underflows) noexcept {
   std::size_t count = 0;
+  auto emptied = hn::Zero(Block::Tag());
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
-    const Taken taken = take_key(block, bytes);
-    if (HWY_UNLIKELY(!taken.complete)) {
+    const LessOne less = take_key<true>(block, bytes);
+    if (HWY_UNLIKELY(!less.complete)) {
       for (unsigned word = 0; word < kWordsPerBlock; ++word) {
         const unsigned shift = detail::shift_of(positions[i], word);
         if (detail::counter_at(block[word], shift) == 0) {
@@ -314,9 +356,9 @@ inline std::size_t BlockTake(std::uint64_t* words, const std::uint64_t* position
         }
       }
     }
-    taken.store(block);
+    emptied = less.store(block, emptied);
   });
-  return count;
+  return {count, sum_of(emptied)};
 }
 
 inline constexpr StageKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,

@@ -71,18 +71,21 @@ bool ConflictResolver::settle(std::uint64_t hash) {
     } else if (entry == nullptr) {
       // A counter at 15 was sticky and gave nothing; incremented() leaves it alone likewise, and
       // no other can reach 15 here, as it only gets back what was taken.
+      refilled_ += detail::counter_at(view_.words[probe.word], probe.shift) == 0;
       view_.words[probe.word] = detail::incremented(view_.words[probe.word], probe.shift);
     }
   });
   return present;
 }
 
-void ConflictResolver::finish() {
+std::uint64_t ConflictResolver::finish() {
   for (const Contested& entry : contested_) {
     const std::uint64_t word = entry.counter / kCountersPerWord;
     const unsigned shift = static_cast<unsigned>(entry.counter % kCountersPerWord) * kCounterBits;
     view_.words[word] |= entry.left << shift;  // the counter is 0: takers emptied it
+    refilled_ += entry.left > 0;
   }
+  return refilled_;
 }
 
 }  // namespace scbf

@@ -39,8 +39,9 @@ class ConflictResolver {
   /// Returns the verdict: false if the key was not there at its turn, and then gives back what
   /// was taken for it.
   bool settle(std::uint64_t hash);
-  /// Writes what is left of the contested counters. After the last settle.
-  void finish();
+  /// Writes what is left of the contested counters. After the last settle. Returns how many
+  /// counters, in all of settling, are non-zero again.
+  std::uint64_t finish();
 
  private:
   struct Contested {
@@ -59,6 +60,7 @@ class ConflictResolver {
   // all keys end at an empty slot.
   std::vector<std::size_t> slots_;
   bool settling_ = false;
+  std::uint64_t refilled_ = 0;
 };
 
 }  // namespace scbf

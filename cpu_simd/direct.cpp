@@ -22,6 +22,7 @@ struct Strip {
   bool complete = true;  // no key has been dropped: index[i] would be i
 };
 static_assert(kStripKeys <= 1u << 16);
+static_assert(kStripKeys <= kMostKeys);
 
 Fetch fetch_for(const Geometry& geometry) noexcept {
   return {.distance = geometry.bytes() > kFarBytes    ? kFarDistance
@@ -107,7 +108,8 @@ void direct_ask(const ReadWork& work, const Question& question, const KeyBatch& 
   });
 }
 
-void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept {
+std::uint64_t direct_add(const WriteWork& work, const KeyBatch& keys) noexcept {
+  std::uint64_t filled = 0;
   Strip strip;
   const Fetch fetch = fetch_for(work.view.geometry);
   for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
@@ -115,12 +117,16 @@ void direct_add(const WriteWork& work, const KeyBatch& keys) noexcept {
     for (std::uint32_t s = 0; s < work.stages; ++s) {
       const Stage stage = work.stage(s);
       work.stage_kernels.locate(stage, strip.hashes.data(), strip.keys, strip.positions.data());
-      work.stage_kernels.add(work.words(stage), strip.positions.data(), strip.keys, fetch);
+      filled +=
+          work.stage_kernels.add(work.words(stage), strip.positions.data(), strip.keys, fetch);
     }
   }
+  return filled;
 }
 
-void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts) noexcept {
+std::uint64_t direct_remove(const WriteWork& work, const KeyBatch& keys,
+                            std::uint8_t* verdicts) noexcept {
+  std::uint64_t emptied = 0;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
   const Fetch fetch = fetch_for(work.view.geometry);
@@ -133,9 +139,10 @@ void direct_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* ve
       work.stage_kernels.locate(work.stage(s), hashes.data(), valid, positions.data() + s * most);
     }
     const Located located = {positions.data(), most, valid, work.stages, work.stage_words};
-    work.stage_kernels.take_present(work.view.words, located, fetch, verdicts + i);
+    emptied += work.stage_kernels.take_present(work.view.words, located, fetch, verdicts + i);
     spread_answers(keys, i, n, verdicts + i);
   }
+  return emptied;
 }
 
 }  // namespace scbf

@@ -73,6 +73,17 @@ struct Located {
   }
 };
 
+/// What `take` met.
+struct Taken {
+  std::size_t underflows = 0;  ///< counters that were 0 already
+  std::uint64_t emptied = 0;   ///< counters that became zero
+};
+
+/// Keys that a kernel that changes counters is given at once, at most: what it counts beside then
+/// fits where it counts it (nibble_steps.hpp).
+inline constexpr std::size_t kMostKeys = 1024;
+static_assert(kChunkEntries <= kMostKeys);
+
 /// What a layout brings. In `words`, the stage begins.
 struct StageKernels {
   void (*locate)(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
@@ -83,16 +94,18 @@ struct StageKernels {
   /// answers[i] = smallest counter of the key in this stage.
   void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                 const Fetch& fetch, std::uint8_t* answers) noexcept;
-  void (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-              const Fetch& fetch) noexcept;
-  /// Takes keys away one after another, each only if it is present in all stages at its turn;
-  /// answers[i] = 1 if it was. `words` is the first stage.
-  void (*take_present)(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                       std::uint8_t* answers) noexcept;
-  /// Takes keys away; a counter that is already 0 stays 0 and is written to `underflows` as its
-  /// number within the stage (word · 16 + nibble). Returns how many were. Room for 8·n.
-  std::size_t (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                      const Fetch& fetch, std::uint64_t* underflows) noexcept;
+  /// Adds keys, at most kMostKeys. Returns how many counters became non-zero.
+  std::uint64_t (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                       const Fetch& fetch) noexcept;
+  /// Takes keys away one after another, at most kMostKeys, each only if it is present in all stages
+  /// at its turn; answers[i] = 1 if it was. `words` is the first stage. Returns how many counters
+  /// became zero.
+  std::uint64_t (*take_present)(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                                std::uint8_t* answers) noexcept;
+  /// Takes keys away, at most kMostKeys; a counter that is already 0 stays 0 and is written to
+  /// `underflows` as its number within the stage (word · 16 + nibble). Room for 8·n.
+  Taken (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                const Fetch& fetch, std::uint64_t* underflows) noexcept;
 };
 
 /// All kernels of one Highway target.

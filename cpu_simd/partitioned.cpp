@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 
 #include "core/src/executor.hpp"
@@ -100,19 +101,22 @@ class Pass {
   }
 
   /// Calls work_on(positions, count, fetch, answers) for all of the stage's positions, region by
-  /// region; within a region in batch order. Where the answers go is up to Answers: NoAnswers, or
-  /// an AnswerWriter for replay().
+  /// region; within a region in batch order. Returns the sum of what it returns, for each chunk the
+  /// counters that turned from zero to non-zero or back. Where the answers go is up to Answers:
+  /// NoAnswers, or an AnswerWriter for replay().
   template <class Answers, class WorkOn>
-  void drain(const Stage& stage, WorkOn work_on) {
+  std::uint64_t drain(const Stage& stage, WorkOn work_on) {
     // A task is a run of neighbouring regions: few enough tasks to cost nothing, enough to share.
     const std::size_t tasks =
         threads_ == 1 ? 1 : std::min<std::size_t>(plan_.partitions, threads_ * 16);
     std::uint64_t scattered = 0;
     for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
     const std::uint64_t chunks_per_region = scattered / kChunkEntries / plan_.partitions;
+    std::atomic<std::uint64_t> turned{0};
     run_tasks(options_, threads_, tasks, [&](std::size_t task) {
       const std::uint64_t begin = plan_.partitions * task / tasks;
       const std::uint64_t end = plan_.partitions * (task + 1) / tasks;
+      std::uint64_t turned_here = 0;
       for (std::uint64_t partition = begin; partition < end; ++partition) {
         const std::uint64_t next =
             std::min(work_.stage_words, (partition + 1) * plan_.region_words);
@@ -120,10 +124,12 @@ class Pass {
             partition + 1 < end ? std::min(plan_.region_words, work_.stage_words - next) : 0;
         RegionAhead ahead(work_.words(stage) + next, next_words, chunks_per_region);
         for (std::size_t t = 0; t < threads_; ++t) {
-          drain_chain<Answers>(shards_[t], partition, ahead, work_on);
+          turned_here += drain_chain<Answers>(shards_[t], partition, ahead, work_on);
         }
       }
+      turned += turned_here;
     });
+    return turned;
   }
 
   /// Brings the answers of `drain` back into batch order, to `out`: of the first stage as they
@@ -174,6 +180,7 @@ class Pass {
       drain<AnswerWriter<bits>>(stage, [&](const std::uint64_t* positions, std::size_t n,
                                            const Fetch& fetch, std::uint8_t* answers) {
         question.ask(work_.words(stage), positions, n, fetch, answers);
+        return std::uint64_t{0};
       });
       bring_back<bits>(stage, out);
     }
@@ -219,8 +226,9 @@ class Pass {
   }
 
   template <class Answers, class WorkOn>
-  void drain_chain(Shard& shard, std::uint64_t partition, RegionAhead& region_ahead,
-                   WorkOn& work_on) {
+  std::uint64_t drain_chain(Shard& shard, std::uint64_t partition, RegionAhead& region_ahead,
+                            WorkOn& work_on) {
+    std::uint64_t turned = 0;
     const auto last =
         static_cast<std::uint64_t>(shard.scatter.ends[partition] - shard.scatter.entries);
     std::uint64_t entry = shard.starts[partition];
@@ -235,13 +243,14 @@ class Pass {
         const Lines chunk_ahead = {shard.scatter.entries + next,
                                    is_last ? 0 : kChunkEntries / kEntriesPerLine};
         const Fetch fetch = {.distance = distance(), .ahead = {region_ahead.share(), chunk_ahead}};
-        work_on(shard.scatter.entries + entry, end - entry, fetch, answers.room());
+        turned += work_on(shard.scatter.entries + entry, end - entry, fetch, answers.room());
         answers.wrote(end - entry);
       }
       if (is_last) break;
       entry = next;
     }
     answers.finish();
+    return turned;
   }
 
   const Work<Word>& work_;
@@ -252,25 +261,28 @@ class Pass {
   Shards shards_;
 };
 
-/// Takes the keys in play away, then settles what is contested.
-void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* verdicts) {
+/// Takes the keys in play away, then settles what is contested. Returns how many counters became
+/// zero.
+std::uint64_t take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* verdicts) {
   Underflows underflows;
   std::mutex mutex;
+  std::uint64_t emptied = 0;
   for (std::uint32_t s = 0; s < work.stages; ++s) {
     const Stage stage = work.stage(s);
     pass.scatter_kept(stage);
-    pass.drain<NoAnswers>(stage, [&](const std::uint64_t* positions, std::size_t n,
-                                     const Fetch& fetch, std::uint8_t*) {
+    emptied += pass.drain<NoAnswers>(stage, [&](const std::uint64_t* positions, std::size_t n,
+                                                const Fetch& fetch, std::uint8_t*) {
       std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
-      const std::size_t found =
+      const Taken taken =
           work.stage_kernels.take(work.words(stage), positions, n, fetch, room.data());
-      if (found > 0) {
+      if (taken.underflows > 0) {
         const std::scoped_lock lock(mutex);
-        underflows.append(stage.first_word, {room.data(), found});
+        underflows.append(stage.first_word, {room.data(), taken.underflows});
       }
+      return taken.emptied;
     });
   }
-  if (underflows.empty()) return;
+  if (underflows.empty()) return emptied;
   ConflictResolver resolver(work.view, underflows);
   Shards& shards = pass.shards();
   for (std::size_t t = 0; t < shards.size(); ++t) {
@@ -282,7 +294,7 @@ void take_kept(const WriteWork& work, Pass<std::uint64_t>& pass, std::uint8_t* v
       if (!resolver.settle(shard.hashes[i])) verdicts[shard.first + shard.index[i]] = 0;
     }
   }
-  resolver.finish();
+  return emptied - resolver.finish();
 }
 
 }  // namespace
@@ -298,8 +310,9 @@ void partitioned_ask(const ReadWork& work, const Question& question, const KeyBa
   });
 }
 
-void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
-                     const BatchOptions& options) {
+std::uint64_t partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
+                              const BatchOptions& options) {
+  std::uint64_t filled = 0;
   const bool staged = work.stages > 1;
   Pass<std::uint64_t> pass(work, keys, threads, options,
                            {.answers = false, .hashes = staged, .index = false});
@@ -311,34 +324,40 @@ void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threa
       } else {
         pass.scatter_kept(stage);
       }
-      pass.drain<NoAnswers>(stage, [&](const std::uint64_t* positions, std::size_t n,
-                                       const Fetch& fetch, std::uint8_t*) {
-        work.stage_kernels.add(work.words(stage), positions, n, fetch);
+      filled += pass.drain<NoAnswers>(stage, [&](const std::uint64_t* positions, std::size_t n,
+                                                 const Fetch& fetch, std::uint8_t*) {
+        return work.stage_kernels.add(work.words(stage), positions, n, fetch);
       });
     }
   });
+  return filled;
 }
 
-void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
-                        unsigned threads, const BatchOptions& options) {
+std::uint64_t partitioned_remove(const WriteWork& work, const KeyBatch& keys,
+                                 std::uint8_t* verdicts, unsigned threads,
+                                 const BatchOptions& options) {
+  std::uint64_t emptied = 0;
   const bool staged = work.stages > 1;
   Pass<std::uint64_t> pass(work, keys, threads, options,
                            {.answers = true, .hashes = staged, .index = staged});
   pass.for_each_window([&] {
     if (staged) {
       pass.ask(work.is_present(), verdicts);
-      take_kept(work, pass, verdicts);
+      emptied += take_kept(work, pass, verdicts);
     } else {
       const Stage stage = work.stage(0);
       pass.scatter_keys(stage);
-      pass.drain<AnswerWriter<kYesOrNo>>(stage, [&](const std::uint64_t* positions, std::size_t n,
-                                                    const Fetch& fetch, std::uint8_t* answers) {
-        work.stage_kernels.take_present(work.words(stage), {positions, n, n, 1, 0}, fetch, answers);
-      });
+      emptied += pass.drain<AnswerWriter<kYesOrNo>>(
+          stage, [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                     std::uint8_t* answers) {
+            return work.stage_kernels.take_present(work.words(stage), {positions, n, n, 1, 0},
+                                                   fetch, answers);
+          });
       pass.bring_back<kYesOrNo>(stage, verdicts);
     }
     pass.spread(verdicts);
   });
+  return emptied;
 }
 
 }  // namespace scbf

@@ -11,9 +11,12 @@ namespace scbf {
 
 void partitioned_ask(const ReadWork& work, const Question& question, const KeyBatch& keys,
                      std::uint8_t* out, unsigned threads, const BatchOptions& options);
-void partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
-                     const BatchOptions& options);
-void partitioned_remove(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
-                        unsigned threads, const BatchOptions& options);
+/// Returns how many counters became non-zero.
+std::uint64_t partitioned_add(const WriteWork& work, const KeyBatch& keys, unsigned threads,
+                              const BatchOptions& options);
+/// Returns how many counters became zero.
+std::uint64_t partitioned_remove(const WriteWork& work, const KeyBatch& keys,
+                                 std::uint8_t* verdicts, unsigned threads,
+                                 const BatchOptions& options);
 
 }  // namespace scbf

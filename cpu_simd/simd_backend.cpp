@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -70,14 +71,14 @@ class SimdBackend final : public Backend {
   std::string_view target() const noexcept override { return kernels_.target; }
   std::string unavailable_reason() const override { return {}; }
 
-  void insert(CounterView view, const KeyBatch& keys, const BatchOptions& options) const override {
+  NonzeroChange insert(CounterView view, const KeyBatch& keys,
+                       const BatchOptions& options) const override {
     const WriteWork work(kernels_, view);
     const unsigned threads = thread_count(options);
     if (worth_partitioning(Operation::insert, view.geometry, keys.size(), threads, options)) {
-      partitioned_add(work, keys, threads, options);
-    } else {
-      direct_add(work, keys);
+      return partitioned_add(work, keys, threads, options);
     }
+    return direct_add(work, keys);
   }
 
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
@@ -92,15 +93,14 @@ class SimdBackend final : public Backend {
     ask(work, work.how_often(), keys, out, options);
   }
 
-  void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
-              const BatchOptions& options) const override {
+  NonzeroChange remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
+                       const BatchOptions& options) const override {
     const WriteWork work(kernels_, view);
     const unsigned threads = thread_count(options);
     if (worth_partitioning(Operation::remove, view.geometry, keys.size(), threads, options)) {
-      partitioned_remove(work, keys, verdicts, threads, options);
-    } else {
-      direct_remove(work, keys, verdicts);
+      return partitioned_remove(work, keys, verdicts, threads, options);
     }
+    return direct_remove(work, keys, verdicts);
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
@@ -144,6 +144,14 @@ class SimdBackend final : public Backend {
       for (std::size_t slice = 0; slice < total.size(); ++slice) {
         for (std::size_t v = 0; v < total[slice].size(); ++v) total[slice][v] += part[slice][v];
       }
+    });
+    return total;
+  }
+
+  std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions& options) const override {
+    std::atomic<std::uint64_t> total{0};
+    for_each_stretch(view.geometry, options, [&](std::size_t first, std::size_t words) {
+      total += nonzero_in_words(view.words + first, words);
     });
     return total;
   }

@@ -75,9 +75,12 @@ HWY_INLINE auto* byte_of(Word* words, std::uint64_t position) noexcept {
 HWY_INLINE unsigned counter_in(std::uint8_t byte, std::uint64_t position) noexcept {
   return detail::counter_at(byte, static_cast<unsigned>(position % 2) * kCounterBits);
 }
-HWY_INLINE void step(std::uint8_t* byte, std::uint64_t position,
-                     const NibbleSteps& steps) noexcept {
-  *byte = steps[nibble_index(*byte, position % 2)];
+/// Returns the entry, to be added up for turns_in.
+HWY_INLINE std::uint32_t step(std::uint8_t* byte, std::uint64_t position,
+                              const NibbleSteps& steps) noexcept {
+  const std::uint32_t entry = steps[nibble_index(*byte, position % 2)];
+  *byte = static_cast<std::uint8_t>(entry);
+  return entry;
 }
 
 /// Calls visit(i) for i in 0 … n − 1, in order.
@@ -158,15 +161,18 @@ inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* position
                    });
 }
 
-inline void SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                     const Fetch& fetch) noexcept {
+inline std::uint64_t SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                              const Fetch& fetch) noexcept {
+  std::uint64_t sum = 0;
   for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
-    step(byte_of(words, positions[i]), positions[i], kIncremented);
+    sum += step(byte_of(words, positions[i]), positions[i], kIncremented);
   });
+  return turns_in(sum);
 }
 
-inline void SliceTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                             std::uint8_t* answers) noexcept {
+inline std::uint64_t SliceTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                                      std::uint8_t* answers) noexcept {
+  std::uint64_t emptied = 0;
   walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     bool present = true;
     for (std::uint32_t s = 0; s < keys.stages; ++s) {
@@ -175,24 +181,28 @@ inline void SliceTakePresent(std::uint64_t* words, const Located& keys, const Fe
     }
     answers[i] = present;
     if (!present) return;
+    std::uint64_t sum = 0;
     for (std::uint32_t s = 0; s < keys.stages; ++s) {
       const std::uint64_t position = keys.position(s, i);
-      step(byte_of(words + s * keys.stage_words, position), position, kDecremented);
+      sum += step(byte_of(words + s * keys.stage_words, position), position, kDecremented);
     }
+    emptied += turns_in(sum);
   });
+  return emptied;
 }
 
-inline std::size_t SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                             const Fetch& fetch, std::uint64_t* underflows) noexcept {
+inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                       const Fetch& fetch, std::uint64_t* underflows) noexcept {
   std::size_t count = 0;
+  std::uint64_t sum = 0;
   for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     std::uint8_t* byte = byte_of(words, positions[i]);
     // Always written, kept only if it counts: no branch to mispredict.
     underflows[count] = positions[i];
     count += counter_in(*byte, positions[i]) == 0;
-    step(byte, positions[i], kDecremented);
+    sum += step(byte, positions[i], kDecremented);
   });
-  return count;
+  return {count, turns_in(sum)};
 }
 
 #undef SCBF_GATHER

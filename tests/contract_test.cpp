@@ -35,10 +35,12 @@ class Contract : public ::testing::TestWithParam<Case> {
       filter.insert(in, options);
       model.insert(in);
       ASSERT_TRUE(same_words(words_of(filter), model.words())) << "after insert";
+      ASSERT_TRUE(knows_its_fill(filter)) << "after insert";
       ASSERT_TRUE(same_answers(contains(filter, asked, options), contains(model, asked)));
       ASSERT_TRUE(same_answers(count(filter, asked, options), count(model, asked)));
       ASSERT_TRUE(same_answers(remove(filter, out, options), remove(model, out)));
       ASSERT_TRUE(same_words(words_of(filter), model.words())) << "after remove";
+      ASSERT_TRUE(knows_its_fill(filter)) << "after remove";
     }
   }
 };
@@ -100,12 +102,14 @@ TEST_P(Contract, WholeFilters) {
   for (int i = 0; i < 6; ++i) {  // until counters of `few` are saturated
     filter.merge(other, options);
     model.merge(other);
+    ASSERT_TRUE(knows_its_fill(filter));
     ASSERT_TRUE(same_words(words_of(filter), model.words()));
   }
   const auto got = filter.subtract(other, options), want = model.subtract(other);
   EXPECT_EQ(got.inexact_counters, want.inexact_counters);
   EXPECT_GT(want.inexact_counters, 0u);
   ASSERT_TRUE(same_words(words_of(filter), model.words()));
+  ASSERT_TRUE(knows_its_fill(filter));
   const auto got_statistics = filter.statistics(options), want_statistics = model.statistics();
   EXPECT_EQ(got_statistics.histogram, want_statistics.histogram);
   EXPECT_EQ(got_statistics.slice_fill, want_statistics.slice_fill);

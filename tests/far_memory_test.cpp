@@ -46,6 +46,8 @@ Filter filled(std::string_view backend, std::uint64_t seed = 5) {
 
 /// Equal in everything that a filter is.
 void expect_same(const Filter& got, const Filter& want) {
+  EXPECT_TRUE(knows_its_fill(got));
+  EXPECT_TRUE(knows_its_fill(want));
   EXPECT_TRUE(same_words(words_of(got), words_of(want)));
   EXPECT_EQ(got.geometry(), want.geometry());
   EXPECT_EQ(got.seed(), want.seed());

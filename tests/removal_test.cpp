@@ -50,6 +50,7 @@ class Removal : public ::testing::TestWithParam<Case> {
     const Answers want = remove(model_, keys);
     ASSERT_TRUE(same_answers(remove(filter_, keys, options_), want));
     ASSERT_TRUE(same_words(words_of(filter_), model_.words())) << "after remove";
+    ASSERT_TRUE(knows_its_fill(filter_)) << "after remove";
     removed_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 1));
     absent_ += static_cast<std::size_t>(std::count(want.begin(), want.end(), 0));
   }

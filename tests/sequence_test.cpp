@@ -62,6 +62,7 @@ const scbf::Backend& some_backend() { return **rc::gen::elementOf(available_back
 
 void must_equal(const scbf::Filter& filter, const ReferenceFilter& reference) {
   RC_ASSERT(same_words(words_of(filter), reference.words()));
+  RC_ASSERT(knows_its_fill(filter));
 }
 
 RC_GTEST_PROP(Sequences, EqualTheSecondOpinion, ()) {

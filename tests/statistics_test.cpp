@@ -91,6 +91,34 @@ TEST_P(StatisticsOf, EqualsCountingByHand) {
   }
 }
 
+// Filter believes what backends count as they go; here that is what is there.
+TEST_P(StatisticsOf, TurnedCountersAreCountedOnTheWay) {
+  const auto options = GetParam().mode.options();
+  const scbf::Geometry g = GetParam().shape.geometry;
+  const scbf::Backend& backend = *GetParam().backend;
+  if (backend.memory() != scbf::kHostMemory) GTEST_SKIP() << "a device need not count";
+  const auto store = backend.allocate(g.words());
+  const scbf::CounterView view{g, 1, store->words()};
+  const scbf::ConstCounterView counters{g, 1, store->words()};
+  std::uint64_t nonzero = 0;
+  for (const std::size_t n : {0u, 1u, 700u, 5000u}) {
+    std::vector<std::uint64_t> keys = random_keys(n, 7);
+    keys.insert(keys.end(), n / 10, 99);
+    const auto filled = backend.insert(view, keys, options);
+    ASSERT_TRUE(filled.has_value());
+    nonzero += *filled;
+    ASSERT_EQ(backend.count_nonzero(counters, options), nonzero);
+    ASSERT_EQ(backend.scbf::Backend::count_nonzero(counters, options), nonzero);
+    std::vector<std::uint8_t> verdicts(keys.size());
+    const auto emptied = backend.remove(
+        view, scbf::KeyBatch(keys).slice(keys.size() / 3, keys.size() - keys.size() / 3),
+        verdicts.data(), options);
+    ASSERT_TRUE(emptied.has_value());
+    nonzero -= *emptied;
+    ASSERT_EQ(backend.count_nonzero(counters, options), nonzero);
+  }
+}
+
 TEST(Estimates, OfKeysAndRateAreNearTheTruth) {
   for (const Shape& shape : contract_shapes(2'000'000)) {
     SCOPED_TRACE(shape.name);

@@ -104,12 +104,30 @@ ConstCounterView Filter::State::view_on(const Backend& other,
   return {geometry, seed, copy->words()};
 }
 
+void Filter::State::change_nonzero(int sign, const std::function<NonzeroChange()>& operation) {
+  const std::optional<std::uint64_t> before = nonzero.get();
+  nonzero.forget();  // what throws in the middle leaves no number that is wrong
+  const NonzeroChange change = operation();
+  if (before && change) nonzero.learn(sign > 0 ? *before + *change : *before - *change);
+}
+
+void Filter::State::remove(const KeyBatch& keys, std::uint8_t* verdicts,
+                           const BatchOptions& options) {
+  change_nonzero(-1, [&] { return backend->remove(view(), keys, verdicts, options); });
+}
+
 Filter::Filter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
 Filter::Filter(const Geometry& geometry, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
-  state_ = std::make_unique<State>(
-      State{geometry, options.seed, &backend, backend.allocate(geometry.words()), 0, 0, {}});
+  state_ = std::make_unique<State>(State{geometry,
+                                         options.seed,
+                                         &backend,
+                                         backend.allocate(geometry.words()),
+                                         0,
+                                         0,
+                                         {},
+                                         KnownCount(0)});
 }
 
 Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
@@ -119,7 +137,7 @@ Filter::Filter(const Filter& other)
     : state_(std::make_unique<State>(
           State{other.state_->geometry, other.state_->seed, other.state_->backend,
                 other.state_->store_on(*other.state_->backend), other.state_->keys_inserted,
-                other.state_->keys_removed, other.state_->metadata})) {}
+                other.state_->keys_removed, other.state_->metadata, other.state_->nonzero})) {}
 
 Filter& Filter::operator=(const Filter& other) {
   if (this != &other) *this = Filter(other);
@@ -171,7 +189,7 @@ Filter::State& Filter::mutable_state() {
 
 InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
   State& state = mutable_state();
-  state.backend->insert(state.view(), keys, options);
+  state.change_nonzero(+1, [&] { return state.backend->insert(state.view(), keys, options); });
   InsertReport report;
   report.nulls = keys.nulls();
   report.inserted = keys.size() - report.nulls;
@@ -226,13 +244,13 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
   report.nulls = keys.nulls();
   if (!verdicts.empty() || keys.empty()) {
     check_answers(keys.size(), verdicts.size(), "verdicts");
-    state.backend->remove(state.view(), keys, verdicts.data(), options);
+    state.remove(keys, verdicts.data(), options);
     report.removed = count_hits(verdicts);
   } else {
     std::vector<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
     for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
       const std::size_t count = std::min(kAnswerWindow, keys.size() - first);
-      state.backend->remove(state.view(), keys.slice(first, count), window.data(), options);
+      state.remove(keys.slice(first, count), window.data(), options);
       report.removed += count_hits({window.data(), count});
     }
   }
@@ -274,6 +292,7 @@ void Filter::merge(const Filter& other, const BatchOptions& options) {
   const std::uint64_t inserted = other.keys_inserted(), removed = other.keys_removed();
   std::unique_ptr<CounterStore> copy;
   const ConstCounterView from = other.state_->view_on(*state.backend, copy);
+  state.nonzero.forget();
   state.backend->merge(state.view(), from, options);
   state.keys_inserted += inserted;
   state.keys_removed += removed;
@@ -291,6 +310,7 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
         counts.below));
   }
   const std::uint64_t keys = keys_left(other.keys_inserted(), other.keys_removed());
+  state.nonzero.forget();
   state.backend->subtract(state.view(), what, options);
   state.keys_removed += keys;
   return {counts.inexact};
@@ -298,7 +318,9 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
 
 void Filter::clear() {
   State& state = mutable_state();
+  state.nonzero.forget();
   state.store->clear();
+  state.nonzero.learn(0);
   state.keys_inserted = 0;
   state.keys_removed = 0;
 }
@@ -306,6 +328,17 @@ void Filter::clear() {
 bool operator==(const Filter& a, const Filter& b) {
   return a.geometry() == b.geometry() && a.seed() == b.seed() &&
          equal_words(*a.state_->store, *b.state_->store, a.geometry().words());
+}
+
+std::uint64_t Filter::nonzero(const BatchOptions& options) const {
+  if (const auto known = state_->nonzero.get()) return *known;
+  const std::uint64_t counted = state_->backend->count_nonzero(state_->const_view(), options);
+  state_->nonzero.learn(counted);
+  return counted;
+}
+
+double Filter::fill(const BatchOptions& options) const {
+  return static_cast<double>(nonzero(options)) / static_cast<double>(geometry().counters());
 }
 
 Statistics Filter::statistics(const BatchOptions& options) const {
@@ -340,6 +373,7 @@ void Filter::assign(std::span<const std::uint64_t> words, std::uint64_t keys_ins
   if (const auto slice = slice_with_stray_padding(state.geometry, 0, words)) {
     throw InvalidArgument(fmt::format("words: padding after slice {} is not zero", *slice));
   }
+  state.nonzero.forget();
   state.store->write(0, words);
   state.keys_inserted = keys_inserted;
   state.keys_removed = keys_removed;

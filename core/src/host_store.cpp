@@ -30,4 +30,10 @@ std::unique_ptr<CounterStore> Backend::allocate(std::uint64_t words) const {
   return std::make_unique<HostStore>(CounterMemory::allocate(words * sizeof(std::uint64_t)));
 }
 
+std::uint64_t Backend::count_nonzero(ConstCounterView view, const BatchOptions& options) const {
+  std::uint64_t zero = 0;
+  for (const Histogram& slice : histograms(view, options)) zero += slice[0];
+  return view.geometry.counters() - zero;
+}
+
 }  // namespace scbf

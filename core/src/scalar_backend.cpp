@@ -47,12 +47,15 @@ class ScalarBackend final : public Backend {
   std::string_view target() const noexcept override { return "scalar"; }
   std::string unavailable_reason() const override { return {}; }
 
-  void insert(CounterView view, const KeyBatch& keys, const BatchOptions&) const override {
+  NonzeroChange insert(CounterView view, const KeyBatch& keys, const BatchOptions&) const override {
+    std::uint64_t filled = 0;
     for_each_hash(keys, view.seed, [&](std::size_t, std::uint64_t hash) {
       for_each_probe(view.geometry, hash, [&](Probe p) {
+        filled += detail::counter_at(view.words[p.word], p.shift) == 0;
         view.words[p.word] = detail::incremented(view.words[p.word], p.shift);
       });
     });
+    return filled;
   }
 
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
@@ -63,16 +66,19 @@ class ScalarBackend final : public Backend {
     });
   }
 
-  void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
-              const BatchOptions&) const override {
+  NonzeroChange remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
+                       const BatchOptions&) const override {
+    std::uint64_t emptied = 0;
     std::fill_n(verdicts, keys.size(), std::uint8_t{0});
     for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
       if (smallest_counter({view.geometry, view.seed, view.words}, hash) == 0) return;
       verdicts[i] = 1;
       for_each_probe(view.geometry, hash, [&](Probe p) {
+        emptied += detail::counter_at(view.words[p.word], p.shift) == 1;
         view.words[p.word] = detail::decremented(view.words[p.word], p.shift);
       });
     });
+    return emptied;
   }
 
   void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
@@ -95,6 +101,9 @@ class ScalarBackend final : public Backend {
   }
   std::vector<Histogram> histograms(ConstCounterView view, const BatchOptions&) const override {
     return histograms_of(view, 0, histogram_units(view.geometry), plain_count_values());
+  }
+  std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions&) const override {
+    return nonzero_in_words(view.words, view.geometry.words());
   }
 };
 

@@ -21,15 +21,15 @@ void UnavailableBackend::refuse() const {
 }
 
 std::unique_ptr<CounterStore> UnavailableBackend::allocate(std::uint64_t) const { refuse(); }
-void UnavailableBackend::insert(CounterView, const KeyBatch&, const BatchOptions&) const {
+NonzeroChange UnavailableBackend::insert(CounterView, const KeyBatch&, const BatchOptions&) const {
   refuse();
 }
 void UnavailableBackend::contains(ConstCounterView, const KeyBatch&, std::uint8_t*,
                                   const BatchOptions&) const {
   refuse();
 }
-void UnavailableBackend::remove(CounterView, const KeyBatch&, std::uint8_t*,
-                                const BatchOptions&) const {
+NonzeroChange UnavailableBackend::remove(CounterView, const KeyBatch&, std::uint8_t*,
+                                         const BatchOptions&) const {
   refuse();
 }
 void UnavailableBackend::count(ConstCounterView, const KeyBatch&, std::uint8_t*,

@@ -23,10 +23,11 @@ class UnavailableBackend final : public Backend {
   std::string unavailable_reason() const override { return reason_; }
   std::unique_ptr<CounterStore> allocate(std::uint64_t words) const override;
 
-  void insert(CounterView, const KeyBatch&, const BatchOptions&) const override;
+  NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const override;
   void contains(ConstCounterView, const KeyBatch&, std::uint8_t*,
                 const BatchOptions&) const override;
-  void remove(CounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override;
+  NonzeroChange remove(CounterView, const KeyBatch&, std::uint8_t*,
+                       const BatchOptions&) const override;
   void count(ConstCounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override;
   void merge(CounterView, ConstCounterView, const BatchOptions&) const override;
   SubtractCounts check_subtract(ConstCounterView, ConstCounterView,

@@ -39,6 +39,22 @@ void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t 
   for (std::size_t i = 0; i < words; ++i) from[i] = detail::subtracted(from[i], what[i]).word;
 }
 
+std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept {
+  // Fifteen words' bits fit into the nibbles they stand in: one summing up for all of them, and no
+  // population count, which the plainest machines lack.
+  constexpr std::size_t kAtOnce = 15;
+  constexpr std::uint64_t kLowNibbles = 0x0F0F'0F0F'0F0F'0F0Fu, kOnes = 0x0101'0101'0101'0101u;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count;) {
+    std::uint64_t sums = 0;
+    for (const std::size_t end = std::min(count, i + kAtOnce); i < end; ++i) {
+      sums += detail::nonzero_bits(words[i]);
+    }
+    total += (((sums & kLowNibbles) + (sums >> 4 & kLowNibbles)) * kOnes) >> 56;
+  }
+  return total;
+}
+
 std::optional<std::uint64_t> slice_with_stray_padding(
     const Geometry& geometry, std::uint64_t first_word,
     std::span<const std::uint64_t> words) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on whole stretches of packed counters, for backends that run on the host: merge,
-// subtract, histograms. Memory-bound, so plain 64-bit arithmetic does.
+// subtract, counting, histograms. Memory-bound, so plain 64-bit arithmetic does.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@ void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t wor
 SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
                                     std::size_t words) noexcept;
 void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept;
+
+/// Counters that are not 0; padding is 0 and does not count.
+std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept;
 
 /// The first slice behind whose counters something is not zero, looking at words first_word and
 /// following. Only `split` has padding.

@@ -59,11 +59,15 @@ class CudaBackend final : public Backend {
     return std::make_unique<DeviceStore>(device_, words);
   }
 
-  void insert(CounterView view, const KeyBatch& keys, const BatchOptions& options) const override {
+  // Neither counts what becomes non-zero or zero: kernels that do would spare Filter a pass over
+  // the counters when it is asked for its fill.
+  NonzeroChange insert(CounterView view, const KeyBatch& keys,
+                       const BatchOptions& options) const override {
     stage(keys, view.seed, nullptr, true, options,
           [&](const DeviceKeys& sent, std::uint8_t*, const Run& run) {
             run_insert(ref_to(view), sent, run);
           });
+    return {};
   }
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options) const override {
@@ -79,12 +83,13 @@ class CudaBackend final : public Backend {
             run_count(ref_to(view), sent, answers, run);
           });
   }
-  void remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
-              const BatchOptions& options) const override {
+  NonzeroChange remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
+                       const BatchOptions& options) const override {
     stage(keys, view.seed, verdicts, true, options,
           [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
             run_remove(ref_to(view), sent, answers, run);
           });
+    return {};
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {

@@ -203,20 +203,23 @@ class FarBackend final : public scbf::Backend {
     return std::make_unique<FarStore>(memory_, words);
   }
 
-  void insert(scbf::CounterView view, const scbf::KeyBatch& keys,
-              const scbf::BatchOptions& options) const override {
+  /// Does not count, as a device might not: filters must ask count_nonzero.
+  scbf::NonzeroChange insert(scbf::CounterView view, const scbf::KeyBatch& keys,
+                             const scbf::BatchOptions& options) const override {
     const HoldOpen hold(pages(view));
     model().insert(view, keys, options);
+    return {};
   }
   void contains(scbf::ConstCounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
                 const scbf::BatchOptions& options) const override {
     const HoldOpen hold(pages(view));
     model().contains(view, keys, out, options);
   }
-  void remove(scbf::CounterView view, const scbf::KeyBatch& keys, std::uint8_t* verdicts,
-              const scbf::BatchOptions& options) const override {
+  scbf::NonzeroChange remove(scbf::CounterView view, const scbf::KeyBatch& keys,
+                             std::uint8_t* verdicts,
+                             const scbf::BatchOptions& options) const override {
     const HoldOpen hold(pages(view));
-    model().remove(view, keys, verdicts, options);
+    return model().remove(view, keys, verdicts, options);
   }
   void count(scbf::ConstCounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
              const scbf::BatchOptions& options) const override {

@@ -209,6 +209,17 @@ inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
   return ::testing::AssertionSuccess();
 }
 
+/// The number of non-zero counters that the filter keeps is what a look at all counters gives.
+inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
+  std::uint64_t counted = 0;
+  for (const std::uint64_t word : words_of(filter)) {
+    for (unsigned shift = 0; shift < 64; shift += 4) counted += (word >> shift & 15) != 0;
+  }
+  if (filter.nonzero() == counted) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << "nonzero() is " << filter.nonzero() << ", counted: " << counted;
+}
+
 /// Answers equal; otherwise says which key differs first.
 template <class Answers>
 ::testing::AssertionResult same_answers(const Answers& got, const Answers& want) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,6 +70,10 @@ struct SubtractCounts {
   std::uint64_t inexact = 0;  ///< counters left at 15 although something was to be taken away
 };
 
+/// How many counters an operation made non-zero (insert) or zero (remove), counted as it goes;
+/// nothing from a backend that does not count. Who needs the number then asks count_nonzero.
+using NonzeroChange = std::optional<std::uint64_t>;
+
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
@@ -95,14 +100,15 @@ class Backend {
   /// that says how much was asked for and how much there is.
   virtual std::unique_ptr<CounterStore> allocate(std::uint64_t words) const;
 
-  /// Adds 1 to the k counters of every valid key, saturating.
-  virtual void insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
+  /// Adds 1 to the k counters of every valid key, saturating. Returns how many became non-zero.
+  virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
   /// out[i] = 1 if valid key i may be present, else 0.
   virtual void contains(ConstCounterView, const KeyBatch&, std::uint8_t* out,
                         const BatchOptions&) const = 0;
-  /// verdicts[i] = 1 if key i was removed, 0 if it was absent or null; in batch order.
-  virtual void remove(CounterView, const KeyBatch&, std::uint8_t* verdicts,
-                      const BatchOptions&) const = 0;
+  /// verdicts[i] = 1 if key i was removed, 0 if it was absent or null; in batch order. Returns how
+  /// many counters became zero.
+  virtual NonzeroChange remove(CounterView, const KeyBatch&, std::uint8_t* verdicts,
+                               const BatchOptions&) const = 0;
   /// out[i] = smallest counter of key i; 0 for null keys.
   virtual void count(ConstCounterView, const KeyBatch&, std::uint8_t* out,
                      const BatchOptions&) const = 0;
@@ -116,6 +122,8 @@ class Backend {
   virtual void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const = 0;
   /// One histogram per slice, in slice order.
   virtual std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const = 0;
+  /// Counters that are not 0; one pass over them. By default the sum of the histograms.
+  virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 };
 
 /// Gives back to the system the temporary memory that is kept from the last large batch for the

@@ -168,6 +168,12 @@ class Filter {
   Statistics statistics(const BatchOptions& options = {}) const;
   std::uint64_t keys_inserted() const noexcept;
   std::uint64_t keys_removed() const noexcept;
+  /// Counters that are not 0, exactly. Cost: none after insert, remove and clear on backends that
+  /// count as they go (all that run on the host); after anything else one pass over the counters at
+  /// the first call.
+  std::uint64_t nonzero(const BatchOptions& options = {}) const;
+  /// Their share of geometry().counters(). Cost: as nonzero().
+  double fill(const BatchOptions& options = {}) const;
   /// The counters as 64-bit words, in place; layout as in Geometry. Throws NotOnHost if they are in
   /// the memory of a device.
   std::span<const std::uint64_t> words() const;
