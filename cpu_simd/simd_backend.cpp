@@ -148,6 +148,11 @@ class SimdBackend final : public Backend {
     return total;
   }
 
+  std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count, std::uint64_t seed,
+                   std::uint64_t* hashes) const override {
+    return hash_keys(keys, first, count, seed, kernels_.hash_u64, hashes);
+  }
+
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions& options) const override {
     std::atomic<std::uint64_t> total{0};
     for_each_stretch(view.geometry, options, [&](std::size_t first, std::size_t words) {

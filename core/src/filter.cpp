@@ -5,11 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
+#include "answer_forms.hpp"
+#include "filter_access.hpp"
 #include "filter_state.hpp"
-#include "scbf/detail/packed.hpp"
 #include "scbf/sizing.hpp"
 #include "store_copies.hpp"
 #include "word_ops.hpp"
@@ -19,64 +18,6 @@ namespace scbf {
 namespace {
 
 constexpr std::size_t kMaxMetadataBytes = 1u << 20;
-// Answers that are not bytes go through a buffer of bytes: large enough that a partitioned batch
-// is worth its pass over the filter, small enough to be no burden (16 MiB).
-constexpr std::size_t kAnswerWindow = 1u << 24;
-
-void check_answers(std::size_t keys, std::size_t answers, const char* what) {
-  if (answers != keys) {
-    throw InvalidArgument(fmt::format("{} has room for {}: must be {}", what, answers, keys));
-  }
-}
-
-// Answers are bytes, 0 or 1; eight at a time they are one word.
-constexpr std::size_t kAnswersPerWord = 8;
-static_assert(std::endian::native == std::endian::little);
-
-std::uint64_t eight_answers(const std::uint8_t* answers) noexcept {
-  std::uint64_t word = 0;
-  std::memcpy(&word, answers, sizeof word);
-  return word;
-}
-
-std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
-  constexpr std::size_t kMostWords = 255;  // then the sums in single bytes are full
-  constexpr std::uint64_t kEvenBytes = 0x00FF'00FF'00FF'00FFu;
-  std::uint64_t hits = 0;
-  std::size_t i = 0;
-  while (i + kAnswersPerWord <= answers.size()) {
-    const std::size_t words = std::min(kMostWords, (answers.size() - i) / kAnswersPerWord);
-    std::uint64_t sums = 0;
-    for (std::size_t w = 0; w < words; ++w)
-      sums += eight_answers(&answers[i + w * kAnswersPerWord]);
-    const std::uint64_t pairs = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
-    hits += (pairs * 0x0001'0001'0001'0001u) >> 48;
-    i += words * kAnswersPerWord;
-  }
-  for (; i < answers.size(); ++i) hits += answers[i];
-  return hits;
-}
-
-/// Asks for stretches of at most kAnswerWindow keys and hands each stretch's answers on.
-template <class Take>
-ContainsReport ask_in_windows(const Filter& filter, const KeyBatch& keys,
-                              const BatchOptions& options, Take take) {
-  std::vector<std::uint8_t> answers(std::min(keys.size(), kAnswerWindow));
-  ContainsReport report;
-  for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
-    const std::size_t count = std::min(kAnswerWindow, keys.size() - first);
-    const std::span<std::uint8_t> window(answers.data(), count);
-    const ContainsReport part = filter.contains(keys.slice(first, count), window, options);
-    take(first, window);
-    report.hits += part.hits;
-    report.nulls += part.nulls;
-  }
-  return report;
-}
-
-KeyBatch one(const std::uint64_t& key) { return std::span<const std::uint64_t>(&key, 1); }
-KeyBatch one(const std::string_view& key) { return std::span<const std::string_view>(&key, 1); }
-constexpr BatchOptions kOneKey{.threads = 1, .path = Path::direct};
 
 template <class Key>
 bool contains_one(const Filter& filter, const Key& key) {
@@ -206,35 +147,12 @@ ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> ou
 
 ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                                      const BatchOptions& options) const {
-  check_answers((keys.size() + 7) / 8, bits.size(), "bits");
-  return ask_in_windows(*this, keys, options,
-                        [&](std::size_t first, std::span<const std::uint8_t> answers) {
-                          static_assert(kAnswerWindow % kAnswersPerWord == 0);
-                          std::uint8_t* out = &bits[first / kAnswersPerWord];
-                          std::size_t i = 0;
-                          for (; i + kAnswersPerWord <= answers.size(); i += kAnswersPerWord) {
-                            *out++ = detail::bits_of_bytes(eight_answers(&answers[i]));
-                          }
-                          std::uint64_t rest = 0;
-                          std::memcpy(&rest, answers.data() + i, answers.size() - i);
-                          if (i < answers.size()) *out = detail::bits_of_bytes(rest);
-                        });
+  return contains_as_bits(*this, keys, bits, options);
 }
 
 ContainsReport Filter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
                             const BatchOptions& options) const {
-  if (indices.size() < keys.size()) {
-    throw InvalidArgument(
-        fmt::format("indices has room for {}: must be at least {}", indices.size(), keys.size()));
-  }
-  std::size_t hits = 0;
-  return ask_in_windows(*this, keys, options,
-                        [&](std::size_t first, std::span<const std::uint8_t> answers) {
-                          for (std::size_t i = 0; i < answers.size(); ++i) {
-                            indices[hits] = first + i;
-                            hits += answers[i];
-                          }
-                        });
+  return contains_as_indices(*this, keys, indices, options);
 }
 
 RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
@@ -379,11 +297,22 @@ void Filter::assign(std::span<const std::uint64_t> words, std::uint64_t keys_ins
   state.keys_removed = keys_removed;
 }
 
-void Filter::set_metadata(std::string metadata) {
+void FilterAccess::check_metadata(const std::string& metadata) {
   if (metadata.size() > kMaxMetadataBytes) {
     throw InvalidArgument(
         fmt::format("metadata of {} bytes: at most {}", metadata.size(), kMaxMetadataBytes));
   }
+}
+
+Filter FilterAccess::copy_on(const Filter& filter, const Backend& backend) {
+  const Filter::State& from = *filter.state_;
+  return Filter(std::make_unique<Filter::State>(
+      Filter::State{from.geometry, from.seed, &backend, from.store_on(backend), from.keys_inserted,
+                    from.keys_removed, from.metadata, from.nonzero}));
+}
+
+void Filter::set_metadata(std::string metadata) {
+  FilterAccess::check_metadata(metadata);
   state_->metadata = std::move(metadata);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hash_keys.hpp"
 
+#include "scbf/backend.hpp"
+#include "scbf/detail/hash.hpp"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -27,6 +30,17 @@ std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, s
 
 std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                    std::uint64_t* hashes) noexcept {
+  const std::uint64_t mask = detail::u64_seed_mask(seed);
+  for (std::size_t i = 0; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
+}
+
+std::size_t Backend::hash(const KeyBatch& keys, std::size_t first, std::size_t count,
+                          std::uint64_t seed, std::uint64_t* hashes) const {
+  return hash_keys(keys, first, count, seed, plain_hash_u64, hashes);
 }
 
 std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,

@@ -15,6 +15,10 @@ namespace scbf {
 using HashU64 = void (*)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                          std::uint64_t* hashes) noexcept;
 
+/// The one without vectors.
+void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                    std::uint64_t* hashes) noexcept;
+
 /// XXH3-64 of a byte string.
 std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept;
 

@@ -15,18 +15,12 @@ namespace {
 using detail::for_each_probe;
 using detail::Probe;
 
-void hash_u64_keys(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
-                   std::uint64_t* hashes) noexcept {
-  const std::uint64_t mask = detail::u64_seed_mask(seed);
-  for (std::size_t i = 0; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
-}
-
 /// Calls visit(i, hash) for each valid key, in order.
 template <class Visit>
 void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Visit visit) noexcept {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     std::uint64_t hash;
-    if (hash_keys(keys, i, 1, seed, hash_u64_keys, &hash) == 1) visit(i, hash);
+    if (hash_keys(keys, i, 1, seed, plain_hash_u64, &hash) == 1) visit(i, hash);
   }
 }
 

@@ -142,6 +142,10 @@ class ReferenceFilter {
     }
     return inexact;
   }
+  std::uint64_t nonzero() const {
+    return counters_.size() -
+           static_cast<std::uint64_t>(std::count(counters_.begin(), counters_.end(), 0));
+  }
   void clear() { std::fill(counters_.begin(), counters_.end(), std::uint8_t{0}); }
 
   std::vector<std::uint64_t> words() const {

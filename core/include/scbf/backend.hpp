@@ -122,6 +122,11 @@ class Backend {
   virtual void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const = 0;
   /// One histogram per slice, in slice order.
   virtual std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const = 0;
+  /// Writes the hashes of the valid keys among keys first … first + count − 1, in order, to
+  /// `hashes` (room for `count`, on the host), and returns how many there are: for who asks several
+  /// filters of one seed with KeyBatch::from_hashes.
+  virtual std::size_t hash(const KeyBatch&, std::size_t first, std::size_t count,
+                           std::uint64_t seed, std::uint64_t* hashes) const;
   /// Counters that are not 0; one pass over them. By default the sum of the histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 };

@@ -210,6 +210,7 @@ class Filter {
   static Filter read(const ByteSource& source, const FilterOptions& options = {});
 
  private:
+  friend struct FilterAccess;  // not installed: what ScalableFilter needs of its stages
   struct State;
   explicit Filter(std::unique_ptr<State> state) noexcept;
   State& mutable_state();  // throws ReadOnly

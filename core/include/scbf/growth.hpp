@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a filter grows: the policies, the shape of each stage, and the maths of several stages, each
+// formula a named function with its inverse. docs/maths.md derives them. Letters: P rate of a
+// stage, P_d of d stages together, r tightening, g growth, n keys.
+//
+// Every function throws InvalidArgument, naming argument, value and range, for NaN and for what
+// lies outside its range. All are pure and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "scbf/geometry.hpp"
+
+namespace scbf {
+
+/// Most stages of one filter: a query may have to ask them all.
+inline constexpr std::uint32_t kMaxStages = 256;
+/// Chosen by the memory that they take on the way to a thousand times the first stage
+/// (docs/maths.md): later stages twice as large, each with 0.8 times the rate of the one before.
+inline constexpr double kDefaultGrowth = 2;
+inline constexpr double kDefaultTightening = 0.8;
+
+// ---- identical stages (the paper) ---------------------------------------------------------------
+
+/// P_d = 1 − (1 − P)^d: the rate of d stages of rate P. P in (0, 1).
+double compound_fpr(double stage_fpr, std::uint32_t stages);
+/// The inverse in d: the most stages with compound_fpr(stage_fpr, d) ≤ compound; 0 if not even one.
+/// At most kMaxStages.
+std::uint32_t stages_within(double stage_fpr, double compound);
+/// The inverse in P: 1 − (1 − P_d)^(1/d). stages ≥ 1.
+double stage_fpr_for(double compound, std::uint32_t stages);
+
+// ---- tightening stages --------------------------------------------------------------------------
+
+/// P·(1 − r)·r^i: the rate of stage i, from 0 on. However many there are, they add up to less than
+/// P.
+double tightened_fpr(double fpr, double tightening, std::uint32_t stage);
+/// P·(1 − r^s): the sum of the first s, a bound on their compound rate.
+double tightened_sum(double fpr, double tightening, std::uint32_t stages);
+/// n·g^i, rounded up: keys that stage i is to hold. Throws InvalidArgument past 2^63.
+std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t stage);
+/// Keys that the first `stages` of them hold together.
+std::uint64_t total_capacity(std::uint64_t first, double growth, std::uint32_t stages);
+/// The inverse: the fewest stages that together hold n keys; at least 1.
+std::uint32_t stages_for_keys(std::uint64_t first, double growth, std::uint64_t n);
+
+/// Memory of a filter that grew, over that of one filter made for the keys it holds at the same
+/// rate; the mean over the way from a full first stage to `times` its keys, each size between
+/// weighing the same on a logarithmic scale. times > 1.
+double growth_overhead(Layout layout, double fpr, double growth, double tightening, double times);
+
+// ---- both ---------------------------------------------------------------------------------------
+
+/// What a stage holds, and how often it claims a key that it does not hold.
+struct StageLoad {
+  double keys;
+  double fpr;
+};
+/// 1 − Π(1 − P_i): the rate of all stages together.
+double compound_fpr(std::span<const StageLoad> stages);
+/// The share of the keys present, each inserted once, that more than one stage claims: their
+/// removal is ambiguous. Σ_i n_i·(1 − Π_{j≠i}(1 − P_j)) / Σ_i n_i; 0 without keys.
+double ambiguous_share(std::span<const StageLoad> stages);
+
+// ---- policies -----------------------------------------------------------------------------------
+
+/// What a stage is, and when it is full.
+struct StageShape {
+  Geometry geometry;
+  /// Its share of the rate: an upper bound on its own, as long as it is not fuller than meant.
+  double fpr;
+  /// Keys are inserted as long as fewer counters than this are non-zero. One key adds at most k, so
+  /// that afterwards the fill is still the one at which the rate is `fpr`.
+  std::uint64_t full_at;
+
+  friend bool operator==(const StageShape&, const StageShape&) = default;
+};
+
+/// How a ScalableFilter grows; a small value.
+class Growth {
+ public:
+  enum class Policy : std::uint32_t {
+    fixed = 1,       ///< the paper's: identical stages, each up to half fill, at most so many
+    tightening = 2,  ///< later stages larger and stricter: the rate stays under the target for ever
+  };
+
+  /// Identical stages, at most `most_stages`. Throws InvalidArgument unless 1 ≤ most_stages ≤
+  /// kMaxStages.
+  static Growth fixed(const Geometry& stage, std::uint32_t most_stages);
+  /// Stage i holds first_capacity·growth^i keys at rate fpr·(1 − tightening)·tightening^i. Throws
+  /// InvalidArgument unless first_capacity ≥ 1, 0 < fpr < 1, 1 ≤ growth ≤ 1024 and
+  /// 0 < tightening < 1.
+  static Growth tightening(std::uint64_t first_capacity, double fpr,
+                           Layout layout = Layout::split_block, double growth = kDefaultGrowth,
+                           double tightening = kDefaultTightening);
+
+  Policy policy() const noexcept { return policy_; }
+  Layout layout() const noexcept { return first_.layout(); }
+  /// fixed: d; tightening: kMaxStages.
+  std::uint32_t most_stages() const noexcept { return most_stages_; }
+  /// The bound on the rate of all stages that there will ever be: P, or P_d.
+  double fpr() const noexcept { return fpr_; }
+  /// Keys of the first stage. (tightening; fixed: as many as half fill means.)
+  std::uint64_t first_capacity() const noexcept { return first_capacity_; }
+  double growth() const noexcept { return growth_; }          ///< 1 if fixed
+  double tightening() const noexcept { return tightening_; }  ///< 1 if fixed
+  /// fixed: the geometry of all stages; tightening: of the first.
+  const Geometry& first_geometry() const noexcept { return first_; }
+
+  /// Stage i, from 0 on. Throws InvalidArgument for i ≥ most_stages(), and where the limits of
+  /// Geometry are passed. Cost: up to a few milliseconds.
+  StageShape stage(std::uint32_t index) const;
+  /// For messages: "tightening: 1000 keys, × 2 each, rate 0.01, × 0.8 each".
+  std::string describe() const;
+
+  friend bool operator==(const Growth&, const Growth&) = default;
+
+ private:
+  Growth(Policy policy, const Geometry& first) noexcept : policy_(policy), first_(first) {}
+
+  Policy policy_;
+  Geometry first_;
+  std::uint32_t most_stages_ = kMaxStages;
+  std::uint64_t first_capacity_ = 1;
+  double fpr_ = 0;
+  double growth_ = 1, tightening_ = 1;
+};
+/// "fixed" or "tightening".
+std::string_view to_string(Growth::Policy policy) noexcept;
+
+/// The paper's planner: memory for one stage (M), its rate (P) and that of all stages (P_d) give
+/// the shape of a stage and how many there may be.
+struct FixedPlan {
+  Growth growth;
+  double stage_fpr;              ///< at half fill; ≤ P
+  double compound_fpr;           ///< of all stages at half fill; ≤ P_d
+  std::uint64_t stage_capacity;  ///< keys of one stage at half fill
+  std::uint64_t capacity;        ///< of all
+};
+/// `split`: k = ⌈log2 1/P⌉ slices; `split_block`: the fewest groups whose rate at half fill is at
+/// most P. d = stages_within(P, P_d). Throws InvalidArgument when not even one stage stays under
+/// P_d, or one cannot be made.
+FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compound,
+                     Layout layout = Layout::split);
+
+}  // namespace scbf

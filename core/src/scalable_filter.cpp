@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScalableFilter: batches cut where stages fill, questions to all stages, removal from the one that
+// claims a key. Whole filters are scalable_whole.cpp.
+#include "scbf/scalable_filter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "answer_forms.hpp"
+#include "executor.hpp"
+#include "hash_keys.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Keys whose hashes and answers stay in the first-level cache while stage after stage is asked.
+constexpr std::size_t kStripKeys = 1024;
+// Keys per task when threads share a question.
+constexpr std::size_t kTaskKeys = 64 * 1024;
+// Stages are asked in bulk, for all keys at once: when the backend partitions batches for a filter
+// of this size, and at most so many keys, which bounds the temporary memory.
+constexpr std::uint64_t kBulkBytes = 512u << 20;
+constexpr std::size_t kBulkKeys = 1u << 24;
+// Keys that are removed together: enough to hide the latency of their counters, few enough that
+// these are still in the second-level cache when it is their turn.
+constexpr std::size_t kRemoveKeys = 4096;
+
+/// Hashes of a window of keys, and what is known of each.
+struct Window {
+  explicit Window(std::size_t keys) : hashes(keys), index(keys), answers(keys) {}
+  std::vector<std::uint64_t> hashes;
+  std::vector<std::uint32_t> index;  ///< of hashes[i], among the window's valid keys
+  std::vector<std::uint8_t> answers;
+};
+
+[[noreturn]] void stop(const std::string& reason, std::uint64_t processed,
+                       const InsertReport& done) {
+  throw FilterFull(fmt::format("{}; of the batch {} keys are in, the next is number {}", reason,
+                               done.inserted, processed),
+                   processed, done);
+}
+
+KeyBatch batch_of(std::span<const std::uint64_t> hashes) { return KeyBatch::from_hashes(hashes); }
+
+}  // namespace
+
+ScalableFilter::ScalableFilter(const Growth& growth, const FilterOptions& options)
+    : growth_(growth), seed_(options.seed), backend_(&find_backend(options.backend)) {
+  stages_.push_back(make_stage(0));
+}
+
+ScalableFilter::ScalableFilter(std::uint64_t first_capacity, double fpr,
+                               const FilterOptions& options)
+    : ScalableFilter(Growth::tightening(first_capacity, fpr), options) {}
+
+ScalableFilter::Stage ScalableFilter::make_stage(std::uint32_t index) const {
+  const StageShape shape = growth_.stage(index);
+  return {Filter(shape.geometry, {.seed = seed_, .backend = backend_->name()}), shape, index};
+}
+
+std::uint32_t ScalableFilter::next_index() const noexcept {
+  std::uint32_t next = 0;
+  for (const Stage& stage : stages_) {
+    if (stage.index != kForeign) next = std::max(next, stage.index + 1);
+  }
+  return next;
+}
+
+void ScalableFilter::check_writable() const {
+  if (read_only()) {
+    throw ReadOnly("the filter is mapped from a file, read-only: load the file to change it");
+  }
+}
+
+// ---- insertion ----------------------------------------------------------------------------------
+
+ScalableFilter::Stage& ScalableFilter::stage_with_room(std::uint64_t processed,
+                                                       const InsertReport& done) {
+  for (Stage& stage : stages_) {
+    if (stage.at_most < stage.shape.full_at) return stage;
+    stage.at_most = stage.filter.nonzero();
+    if (stage.at_most < stage.shape.full_at) return stage;
+  }
+  if (stages_.size() >= growth_.most_stages()) {
+    stop(fmt::format("all {} stages are full ({}): begin another filter, or plan for more keys or "
+                     "stages",
+                     stages_.size(), growth_.describe()),
+         processed, done);
+  }
+  try {
+    stages_.push_back(make_stage(next_index()));
+  } catch (const Error& error) {
+    stop(fmt::format("stage {} cannot be had: {}", stages_.size(), error.what()), processed, done);
+  } catch (const std::bad_alloc&) {
+    stop(fmt::format("stage {} cannot be had: memory is short", stages_.size()), processed, done);
+  }
+  return stages_.back();
+}
+
+InsertReport ScalableFilter::insert(const KeyBatch& keys, const BatchOptions& options) {
+  check_writable();
+  InsertReport report;
+  for (std::size_t first = 0; first < keys.size();) {
+    const KeyBatch rest = keys.slice(first, keys.size() - first);
+    if (const std::size_t nulls = rest.nulls(); nulls == rest.size()) {
+      report.nulls += nulls;  // no room is needed for what follows
+      break;
+    }
+    Stage& stage = stage_with_room(first, report);
+    const std::uint64_t probes = stage.shape.geometry.probes();
+    // A key adds at most k, so the stage is not full before any of these keys. What it is after
+    // them is known exactly; the last of its room goes in ever smaller pieces.
+    const auto safe = [&] { return (stage.shape.full_at - stage.at_most + probes - 1) / probes; };
+    std::uint64_t count = safe();
+    if (count < rest.size()) {
+      stage.at_most = std::min(stage.at_most, stage.filter.nonzero());
+      count = std::min<std::uint64_t>(safe(), rest.size());
+    } else {
+      count = rest.size();
+    }
+    InsertReport part;
+    try {
+      part = stage.filter.insert(rest.slice(0, count), options);
+    } catch (const std::bad_alloc&) {  // before the first counter was changed
+      if (first == 0) throw;
+      stop("memory is short", first, report);
+    }
+    stage.at_most =
+        std::min(stage.at_most + part.inserted * probes, stage.shape.geometry.counters());
+    report.inserted += part.inserted;
+    report.nulls += part.nulls;
+    first += count;
+  }
+  return report;
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+bool ScalableFilter::ask_in_bulk(const KeyBatch& keys, const BatchOptions& options) const noexcept {
+  if (backend_->memory() != kHostMemory || options.path == Path::partitioned) return true;
+  if (options.path == Path::direct) return false;
+  std::uint64_t largest = 0;
+  for (const Stage& stage : stages_) largest = std::max(largest, stage.shape.geometry.bytes());
+  return largest > kBulkBytes && keys.size() >= largest / 64;
+}
+
+/// Calls ask(window, first, count, options) for all keys, window by window: in strips that stay in
+/// cache, shared among threads, or in bulk, where each stage shares its work among threads.
+template <class Ask>
+void ScalableFilter::for_each_window(const KeyBatch& keys, const BatchOptions& options,
+                                     const Ask& ask) const {
+  const bool bulk = ask_in_bulk(keys, options);
+  const std::size_t most = bulk ? kBulkKeys : kStripKeys;
+  BatchOptions inside = options;
+  if (!bulk) inside.threads = 1;
+  const auto work = [&](std::size_t begin, std::size_t end) {
+    Window window(std::min(most, end - begin));
+    for (std::size_t first = begin; first < end; first += most) {
+      ask(window, first, std::min(most, end - first), inside);
+    }
+  };
+  const unsigned threads = bulk || keys.size() <= kTaskKeys ? 1 : thread_count(options);
+  if (threads == 1) {
+    if (!keys.empty()) work(0, keys.size());
+    return;
+  }
+  run_tasks(options, threads, (keys.size() + kTaskKeys - 1) / kTaskKeys, [&](std::size_t task) {
+    work(task * kTaskKeys, std::min(keys.size(), (task + 1) * kTaskKeys));
+  });
+}
+
+ContainsReport ScalableFilter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                        const BatchOptions& options) const {
+  if (stages_.size() == 1) return stages_[0].filter.contains(keys, out, options);
+  check_answers(keys.size(), out.size(), "out");
+  for_each_window(
+      keys, options,
+      [&](Window& window, std::size_t first, std::size_t count, const BatchOptions& inside) {
+        std::uint8_t* found = &out[first];
+        std::size_t rest = backend_->hash(keys, first, count, seed_, window.hashes.data());
+        std::fill_n(found, rest, std::uint8_t{0});
+        bool complete = true;  // no key has dropped out: index[i] would be i
+        for (std::size_t s = stages_.size(); s-- > 0 && rest > 0;) {
+          const std::span<std::uint8_t> answers(window.answers.data(), rest);
+          const std::uint64_t hits =
+              stages_[s]
+                  .filter.contains(batch_of({window.hashes.data(), rest}), answers, inside)
+                  .hits;
+          if (hits == 0) continue;
+          for (std::size_t i = 0; i < rest; ++i)
+            found[complete ? i : window.index[i]] |= answers[i];
+          // Moving the others is worth it when an eighth of the keys needs no further question.
+          if (s == 0 || hits * 8 < rest) continue;
+          std::size_t kept = 0;
+          for (std::size_t i = 0; i < rest; ++i) {
+            window.hashes[kept] = window.hashes[i];
+            window.index[kept] = complete ? static_cast<std::uint32_t>(i) : window.index[i];
+            kept += answers[i] == 0;  // branch-free: answers are unpredictable
+          }
+          rest = kept;
+          complete = false;
+        }
+        spread_answers(keys, first, count, found);
+      });
+  return {count_hits(out), keys.nulls()};
+}
+
+CountReport ScalableFilter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                  const BatchOptions& options) const {
+  if (stages_.size() == 1) return stages_[0].filter.count(keys, out, options);
+  check_answers(keys.size(), out.size(), "out");
+  for_each_window(
+      keys, options,
+      [&](Window& window, std::size_t first, std::size_t count, const BatchOptions& inside) {
+        std::uint8_t* sums = &out[first];
+        const std::size_t valid = backend_->hash(keys, first, count, seed_, window.hashes.data());
+        std::fill_n(sums, valid, std::uint8_t{0});
+        const std::span<std::uint8_t> answers(window.answers.data(), valid);
+        for (const Stage& stage : stages_) {
+          stage.filter.count(batch_of({window.hashes.data(), valid}), answers, inside);
+          for (std::size_t i = 0; i < valid; ++i) {
+            sums[i] =
+                static_cast<std::uint8_t>(std::min<unsigned>(sums[i] + answers[i], kCounterMax));
+          }
+        }
+        spread_answers(keys, first, count, sums);
+      });
+  return {keys.nulls()};
+}
+
+ContainsReport ScalableFilter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                                             const BatchOptions& options) const {
+  return contains_as_bits(*this, keys, bits, options);
+}
+ContainsReport ScalableFilter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
+                                    const BatchOptions& options) const {
+  return contains_as_indices(*this, keys, indices, options);
+}
+
+// ---- removal ------------------------------------------------------------------------------------
+
+// Removals only lower counters, so a key's claims only become fewer until it is its turn. A key
+// claimed by no stage beforehand is absent. One claimed by a single stage is, at its turn, still
+// claimed by that stage or by none, which is what removal from that stage decides: such keys go to
+// their stages in runs. One claimed by several ends the run, and is asked again at its turn.
+void ScalableFilter::remove_window(const KeyBatch& keys, std::size_t first,
+                                   std::span<std::uint8_t> verdicts) {
+  constexpr BatchOptions kAlone{.threads = 1, .path = Path::direct};
+  constexpr std::uint32_t kNone = 0xFFFF'FFFFu, kSeveral = kNone - 1;
+  const std::size_t count = verdicts.size();
+  std::vector<std::uint64_t> hashes(count), run_hashes(count);
+  hashes.resize(backend_->hash(keys, first, count, seed_, hashes.data()));
+  const std::size_t valid = hashes.size();
+  std::vector<std::uint32_t> claimer(valid, kNone), run_keys(valid);
+  std::vector<std::uint8_t> answers(valid);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    stages_[s].filter.contains(batch_of(hashes), answers, kAlone);
+    for (std::size_t i = 0; i < valid; ++i) {
+      if (answers[i] != 0) {
+        claimer[i] = claimer[i] == kNone ? static_cast<std::uint32_t>(s) : kSeveral;
+      }
+    }
+  }
+  const auto remove_run = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      std::size_t n = 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        run_hashes[n] = hashes[i];
+        run_keys[n] = static_cast<std::uint32_t>(i);
+        n += claimer[i] == s;
+      }
+      if (n == 0) continue;
+      stages_[s].filter.remove(batch_of({run_hashes.data(), n}), {answers.data(), n}, kAlone);
+      for (std::size_t j = 0; j < n; ++j) verdicts[run_keys[j]] = answers[j];
+    }
+  };
+  const auto remove_claimed_by_several = [&](std::size_t i) {
+    const KeyBatch key = batch_of({&hashes[i], 1});
+    Stage* claims = nullptr;
+    for (Stage& stage : stages_) {
+      std::uint8_t answer = 0;
+      if (stage.filter.contains(key, {&answer, 1}, kAlone).hits == 0) continue;
+      if (claims != nullptr) return Removal::ambiguous;
+      claims = &stage;
+    }
+    if (claims == nullptr) return Removal::absent;
+    claims->filter.remove(key, {}, kAlone);
+    return Removal::removed;
+  };
+  std::fill_n(verdicts.begin(), valid, std::uint8_t{0});
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < valid; ++i) {
+    if (claimer[i] != kSeveral) continue;
+    remove_run(begin, i);
+    verdicts[i] = static_cast<std::uint8_t>(remove_claimed_by_several(i));
+    begin = i + 1;
+  }
+  remove_run(begin, valid);
+  spread_answers(keys, first, count, verdicts.data());
+}
+
+ScalableRemoveReport ScalableFilter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
+                                            const BatchOptions& options) {
+  check_writable();
+  if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
+  ScalableRemoveReport report;
+  report.nulls = keys.nulls();
+  if (stages_.size() == 1) {
+    const RemoveReport one = stages_[0].filter.remove(keys, verdicts, options);
+    report.removed = one.removed;
+    report.absent = one.absent;
+    return report;
+  }
+  std::vector<std::uint8_t> own(verdicts.empty() ? std::min(keys.size(), kRemoveKeys) : 0);
+  for (std::size_t first = 0; first < keys.size(); first += kRemoveKeys) {
+    const std::size_t count = std::min(kRemoveKeys, keys.size() - first);
+    const std::span<std::uint8_t> window =
+        verdicts.empty() ? std::span(own).first(count) : verdicts.subspan(first, count);
+    remove_window(keys, first, window);
+    for (const std::uint8_t verdict : window) {
+      report.removed += verdict == static_cast<std::uint8_t>(Removal::removed);
+      report.ambiguous += verdict == static_cast<std::uint8_t>(Removal::ambiguous);
+    }
+  }
+  report.absent = keys.size() - report.nulls - report.removed - report.ambiguous;
+  return report;
+}
+
+// ---- one key ------------------------------------------------------------------------------------
+
+namespace {
+
+template <class Key>
+bool contains_one(const ScalableFilter& filter, const Key& key) {
+  std::uint8_t answer = 0;
+  return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
+}
+template <class Key>
+unsigned count_one(const ScalableFilter& filter, const Key& key) {
+  std::uint8_t answer = 0;
+  filter.count(one(key), {&answer, 1}, kOneKey);
+  return answer;
+}
+template <class Key>
+Removal remove_one(ScalableFilter& filter, const Key& key) {
+  std::uint8_t verdict = 0;
+  filter.remove(one(key), {&verdict, 1}, kOneKey);
+  return static_cast<Removal>(verdict);
+}
+
+}  // namespace
+
+void ScalableFilter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
+void ScalableFilter::insert(std::string_view key) { insert(one(key), kOneKey); }
+bool ScalableFilter::contains(std::uint64_t key) const { return contains_one(*this, key); }
+bool ScalableFilter::contains(std::string_view key) const { return contains_one(*this, key); }
+Removal ScalableFilter::remove(std::uint64_t key) { return remove_one(*this, key); }
+Removal ScalableFilter::remove(std::string_view key) { return remove_one(*this, key); }
+unsigned ScalableFilter::count(std::uint64_t key) const { return count_one(*this, key); }
+unsigned ScalableFilter::count(std::string_view key) const { return count_one(*this, key); }
+
+}  // namespace scbf

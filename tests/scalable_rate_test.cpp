@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates of filters that grow: under the bound at every size from 1 to 1000 times the first stage,
+// with random and with sequential keys, and as predicted; and the share of ambiguous removals.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/keys.hpp"
+#include "support/scalable_model.hpp"
+#include "support/scale.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::KeyBatch;
+using scbf::Layout;
+using scbf::ScalableFilter;
+
+struct Grown {
+  std::string name;
+  Growth growth;
+};
+std::vector<Grown> growing() {
+  return {{"blocks_1_percent", Growth::tightening(1000, 0.01)},
+          {"blocks_10_percent_by_4", Growth::tightening(1000, 0.1, Layout::split_block, 4, 0.5)},
+          {"split_1_percent", Growth::tightening(1000, 0.01, Layout::split)},
+          {"split_3_percent_by_1_5", Growth::tightening(1000, 0.03, Layout::split, 1.5, 0.9)}};
+}
+
+class Rate : public ::testing::TestWithParam<Grown> {};
+INSTANTIATE_TEST_SUITE_P(All, Rate, ::testing::ValuesIn(growing()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
+  const double bound = GetParam().growth.fpr();
+  const std::size_t times = scaled(1000, 50), asked = 100'000;
+  const auto keys = random_keys(1000 * times, 1), absent = random_keys(asked, 0xABCD'EF00'1234u);
+  std::vector<std::uint64_t> sequential(1000 * times), later(asked);
+  for (std::size_t i = 0; i < sequential.size(); ++i) sequential[i] = i;
+  for (std::size_t i = 0; i < later.size(); ++i) later[i] = (1ull << 40) + i;
+  const std::pair<const std::vector<std::uint64_t>*, const std::vector<std::uint64_t>*> sets[] = {
+      {&keys, &absent}, {&sequential, &later}};
+  for (const auto& [in, out] : sets) {
+    ScalableFilter filter(GetParam().growth, {.seed = 11});
+    std::size_t held = 0;
+    for (double size = 1000; held < in->size(); size *= 1.6) {
+      const auto to = std::min(in->size(), static_cast<std::size_t>(size));
+      filter.insert(KeyBatch(*in).slice(held, to - held));
+      held = to;
+      Answers answers(out->size());
+      const auto hits = static_cast<double>(filter.contains(*out, answers).hits);
+      const auto n = static_cast<double>(out->size());
+      const double rate = hits / n;
+      EXPECT_LE(rate, bound + 5 * std::sqrt(bound / n)) << held << " keys";
+      EXPECT_LT(filter.fpr_bound(), bound);
+      // And it is what the fill says; blocks of small stages vary by some hundredths more.
+      const double estimated = filter.statistics().estimated_fpr;
+      EXPECT_NEAR(rate, estimated, 6 * std::sqrt(estimated / n) + 0.06 * estimated)
+          << held << " keys";
+    }
+    // Stages are as many as planned, give or take the one that is just full or not.
+    const auto planned = scbf::stages_for_keys(1000, GetParam().growth.growth(), held);
+    EXPECT_NEAR(static_cast<double>(filter.stages()), planned, 1);
+    Answers answers(in->size());
+    EXPECT_EQ(filter.contains(*in, answers).hits, in->size());
+  }
+}
+
+TEST(FixedRate, IsThatOfThePaper) {
+  // Table 1 of the paper at 45 KiB of positions, P = 0.1 %, ten stages: P_d under 1 %.
+  const auto plan = scbf::plan_fixed(4 * 45 * 1024, 0.001, 0.01);
+  ScalableFilter filter(plan.growth, {.seed = 5});
+  filter.insert(random_keys(plan.capacity - plan.capacity / 1000, 1));
+  EXPECT_EQ(filter.stages(), 10u);
+  const auto absent = random_keys(1'000'000, 0xABCD'EF00'1234u);
+  Answers answers(absent.size());
+  const double rate = static_cast<double>(filter.contains(absent, answers).hits) / 1e6;
+  EXPECT_NEAR(rate, plan.compound_fpr, 5 * std::sqrt(plan.compound_fpr / 1e6) + 0.03 * rate);
+  for (std::size_t s = 0; s < filter.stages(); ++s) EXPECT_LE(filter.stage(s).fill(), 0.5);
+}
+
+TEST(Ambiguous, ShareIsAsPredicted) {
+  for (const Growth& growth :
+       {Growth::tightening(3000, 0.1), Growth::tightening(3000, 0.05, Layout::split),
+        Growth::fixed(Geometry::split(5, 6000), 20)}) {
+    SCOPED_TRACE(growth.describe());
+    ScalableFilter filter(growth, {.seed = 3});
+    const auto keys = random_keys(60'000, 1);
+    filter.insert(keys);
+    ASSERT_GT(filter.stages(), 3u);
+    const double predicted = filter.statistics().ambiguous_share;
+    // A hundredth at a time, and back: what is removed hardly shows in the fill.
+    std::uint64_t ambiguous = 0;
+    for (std::size_t first = 0; first < keys.size(); first += 600) {
+      ScalableFilter copy = filter;
+      const auto report = copy.remove(KeyBatch(keys).slice(first, 600));
+      ambiguous += report.ambiguous;
+      ASSERT_EQ(report.removed + report.ambiguous, 600u);
+    }
+    const double share = static_cast<double>(ambiguous) / 60'000;
+    EXPECT_NEAR(share, predicted, 5 * std::sqrt(predicted / 60'000) + 0.04 * predicted);
+    EXPECT_GT(predicted, 0.01);
+  }
+}
+
+}  // namespace
