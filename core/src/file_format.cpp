@@ -10,6 +10,8 @@
 #include <concepts>
 #include <cstring>
 
+#include "container_format.hpp"
+#include "field_io.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/errors.hpp"
 #include "word_ops.hpp"
@@ -28,26 +30,6 @@ std::uint64_t payload_offset_of(std::uint64_t chunks, std::uint64_t metadata_byt
   const std::uint64_t used = kFixedBytes + chunks * kTableEntryBytes + metadata_bytes;
   return (used + kAlignment - 1) / kAlignment * kAlignment;
 }
-
-// Both directions walk the fields in the same order, so that an offset cannot be mistyped.
-struct FieldWriter {
-  std::byte* at;
-  void put(std::unsigned_integral auto value) {
-    std::memcpy(at, &value, sizeof value);
-    at += sizeof value;
-  }
-};
-
-struct FieldReader {
-  const std::byte* at;
-  template <std::unsigned_integral T>
-  T get() {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    at += sizeof value;
-    return value;
-  }
-};
 
 struct FixedFields {
   std::uint32_t header_fixed_bytes, hash, hash_version;
@@ -113,6 +95,12 @@ Geometry checked_geometry(const FixedFields& f, const std::string& name) {
 void check_magic_and_version(std::span<const std::byte> first, const std::string& name) {
   if (first.empty()) throw CorruptFile(fmt::format("{}: empty, not a filter file", name));
   if (std::memcmp(first.data(), kMagic.data(), std::min(first.size(), kMagic.size())) != 0) {
+    if (first.size() >= container_format::kMagic.size() &&
+        std::memcmp(first.data(), container_format::kMagic.data(),
+                    container_format::kMagic.size()) == 0) {
+      throw CorruptFile(
+          fmt::format("{}: a scalable filter, of several stages: read it as such", name));
+    }
     throw CorruptFile(
         fmt::format("{}: not a filter file (it does not begin with the magic)", name));
   }
@@ -154,6 +142,8 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
   return f;
 }
 
+}  // namespace
+
 std::uint64_t header_checksum(std::span<const std::byte> header) noexcept {
   const std::uint64_t zero = 0;
   XXH3_state_t state;
@@ -164,8 +154,6 @@ std::uint64_t header_checksum(std::span<const std::byte> header) noexcept {
   XXH3_64bits_update(&state, rest.data(), rest.size());
   return XXH3_64bits_digest(&state);
 }
-
-}  // namespace
 
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
   return XXH3_64bits(bytes.data(), bytes.size());

@@ -30,6 +30,9 @@ inline constexpr std::uint64_t kMaxMetadataBytes = 1u << 20;
 /// XXH3-64, seed 0.
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
+/// Of a header whose own checksum lies at kChecksumOffset and is taken as zero.
+std::uint64_t header_checksum(std::span<const std::byte> header) noexcept;
+
 /// All of a header that is not implied by something else in it.
 struct Header {
   Geometry geometry;

@@ -27,6 +27,9 @@ ssize_t FileSystemCalls::read(int fd, void* buffer, std::size_t bytes) {
 ssize_t FileSystemCalls::write(int fd, const void* buffer, std::size_t bytes) {
   return ::write(fd, buffer, bytes);
 }
+off_t FileSystemCalls::lseek(int fd, off_t offset, int whence) {
+  return ::lseek(fd, offset, whence);
+}
 int FileSystemCalls::fsync(int fd) { return ::fsync(fd); }
 int FileSystemCalls::fstat(int fd, struct stat* out) { return ::fstat(fd, out); }
 int FileSystemCalls::stat(const char* path, struct stat* out) { return ::stat(path, out); }
@@ -260,6 +263,12 @@ std::size_t InputFile::read(std::span<std::byte> out) {
     got += static_cast<std::size_t>(n);
   }
   return got;
+}
+
+void InputFile::skip(std::uint64_t bytes) {
+  if (calls_.lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR) < 0) {
+    throw_io(path_, "cannot read", errno);
+  }
 }
 
 bool InputFile::still_named() const {

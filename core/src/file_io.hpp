@@ -26,6 +26,7 @@ class FileSystemCalls {
   virtual int close(int fd);
   virtual ssize_t read(int fd, void* buffer, std::size_t bytes);
   virtual ssize_t write(int fd, const void* buffer, std::size_t bytes);
+  virtual off_t lseek(int fd, off_t offset, int whence);
   virtual int fsync(int fd);
   virtual int fstat(int fd, struct stat* out);
   virtual int stat(const char* path, struct stat* out);
@@ -66,6 +67,8 @@ class InputFile {
   /// Fills `out` from its beginning, as far as the file goes, and returns how many bytes it gave.
   /// Throws IoError.
   std::size_t read(std::span<std::byte> out);
+  /// Goes on `bytes` further on; only in files whose length is known. Throws IoError.
+  void skip(std::uint64_t bytes);
   /// True while `path` still names the file that was opened. Throws IoError.
   bool still_named() const;
 

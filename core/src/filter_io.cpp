@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "file_format.hpp"
-#include "file_io.hpp"
+#include "file_input.hpp"
+#include "filter_access.hpp"
 #include "filter_state.hpp"
 #include "host_store.hpp"
 #include "store_copies.hpp"
@@ -28,43 +29,6 @@ using file_format::kFixedBytes;
 using file_format::PayloadChecker;
 
 constexpr std::uint64_t kChunkWords = kChunkBytes / sizeof(std::uint64_t);
-
-/// Bytes in order, with a name for messages and, where it is known, a length.
-class Input {
- public:
-  Input(std::string name, const ByteSource& source, std::optional<std::uint64_t> bytes = {})
-      : name_(std::move(name)), source_(source), bytes_(bytes) {}
-
-  const std::string& name() const noexcept { return name_; }
-  std::optional<std::uint64_t> bytes() const noexcept { return bytes_; }
-  std::uint64_t position() const noexcept { return position_; }
-
-  /// Fills `out` as far as there is something.
-  std::size_t read_some(std::span<std::byte> out) {
-    std::size_t got = 0;
-    while (got < out.size()) {
-      const std::size_t n = source_(out.subspan(got));
-      if (n > out.size() - got) {
-        throw InvalidArgument(
-            fmt::format("byte source: gave {} bytes where {} were asked for", n, out.size() - got));
-      }
-      if (n == 0) break;
-      got += n;
-    }
-    position_ += got;
-    return got;
-  }
-  /// Fills `out`, or throws CorruptFile saying that `whole` bytes should have been there.
-  void read_all(std::span<std::byte> out, std::uint64_t whole) {
-    if (read_some(out) < out.size()) file_format::throw_truncated(position_, whole, name_);
-  }
-
- private:
-  std::string name_;
-  const ByteSource& source_;
-  std::optional<std::uint64_t> bytes_;
-  std::uint64_t position_ = 0;
-};
 
 Header read_header(Input& input) {
   std::vector<std::byte> bytes(kFixedBytes);
@@ -97,15 +61,6 @@ void read_payload(Input& input, const Header& header, Place place, Take take) {
     take(word, chunk);
   }
   checker.finish();
-}
-
-void check_end(Input& input) {
-  std::byte more;
-  const std::uint64_t end = input.position();
-  if (input.read_some({&more, 1}) != 0) {
-    throw CorruptFile(
-        fmt::format("{}: bytes follow the filter: must be {} bytes", input.name(), end));
-  }
 }
 
 void take_nothing(std::uint64_t, std::span<const std::uint64_t>) {}
@@ -151,20 +106,6 @@ FileInfo to_info(Header&& header) {
           .metadata = std::move(header.metadata)};
 }
 
-/// An open file as an Input; both live here together because the input borrows the source.
-struct FileInput {
-  explicit FileInput(const std::filesystem::path& path)
-      : file(path),
-        source([this](std::span<std::byte> out) { return file.read(out); }),
-        input(path.string(), source, file.bytes()) {}
-  FileInput(const FileInput&) = delete;
-  FileInput& operator=(const FileInput&) = delete;
-
-  InputFile file;
-  ByteSource source;
-  Input input;
-};
-
 template <class State>
 std::unique_ptr<State> make_state(Header&& header, std::unique_ptr<CounterStore> store,
                                   const Backend& backend) {
@@ -179,29 +120,67 @@ std::unique_ptr<State> make_state(Header&& header, std::unique_ptr<CounterStore>
 
 }  // namespace
 
-void Filter::write(const ByteSink& sink) const {
-  const CounterStore& store = *state_->store;
-  const std::uint64_t words = geometry().words();
+namespace {
+
+template <class Use>
+void for_each_chunk(const CounterStore& store, std::uint64_t words, Use use) {
   std::vector<std::uint64_t> buffer;
-  Header header{.geometry = geometry(),
-                .seed = seed(),
-                .keys_inserted = keys_inserted(),
-                .keys_removed = keys_removed(),
+  for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+    use(host_words(store, word, std::min(kChunkWords, words - word), buffer));
+  }
+}
+
+}  // namespace
+
+Header FilterAccess::header_of(const Filter& filter) {
+  Header header{.geometry = filter.geometry(),
+                .seed = filter.seed(),
+                .keys_inserted = filter.keys_inserted(),
+                .keys_removed = filter.keys_removed(),
                 .saturated = 0,
                 .chunk_checksums = {},
-                .metadata = metadata()};
-  const auto for_each_chunk = [&](auto use) {
-    for (std::uint64_t word = 0; word < words; word += kChunkWords) {
-      use(host_words(store, word, std::min(kChunkWords, words - word), buffer));
-    }
-  };
+                .metadata = filter.metadata()};
   header.chunk_checksums.reserve(file_format::chunk_count(header.payload_bytes()));
-  for_each_chunk([&](std::span<const std::uint64_t> chunk) {
-    header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
-    header.saturated += file_format::count_saturated(chunk);
-  });
-  sink(file_format::encode_header(header));
-  for_each_chunk([&](std::span<const std::uint64_t> chunk) { sink(std::as_bytes(chunk)); });
+  for_each_chunk(*filter.state_->store, header.geometry.words(),
+                 [&](std::span<const std::uint64_t> chunk) {
+                   header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
+                   header.saturated += file_format::count_saturated(chunk);
+                 });
+  return header;
+}
+
+void FilterAccess::write_payload(const Filter& filter, const ByteSink& sink) {
+  for_each_chunk(*filter.state_->store, filter.geometry().words(),
+                 [&](std::span<const std::uint64_t> chunk) { sink(std::as_bytes(chunk)); });
+}
+
+Header FilterAccess::read_header(Input& input) { return scbf::read_header(input); }
+
+Filter FilterAccess::read_counters(Input& input, Header&& header, const Backend& backend) {
+  std::unique_ptr<CounterStore> store = scbf::read_counters(input, header, backend);
+  return Filter(make_state<Filter::State>(std::move(header), std::move(store), backend));
+}
+
+void FilterAccess::verify_counters(Input& input, const Header& header) {
+  std::vector<std::uint64_t> buffer(std::min(kChunkWords, header.geometry.words()));
+  read_payload(
+      input, header,
+      [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); },
+      take_nothing);
+}
+
+Filter FilterAccess::map_counters(const std::filesystem::path& path, std::uint64_t offset,
+                                  Header&& header, const Backend& backend) {
+  auto store = std::make_unique<HostStore>(
+      CounterMemory::map_file(path, offset + header.payload_offset(), header.payload_bytes()));
+  return Filter(make_state<Filter::State>(std::move(header), std::move(store), backend));
+}
+
+FileInfo FilterAccess::info_of(Header&& header) { return to_info(std::move(header)); }
+
+void Filter::write(const ByteSink& sink) const {
+  sink(file_format::encode_header(FilterAccess::header_of(*this)));
+  FilterAccess::write_payload(*this, sink);
 }
 
 void Filter::save(const std::filesystem::path& path) const {
@@ -211,18 +190,15 @@ void Filter::save(const std::filesystem::path& path) const {
 Filter Filter::read(const ByteSource& source, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
   Input input("stream", source);
-  Header header = read_header(input);
-  std::unique_ptr<CounterStore> store = read_counters(input, header, backend);
-  return Filter(make_state<State>(std::move(header), std::move(store), backend));
+  return FilterAccess::read_counters(input, read_header(input), backend);
 }
 
 Filter Filter::load(const std::filesystem::path& path, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
   FileInput file(path);
-  Header header = read_header(file.input);
-  std::unique_ptr<CounterStore> store = read_counters(file.input, header, backend);
+  Filter filter = FilterAccess::read_counters(file.input, read_header(file.input), backend);
   check_end(file.input);
-  return Filter(make_state<State>(std::move(header), std::move(store), backend));
+  return filter;
 }
 
 Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
@@ -237,10 +213,8 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
       throw IoError(fmt::format("{}: cannot map: not a regular file; load it", path.string()));
     }
     Header header = read_header(file.input);
-    auto store = std::make_unique<HostStore>(
-        CounterMemory::map_file(path, header.payload_offset(), header.payload_bytes()));
-    if (!file.file.still_named()) continue;
-    return Filter(make_state<State>(std::move(header), std::move(store), backend));
+    Filter filter = FilterAccess::map_counters(path, 0, std::move(header), backend);
+    if (file.file.still_named()) return filter;
   }
   throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile", path.string(), kTries));
 }
@@ -253,11 +227,7 @@ FileInfo read_file_info(const std::filesystem::path& path) {
 FileInfo verify_file(const std::filesystem::path& path) {
   FileInput file(path);
   Header header = read_header(file.input);
-  std::vector<std::uint64_t> buffer(std::min(kChunkWords, header.geometry.words()));
-  read_payload(
-      file.input, header,
-      [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); },
-      take_nothing);
+  FilterAccess::verify_counters(file.input, header);
   check_end(file.input);
   return to_info(std::move(header));
 }

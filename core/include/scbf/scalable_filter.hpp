@@ -150,7 +150,21 @@ class ScalableFilter {
   void set_metadata(std::string metadata);
   const std::string& metadata() const noexcept { return metadata_; }
 
+  // ---- files: docs/file_format.md, "Containers"
+  // ---------------------------------------------------
+
+  /// As Filter::save, load, map, write and read; all stages in one file.
+  void save(const std::filesystem::path& path) const;
+  static ScalableFilter load(const std::filesystem::path& path, const FilterOptions& options = {});
+  static ScalableFilter map(const std::filesystem::path& path, const FilterOptions& options = {});
+  void write(const ByteSink& sink) const;
+  static ScalableFilter read(const ByteSource& source, const FilterOptions& options = {});
+
  private:
+  struct ForFiles {};
+  ScalableFilter(ForFiles, const Growth& growth, std::uint64_t seed, const Backend& backend)
+      : growth_(growth), seed_(seed), backend_(&backend) {}
+  friend struct ScalableFiles;  // not installed
   struct Stage {
     Filter filter;
     StageShape shape;
@@ -174,5 +188,27 @@ class ScalableFilter {
   std::vector<Stage> stages_;  ///< oldest first; never empty
   std::string metadata_;
 };
+
+/// What the header of a container says, and those of its stages.
+struct ScalableFileInfo {
+  std::uint32_t version;
+  Growth growth;
+  std::uint64_t seed;
+  struct Stage {
+    std::uint64_t offset;  ///< in the file: there it is a filter file of its own
+    StageShape shape;
+    FileInfo filter;
+  };
+  std::vector<Stage> stages;
+  std::uint64_t file_bytes;
+  std::string metadata;
+};
+
+/// Does the file begin as a container does? False for what cannot be read.
+bool is_scalable_file(const std::filesystem::path& path) noexcept;
+/// Reads and verifies the headers only. Throws IoError or CorruptFile.
+ScalableFileInfo read_scalable_file_info(const std::filesystem::path& path);
+/// Reads and verifies everything, in bounded memory. Throws IoError or CorruptFile.
+ScalableFileInfo verify_scalable_file(const std::filesystem::path& path);
 
 }  // namespace scbf
