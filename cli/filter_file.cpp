@@ -51,14 +51,18 @@ KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std:
   return notes.kind.value_or(KeyKind::lines);
 }
 
-Filter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
   std::error_code ignored;
   const FilterOptions options{.backend = run.backend};
   const bool mappable = fs::is_regular_file(file, ignored);
+  if (is_scalable_file(file)) {
+    return load ? ScalableFilter::load(file, options) : ScalableFilter::map(file, options);
+  }
   return mappable && !load ? Filter::map(file, options) : Filter::load(file, options);
 }
 
-Filter open_for_changes(const std::string& file, const RunOptions& run) {
+AnyFilter open_for_changes(const std::string& file, const RunOptions& run) {
+  if (is_scalable_file(file)) return ScalableFilter::load(file, {.backend = run.backend});
   return Filter::load(file, {.backend = run.backend});
 }
 
@@ -80,7 +84,7 @@ void check_output(const std::string& path, bool json) {
   }
 }
 
-void save_filter(const Filter& filter, const std::string& path) {
+void save_filter(const AnyFilter& filter, const std::string& path) {
   if (path != "-") return filter.save(path);
   Output out;
   filter.write([&](std::span<const std::byte> bytes) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "any_filter.hpp"
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -28,16 +29,18 @@ std::string write_notes(const FilterNotes& notes);
 /// when --keys contradicts the filter and --force is not given.
 KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
 
+/// Filters of stages are only taken from regular files.
+///
 /// For questions: mapped where the file allows it and `load` is false, else loaded and verified.
-Filter open_for_queries(const std::string& file, const RunOptions& run, bool load);
+AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load);
 /// For changes: loaded and verified.
-Filter open_for_changes(const std::string& file, const RunOptions& run);
+AnyFilter open_for_changes(const std::string& file, const RunOptions& run);
 
 /// Throws what save_filter would throw anyway, where that can be seen before the work is done:
 /// UsageError for a terminal, IoError when the directory is missing.
 void check_output(const std::string& path, bool json);
 /// Atomically; "-" is standard output.
-void save_filter(const Filter& filter, const std::string& path);
+void save_filter(const AnyFilter& filter, const std::string& path);
 
 /// layout, groups, probes, counters …: the geometry's share of a JSON report.
 void describe_geometry(Json& json, const Geometry& geometry);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "errors.hpp"
 #include "filter_file.hpp"
@@ -27,6 +28,9 @@ struct Options {
   RunOptions run;
   std::uint64_t seed = 0;
   std::string out;
+  bool scalable = false;
+  std::optional<Growth::Policy> policy = {};
+  std::optional<double> factor = {}, tightening = {}, stage_fpr = {};
 };
 
 std::uint64_t counted_capacity(const std::vector<std::string>& sources, KeyKind kind,
@@ -44,7 +48,93 @@ std::uint64_t counted_capacity(const std::vector<std::string>& sources, KeyKind 
   return std::max<std::uint64_t>(keys, 1);
 }
 
+constexpr std::uint64_t kDefaultFirstCapacity = 100'000;
+
+Growth growth_of(const Options& options) {
+  const PlanRequest& shape = options.shape.request;
+  const double fpr = shape.fpr.value_or(kDefaultFpr);
+  if (shape.groups || shape.probes) {
+    throw UsageError("build: --groups and --probes: with --scalable, each stage has its own");
+  }
+  if (options.policy.value_or(Growth::Policy::tightening) == Growth::Policy::fixed) {
+    if (!shape.memory_bytes || !options.stage_fpr || shape.capacity || options.factor ||
+        options.tightening) {
+      throw UsageError(
+          "build: --policy fixed needs --memory and --stage-fpr, of one stage, and --fpr, of all; "
+          "and takes no --capacity, --growth or --tightening");
+    }
+    return plan_fixed(*shape.memory_bytes, *options.stage_fpr, fpr,
+                      shape.layout.value_or(Layout::split_block))
+        .growth;
+  }
+  if (shape.memory_bytes || options.stage_fpr) {
+    throw UsageError("build: --memory and --stage-fpr go with --scalable --policy fixed");
+  }
+  return Growth::tightening(shape.capacity.value_or(kDefaultFirstCapacity), fpr,
+                            shape.layout.value_or(Layout::split_block),
+                            options.factor.value_or(kDefaultGrowth),
+                            options.tightening.value_or(kDefaultTightening));
+}
+
+int build_scalable(const Options& options) {
+  const RunOptions& run = options.run;
+  find_backend(run.backend);  // before any work is done in vain
+  check_output(options.out, run.json);
+  const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
+  const Growth growth = growth_of(options);
+  const Stopwatch watch;
+  KeyReader reader(options.keys.sources(), kind);
+  ScalableFilter filter(growth, {.seed = options.seed, .backend = run.backend});
+  {
+    Progress progress(run.progress, "building", reader.total_bytes());
+    for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
+      filter.insert(block.batch(), run.batch());
+      progress.update(block.keys_so_far(), block.bytes_so_far());
+    });
+    progress.finish(reader.keys(), reader.bytes_read());
+  }
+  const double seconds = watch.seconds();
+  filter.set_metadata(write_notes({kind, std::nullopt, growth.fpr()}));
+  const AnyFilter any(std::move(filter));
+  save_filter(any, options.out);
+  const Summary summary = any.summary(run.batch());
+  const std::size_t stages = any.scalable()->stages();
+  const double rate = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
+  if (run.json) {
+    Json json;
+    json["file"] = options.out;
+    json["keys"] = reader.keys();
+    json["empty_lines"] = reader.empty_lines();
+    json["seconds"] = seconds;
+    json["keys_per_second"] = rate;
+    json["backend"] = any.backend().name();
+    json["target"] = any.backend().target();
+    json["threads"] = run.resolved_threads();
+    json["key_kind"] = to_string(kind);
+    json["seed"] = options.seed;
+    describe_growth(json, growth);
+    json["stages"] = stages;
+    json["bytes"] = summary.bytes;
+    json["fill"] = summary.fill;
+    json["saturated"] = summary.saturated;
+    json["estimated_keys"] = summary.estimated_keys;
+    json["estimated_fpr"] = summary.estimated_fpr;
+    json["fpr_bound"] = any.scalable()->fpr_bound();
+    print_json(json);
+  } else if (options.out != "-") {
+    print_text(fmt::format(
+        "{}: {} keys in {:.2f} s, {} keys/s; {} stage{}, {}; estimated rate {}\n", options.out,
+        grouped(reader.keys()), seconds, human_rate(rate), stages, stages == 1 ? "" : "s",
+        human_bytes(summary.bytes), percent(summary.estimated_fpr)));
+  }
+  return kOk;
+}
+
 int build(const Options& options) {
+  if (options.scalable) return build_scalable(options);
+  if (options.policy || options.factor || options.tightening || options.stage_fpr) {
+    throw UsageError("build: --policy, --growth, --tightening and --stage-fpr go with --scalable");
+  }
   const RunOptions& run = options.run;
   find_backend(run.backend);  // before any work is done in vain
   check_output(options.out, run.json);
@@ -131,6 +221,30 @@ Run set_up_build(CommandLine& line) {
   line.option(
       "--seed", "S", "Seed of the hash; default 0. Only filters of one seed can be merged",
       [o = options.get()](const std::string& text) { o->seed = parse_seed("--seed", text); });
+  line.flag("--scalable", "A filter that grows in stages; --capacity is that of the first one",
+            options->scalable);
+  line.option(
+      "--policy", "POLICY",
+      "tightening (default: later stages larger and stricter) or fixed (identical stages of "
+      "--memory bytes and rate --stage-fpr, as many as --fpr allows)",
+      [o = options.get()](const std::string& text) {
+        if (text != "tightening" && text != "fixed") {
+          throw UsageError(fmt::format("--policy '{}': must be tightening or fixed", text));
+        }
+        o->policy = text == "fixed" ? Growth::Policy::fixed : Growth::Policy::tightening;
+      });
+  line.option("--growth", "G", "Keys of each stage over those of the one before; default 2",
+              [o = options.get()](const std::string& text) {
+                o->factor = parse_real("--growth", text, 1, 1024);
+              });
+  line.option("--tightening", "R", "Rate of each stage over that of the one before; default 0.8",
+              [o = options.get()](const std::string& text) {
+                o->tightening = parse_rate("--tightening", text);
+              });
+  line.option("--stage-fpr", "P", "Rate of one stage, at half fill",
+              [o = options.get()](const std::string& text) {
+                o->stage_fpr = parse_rate("--stage-fpr", text);
+              });
   line.option("-o,--output", "FILE", "The filter file; replaced as a whole; - for a pipe",
               options->out, CommandLine::Need::required);
   options->run.add_backend_to(line);
@@ -145,6 +259,7 @@ included, so the filter is large enough. Without --fpr and --memory the rate is 
 Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt
   zcat urls.gz | scbf build --capacity 50M --fpr 1% -o urls.scbf
+  tail -f log | head -n 1000000 | scbf build --scalable --capacity 10k -o seen.scbf
   scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
   return [options] { return build(*options); };
 }

@@ -39,7 +39,7 @@ struct Options {
 struct Change {
   const char* progress;
   /// Applies a batch and books it in the report.
-  void (*apply)(Filter&, const KeyBatch&, const BatchOptions&, Json& report);
+  void (*apply)(AnyFilter&, const KeyBatch&, const BatchOptions&, Json& report);
   std::string (*describe)(const Json& report);
 };
 
@@ -47,7 +47,7 @@ struct Change {
 Json change(const Options& options, const Change& what, Json report) {
   const RunOptions& run = options.run;
   check_output(options.target(), run.json);
-  Filter filter = open_for_changes(options.file, run);
+  AnyFilter filter = open_for_changes(options.file, run);
   const FilterNotes notes = read_notes(filter.metadata());
   const KeyKind kind = agreed_kind(options.keys, notes, options.file);
   const Stopwatch watch;
@@ -63,7 +63,7 @@ Json change(const Options& options, const Change& what, Json report) {
   const double seconds = watch.seconds();
   save_filter(filter, options.target());
 
-  const Statistics statistics = filter.statistics(run.batch());
+  const Summary statistics = filter.summary(run.batch());
   report["file"] = options.target();
   report["keys"] = reader.keys();
   report["empty_lines"] = reader.empty_lines();
@@ -73,7 +73,8 @@ Json change(const Options& options, const Change& what, Json report) {
   report["backend"] = filter.backend().name();
   report["target"] = filter.backend().target();
   report["threads"] = run.resolved_threads();
-  report["bytes"] = filter.geometry().bytes();
+  report["bytes"] = statistics.bytes;
+  if (filter.scalable() != nullptr) report["stages"] = filter.scalable()->stages();
   report["keys_in_filter"] = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["fill"] = statistics.fill;
   report["saturated"] = statistics.saturated;
@@ -96,7 +97,7 @@ void add(Json& report, const char* key, std::uint64_t value) {
 }
 
 int insert(const Options& options) {
-  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
+  const auto apply = [](AnyFilter& filter, const KeyBatch& keys, const BatchOptions& batch,
                         Json& report) {
     add(report, "inserted", filter.insert(keys, batch).inserted);
   };
@@ -108,18 +109,27 @@ int insert(const Options& options) {
 }
 
 int remove(const Options& options) {
-  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
+  const auto apply = [](AnyFilter& filter, const KeyBatch& keys, const BatchOptions& batch,
                         Json& report) {
-    const RemoveReport removed = filter.remove(keys, {}, batch);
+    const ScalableRemoveReport removed = filter.remove(keys, batch);
     add(report, "removed", removed.removed);
     add(report, "absent", removed.absent);
+    add(report, "ambiguous", removed.ambiguous);
   };
   const auto describe = [](const Json& report) {
-    return fmt::format("removed {}, absent {}", grouped(report["removed"].get<std::uint64_t>()),
-                       grouped(report["absent"].get<std::uint64_t>()));
+    const auto ambiguous = report["ambiguous"].get<std::uint64_t>();
+    return fmt::format("removed {}, absent {}{}", grouped(report["removed"].get<std::uint64_t>()),
+                       grouped(report["absent"].get<std::uint64_t>()),
+                       ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(ambiguous)) : "");
   };
   const Json report = change(options, {"removing", apply, describe},
-                             Json{{"removed", std::uint64_t{0}}, {"absent", std::uint64_t{0}}});
+                             Json{{"removed", std::uint64_t{0}},
+                                  {"absent", std::uint64_t{0}},
+                                  {"ambiguous", std::uint64_t{0}}});
+  if (const auto ambiguous = report["ambiguous"].get<std::uint64_t>(); ambiguous > 0) {
+    note(fmt::format("{} keys are claimed by several stages and were left where they are",
+                     grouped(ambiguous)));
+  }
   const bool found = report["removed"] > std::uint64_t{0} || report["keys"] == std::uint64_t{0};
   return found ? kOk : kNothingFound;
 }
@@ -143,7 +153,8 @@ Run set_up_remove(CommandLine& line) {
   line.footer(
       R"(A key that is not there is left alone and reported as absent; exit code 1 when that is true of
 all keys given. Remove only what was inserted: a key that is there only by a false positive takes
-counts away from others. FILE is replaced as a whole; on failure it stays as it was.
+counts away from others. In a filter of stages a key that several claim stays, and is reported as
+ambiguous. FILE is replaced as a whole; on failure it stays as it was.
 
 Examples:
   scbf remove words.scbf retired.txt

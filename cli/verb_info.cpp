@@ -90,7 +90,86 @@ std::string statistics_text(const Statistics& statistics) {
                      "estimated rate", percent(statistics.estimated_fpr));
 }
 
+Json scalable_header_json(const std::string& file, const ScalableFileInfo& info) {
+  Json json;
+  json["file"] = file;
+  json["version"] = info.version;
+  json["seed"] = info.seed;
+  describe_growth(json, info.growth);
+  std::uint64_t inserted = 0, removed = 0, bytes = 0;
+  Json stages = Json::array();
+  for (const auto& stage : info.stages) {
+    Json one = stage_json(stage.shape);
+    one["offset"] = stage.offset;
+    one["keys_inserted"] = stage.filter.keys_inserted;
+    one["keys_removed"] = stage.filter.keys_removed;
+    inserted += stage.filter.keys_inserted;
+    removed += stage.filter.keys_removed;
+    bytes += stage.shape.geometry.bytes();
+    stages.push_back(std::move(one));
+  }
+  json["stages"] = std::move(stages);
+  json["bytes"] = bytes;
+  json["keys"] = keys_left(inserted, removed);
+  json["keys_inserted"] = inserted;
+  json["keys_removed"] = removed;
+  json["file_bytes"] = info.file_bytes;
+  Json metadata = Json::parse(info.metadata, nullptr, false);
+  json["metadata"] = metadata.is_discarded() ? Json(info.metadata) : std::move(metadata);
+  return json;
+}
+
+int scalable_info(const InfoOptions& options) {
+  const ScalableFileInfo header = options.header_only ? read_scalable_file_info(options.file)
+                                                      : verify_scalable_file(options.file);
+  Json json = scalable_header_json(options.file, header);
+  std::string text = fmt::format(
+      "{:<16} {} ({}, container version {})\n{:<16} {}\n{:<16} XXH3-64, seed {}\n{:<16} {} ({} "
+      "inserted, {} removed)\n",
+      "file", options.file, human_bytes(header.file_bytes), header.version, "growth",
+      header.growth.describe(), "hash", header.seed, "keys",
+      grouped(json["keys"].get<std::uint64_t>()),
+      grouped(json["keys_inserted"].get<std::uint64_t>()),
+      grouped(json["keys_removed"].get<std::uint64_t>()));
+  std::vector<double> fills;
+  if (!options.header_only) {
+    const AnyFilter filter = open_for_queries(options.file, options.run, false);
+    const ScalableStatistics s = filter.scalable()->statistics(options.run.batch());
+    for (std::size_t i = 0; i < s.stages.size(); ++i) {
+      const Statistics& stage = s.stages[i].counters;
+      fills.push_back(stage.fill);
+      json["stages"][i]["fill"] = stage.fill;
+      json["stages"][i]["saturated"] = stage.saturated;
+      json["stages"][i]["estimated_keys"] = stage.estimated_keys;
+      json["stages"][i]["estimated_fpr"] = stage.estimated_fpr;
+    }
+    json["fill"] = static_cast<double>(s.nonzero) / static_cast<double>(s.counters);
+    json["saturated"] = s.saturated;
+    json["estimated_keys"] = s.estimated_keys;
+    json["estimated_fpr"] = s.estimated_fpr;
+    json["fpr_bound"] = s.fpr_bound;
+    json["ambiguous_share"] = s.ambiguous_share;
+    text += fmt::format("{:<16} {} (bound {})\n{:<16} {} of the keys\n", "estimated rate",
+                        percent(s.estimated_fpr), percent(s.fpr_bound), "ambiguous",
+                        percent(s.ambiguous_share));
+  }
+  for (std::size_t i = 0; i < header.stages.size(); ++i) {
+    const StageShape& shape = header.stages[i].shape;
+    text += fmt::format("{:<16} {}, {}, rate {}{}\n", fmt::format("stage {}", i),
+                        shape.geometry.describe(), human_bytes(shape.geometry.bytes()),
+                        percent(shape.fpr),
+                        fills.empty() ? "" : fmt::format(", fill {}", percent(fills[i])));
+  }
+  if (options.run.json) {
+    print_json(json);
+  } else {
+    print_text(text);
+  }
+  return kOk;
+}
+
 int info(const InfoOptions& options) {
+  if (is_scalable_file(options.file)) return scalable_info(options);
   if (options.header_only) {
     const FileInfo header = read_file_info(options.file);
     if (options.run.json) {
@@ -102,8 +181,8 @@ int info(const InfoOptions& options) {
   }
   // Statistics of a damaged file would be wrong without looking wrong, so all of it is verified.
   const FileInfo header = verify_file(options.file);
-  const Filter filter = open_for_queries(options.file, options.run, false);
-  const Statistics statistics = filter.statistics(options.run.batch());
+  const AnyFilter filter = open_for_queries(options.file, options.run, false);
+  const Statistics statistics = filter.plain()->statistics(options.run.batch());
   if (options.run.json) {
     Json json = header_json(options.file, header);
     add_statistics(json, statistics);
@@ -123,6 +202,16 @@ int verify(const VerifyOptions& options) {
   Json all = Json::array();
   std::string text;
   for (const std::string& file : options.files) {
+    if (is_scalable_file(file)) {
+      const ScalableFileInfo info = verify_scalable_file(file);
+      all.push_back(Json{{"file", file},
+                         {"ok", true},
+                         {"file_bytes", info.file_bytes},
+                         {"stages", info.stages.size()}});
+      text += fmt::format("{}: ok, {} stages, {}\n", file, info.stages.size(),
+                          human_bytes(info.file_bytes));
+      continue;
+    }
     const FileInfo info = verify_file(file);
     all.push_back(Json{{"file", file}, {"ok", true}, {"file_bytes", info.file_bytes}});
     text += fmt::format("{}: ok, {}, {}\n", file, info.geometry.describe(),

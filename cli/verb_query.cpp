@@ -85,7 +85,7 @@ struct Session {
   }
 
   const Options& options;
-  Filter filter;
+  AnyFilter filter;
   KeyKind kind;
   KeyReader reader;
 };
