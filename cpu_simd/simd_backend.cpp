@@ -15,6 +15,7 @@
 #include "cpu_simd/direct.hpp"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/partitioned.hpp"
+#include "cpu_simd/row_engine.hpp"
 #include "cpu_simd/shards.hpp"
 #include "cpu_simd/tuning.hpp"
 
@@ -60,11 +61,12 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
 
 class SimdBackend final : public Backend {
  public:
-  SimdBackend(std::string name, const Kernels& kernels)
+  SimdBackend(std::string name, const Kernels& kernels, const RowKernels& row_kernels)
       : name_(std::move(name)),
         description_(fmt::format("vectors ({}), prefetching, radix-partitioned bulk work, threads",
                                  kernels.target)),
-        kernels_(kernels) {}
+        kernels_(kernels),
+        row_engine_(kernels, row_kernels) {}
 
   std::string_view name() const noexcept override { return name_; }
   std::string_view description() const noexcept override { return description_; }
@@ -160,6 +162,7 @@ class SimdBackend final : public Backend {
     });
     return total;
   }
+  const RowEngine& row_engine() const noexcept override { return row_engine_; }
 
  private:
   void ask(const ReadWork& work, const Question& question, const KeyBatch& keys, std::uint8_t* out,
@@ -184,6 +187,7 @@ class SimdBackend final : public Backend {
 
   std::string name_, description_;
   const Kernels& kernels_;
+  SimdRowEngine row_engine_;
 };
 
 /// A target that was compiled but that this machine does not run.
@@ -198,10 +202,14 @@ std::unique_ptr<const Backend> unsupported(std::string_view target) {
 const std::vector<const Backend*>& simd_backends() {
   static const auto owned = [] {
     std::vector<std::unique_ptr<const Backend>> all;
-    for (const Kernels* kernels : kernel_tables()) {
-      if (all.empty()) all.push_back(std::make_unique<SimdBackend>("simd", *kernels));
-      all.push_back(
-          std::make_unique<SimdBackend>(fmt::format("simd:{}", kernels->target), *kernels));
+    const std::vector<const Kernels*> tables = kernel_tables();
+    const std::vector<const RowKernels*> row_tables = row_kernel_tables();
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      const auto add = [&](std::string name) {
+        all.push_back(std::make_unique<SimdBackend>(std::move(name), *tables[i], *row_tables[i]));
+      };
+      if (i == 0) add("simd");
+      add(fmt::format("simd:{}", tables[i]->target));
     }
     for (const std::string_view target : unsupported_targets()) {
       all.push_back(unsupported(target));

@@ -77,6 +77,8 @@ using NonzeroChange = std::optional<std::uint64_t>;
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
+class RowEngine;  // core/src/row_engine.hpp: internal
+
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.
 class Backend {
@@ -129,6 +131,9 @@ class Backend {
                            std::uint64_t seed, std::uint64_t* hashes) const;
   /// Counters that are not 0; one pass over them. By default the sum of the histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
+
+  /// How the rows of a FilterBank are worked on, on the host; by default plainly.
+  virtual const RowEngine& row_engine() const noexcept;
 };
 
 /// Gives back to the system the temporary memory that is kept from the last large batch for the

@@ -5,6 +5,7 @@
 #include "scbf/backend.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
+#include "scbf/filter_bank.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/key_batch.hpp"

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles the kernels of a bank's rows once per Highway target and hands out the tables.
+#include "cpu_simd/row_kernels.hpp"
+
+#include <hwy/targets.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu_simd/row_kernels.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "scbf/geometry.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace scbf {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// ---- intersect ----------------------------------------------------------------------------------
+
+inline constexpr std::uint64_t kLineBytes = 64;
+/// Lines between a prefetch and their use, about as many as a core can wait for at once.
+inline constexpr std::uint64_t kLinesAhead = 48;
+/// Of a long row only its beginning is fetched ahead; the hardware follows then.
+inline constexpr std::uint64_t kMostPrefetched = 4 * kLineBytes;
+/// Rows between two looks whether anything is left.
+inline constexpr std::uint32_t kRowsPerLook = 8;
+
+/// One key's rows, of one or more whole vectors each.
+template <class D>
+HWY_INLINE void intersect_vectors(D d, const std::uint8_t* bytes, std::uint64_t stride,
+                                  const std::uint64_t* rows, std::uint32_t k, std::uint64_t from,
+                                  std::uint64_t to, const std::uint8_t* always,
+                                  std::uint8_t* out) noexcept {
+  const std::uint64_t step = hn::Lanes(d);
+  for (std::uint64_t b = from; b + step <= to; b += step) {
+    auto common = hn::LoadU(d, bytes + rows[0] * stride + b);
+    for (std::uint32_t j = 1; j < k;) {
+      const std::uint32_t look = std::min(k, j + kRowsPerLook - 1);
+      for (; j < look; ++j) common = hn::And(common, hn::LoadU(d, bytes + rows[j] * stride + b));
+      if (j < k && hn::AllTrue(d, hn::Eq(common, hn::Zero(d)))) break;
+    }
+    hn::StoreU(hn::Or(common, hn::LoadU(d, always + b)), d, out + b);
+  }
+}
+
+/// One key's rows, no longer than a word.
+template <class Word>
+HWY_INLINE void intersect_words(const std::uint8_t* bytes, const std::uint64_t* rows,
+                                std::uint32_t k, const std::uint8_t* always,
+                                std::uint8_t* out) noexcept {
+  const auto word_at = [](const std::uint8_t* at) HWY_ATTR {
+    Word word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  };
+  Word common = word_at(bytes + rows[0] * sizeof(Word));
+  for (std::uint32_t j = 1; j < k;) {
+    const std::uint32_t look = std::min(k, j + kRowsPerLook - 1);
+    for (; j < look; ++j) {
+      common = static_cast<Word>(common & word_at(bytes + rows[j] * sizeof(Word)));
+    }
+    if (common == 0) break;
+  }
+  common = static_cast<Word>(common | word_at(always));
+  std::memcpy(out, &common, sizeof common);
+}
+
+/// Calls one(i) for each key, with the rows of keys ahead on their way.
+template <class One>
+HWY_INLINE void for_each_key(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
+                             std::size_t n, One one) noexcept {
+  const std::uint64_t fetched = std::min(view.stride, kMostPrefetched);
+  const std::uint64_t lines = k * ((fetched + kLineBytes - 1) / kLineBytes);
+  const std::size_t distance = std::max<std::uint64_t>(1, kLinesAhead / lines);
+  // Keys beyond the last are fetched as the last.
+  for (std::size_t i = 0; i < n + distance; ++i) {
+    const std::uint64_t* ahead = rows + std::min(i, n - 1) * k;
+    for (std::uint32_t j = 0; j < k; ++j) {
+      const std::uint8_t* row = view.bytes + ahead[j] * view.stride;
+      for (std::uint64_t b = 0; b < fetched; b += kLineBytes) hwy::Prefetch(row + b);
+    }
+    if (i >= distance) one(i - distance);
+  }
+}
+
+void Intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
+               const std::uint8_t* always, std::uint8_t* out) noexcept {
+  if (n == 0) return;
+  const std::uint8_t* bytes = view.bytes;
+  const std::uint64_t stride = view.stride;
+  const auto words = [&](auto word) HWY_ATTR {
+    using Word = decltype(word);
+    for_each_key(view, rows, k, n, [&](std::size_t i) HWY_ATTR {
+      intersect_words<Word>(bytes, rows + i * k, k, always, out + i * sizeof(Word));
+    });
+  };
+  switch (stride) {
+    case 1:
+      return words(std::uint8_t{});
+    case 2:
+      return words(std::uint16_t{});
+    case 4:
+      return words(std::uint32_t{});
+    case 8:
+      return words(std::uint64_t{});
+    default:
+      break;
+  }
+  for_each_key(view, rows, k, n, [&](std::size_t i) HWY_ATTR {
+    // Whole vectors, then what a stride of 16, 32, or an odd multiple of 32 leaves of them.
+    const hn::ScalableTag<std::uint8_t> d;
+    const hn::CappedTag<std::uint8_t, 16> rest;
+    const std::uint64_t* of_key = rows + i * k;
+    std::uint8_t* answer = out + i * stride;
+    const std::uint64_t whole = stride / hn::Lanes(d) * hn::Lanes(d);
+    intersect_vectors(d, bytes, stride, of_key, k, 0, whole, always, answer);
+    intersect_vectors(rest, bytes, stride, of_key, k, whole, stride, always, answer);
+  });
+}
+
+// ---- gather -------------------------------------------------------------------------------------
+// Sixteen counters of a word become sixteen bits, one in each nibble. Four members' bits fill the
+// nibbles; of sixteen such words, members 4 q … 4 q + 3 in word q, the 16 × 16 nibbles are
+// transposed: word c then holds the bits of all 64 members for counter c. All eight words of a line
+// go through this side by side, in the lanes of vectors.
+
+/// Lowest bit of each nibble that is not 0.
+template <class V>
+HWY_INLINE V nonzero(V word, V low_bits) noexcept {
+  word = hn::Or(word, hn::ShiftRight<1>(word));
+  word = hn::Or(word, hn::ShiftRight<2>(word));
+  return hn::And(word, low_bits);
+}
+
+/// Swaps the upper part of each field of 2 · bits bits in a with the lower in b.
+template <int bits, class V>
+HWY_INLINE void exchange(V& a, V& b, V lower) noexcept {
+  const V change = hn::And(hn::Xor(hn::ShiftRight<bits>(a), b), lower);
+  b = hn::Xor(b, change);
+  a = hn::Xor(a, hn::ShiftLeft<bits>(change));
+}
+
+void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+            std::uint64_t* bits) noexcept {
+  const hn::CappedTag<std::uint64_t, kWordsPerBlock> d;
+  using V = hn::Vec<decltype(d)>;
+  constexpr std::uint32_t kMembersPerNibble = 4;
+  const std::uint32_t lanes = static_cast<std::uint32_t>(hn::Lanes(d));
+  const V low_bits = hn::Set(d, 0x1111'1111'1111'1111u);
+  const V lower32 = hn::Set(d, 0x0000'0000'FFFF'FFFFu),
+          lower16 = hn::Set(d, 0x0000'FFFF'0000'FFFFu);
+  const V lower8 = hn::Set(d, 0x00FF'00FF'00FF'00FFu), lower4 = hn::Set(d, 0x0F0F'0F0F'0F0F'0F0Fu);
+  alignas(64) std::array<std::uint64_t, kGatherRows> by_counter;  // [counter in word][word]
+  for (std::uint32_t word = 0; word < kWordsPerBlock; word += lanes) {
+    V rows[kCountersPerWord];
+    for (std::uint32_t q = 0; q < kCountersPerWord; ++q) {
+      const std::uint64_t* const* four = &lines[q * kMembersPerNibble];
+      V sum = hn::Zero(d);
+      if (four[0]) sum = nonzero(hn::LoadU(d, four[0] + word), low_bits);
+      if (four[1]) {
+        sum = hn::Or(sum, hn::ShiftLeft<1>(nonzero(hn::LoadU(d, four[1] + word), low_bits)));
+      }
+      if (four[2]) {
+        sum = hn::Or(sum, hn::ShiftLeft<2>(nonzero(hn::LoadU(d, four[2] + word), low_bits)));
+      }
+      if (four[3]) {
+        sum = hn::Or(sum, hn::ShiftLeft<3>(nonzero(hn::LoadU(d, four[3] + word), low_bits)));
+      }
+      rows[q] = sum;
+    }
+    for (std::uint32_t q = 0; q < 8; ++q) exchange<32>(rows[q], rows[q + 8], lower32);
+    for (std::uint32_t q = 0; q < 16; ++q) {
+      if ((q & 4) == 0) exchange<16>(rows[q], rows[q + 4], lower16);
+    }
+    for (std::uint32_t q = 0; q < 16; ++q) {
+      if ((q & 2) == 0) exchange<8>(rows[q], rows[q + 2], lower8);
+    }
+    for (std::uint32_t q = 0; q < 16; q += 2) exchange<4>(rows[q], rows[q + 1], lower4);
+    for (std::uint32_t c = 0; c < kCountersPerWord; ++c) {
+      hn::StoreU(rows[c], d, by_counter.data() + c * kWordsPerBlock + word);
+    }
+  }
+  for (std::uint32_t word = 0; word < kWordsPerBlock; ++word) {
+    for (std::uint32_t c = 0; c < kCountersPerWord; ++c) {
+      bits[word * kCountersPerWord + c] = by_counter[c * kWordsPerBlock + word];
+    }
+  }
+}
+
+const RowKernels* RowTable() {
+  static const RowKernels table = {Intersect, Gather};
+  return &table;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace scbf
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace scbf {
+
+HWY_EXPORT(RowTable);
+
+std::vector<const RowKernels*> row_kernel_tables() {
+  std::vector<const RowKernels*> tables;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    // As in kernels.cpp.
+    hwy::ChosenTarget chosen;
+    chosen.Update(target);
+    tables.push_back(HWY_DISPATCH_TABLE(RowTable)[chosen.GetIndex()]());
+  }
+  return tables;
+}
+
+}  // namespace scbf
+#endif
