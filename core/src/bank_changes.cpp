@@ -27,6 +27,14 @@ ChangeCounts FilterBank::State::change(Change what, std::uint32_t slot, const Ke
                                        std::span<std::uint8_t> verdicts, bool mark,
                                        const BatchOptions& options) {
   Filter& filter = *members[slot];
+  if (!mark) {
+    if (what == Change::insert) {
+      const InsertReport report = filter.insert(keys, options);
+      return {report.inserted, 0, report.nulls};
+    }
+    const RemoveReport report = filter.remove(keys, verdicts, options);
+    return {report.removed, report.absent, report.nulls};
+  }
   const std::uint64_t* words = filter.words().data();
   const std::size_t most = std::min(keys.size(), kPieceKeys);
   std::vector<std::uint64_t> hashes(most);
@@ -38,7 +46,7 @@ ChangeCounts FilterBank::State::change(Change what, std::uint32_t slot, const Ke
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
     if (what == Change::insert) {
-      if (mark) rows.mark_zeros(*engine, words, slot, hashes.data(), valid, true);
+      rows.mark_zeros(*engine, words, slot, hashes.data(), valid, true);
       counts.changed += filter.insert(located, options).inserted;
       continue;
     }
@@ -47,14 +55,12 @@ ChangeCounts FilterBank::State::change(Change what, std::uint32_t slot, const Ke
     const RemoveReport report = filter.remove(located, answers.first(valid), options);
     counts.changed += report.removed;
     counts.absent += report.absent;
-    if (mark) {
-      std::size_t removed = 0;
-      for (std::size_t i = 0; i < valid; ++i) {
-        hashes[removed] = hashes[i];
-        removed += answers[i];
-      }
-      rows.mark_zeros(*engine, words, slot, hashes.data(), removed, false);
+    std::size_t removed = 0;
+    for (std::size_t i = 0; i < valid; ++i) {
+      hashes[removed] = hashes[i];
+      removed += answers[i];
     }
+    rows.mark_zeros(*engine, words, slot, hashes.data(), removed, false);
     if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());
   }
   return counts;

@@ -24,6 +24,11 @@ constexpr std::size_t kStripRows = 4096;
 constexpr std::size_t kTaskKeys = 2048;
 constexpr std::size_t kWindowBytes = 4u << 20;
 
+/// The lowest bit that is set; any number for 0.
+std::uint32_t lowest(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(std::countr_zero(word | std::uint64_t{1} << 63));
+}
+
 }  // namespace
 
 FilterBank::FilterBank(const Geometry& geometry, const BankOptions& options) {
@@ -218,8 +223,8 @@ BankReport FilterBank::find(const KeyBatch& keys, MemberLists& lists,
       std::clamp<std::size_t>(kWindowBytes / threads / stride, 1, kTaskKeys);
   struct Part {
     std::vector<std::uint8_t> bits;
-    std::vector<std::uint32_t> members;
-    std::vector<std::uint64_t> ends;  // of keys, in `members`
+    std::vector<std::uint32_t> members;  // room, of which the last of `ends` is used
+    std::vector<std::uint64_t> ends;     // of keys, in `members`
   };
   lists.members.clear();
   lists.offsets.clear();
@@ -230,29 +235,39 @@ BankReport FilterBank::find(const KeyBatch& keys, MemberLists& lists,
   for (std::size_t window = 0; window < keys.size(); window += parts.size() * task_keys) {
     const auto ask_part = [&](std::size_t p) {
       Part& part = parts[p];
-      part.members.clear();
       part.ends.clear();
       const std::size_t first = window + p * task_keys;
       if (first >= keys.size()) return;
       const std::size_t n = std::min(task_keys, keys.size() - first);
-      part.bits.resize(std::max(task_keys * stride, sizeof(std::uint64_t)));
+      part.bits.resize(n * stride);
       state_->ask(keys, first, n, part.bits.data());
+      std::size_t found = 0;
       for (std::size_t i = 0; i < n; ++i) {
         const std::uint8_t* answer = part.bits.data() + i * stride;
+        // One more than all, which is written but not kept.
+        if (part.members.size() <= found + 8 * stride) part.members.resize(2 * found + 9 * stride);
+        std::uint32_t* to = part.members.data();
         for (std::size_t b = 0; b < stride; b += sizeof(std::uint64_t)) {
           std::uint64_t word = 0;
           std::memcpy(&word, answer + b, std::min(stride - b, sizeof word));
+          // Most words have none, one or two: these without a branch to mispredict.
+          for (int twice = 0; twice < 2; ++twice, word &= word - 1) {
+            to[found] = static_cast<std::uint32_t>(8 * b) + lowest(word);
+            found += word != 0;
+          }
           for (; word != 0; word &= word - 1) {
-            part.members.push_back(static_cast<std::uint32_t>(8 * b + std::countr_zero(word)));
+            to[found++] = static_cast<std::uint32_t>(8 * b) + lowest(word);
           }
         }
-        part.ends.push_back(part.members.size());
+        part.ends.push_back(found);
       }
     };
     run_tasks(options, threads, parts.size(), ask_part);
     for (const Part& part : parts) {
       const std::uint64_t before = lists.members.size();
-      lists.members.insert(lists.members.end(), part.members.begin(), part.members.end());
+      if (part.ends.empty()) continue;
+      lists.members.insert(lists.members.end(), part.members.data(),
+                           part.members.data() + part.ends.back());
       for (const std::uint64_t end : part.ends) lists.offsets.push_back(before + end);
     }
   }
