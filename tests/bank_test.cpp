@@ -332,6 +332,36 @@ TEST(Bank, RowsAreAQuarterOfTheCountersWhenFull) {
   }
 }
 
+TEST(Bank, MarksManyMembersInRowsThatAreInMemory) {
+  // Rows of 18 MB, and fewer keys than are worth a rebuild.
+  const Geometry geometry = Geometry::split_block(1, 1100);
+  constexpr std::uint32_t kMembers = 1000;
+  const std::size_t each = scaled(60, 40);
+  const auto keys = random_keys(kMembers * each, 1);
+  for (const unsigned threads : {1u, 2u}) {
+    const auto options = Mode{.threads = threads, .path = scbf::Path::automatic}.options();
+    FilterBank bank(geometry, {.capacity = kMembers});
+    std::vector<MemberKeys> batches, halves;
+    for (std::uint32_t m = 0; m < kMembers; ++m) {
+      bank.add_member();
+      const KeyBatch own = KeyBatch(keys).slice(m * each, each);
+      batches.push_back({m, own});
+      halves.push_back({m, own.slice(0, each / 2)});
+    }
+    EXPECT_EQ(bank.insert(batches, options).inserted, keys.size());
+    ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+    const auto report = bank.remove(halves, options);
+    EXPECT_EQ(report.removed, kMembers * (each / 2));
+    EXPECT_EQ(report.absent, 0u);
+    ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+    for (const std::uint32_t m : {0u, 511u, 512u, 999u}) {
+      Filter alone(geometry);
+      alone.insert(KeyBatch(keys).slice(m * each + each / 2, each - each / 2));
+      EXPECT_TRUE(bank.member(m) == alone) << m;
+    }
+  }
+}
+
 TEST(Bank, QuestionsMayRunAtOnce) {
   const Geometry geometry = Geometry::split_block(2, 50);
   FilterBank bank(geometry, {.capacity = 100});

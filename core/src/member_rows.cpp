@@ -24,7 +24,7 @@ constexpr std::uint64_t kLineBytes = 64;
 constexpr std::uint64_t kLongRowUnit = 32;
 
 // Rows of a strip of keys, on the stack.
-constexpr std::size_t kStripRows = 8192;
+constexpr std::size_t kStripRows = 2048;
 // Probes between a prefetch and its use.
 constexpr std::size_t kProbesAhead = 64;
 // Lines of counters, or of rows when copied, per task.
@@ -39,6 +39,29 @@ constexpr std::uint64_t kWindowBytes = 256u << 10;
 constexpr double kMarkProbeNs = 3.0, kReadLineNs = 2.0, kRowLineNs = 4.0, kGatherNs = 200;
 
 void prefetch_row(const std::uint8_t* at) noexcept { __builtin_prefetch(at, 1, 3); }
+
+/// Moves the rows whose counter in `words` is zero to the front and returns how many they are; so
+/// many probes in turn lie in one line. kProbesAhead rows behind the last are looked at, too.
+template <std::size_t per_line>
+std::size_t keep_zeros(const std::uint64_t* words, std::uint64_t* rows,
+                       std::size_t probes) noexcept {
+  for (std::size_t i = 0; i < std::min(probes, kProbesAhead); i += per_line) {
+    __builtin_prefetch(words + rows[i] / kCountersPerWord);
+  }
+  // Branch-free: about half of the counters are zero.
+  std::size_t zeros = 0;
+  for (std::size_t first = 0; first < probes; first += per_line) {
+    __builtin_prefetch(words + rows[first + kProbesAhead] / kCountersPerWord);
+    for (std::size_t i = first; i < first + per_line; ++i) {
+      const std::uint64_t row = rows[i];
+      const unsigned counter =
+          detail::counter_at(words[row / kCountersPerWord], row % kCountersPerWord * kCounterBits);
+      rows[zeros] = row;
+      zeros += counter == 0;
+    }
+  }
+  return zeros;
+}
 
 }  // namespace
 
@@ -75,8 +98,7 @@ void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words,
   std::array<std::uint64_t, kStripRows + kProbesAhead> rows;
   const std::uint32_t k = geometry_.probes();
   const std::size_t per_strip = kStripRows / k;
-  const std::size_t probes_per_line =
-      geometry_.layout() == Layout::split_block ? kWordsPerBlock : 1;
+  const bool blocks = geometry_.layout() == Layout::split_block;
   std::uint8_t* const column = data() + slot / 8;
   const auto set = static_cast<std::uint8_t>(bit ? 1u << slot % 8 : 0);
   const auto keep = static_cast<std::uint8_t>(~(1u << slot % 8));
@@ -85,21 +107,8 @@ void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words,
     engine.locate(geometry_, hashes + first, keys, rows.data());
     const std::size_t probes = keys * k;
     std::fill_n(rows.begin() + probes, kProbesAhead, 0);
-    for (std::size_t i = 0; i < std::min(probes, kProbesAhead); i += probes_per_line) {
-      __builtin_prefetch(words + rows[i] / kCountersPerWord);
-    }
-    // Branch-free: about half of the counters are zero.
-    std::size_t zeros = 0;
-    for (std::size_t i = 0; i < probes; ++i) {
-      if (i % probes_per_line == 0) {
-        __builtin_prefetch(words + rows[i + kProbesAhead] / kCountersPerWord);
-      }
-      const std::uint64_t row = rows[i];
-      const unsigned counter =
-          detail::counter_at(words[row / kCountersPerWord], row % kCountersPerWord * kCounterBits);
-      rows[zeros] = row;
-      zeros += counter == 0;
-    }
+    const std::size_t zeros = blocks ? keep_zeros<kWordsPerBlock>(words, rows.data(), probes)
+                                     : keep_zeros<1>(words, rows.data(), probes);
     std::fill_n(rows.begin() + zeros, kProbesAhead, 0);
     for (std::size_t i = 0; i < std::min(zeros, kProbesAhead); ++i) {
       prefetch_row(column + rows[i] * stride_);
