@@ -15,6 +15,7 @@
 #include "bank_check.hpp"
 #include "scbf/filter_bank.hpp"
 #include "support/bank_model.hpp"
+#include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 #include "support/setups.hpp"
@@ -298,6 +299,25 @@ TEST(Bank, NamesWhatIsWrong) {
   SCBF_EXPECT_THROW(bank.replace_member(0, Filter(geometry, {.seed = 2})), scbf::Incompatible,
                     "the seeds differ: the bank's is 1, the filter's 2");
   SCBF_EXPECT_THROW(bank.merge(0, Filter(geometry)), scbf::Incompatible, "the seeds differ");
+  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+}
+
+const bool far_is_there = add_far_backends();
+
+TEST(Bank, KeepsItsMembersOnTheHost) {
+  ASSERT_TRUE(far_is_there);
+  const Geometry geometry = Geometry::split_block(1, 4);
+  SCBF_EXPECT_THROW(FilterBank(geometry, {.backend = "far"}), scbf::InvalidArgument,
+                    "backend 'far' keeps counters in the memory of far memory");
+  FilterBank bank(geometry);
+  Filter filter(geometry, {.backend = "far"}), other = filter;
+  filter.insert(Keys{7});
+  other.insert(Keys{8});
+  EXPECT_EQ(bank.add_member(filter), 0u);
+  EXPECT_EQ(bank.member(0).backend().memory(), scbf::kHostMemory);
+  bank.merge(0, other);
+  EXPECT_EQ(bank.find(std::uint64_t{7}), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(bank.find(std::uint64_t{8}), (std::vector<std::uint32_t>{0}));
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
 }
 

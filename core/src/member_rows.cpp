@@ -33,10 +33,10 @@ constexpr std::uint64_t kTaskLines = 256;
 // Rows that are rebuilt at a time: they stay in L2.
 constexpr std::uint64_t kWindowBytes = 256u << 10;
 
-// What it costs, measured at 1,024 members of 10^5 keys (docs/performance.md): to mark one probe,
+// What it costs, as seen at 1,024 members of 10^5 keys (docs/performance.md): to mark one probe,
 // half of which find their counter zero; to read a line of counters; to read and write one of rows;
 // to gather one line of counters of 64 members.
-constexpr double kMarkProbeNs = 3.0, kReadLineNs = 2.0, kRowLineNs = 4.0, kGatherNs = 200;
+constexpr double kMarkProbeNs = 4.5, kReadLineNs = 5.0, kRowLineNs = 8.0, kGatherNs = 350;
 
 void prefetch_row(const std::uint8_t* at) noexcept { __builtin_prefetch(at, 1, 3); }
 
