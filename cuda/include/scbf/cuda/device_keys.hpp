@@ -42,7 +42,8 @@ class Validity {
 
 /// A batch of keys of one kind. All pointers are to memory that the device reads. Offsets are
 /// taken as they are: they must ascend and stay inside the data, or the device reads elsewhere.
-/// Byte strings are read in whole aligned words of eight bytes, up to seven bytes beyond either end.
+/// Byte strings are read in whole aligned words of eight bytes, up to seven bytes beyond either
+/// end.
 class DeviceKeys {
  public:
   using Kind = KeyBatch::Kind;  ///< u64, hashes, fixed, bytes32 or bytes64
