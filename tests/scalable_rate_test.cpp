@@ -18,6 +18,9 @@ using scbf::KeyBatch;
 using scbf::Layout;
 using scbf::ScalableFilter;
 
+// Threads are not what is tested here, and oneTBB's are not seen by the thread sanitizer.
+constexpr scbf::BatchOptions kAlone{.threads = 1};
+
 struct Grown {
   std::string name;
   Growth growth;
@@ -47,16 +50,16 @@ TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
     std::size_t held = 0;
     for (double size = 1000; held < in->size(); size *= 1.6) {
       const auto to = std::min(in->size(), static_cast<std::size_t>(size));
-      filter.insert(KeyBatch(*in).slice(held, to - held));
+      filter.insert(KeyBatch(*in).slice(held, to - held), kAlone);
       held = to;
       Answers answers(out->size());
-      const auto hits = static_cast<double>(filter.contains(*out, answers).hits);
+      const auto hits = static_cast<double>(filter.contains(*out, answers, kAlone).hits);
       const auto n = static_cast<double>(out->size());
       const double rate = hits / n;
       EXPECT_LE(rate, bound + 5 * std::sqrt(bound / n)) << held << " keys";
       EXPECT_LT(filter.fpr_bound(), bound);
       // And it is what the fill says; blocks of small stages vary by some hundredths more.
-      const double estimated = filter.statistics().estimated_fpr;
+      const double estimated = filter.statistics(kAlone).estimated_fpr;
       EXPECT_NEAR(rate, estimated, 6 * std::sqrt(estimated / n) + 0.06 * estimated)
           << held << " keys";
     }
@@ -64,7 +67,7 @@ TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
     const auto planned = scbf::stages_for_keys(1000, GetParam().growth.growth(), held);
     EXPECT_NEAR(static_cast<double>(filter.stages()), planned, 1);
     Answers answers(in->size());
-    EXPECT_EQ(filter.contains(*in, answers).hits, in->size());
+    EXPECT_EQ(filter.contains(*in, answers, kAlone).hits, in->size());
   }
 }
 
@@ -72,11 +75,11 @@ TEST(FixedRate, IsThatOfThePaper) {
   // Table 1 of the paper at 45 KiB of positions, P = 0.1 %, ten stages: P_d under 1 %.
   const auto plan = scbf::plan_fixed(4 * 45 * 1024, 0.001, 0.01);
   ScalableFilter filter(plan.growth, {.seed = 5});
-  filter.insert(random_keys(plan.capacity - plan.capacity / 1000, 1));
+  filter.insert(random_keys(plan.capacity - plan.capacity / 1000, 1), kAlone);
   EXPECT_EQ(filter.stages(), 10u);
   const auto absent = random_keys(1'000'000, 0xABCD'EF00'1234u);
   Answers answers(absent.size());
-  const double rate = static_cast<double>(filter.contains(absent, answers).hits) / 1e6;
+  const double rate = static_cast<double>(filter.contains(absent, answers, kAlone).hits) / 1e6;
   EXPECT_NEAR(rate, plan.compound_fpr, 5 * std::sqrt(plan.compound_fpr / 1e6) + 0.03 * rate);
   for (std::size_t s = 0; s < filter.stages(); ++s) EXPECT_LE(filter.stage(s).fill(), 0.5);
 }
@@ -88,14 +91,14 @@ TEST(Ambiguous, ShareIsAsPredicted) {
     SCOPED_TRACE(growth.describe());
     ScalableFilter filter(growth, {.seed = 3});
     const auto keys = random_keys(60'000, 1);
-    filter.insert(keys);
+    filter.insert(keys, kAlone);
     ASSERT_GT(filter.stages(), 3u);
-    const double predicted = filter.statistics().ambiguous_share;
+    const double predicted = filter.statistics(kAlone).ambiguous_share;
     // A hundredth at a time, and back: what is removed hardly shows in the fill.
     std::uint64_t ambiguous = 0;
     for (std::size_t first = 0; first < keys.size(); first += 600) {
       ScalableFilter copy = filter;
-      const auto report = copy.remove(KeyBatch(keys).slice(first, 600));
+      const auto report = copy.remove(KeyBatch(keys).slice(first, 600), {}, kAlone);
       ambiguous += report.ambiguous;
       ASSERT_EQ(report.removed + report.ambiguous, 600u);
     }
