@@ -83,7 +83,7 @@ inline Bytes to_bytes(const Filter& filter) {
 inline ByteSource source_of(const Bytes& bytes, std::size_t most = SIZE_MAX) {
   return [&bytes, most, at = std::size_t{0}](std::span<std::byte> out) mutable {
     const std::size_t n = std::min({most, out.size(), bytes.size() - at});
-    std::memcpy(out.data(), bytes.data() + at, n);
+    if (n > 0) std::memcpy(out.data(), bytes.data() + at, n);
     at += n;
     return n;
   };
