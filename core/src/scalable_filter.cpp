@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScalableFilter: batches cut where stages fill, questions to all stages, removal from the one that
-// claims a key. Whole filters are scalable_whole.cpp.
+// claims a key; how these two go through the stages is stage_walk.hpp. Whole filters are
+// scalable_whole.cpp.
 #include "scbf/scalable_filter.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
@@ -11,6 +10,7 @@
 #include "answer_forms.hpp"
 #include "executor.hpp"
 #include "hash_keys.hpp"
+#include "stage_walk.hpp"
 
 namespace scbf {
 
@@ -24,9 +24,6 @@ constexpr std::size_t kTaskKeys = 64 * 1024;
 // of this size, and at most so many keys, which bounds the temporary memory.
 constexpr std::uint64_t kBulkBytes = 512u << 20;
 constexpr std::size_t kBulkKeys = 1u << 24;
-// Keys that are removed together: enough to hide the latency of their counters, few enough that
-// these are still in the second-level cache when it is their turn.
-constexpr std::size_t kRemoveKeys = 4096;
 
 /// Hashes of a window of keys, and what is known of each.
 struct Window {
@@ -35,13 +32,6 @@ struct Window {
   std::vector<std::uint32_t> index;  ///< of hashes[i], among the window's valid keys
   std::vector<std::uint8_t> answers;
 };
-
-[[noreturn]] void stop(const std::string& reason, std::uint64_t processed,
-                       const InsertReport& done) {
-  throw FilterFull(fmt::format("{}; of the batch {} keys are in, the next is number {}", reason,
-                               done.inserted, processed),
-                   processed, done);
-}
 
 KeyBatch batch_of(std::span<const std::uint64_t> hashes) { return KeyBatch::from_hashes(hashes); }
 
@@ -77,62 +67,40 @@ void ScalableFilter::check_writable() const {
 
 // ---- insertion ----------------------------------------------------------------------------------
 
-ScalableFilter::Stage& ScalableFilter::stage_with_room(std::uint64_t processed,
-                                                       const InsertReport& done) {
-  for (Stage& stage : stages_) {
-    if (stage.at_most < stage.shape.full_at) return stage;
-    stage.at_most = stage.filter.nonzero();
-    if (stage.at_most < stage.shape.full_at) return stage;
+/// The stages as stage_walk.hpp wants them.
+struct ScalableFilter::OwnStages {
+  ScalableFilter& of;
+
+  std::size_t size() const noexcept { return of.stages_.size(); }
+  const Growth& growth() const noexcept { return of.growth_; }
+  const StageShape& shape(std::size_t i) const noexcept { return of.stages_[i].shape; }
+  const Filter& filter(std::size_t i) const noexcept { return of.stages_[i].filter; }
+  std::uint64_t& at_most(std::size_t i) noexcept { return of.stages_[i].at_most; }
+  void add() { of.stages_.push_back(of.make_stage(of.next_index())); }
+  RemoveReport remove(std::size_t i, const KeyBatch& keys, std::span<std::uint8_t> verdicts,
+                      const BatchOptions& options) {
+    return of.stages_[i].filter.remove(keys, verdicts, options);
   }
-  if (stages_.size() >= growth_.most_stages()) {
-    stop(fmt::format("all {} stages are full ({}): begin another filter, or plan for more keys or "
-                     "stages",
-                     stages_.size(), growth_.describe()),
-         processed, done);
-  }
-  try {
-    stages_.push_back(make_stage(next_index()));
-  } catch (const Error& error) {
-    stop(fmt::format("stage {} cannot be had: {}", stages_.size(), error.what()), processed, done);
-  } catch (const std::bad_alloc&) {
-    stop(fmt::format("stage {} cannot be had: memory is short", stages_.size()), processed, done);
-  }
-  return stages_.back();
-}
+};
 
 InsertReport ScalableFilter::insert(const KeyBatch& keys, const BatchOptions& options) {
   check_writable();
+  OwnStages stages{*this};
   InsertReport report;
   for (std::size_t first = 0; first < keys.size();) {
     const KeyBatch rest = keys.slice(first, keys.size() - first);
-    if (const std::size_t nulls = rest.nulls(); nulls == rest.size()) {
-      report.nulls += nulls;  // no room is needed for what follows
-      break;
+    const InsertStep step = next_insert_step(stages, rest, first, report);
+    if (step.stage != InsertStep::kNowhere) {
+      try {
+        stages_[step.stage].filter.insert(rest.slice(0, step.count), options);
+      } catch (const std::bad_alloc&) {  // before the first counter was changed
+        if (first == 0) throw;
+        throw_full("memory is short", first, report);
+      }
     }
-    Stage& stage = stage_with_room(first, report);
-    const std::uint64_t probes = stage.shape.geometry.probes();
-    // A key adds at most k, so the stage is not full before any of these keys. What it is after
-    // them is known exactly; the last of its room goes in ever smaller pieces.
-    const auto safe = [&] { return (stage.shape.full_at - stage.at_most + probes - 1) / probes; };
-    std::uint64_t count = safe();
-    if (count < rest.size()) {
-      stage.at_most = std::min(stage.at_most, stage.filter.nonzero());
-      count = std::min<std::uint64_t>(safe(), rest.size());
-    } else {
-      count = rest.size();
-    }
-    InsertReport part;
-    try {
-      part = stage.filter.insert(rest.slice(0, count), options);
-    } catch (const std::bad_alloc&) {  // before the first counter was changed
-      if (first == 0) throw;
-      stop("memory is short", first, report);
-    }
-    stage.at_most =
-        std::min(stage.at_most + part.inserted * probes, stage.shape.geometry.counters());
-    report.inserted += part.inserted;
-    report.nulls += part.nulls;
-    first += count;
+    report.inserted += step.valid;
+    report.nulls += step.count - step.valid;
+    first += step.count;
   }
   return report;
 }
@@ -242,91 +210,12 @@ ContainsReport ScalableFilter::find(const KeyBatch& keys, std::span<std::uint64_
 
 // ---- removal ------------------------------------------------------------------------------------
 
-// Removals only lower counters, so a key's claims only become fewer until it is its turn. A key
-// claimed by no stage beforehand is absent. One claimed by a single stage is, at its turn, still
-// claimed by that stage or by none, which is what removal from that stage decides: such keys go to
-// their stages in runs. One claimed by several ends the run, and is asked again at its turn.
-void ScalableFilter::remove_window(const KeyBatch& keys, std::size_t first,
-                                   std::span<std::uint8_t> verdicts) {
-  constexpr BatchOptions kAlone{.threads = 1, .path = Path::direct};
-  constexpr std::uint32_t kNone = 0xFFFF'FFFFu, kSeveral = kNone - 1;
-  const std::size_t count = verdicts.size();
-  std::vector<std::uint64_t> hashes(count), run_hashes(count);
-  hashes.resize(backend_->hash(keys, first, count, seed_, hashes.data()));
-  const std::size_t valid = hashes.size();
-  std::vector<std::uint32_t> claimer(valid, kNone), run_keys(valid);
-  std::vector<std::uint8_t> answers(valid);
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    stages_[s].filter.contains(batch_of(hashes), answers, kAlone);
-    for (std::size_t i = 0; i < valid; ++i) {
-      if (answers[i] != 0) {
-        claimer[i] = claimer[i] == kNone ? static_cast<std::uint32_t>(s) : kSeveral;
-      }
-    }
-  }
-  const auto remove_run = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      std::size_t n = 0;
-      for (std::size_t i = begin; i < end; ++i) {
-        run_hashes[n] = hashes[i];
-        run_keys[n] = static_cast<std::uint32_t>(i);
-        n += claimer[i] == s;
-      }
-      if (n == 0) continue;
-      stages_[s].filter.remove(batch_of({run_hashes.data(), n}), {answers.data(), n}, kAlone);
-      for (std::size_t j = 0; j < n; ++j) verdicts[run_keys[j]] = answers[j];
-    }
-  };
-  const auto remove_claimed_by_several = [&](std::size_t i) {
-    const KeyBatch key = batch_of({&hashes[i], 1});
-    Stage* claims = nullptr;
-    for (Stage& stage : stages_) {
-      std::uint8_t answer = 0;
-      if (stage.filter.contains(key, {&answer, 1}, kAlone).hits == 0) continue;
-      if (claims != nullptr) return Removal::ambiguous;
-      claims = &stage;
-    }
-    if (claims == nullptr) return Removal::absent;
-    claims->filter.remove(key, {}, kAlone);
-    return Removal::removed;
-  };
-  std::fill_n(verdicts.begin(), valid, std::uint8_t{0});
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < valid; ++i) {
-    if (claimer[i] != kSeveral) continue;
-    remove_run(begin, i);
-    verdicts[i] = static_cast<std::uint8_t>(remove_claimed_by_several(i));
-    begin = i + 1;
-  }
-  remove_run(begin, valid);
-  spread_answers(keys, first, count, verdicts.data());
-}
-
 ScalableRemoveReport ScalableFilter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
                                             const BatchOptions& options) {
   check_writable();
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  ScalableRemoveReport report;
-  report.nulls = keys.nulls();
-  if (stages_.size() == 1) {
-    const RemoveReport one = stages_[0].filter.remove(keys, verdicts, options);
-    report.removed = one.removed;
-    report.absent = one.absent;
-    return report;
-  }
-  std::vector<std::uint8_t> own(verdicts.empty() ? std::min(keys.size(), kRemoveKeys) : 0);
-  for (std::size_t first = 0; first < keys.size(); first += kRemoveKeys) {
-    const std::size_t count = std::min(kRemoveKeys, keys.size() - first);
-    const std::span<std::uint8_t> window =
-        verdicts.empty() ? std::span(own).first(count) : verdicts.subspan(first, count);
-    remove_window(keys, first, window);
-    for (const std::uint8_t verdict : window) {
-      report.removed += verdict == static_cast<std::uint8_t>(Removal::removed);
-      report.ambiguous += verdict == static_cast<std::uint8_t>(Removal::ambiguous);
-    }
-  }
-  report.absent = keys.size() - report.nulls - report.removed - report.ambiguous;
-  return report;
+  OwnStages stages{*this};
+  return remove_from_stages(stages, *backend_, seed_, keys, verdicts, options);
 }
 
 // ---- one key ------------------------------------------------------------------------------------

@@ -172,15 +172,14 @@ class ScalableFilter {
     std::uint64_t at_most = 0;  ///< non-zero counters: an upper bound that costs nothing
   };
   static constexpr std::uint32_t kForeign = 0xFFFF'FFFFu;
+  struct OwnStages;
 
   void check_writable() const;
   Stage make_stage(std::uint32_t index) const;
-  Stage& stage_with_room(std::uint64_t processed, const InsertReport& done);
   std::uint32_t next_index() const noexcept;
   bool ask_in_bulk(const KeyBatch& keys, const BatchOptions& options) const noexcept;
   template <class Ask>
   void for_each_window(const KeyBatch& keys, const BatchOptions& options, const Ask& ask) const;
-  void remove_window(const KeyBatch& keys, std::size_t first, std::span<std::uint8_t> verdicts);
 
   Growth growth_;
   std::uint64_t seed_;
