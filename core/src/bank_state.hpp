@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "member_rows.hpp"
@@ -135,7 +136,29 @@ struct FilterBank::State {
   ChangeCounts change_many(Change what, std::span<const MemberKeys> batches,
                            const BatchOptions& options);
 
-  /// Packed answers of keys first … first + count − 1.
+  /// Makes a member's column zero; it is then to be taken out, or rebuilt.
+  void blank(std::uint32_t slot, const BatchOptions& options) {
+    const Column zeros = {slot, nullptr};
+    try {
+      rows.rebuild(*engine, {&zeros, 1}, options);
+    } catch (...) {
+      rebuild(slot, {.threads = 1});
+      throw;
+    }
+  }
+  /// Takes out a member whose column is zero.
+  Filter take(std::uint32_t slot) noexcept {
+    Filter filter = std::move(*members[slot]);
+    members[slot].reset();
+    set_always(slot, false);
+    --size;
+    lowest_free = std::min<std::size_t>(lowest_free, slot);
+    return filter;
+  }
+
+  /// Packed answers to n hashes.
+  void answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept;
+  /// The same to keys first … first + count − 1.
   void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
            std::uint8_t* out) const noexcept;
 };

@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <array>
 #include <utility>
 
+#include "bank_answers.hpp"
 #include "bank_check.hpp"
 #include "bank_state.hpp"
-#include "executor.hpp"
 
 namespace scbf {
 
@@ -20,14 +19,6 @@ namespace {
 
 // Rows of keys located at once for a question; they stay in cache.
 constexpr std::size_t kStripRows = 4096;
-// Keys per task, and bytes of packed answers on their way to lists.
-constexpr std::size_t kTaskKeys = 2048;
-constexpr std::size_t kWindowBytes = 4u << 20;
-
-/// The lowest bit that is set; any number for 0.
-std::uint32_t lowest(std::uint64_t word) noexcept {
-  return static_cast<std::uint32_t>(std::countr_zero(word | std::uint64_t{1} << 63));
-}
 
 }  // namespace
 
@@ -121,21 +112,9 @@ std::vector<std::uint32_t> FilterBank::add_members(std::vector<Filter> filters,
 }
 
 Filter FilterBank::remove_member(std::uint32_t member, const BatchOptions& options) {
-  State& state = *state_;
-  state.at(member);
-  const Column zeros = {member, nullptr};
-  try {
-    state.rows.rebuild(*state.engine, {&zeros, 1}, options);
-  } catch (...) {
-    state.rebuild(member, {.threads = 1});
-    throw;
-  }
-  Filter filter = std::move(*state.members[member]);
-  state.members[member].reset();
-  state.set_always(member, false);
-  --state.size;
-  state.lowest_free = std::min<std::size_t>(state.lowest_free, member);
-  return filter;
+  state_->at(member);
+  state_->blank(member, options);
+  return state_->take(member);
 }
 
 Filter FilterBank::replace_member(std::uint32_t member, Filter filter,
@@ -171,29 +150,28 @@ bool FilterBank::asked_always(std::uint32_t member) const {
 
 // ---- questions ----------------------------------------------------------------------------------
 
+void FilterBank::State::answer(const std::uint64_t* hashes, std::size_t n,
+                               std::uint8_t* out) const noexcept {
+  std::array<std::uint64_t, kStripRows> located;
+  const std::uint32_t k = geometry.probes();
+  const std::size_t per_strip = kStripRows / k;
+  for (std::size_t i = 0; i < n; i += per_strip) {
+    const std::size_t strip = std::min(per_strip, n - i);
+    engine->locate(geometry, hashes + i, strip, located.data());
+    engine->intersect(rows.view(), located.data(), k, strip, always.data(),
+                      out + i * rows.stride());
+  }
+}
+
 void FilterBank::State::ask(const KeyBatch& keys, std::size_t first, std::size_t count,
                             std::uint8_t* out) const noexcept {
-  std::array<std::uint64_t, kStripRows> located;
   std::array<std::uint64_t, kStripRows> hashes;
-  const std::uint32_t k = geometry.probes();
-  const std::size_t per_strip = kStripRows / k, stride = rows.stride();
-  for (std::size_t i = first; i < first + count; i += per_strip) {
-    const std::size_t n = std::min(per_strip, first + count - i);
+  for (std::size_t i = first; i < first + count; i += kStripRows) {
+    const std::size_t n = std::min(kStripRows, first + count - i);
     const std::size_t valid = hash_keys(keys, i, n, seed, engine->hash_u64(), hashes.data());
-    engine->locate(geometry, hashes.data(), valid, located.data());
-    engine->intersect(rows.view(), located.data(), k, valid, always.data(), out);
-    if (valid < n) {  // answers to valid keys lie densely; from the last on they move apart
-      std::size_t next = valid;
-      for (std::size_t j = n; j-- > 0;) {
-        if (keys.valid(i + j)) {
-          --next;
-          if (next != j) std::memcpy(out + j * stride, out + next * stride, stride);
-        } else {
-          std::memset(out + j * stride, 0, stride);
-        }
-      }
-    }
-    out += n * stride;
+    answer(hashes.data(), valid, out);
+    spread_rows(keys, i, n, rows.stride(), out);
+    out += n * rows.stride();
   }
 }
 
@@ -201,89 +179,19 @@ std::size_t FilterBank::answer_bytes() const noexcept { return state_->rows.stri
 
 BankReport FilterBank::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                                      const BatchOptions& options) const {
-  const std::size_t stride = answer_bytes();
-  if (bits.size() != keys.size() * stride) {
-    throw InvalidArgument(fmt::format("bits has {} bytes: must be {}, {} for each of {} keys",
-                                      bits.size(), keys.size() * stride, stride, keys.size()));
-  }
-  run_tasks(options, thread_count(options), (keys.size() + kTaskKeys - 1) / kTaskKeys,
-            [&](std::size_t task) {
-              const std::size_t first = task * kTaskKeys;
-              state_->ask(keys, first, std::min(kTaskKeys, keys.size() - first),
-                          bits.data() + first * stride);
-            });
-  return {keys.nulls()};
+  return pack_members(keys, answer_bytes(), bits, options,
+                      [&](std::size_t first, std::size_t count, std::uint8_t* out) {
+                        state_->ask(keys, first, count, out);
+                      });
 }
 
 BankReport FilterBank::find(const KeyBatch& keys, MemberLists& lists,
                             const BatchOptions& options) const {
-  const std::size_t stride = answer_bytes();
-  const unsigned threads = thread_count(options);
-  const std::size_t task_keys =
-      std::clamp<std::size_t>(kWindowBytes / threads / stride, 1, kTaskKeys);
-  struct Part {
-    std::vector<std::uint8_t> bits;
-    std::vector<std::uint32_t> members;  // room, of which the last of `ends` is used
-    std::vector<std::uint64_t> ends;     // of keys, in `members`
-  };
-  lists.members.clear();
-  lists.offsets.clear();
-  lists.offsets.reserve(keys.size() + 1);
-  lists.offsets.push_back(0);
-  std::vector<Part> parts(
-      std::min<std::size_t>(threads, (keys.size() + task_keys - 1) / task_keys));
-  for (std::size_t window = 0; window < keys.size(); window += parts.size() * task_keys) {
-    const auto ask_part = [&](std::size_t p) {
-      Part& part = parts[p];
-      part.ends.clear();
-      const std::size_t first = window + p * task_keys;
-      if (first >= keys.size()) return;
-      const std::size_t n = std::min(task_keys, keys.size() - first);
-      part.bits.resize(n * stride);
-      state_->ask(keys, first, n, part.bits.data());
-      std::size_t found = 0;
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::uint8_t* answer = part.bits.data() + i * stride;
-        // One more than all, which is written but not kept.
-        if (part.members.size() <= found + 8 * stride) part.members.resize(2 * found + 9 * stride);
-        std::uint32_t* to = part.members.data();
-        for (std::size_t b = 0; b < stride; b += sizeof(std::uint64_t)) {
-          std::uint64_t word = 0;
-          std::memcpy(&word, answer + b, std::min(stride - b, sizeof word));
-          // Most words have none, one or two: these without a branch to mispredict.
-          for (int twice = 0; twice < 2; ++twice, word &= word - 1) {
-            to[found] = static_cast<std::uint32_t>(8 * b) + lowest(word);
-            found += word != 0;
-          }
-          for (; word != 0; word &= word - 1) {
-            to[found++] = static_cast<std::uint32_t>(8 * b) + lowest(word);
-          }
-        }
-        part.ends.push_back(found);
-      }
-    };
-    run_tasks(options, threads, parts.size(), ask_part);
-    for (const Part& part : parts) {
-      const std::uint64_t before = lists.members.size();
-      if (part.ends.empty()) continue;
-      lists.members.insert(lists.members.end(), part.members.data(),
-                           part.members.data() + part.ends.back());
-      for (const std::uint64_t end : part.ends) lists.offsets.push_back(before + end);
-    }
-  }
-  return {keys.nulls()};
+  return list_members(keys, answer_bytes(), lists, options,
+                      [&](std::size_t first, std::size_t count, std::uint8_t* out) {
+                        state_->ask(keys, first, count, out);
+                      });
 }
-
-namespace {
-
-template <class Key>
-std::vector<std::uint32_t> find_one(const FilterBank& bank, const Key& key) {
-  MemberLists lists;
-  bank.find(std::span<const Key>(&key, 1), lists, {.threads = 1});
-  return std::move(lists.members);
-}
-
-}  // namespace
 
 std::vector<std::uint32_t> FilterBank::find(std::uint64_t key) const {
   return find_one(*this, key);

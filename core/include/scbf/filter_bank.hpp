@@ -162,6 +162,7 @@ class FilterBank {
  private:
   struct State;
   friend struct BankCheck;
+  friend class ScalableBank;
   std::unique_ptr<State> state_;
 };
 
