@@ -76,6 +76,16 @@ std::uint64_t surely_taken(Stages& stages, std::size_t stage) {
   return at_most < full_at ? (full_at - at_most + probes - 1) / probes : 0;
 }
 
+/// Books the first `count` keys of `rest` on a stage.
+template <class Stages>
+InsertStep book_insert(Stages& stages, std::size_t stage, const KeyBatch& rest, std::size_t count) {
+  const std::uint64_t valid = count - rest.slice(0, count).nulls();
+  const Geometry& geometry = stages.shape(stage).geometry;
+  stages.at_most(stage) =
+      std::min(stages.at_most(stage) + valid * geometry.probes(), geometry.counters());
+  return {stage, count, valid};
+}
+
 /// The first keys of `rest`, as many as surely go to one stage; they are booked, and must be
 /// inserted there before the next step is asked for. `rest` is not empty; `processed` keys of the
 /// batch were dealt with before. Throws FilterFull.
@@ -89,12 +99,9 @@ InsertStep next_insert_step(Stages& stages, const KeyBatch& rest, std::uint64_t 
   if (surely_taken(stages, s) < rest.size()) {
     stages.at_most(s) = std::min(stages.at_most(s), stages.filter(s).nonzero());
   }
-  const auto count =
-      static_cast<std::size_t>(std::min<std::uint64_t>(surely_taken(stages, s), rest.size()));
-  const std::uint64_t valid = count - rest.slice(0, count).nulls();
-  const Geometry& geometry = stages.shape(s).geometry;
-  stages.at_most(s) = std::min(stages.at_most(s) + valid * geometry.probes(), geometry.counters());
-  return {s, count, valid};
+  return book_insert(
+      stages, s, rest,
+      static_cast<std::size_t>(std::min<std::uint64_t>(surely_taken(stages, s), rest.size())));
 }
 
 // ---- removal ------------------------------------------------------------------------------------

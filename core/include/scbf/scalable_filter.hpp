@@ -164,7 +164,8 @@ class ScalableFilter {
   struct ForFiles {};
   ScalableFilter(ForFiles, const Growth& growth, std::uint64_t seed, const Backend& backend)
       : growth_(growth), seed_(seed), backend_(&backend) {}
-  friend struct ScalableFiles;  // not installed
+  friend struct ScalableFiles;   // not installed
+  friend struct ScalableAccess;  // likewise
   struct Stage {
     Filter filter;
     StageShape shape;
