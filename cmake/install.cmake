@@ -9,6 +9,12 @@ if(scbf_with_cuda)
   install(TARGETS scbf_cuda EXPORT scbf-targets)
   install(DIRECTORY cuda/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
+if(scbf_with_index)
+  install(TARGETS scbf_index EXPORT scbf-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY index/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
 install(EXPORT scbf-targets NAMESPACE scbf:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 
 configure_package_config_file(cmake/scbf-config.cmake.in ${PROJECT_BINARY_DIR}/scbf-config.cmake

@@ -8,8 +8,8 @@
 //   // answer.rows, and what asking for them took: answer.routing
 //
 // Two layers. Each region has a local index in the store beside its rows: (column, value) → keys of
-// rows, and how many there are. Before them stands a bank with one scalable filter per region, which
-// says which regions may hold a value, so that only the servers of those need to be asked.
+// rows, and how many there are. Before them stands a bank with one scalable filter per region,
+// which says which regions may hold a value, so that only the servers of those need to be asked.
 // docs/secondary_index.md says how it works and what is guaranteed when.
 //
 // Threads: any number may read and write at once. Writers to one region take turns; splitting,
@@ -120,13 +120,13 @@ struct RegionInfo {
   std::string from, to;  ///< from ≤ key < to; the last region's `to` is empty: no bound
   ServerId server;
   std::uint64_t rows;
-  std::uint64_t values;         ///< distinct (column, value)
-  std::uint32_t stages;         ///< of its filter
-  std::uint64_t filter_bytes;   ///< counters
-  double estimated_fpr;         ///< from the filter's fill
-  std::uint64_t left_over;      ///< entries of the filter that no value stands for; see rebuild
-  std::uint64_t unsaved;        ///< changes since the filter was saved: to be replayed after a crash
-  bool asked_always;            ///< its filter is not to be trusted
+  std::uint64_t values;        ///< distinct (column, value)
+  std::uint32_t stages;        ///< of its filter
+  std::uint64_t filter_bytes;  ///< counters
+  double estimated_fpr;        ///< from the filter's fill
+  std::uint64_t left_over;     ///< entries of the filter that no value stands for; see rebuild
+  std::uint64_t unsaved;       ///< changes since the filter was saved: to be replayed after a crash
+  bool asked_always;           ///< its filter is not to be trusted
 };
 
 struct IndexStatistics {
@@ -146,8 +146,8 @@ struct RecoveryReport {
   std::uint32_t replayed = 0;          ///< of these, brought up to date
   std::uint64_t changes_replayed = 0;  ///< entries
   std::uint32_t rebuilt = 0;
-  std::uint32_t asked_always = 0;        ///< neither; see IndexOptions::rebuild
-  std::vector<std::string> reasons;      ///< why, one for each region rebuilt or asked always
+  std::uint32_t asked_always = 0;    ///< neither; see IndexOptions::rebuild
+  std::vector<std::string> reasons;  ///< why, one for each region rebuilt or asked always
 };
 
 struct CheckReport {
@@ -197,6 +197,10 @@ class SecondaryIndex {
   WriteReport remove(std::span<const std::string> keys);
   std::optional<Row> get(std::string_view key) const;
   std::vector<std::optional<Row>> get(std::span<const std::string> keys) const;
+  /// Calls each(row) for all rows with from ≤ key < to (empty: no bound), by key, as of one moment,
+  /// as long as it returns true.
+  void scan(std::string_view from, std::string_view to,
+            const std::function<bool(const Row&)>& each) const;
 
   // ---- queries ----------------------------------------------------------------------------------
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything compared with everything: each row's entries with the postings, these with the counts,
+// the counts with the filter, and all with what the region says of itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "encoding.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+constexpr std::size_t kListed = 100;
+// Rows whose postings are looked up together; values asked of the filters together.
+constexpr std::size_t kRows = 1024;
+constexpr std::size_t kValues = 16 * 1024;
+
+class Checking {
+ public:
+  Checking(const Store& store, const Router& router, const TableSchema& schema, CheckReport& report)
+      : store_(store), router_(router), schema_(schema), report_(report) {}
+
+  void region(const Region& region, std::string_view from, std::string_view to) {
+    const std::uint64_t rows = check_rows(region.id, from, to);
+    const std::uint64_t values = check_counts(region);
+    if (rows != region.rows) {
+      problem(region.id, fmt::format("has {} rows, and says {}", rows, region.rows.load()));
+    }
+    if (values != region.values) {
+      problem(region.id,
+              fmt::format("has {} distinct values, and says {}", values, region.values.load()));
+    }
+  }
+
+ private:
+  void problem(RegionId id, const std::string& text) {
+    if (++report_.problem_count <= kListed) {
+      report_.problems.push_back(fmt::format("region {} {}", id, text));
+    }
+  }
+  std::string value_shown(std::string_view entry) const {
+    const auto column = static_cast<std::size_t>(static_cast<unsigned char>(entry[0]) << 8 |
+                                                 static_cast<unsigned char>(entry[1]));
+    const std::string name =
+        column < schema_.columns.size() ? schema_.columns[column].name : "(no such column)";
+    return fmt::format("{} {}", name, shown(entry.substr(2)));
+  }
+
+  /// Every entry of every row has its posting. That there are no others follows from their number.
+  std::uint64_t check_rows(RegionId id, std::string_view from, std::string_view to) {
+    std::uint64_t rows = 0;
+    expected_ = 0;
+    std::vector<std::string> postings;
+    const auto look = [&] {
+      const auto found = store_.get(Family::postings, postings);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i]) continue;
+        const Posting posting = parse_posting(postings[i]);
+        problem(id, fmt::format("has no posting of {} for row {}", value_shown(posting.entry),
+                                shown(std::string_view(postings[i]).substr(posting.prefix))));
+      }
+      postings.clear();
+    };
+    for (auto row = store_.cursor(Family::rows, from, to); row.valid(); row.next(), ++rows) {
+      const auto values = decode_row(row.key(), row.value(), schema_.columns.size());
+      for (const std::string& entry : entries_of(schema_, values)) {
+        postings.push_back(posting_key(id, entry, row.key()));
+        ++expected_;
+      }
+      if (postings.size() >= kRows) look();
+    }
+    look();
+    report_.rows += rows;
+    return rows;
+  }
+
+  /// Postings and counts, value by value.
+  std::uint64_t check_counts(const Region& region) {
+    const std::string prefix = region_key(region.id);
+    auto posting = store_.cursor(Family::postings, prefix, after_prefix(prefix));
+    std::uint64_t values = 0, postings = 0;
+    std::vector<std::string> entries;
+    const auto ask = [&] {
+      ask_filter(region, entries);
+      entries.clear();
+    };
+    for_each_value(store_, {}, region.id, [&](std::string_view entry, std::uint64_t rows) {
+      // Keys of postings write zeros in values otherwise, but sort alike.
+      const std::string begin = posting_prefix(region.id, entry);
+      for (; posting.valid() && posting.key() < begin; posting.next(), ++postings) {
+        problem(region.id, fmt::format("has a posting of {} without a count",
+                                       value_shown(parse_posting(posting.key()).entry)));
+      }
+      std::uint64_t there = 0;
+      for (; posting.valid() && posting.key().starts_with(begin); posting.next()) ++there;
+      if (there != rows) {
+        problem(region.id, fmt::format("has {} postings of {}, and counts {}", there,
+                                       value_shown(entry), rows));
+      }
+      postings += there;
+      ++values;
+      entries.emplace_back(entry);
+      if (entries.size() >= kValues) ask();
+    });
+    ask();
+    for (; posting.valid(); posting.next(), ++postings) {
+      problem(region.id, fmt::format("has a posting of {} without a count",
+                                     value_shown(parse_posting(posting.key()).entry)));
+    }
+    if (postings != expected_) {
+      problem(region.id,
+              fmt::format("has {} postings, its rows have {} values", postings, expected_));
+    }
+    report_.postings += postings;
+    report_.values += values;
+    return values;
+  }
+
+  void ask_filter(const Region& region, const std::vector<std::string>& entries) {
+    const std::vector<std::string_view> views(entries.begin(), entries.end());
+    MemberLists lists;
+    router_.route(router_.hash(views), lists);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const auto members = lists.of(i);
+      if (!std::binary_search(members.begin(), members.end(), region.member)) {
+        problem(region.id,
+                fmt::format("has {}, which its filter does not know", value_shown(entries[i])));
+      }
+    }
+  }
+
+  const Store& store_;
+  const Router& router_;
+  const TableSchema& schema_;
+  CheckReport& report_;
+  std::uint64_t expected_ = 0;  // postings, as the region's rows say
+};
+
+}  // namespace
+
+CheckReport SecondaryIndex::check(const IndexProgress& progress) const {
+  CheckReport report;
+  Checking checking(*state_->store, state_->router, state_->schema, report);
+  const std::uint64_t rows = statistics().rows;
+  std::string from;
+  // Regions may be divided meanwhile: go on where the last one ended.
+  for (bool more = true; more;) {
+    state_->with_region_of(from, [&](std::size_t place, const RegionMap& now) {
+      const std::string to(now.end(place));
+      checking.region(*now[place].region, from, to);
+      more = !to.empty();
+      from = to;
+    });
+    if (progress) progress(report.rows, rows);
+  }
+  return report;
+}
+
+}  // namespace scbf

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters on disk and made anew. A file says how many changes of its region it has seen; those that
+// came later are in the store's log, until the next file has them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "crash_points.hpp"
+#include "encoding.hpp"
+#include "filter_files.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+// Values hashed and inserted together.
+constexpr std::size_t kBuildValues = 16 * 1024;
+// A filter is made anew when it has more entries that stand for nothing than an eighth of its
+// values and this.
+constexpr std::uint64_t kLeftOver = 1000;
+// The rate is estimated again when a region has changed by a part in so many.
+constexpr std::uint64_t kRateParts = 64;
+
+}  // namespace
+
+namespace index {
+
+std::string describe_filter_file(const FilterFile& file) {
+  return nlohmann::json{
+      {"region", file.region}, {"changes", file.changes}, {"left_over", file.left_over}}
+      .dump();
+}
+
+std::optional<FilterFile> parse_filter_file(const std::string& metadata) {
+  const auto json = nlohmann::json::parse(metadata, nullptr, false);
+  const auto number = [&](const char* name) -> std::optional<std::uint64_t> {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number_unsigned()) return std::nullopt;
+    return found->get<std::uint64_t>();
+  };
+  if (!json.is_object()) return std::nullopt;
+  const auto region = number("region"), changes = number("changes"), left = number("left_over");
+  if (!region || !changes || !left) return std::nullopt;
+  return FilterFile{static_cast<RegionId>(*region), *changes, *left};
+}
+
+FilterBuilder::FilterBuilder(const Router& router)
+    : router_(router), filter_(router.empty_filter()) {}
+
+void FilterBuilder::add(std::string_view entry) {
+  entries_.emplace_back(entry);
+  ++values_;
+  if (entries_.size() == kBuildValues) flush();
+}
+
+void FilterBuilder::flush() {
+  const std::vector<std::string_view> views(entries_.begin(), entries_.end());
+  filter_.insert(KeyBatch::from_hashes(router_.hash(views)), {.threads = 1});
+  entries_.clear();
+}
+
+ScalableFilter FilterBuilder::take() {
+  flush();
+  return std::move(filter_);
+}
+
+}  // namespace index
+
+std::filesystem::path SecondaryIndex::State::filter_path(RegionId region) const {
+  return path / "filters" / fmt::format("{}.scbf", region);
+}
+
+void SecondaryIndex::State::remove_filter_file(RegionId region) const {
+  std::error_code error;
+  std::filesystem::remove(filter_path(region), error);
+  if (error) {
+    throw IoError(
+        fmt::format("{}: cannot remove: {}", filter_path(region).string(), error.message()));
+  }
+}
+
+ScalableFilter SecondaryIndex::State::built_from_values(RegionId region,
+                                                        std::uint64_t* values) const {
+  FilterBuilder builder(router);
+  for_each_value(*store, {}, region,
+                 [&](std::string_view entry, std::uint64_t) { builder.add(entry); });
+  if (values != nullptr) *values = builder.values();
+  return builder.take();
+}
+
+void SecondaryIndex::State::rebuild(Region& region) {
+  std::uint64_t values = 0;
+  router.replace(region.member, built_from_values(region.id, &values));
+  region.values = values;
+  region.trusted = true;
+  region.left_over = 0;
+  region.fpr = router.facts(region.member).fpr;
+}
+
+void SecondaryIndex::State::distrust(Region& region) {
+  router.ask_always(region.member);
+  region.trusted = false;
+  region.fpr = 1;
+  remove_filter_file(region.id);
+}
+
+void SecondaryIndex::State::save(Region& region) {
+  if (!region.trusted) return;
+  if (region.left_over > kLeftOver && region.left_over > region.values / 8) {
+    rebuild(region);
+  } else if (region.saved == region.changes && std::filesystem::exists(filter_path(region.id))) {
+    return;
+  }
+  // A filter must not know more than the store will after a crash of the machine: values that left
+  // it would still be there.
+  store->sync();
+  crash_point("save: the log is on disk");
+  const std::uint64_t changes = region.changes;
+  ScalableFilter filter = router.copy(region.member);
+  filter.set_metadata(describe_filter_file({region.id, changes, region.left_over}));
+  filter.save(filter_path(region.id));
+  crash_point("save: the filter is on disk");
+  StoreBatch batch = store->batch();
+  batch.erase_range(Family::log, log_key(region.id, 0), log_key(region.id, changes + 1));
+  store->write(std::move(batch), false);
+  crash_point("save: the log is shorter");
+  region.saved = changes;
+  region.log_entries = 0;
+}
+
+void SecondaryIndex::State::refresh_rate(Region& region) const {
+  if (!region.trusted) return;
+  const std::uint64_t changed = region.changes - region.rate_at;
+  if (changed * kRateParts < region.changes) return;
+  region.fpr = router.facts(region.member).fpr;
+  region.rate_at = region.changes;
+}
+
+void SecondaryIndex::checkpoint() {
+  const auto now = state_->current_map();
+  for (const Place& place : now->places()) {
+    const std::lock_guard lock(place.region->writers);
+    if (!place.region->retired) state_->save(*place.region);
+  }
+}
+
+void SecondaryIndex::rebuild(RegionId region) {
+  state_->with_region(region, [&](std::size_t place, const RegionMap& now) {
+    state_->remove_filter_file(region);
+    state_->rebuild(*now[place].region);
+    state_->save(*now[place].region);
+  });
+}
+
+void SecondaryIndex::distrust(RegionId region) {
+  state_->with_region(region, [&](std::size_t place, const RegionMap& now) {
+    state_->distrust(*now[place].region);
+  });
+}
+
+}  // namespace scbf

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local_index.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+
+#include "encoding.hpp"
+
+namespace scbf::index {
+
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+/// Calls each(value) for the values of a field; there are none in an empty one.
+template <class Each>
+void for_each_part(const Column& column, std::string_view field, const Each& each) {
+  if (column.separator.empty()) {
+    if (!field.empty()) each(field);
+    return;
+  }
+  while (true) {
+    const std::size_t end = field.find(column.separator);
+    if (const std::string_view part = without_blanks(field.substr(0, end)); !part.empty()) {
+      each(part);
+    }
+    if (end == std::string_view::npos) return;
+    field.remove_prefix(end + column.separator.size());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> entries_of(const TableSchema& schema,
+                                    const std::vector<std::string>& values) {
+  std::vector<std::string> entries;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!schema.columns[i].indexed) continue;
+    for_each_part(schema.columns[i], values[i],
+                  [&](std::string_view part) { entries.push_back(entry_key(i, part)); });
+  }
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return entries;
+}
+
+void check_key(std::string_view key) {
+  if (key.empty()) throw InvalidArgument("a row has an empty key: it must have one");
+  if (key.size() > kMaxKeyBytes) {
+    throw InvalidArgument(fmt::format("row {}: the key has {} bytes, at most {} are allowed",
+                                      shown(key), key.size(), kMaxKeyBytes));
+  }
+}
+
+void check_row(const TableSchema& schema, const Row& row) {
+  check_key(row.key);
+  if (row.values.size() != schema.columns.size()) {
+    throw InvalidArgument(fmt::format("row {}: {} values, the table has {} columns beside the key",
+                                      shown(row.key), row.values.size(), schema.columns.size()));
+  }
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    bytes += row.values[i].size();
+    if (!schema.columns[i].indexed) continue;
+    for_each_part(schema.columns[i], row.values[i], [&](std::string_view part) {
+      if (part.size() > kMaxIndexedBytes) {
+        throw InvalidArgument(
+            fmt::format("row {}: a value of the indexed column '{}' has {} bytes, at most {} are "
+                        "allowed",
+                        shown(row.key), schema.columns[i].name, part.size(), kMaxIndexedBytes));
+      }
+    });
+  }
+  if (bytes > kMaxRowBytes) {
+    throw InvalidArgument(fmt::format("row {}: {} bytes, at most {} are allowed", shown(row.key),
+                                      bytes, kMaxRowBytes));
+  }
+}
+
+RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
+                       std::span<const Mutation> mutations, StoreBatch& batch) {
+  RegionWrite write;
+  // Of several mutations of one key only the last leaves anything.
+  struct Fate {
+    const Row* row;
+    bool was_there, is_there;
+  };
+  std::vector<std::string> keys;
+  std::vector<Fate> fates;
+  std::unordered_map<std::string_view, std::size_t> known;
+  known.reserve(mutations.size());
+  for (const Mutation& mutation : mutations) {
+    if (known.emplace(*mutation.key, keys.size()).second) keys.push_back(*mutation.key);
+  }
+  const auto old_rows = store.get(Family::rows, keys);
+  for (const auto& old : old_rows) fates.push_back({nullptr, old.has_value(), old.has_value()});
+  for (const Mutation& mutation : mutations) {
+    Fate& fate = fates[known[*mutation.key]];
+    const bool put = mutation.row != nullptr;
+    ++(put ? (fate.is_there ? write.report.replaced : write.report.put)
+           : (fate.is_there ? write.report.removed : write.report.absent));
+    fate.row = mutation.row;
+    fate.is_there = put;
+  }
+  std::unordered_map<std::string, std::int64_t> deltas;  // by value_key
+  std::vector<std::string> gone, come;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Fate& fate = fates[i];
+    if (!fate.was_there && !fate.is_there) continue;
+    std::vector<std::string> before, after;
+    if (fate.was_there) {
+      before = entries_of(schema, decode_row(keys[i], *old_rows[i], schema.columns.size()));
+    }
+    if (fate.is_there) {
+      after = entries_of(schema, fate.row->values);
+      batch.put(Family::rows, keys[i], encode_row(fate.row->values));
+    } else {
+      batch.erase(Family::rows, keys[i]);
+    }
+    write.rows += int{fate.is_there} - int{fate.was_there};
+    gone.clear();
+    come.clear();
+    std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
+                        std::back_inserter(gone));
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
+                        std::back_inserter(come));
+    for (const std::string& entry : gone) {
+      batch.erase(Family::postings, posting_key(region, entry, keys[i]));
+      --deltas[value_key(region, entry)];
+    }
+    for (const std::string& entry : come) {
+      batch.put(Family::postings, posting_key(region, entry, keys[i]), {});
+      ++deltas[value_key(region, entry)];
+    }
+  }
+  std::vector<std::string> changed;
+  for (const auto& [key, delta] : deltas) {
+    if (delta != 0) changed.push_back(key);
+  }
+  std::sort(changed.begin(), changed.end());  // neighbours lie together in the store
+  const auto counts = store.get(Family::values, changed);
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    const std::uint64_t before = counts[i] ? decode_number(*counts[i], "count of a value") : 0;
+    const std::int64_t delta = deltas[changed[i]];
+    if (delta < 0 && before < static_cast<std::uint64_t>(-delta)) {
+      throw CorruptFile(fmt::format("region {}: {} rows are said to have value {}, {} lose it",
+                                    region, before, shown(changed[i].substr(6)), -delta));
+    }
+    const std::uint64_t after = before + static_cast<std::uint64_t>(delta);
+    if (after == 0) {
+      batch.erase(Family::values, changed[i]);
+      write.removed.push_back(changed[i]);
+    } else {
+      batch.put(Family::values, changed[i], encode_number(after));
+      if (before == 0) write.added.push_back(changed[i]);
+    }
+  }
+  write.values = static_cast<std::int64_t>(write.added.size()) -
+                 static_cast<std::int64_t>(write.removed.size());
+  return write;
+}
+
+void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
+               std::span<const std::string> entries, std::string_view from, std::string_view to,
+               const std::function<bool(std::string_view key)>& found) {
+  std::vector<std::string> prefixes;
+  std::vector<Store::Cursor> cursors;
+  for (const std::string& entry : entries) {
+    prefixes.push_back(posting_prefix(region, entry));
+    const std::string& prefix = prefixes.back();
+    cursors.push_back(store.cursor(Family::postings, prefix + std::string(from),
+                                   to.empty() ? after_prefix(prefix) : prefix + std::string(to),
+                                   at));
+  }
+  const auto key = [&](std::size_t i) { return cursors[i].key().substr(prefixes[i].size()); };
+  // Each cursor in turn moves up to the key that the ones before agree on; the first to pass it
+  // names another.
+  std::string candidate;
+  for (std::size_t i = 0, agree = 0; cursors[i].valid();) {
+    if (agree > 0 && key(i) < candidate) {
+      cursors[i].seek(prefixes[i] + candidate);
+      if (!cursors[i].valid()) return;
+    }
+    if (agree == 0 || key(i) != candidate) {
+      candidate = key(i);
+      agree = 0;
+    }
+    if (++agree < cursors.size()) {
+      i = (i + 1) % cursors.size();
+      continue;
+    }
+    if (!found(candidate)) return;
+    cursors[i].next();
+    agree = 0;
+  }
+}
+
+void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,
+                    const std::function<void(std::string_view entry, std::uint64_t rows)>& each) {
+  const std::string prefix = region_key(region);
+  for (auto cursor = store.cursor(Family::values, prefix, after_prefix(prefix), at); cursor.valid();
+       cursor.next()) {
+    each(entry_of(cursor.key()), decode_number(cursor.value(), "count of a value"));
+  }
+}
+
+}  // namespace scbf::index

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions: routed by the filters, answered by the local indexes, as of one snapshot.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "encoding.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+// Rows read together.
+constexpr std::size_t kReadRows = 256;
+
+std::vector<std::string> entries_of(const TableSchema& schema, const Query& query) {
+  if (query.all_of.empty()) throw InvalidArgument("a query needs at least one condition");
+  if (!query.to.empty() && query.to < query.from) {
+    throw InvalidArgument(fmt::format("keys from {} to {}: the end lies before the beginning",
+                                      shown(query.from), shown(query.to)));
+  }
+  std::vector<std::string> entries;
+  for (const Condition& condition : query.all_of) {
+    const std::size_t column = schema.column(condition.column);
+    if (!schema.columns[column].indexed) {
+      throw InvalidArgument(fmt::format("column '{}' is not indexed", condition.column));
+    }
+    if (condition.value.empty()) {
+      throw InvalidArgument(fmt::format(
+          "column '{}': an empty value is no value, and is not indexed", condition.column));
+    }
+    if (condition.value.size() > kMaxIndexedBytes) {
+      throw InvalidArgument(fmt::format("column '{}': a value of {} bytes, at most {} are allowed",
+                                        condition.column, condition.value.size(),
+                                        kMaxIndexedBytes));
+    }
+    entries.push_back(entry_key(column, condition.value));
+  }
+  return entries;
+}
+
+/// Answers one query at one moment.
+class Answering {
+ public:
+  Answering(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
+            const RegionMap& map, const Query& query, std::span<const std::string> entries)
+      : store_(store), schema_(schema), at_(at), map_(map), query_(query), entries_(entries) {
+    first_ = map.at(query.from);
+    last_ = query.to.empty() ? map.size() : map.at(query.to) + 1;
+    // A range that ends where a region begins has nothing of it.
+    if (!query.to.empty() && map[last_ - 1].from == query.to && last_ - 1 > first_) --last_;
+  }
+
+  /// `candidates`: members that may hold all conditions, ascending; ignored by a broadcast.
+  QueryAnswer answer(std::span<const std::uint32_t> candidates) {
+    std::vector<std::size_t> places;
+    if (query_.broadcast) {
+      for (std::size_t place = first_; place < last_; ++place) places.push_back(place);
+    } else {
+      for (const std::uint32_t member : candidates) {
+        const std::size_t place = map_.of_member(member);
+        if (place >= first_ && place < last_) places.push_back(place);
+      }
+      std::sort(places.begin(), places.end());
+    }
+    for (const std::size_t place : places) {
+      if (answer_.rows.size() >= query_.limit) break;
+      ask(place);
+    }
+    if (!query_.keys_only) read_values();
+    report();
+    return std::move(answer_);
+  }
+
+ private:
+  struct Server {
+    bool asked = false, holds = false;
+    double none = 1;  ///< that no filter of its regions claims what they do not have
+  };
+
+  void ask(std::size_t place) {
+    const std::size_t before = answer_.rows.size();
+    find_rows(store_, at_, map_[place].region->id, entries_, query_.from, query_.to,
+              [&](std::string_view key) {
+                answer_.rows.push_back({std::string(key), {}});
+                return answer_.rows.size() < query_.limit;
+              });
+    const bool holds = answer_.rows.size() > before;
+    Server& server = servers_[map_[place].server];
+    server.asked = true;
+    server.holds = server.holds || holds;
+    ++answer_.routing.regions_asked;
+    answer_.routing.regions_holding += holds;
+  }
+
+  void read_values() {
+    auto& rows = answer_.rows;
+    for (std::size_t first = 0; first < rows.size(); first += kReadRows) {
+      const std::size_t count = std::min(kReadRows, rows.size() - first);
+      std::vector<std::string> keys;
+      for (std::size_t i = 0; i < count; ++i) keys.push_back(rows[first + i].key);
+      const auto bytes = store_.get(Family::rows, keys, at_);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!bytes[i]) {
+          throw CorruptFile(
+              fmt::format("row {}: the local index has it, the table has not; check the index",
+                          shown(keys[i])));
+        }
+        rows[first + i].values = decode_row(keys[i], *bytes[i], schema_.columns.size());
+      }
+    }
+  }
+
+  void report() {
+    RoutingReport& routing = answer_.routing;
+    for (std::size_t place = first_; place < last_; ++place) {
+      servers_[map_[place].server].none *= 1 - map_[place].region->fpr;
+    }
+    routing.regions = static_cast<std::uint32_t>(last_ - first_);
+    routing.servers = static_cast<std::uint32_t>(servers_.size());
+    double expected = 0;
+    for (const auto& [number, server] : servers_) {
+      routing.requests += server.asked;
+      routing.servers_holding += server.holds;
+      expected += server.holds ? 1 : 1 - server.none;
+    }
+    if (query_.all_of.size() == 1 && query_.limit == UINT64_MAX) {
+      routing.expected_requests = expected;
+    }
+  }
+
+  const Store& store_;
+  const TableSchema& schema_;
+  const Store::Snapshot& at_;
+  const RegionMap& map_;
+  const Query& query_;
+  std::span<const std::string> entries_;
+  std::size_t first_, last_;  // places in the query's range
+  std::map<ServerId, Server> servers_;
+  QueryAnswer answer_;
+};
+
+}  // namespace
+
+QueryAnswer SecondaryIndex::query(const Query& one) const {
+  return std::move(query(std::span(&one, 1)).front());
+}
+
+std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) const {
+  std::vector<std::vector<std::string>> entries;
+  std::vector<std::string_view> all;
+  for (const Query& query : queries) entries.push_back(entries_of(state_->schema, query));
+  for (const auto& own : entries) all.insert(all.end(), own.begin(), own.end());
+  const std::vector<std::uint64_t> hashes = state_->router.hash(all);
+
+  MemberLists lists;
+  Store::Snapshot at;
+  std::shared_ptr<const RegionMap> map;
+  {
+    // First the snapshot: what it shows had its values in the filters before, so that these, asked
+    // after it, know them.
+    const std::shared_lock lock(state_->topology);
+    map = state_->map;
+    at = state_->store->snapshot();
+    state_->router.route(hashes, lists);
+  }
+  std::vector<QueryAnswer> answers;
+  std::size_t next = 0;
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    const auto first = lists.of(next);
+    std::vector<std::uint32_t> candidates(first.begin(), first.end()), both;
+    for (std::size_t i = 1; i < entries[q].size(); ++i) {
+      const auto also = lists.of(next + i);
+      both.clear();
+      std::set_intersection(candidates.begin(), candidates.end(), also.begin(), also.end(),
+                            std::back_inserter(both));
+      candidates.swap(both);
+    }
+    next += entries[q].size();
+    answers.push_back(Answering(*state_->store, state_->schema, at, *map, queries[q], entries[q])
+                          .answer(candidates));
+    const RoutingReport& routing = answers.back().routing;
+    auto& tally = state_->tally;
+    ++tally.queries;
+    tally.requests += routing.requests;
+    tally.broadcast_requests += routing.servers;
+    tally.false_requests += routing.false_requests();
+    tally.everywhere += routing.everywhere();
+  }
+  return answers;
+}
+
+std::optional<Row> SecondaryIndex::get(std::string_view key) const {
+  const std::string own(key);
+  return std::move(get(std::span(&own, 1)).front());
+}
+
+std::vector<std::optional<Row>> SecondaryIndex::get(std::span<const std::string> keys) const {
+  for (const std::string& key : keys) check_key(key);
+  std::vector<std::optional<Row>> rows(keys.size());
+  const auto bytes = state_->store->get(Family::rows, keys);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (bytes[i]) {
+      rows[i] = Row{keys[i], decode_row(keys[i], *bytes[i], state_->schema.columns.size())};
+    }
+  }
+  return rows;
+}
+
+void SecondaryIndex::scan(std::string_view from, std::string_view to,
+                          const std::function<bool(const Row&)>& each) const {
+  const auto at = state_->store->snapshot();
+  for (auto row = state_->store->cursor(Family::rows, from, to, at); row.valid(); row.next()) {
+    if (!each({std::string(row.key()),
+               decode_row(row.key(), row.value(), state_->schema.columns.size())})) {
+      return;
+    }
+  }
+}
+
+}  // namespace scbf

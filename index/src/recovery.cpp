@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a restart: each region's filter is loaded, and what the log has beyond it is done again. A
+// filter that cannot be had this way is made anew from the local index, or its region is asked
+// whatever the question. What belongs to no region is cleared away.
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <set>
+
+#include "crash_points.hpp"
+#include "encoding.hpp"
+#include "filter_files.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+constexpr std::string_view kRegionRecords = "region/";
+
+struct Recovered {
+  RegionRecord record;
+  RegionId id = 0;
+  RegionState state;
+  std::optional<ScalableFilter> filter;  ///< none: asked always
+  std::uint64_t saved = 0, log_entries = 0, left_over = 0;
+  std::string reason;  ///< why the filter could not be taken as it was; empty if it could
+};
+
+RegionId region_of(std::string_view bytes) {
+  RegionId id = 0;
+  for (const char c : bytes.substr(0, 4)) id = id << 8 | static_cast<unsigned char>(c);
+  return id;
+}
+
+std::vector<Recovered> read_regions(const Store& store) {
+  std::vector<Recovered> regions;
+  for (auto record =
+           store.cursor(Family::meta, kRegionRecords, after_prefix(std::string(kRegionRecords)));
+       record.valid(); record.next()) {
+    Recovered region;
+    region.record = decode_region(record.value());
+    const std::string_view number = record.key().substr(kRegionRecords.size());
+    region.id = region_of(number);
+    const auto state = store.get(Family::meta, "state/" + std::string(number));
+    if (!state) throw CorruptFile(fmt::format("region {}: the store has no state", region.id));
+    region.state = decode_state(*state);
+    regions.push_back(std::move(region));
+  }
+  std::sort(regions.begin(), regions.end(),
+            [](const Recovered& a, const Recovered& b) { return a.record.from < b.record.from; });
+  if (regions.empty() || !regions.front().record.from.empty()) {
+    throw CorruptFile("the store has no region for the smallest keys");
+  }
+  return regions;
+}
+
+/// Local indexes and logs of numbers that are no region's.
+void clear_remains(Store& store, const std::vector<Recovered>& regions) {
+  std::set<RegionId> live;
+  for (const Recovered& region : regions) live.insert(region.id);
+  for (const Family family : {Family::postings, Family::values, Family::log}) {
+    std::string from;
+    for (auto it = live.begin();; ++it) {
+      const std::string to = it == live.end() ? std::string(4, '\xFF') : region_key(*it);
+      if (store.cursor(family, from, to).valid()) {
+        StoreBatch batch = store.batch();
+        batch.erase_range(family, from, to);
+        store.write(std::move(batch), false);
+      }
+      if (it == live.end()) break;
+      from = after_prefix(region_key(*it));
+    }
+  }
+}
+
+/// The filter's file, and the log that goes on from there. Leaves a reason if that is not all.
+void load_filter(const Store& store, const Router& router, const std::filesystem::path& file,
+                 Recovered& region) {
+  const auto refuse = [&](std::string reason) {
+    region.reason = std::move(reason);
+    region.filter.reset();
+  };
+  std::uint64_t seen = 0;
+  if (!std::filesystem::exists(file)) {
+    if (region.state.changes > 0 || region.state.values > 0) {
+      // A log from the very first change on has it all.
+      const auto first = store.cursor(Family::log, log_key(region.id, 1), log_key(region.id, 2));
+      if (!first.valid() || region.state.values > region.state.changes) {
+        return refuse("its filter was not saved");
+      }
+    }
+    region.filter = router.empty_filter();
+  } else {
+    try {
+      region.filter = ScalableFilter::load(file);
+    } catch (const Error& error) {
+      return refuse(error.what());
+    }
+    const auto said = parse_filter_file(region.filter->metadata());
+    if (!said || said->region != region.id || region.filter->growth() != router.growth() ||
+        region.filter->seed() != router.empty_filter().seed()) {
+      return refuse(fmt::format("{} is the filter of something else", file.string()));
+    }
+    if (said->changes > region.state.changes) {
+      return refuse(fmt::format("{} has seen {} changes, the store {}", file.string(),
+                                said->changes, region.state.changes));
+    }
+    seen = region.saved = said->changes;
+    region.left_over = said->left_over;
+  }
+  const std::string end = region_key(region.id);
+  for (auto record = store.cursor(Family::log, log_key(region.id, seen + 1), after_prefix(end));
+       record.valid(); record.next()) {
+    if (change_of(record.key()) != ++seen) {
+      return refuse(fmt::format("its log has no change {}", seen));
+    }
+    const FilterChange change = decode_change(record.value());
+    region.filter->insert(KeyBatch::from_hashes(change.added), {.threads = 1});
+    region.left_over +=
+        region.filter->remove(KeyBatch::from_hashes(change.removed), {}, {.threads = 1}).ambiguous;
+    region.log_entries += change.added.size() + change.removed.size();
+  }
+  if (seen != region.state.changes) {
+    refuse(fmt::format("its log ends at change {} of {}", seen, region.state.changes));
+  }
+}
+
+}  // namespace
+
+void SecondaryIndex::State::recover() {
+  std::vector<Recovered> regions = read_regions(*store);
+  const auto next = store->get(Family::meta, "next_region");
+  if (!next) throw CorruptFile("the store does not say which numbers regions have had");
+  next_region = static_cast<RegionId>(decode_number(*next, "number of regions"));
+  clear_remains(*store, regions);
+
+  std::filesystem::create_directories(path / "filters");
+  std::set<std::string> expected;
+  for (const Recovered& region : regions) expected.insert(filter_path(region.id).filename());
+  for (const auto& file : std::filesystem::directory_iterator(path / "filters")) {
+    if (!expected.contains(file.path().filename())) std::filesystem::remove(file.path());
+  }
+
+  oneapi::tbb::task_arena arena(options.threads == 0 ? oneapi::tbb::task_arena::automatic
+                                                     : static_cast<int>(options.threads));
+  arena.execute([&] {
+    oneapi::tbb::parallel_for(std::size_t{0}, regions.size(), [&](std::size_t i) {
+      Recovered& region = regions[i];
+      load_filter(*store, router, filter_path(region.id), region);
+      if (!region.filter && options.rebuild) {
+        region.filter = built_from_values(region.id, &region.state.values);
+        region.left_over = region.log_entries = 0;
+      }
+    });
+  });
+
+  std::vector<ScalableFilter> filters;
+  for (Recovered& region : regions) {
+    filters.push_back(region.filter ? std::move(*region.filter) : router.empty_filter());
+  }
+  const std::vector<std::uint32_t> members = router.add(std::move(filters));
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const Recovered& from = regions[i];
+    if (from.record.server >= plan.servers) {
+      throw CorruptFile(fmt::format("region {} is on server {}: there are {}", from.id,
+                                    from.record.server, plan.servers));
+    }
+    auto region = std::make_shared<Region>(from.id, members[i]);
+    region->set(from.state);
+    region->saved = from.saved;
+    region->log_entries = from.log_entries;
+    region->left_over = from.left_over;
+    ++recovery.regions;
+    recovery.changes_replayed += from.log_entries;
+    recovery.replayed += from.log_entries > 0;
+    if (!from.reason.empty()) {
+      recovery.reasons.push_back(fmt::format("region {}: {}", from.id, from.reason));
+      // The file must go before anything is written: later it might look like one of that time.
+      remove_filter_file(from.id);
+      if (from.filter) {
+        ++recovery.rebuilt;
+        save(*region);
+      } else {
+        ++recovery.asked_always;
+        distrust(*region);
+      }
+    }
+    if (region->trusted) region->fpr = router.facts(region->member).fpr;
+    places.push_back({from.record.from, from.record.server, std::move(region)});
+  }
+  map = std::make_shared<const RegionMap>(std::move(places));
+}
+
+}  // namespace scbf

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace scbf::index {
+
+RegionMap::RegionMap(std::vector<Place> places) : places_(std::move(places)) {
+  std::uint32_t members = 0;
+  for (const Place& place : places_) members = std::max(members, place.region->member + 1);
+  of_member_.assign(members, places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) of_member_[places_[i].region->member] = i;
+}
+
+std::size_t RegionMap::at(std::string_view key) const noexcept {
+  const auto behind = std::upper_bound(
+      places_.begin() + 1, places_.end(), key,
+      [](std::string_view wanted, const Place& place) { return wanted < place.from; });
+  return static_cast<std::size_t>(behind - places_.begin()) - 1;
+}
+
+std::size_t RegionMap::of(RegionId region) const {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].region->id == region) return i;
+  }
+  throw InvalidArgument(
+      fmt::format("region {}: there is none; the index has {} regions", region, places_.size()));
+}
+
+}  // namespace scbf::index

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions divided, joined and moved. The local index of the regions to come is written beside that
+// of the old ones; then both the store and the map change over at once. What a crash leaves of
+// either side belongs to no region, and goes when the index is next opened.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "crash_points.hpp"
+#include "encoding.hpp"
+#include "filter_files.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+// Bytes written together.
+constexpr std::size_t kBatchBytes = 4u << 20;
+constexpr Family kLocal[] = {Family::postings, Family::values, Family::log};
+
+/// Writes the local index of regions to come from those of the regions they come from, which are
+/// neighbours: value by value, so that counts and filters come with it.
+class Rewriting {
+ public:
+  struct Target {
+    RegionId id;
+    std::string from;
+    FilterBuilder filter;
+    std::uint64_t rows_of_value = 0;
+  };
+
+  Rewriting(Store& store, std::span<const RegionId> sources, std::vector<Target>& targets)
+      : store_(store), targets_(targets), batch_(store.batch()) {
+    for (const RegionId source : sources) {
+      const std::string prefix = region_key(source);
+      sources_.push_back({store.cursor(Family::postings, prefix, after_prefix(prefix)), {}});
+    }
+  }
+
+  void run() {
+    for (Source& source : sources_) source.look();
+    while (true) {
+      // Postings sort by value; of one value the rows of the left region come first.
+      const Source* least = nullptr;
+      for (const Source& source : sources_) {
+        if (source.posting && (least == nullptr || source.posting->entry < least->posting->entry)) {
+          least = &source;
+        }
+      }
+      if (least == nullptr) break;
+      const std::string entry = least->posting->entry;
+      for (Source& source : sources_) {
+        for (; source.posting && source.posting->entry == entry; source.next()) {
+          take(entry, source.cursor.key().substr(source.posting->prefix));
+        }
+      }
+      finish(entry);
+    }
+    store_.write(std::move(batch_), false);
+  }
+
+ private:
+  struct Source {
+    Store::Cursor cursor;
+    std::optional<Posting> posting;
+
+    void look() {
+      posting.reset();
+      if (cursor.valid()) posting = parse_posting(cursor.key());
+    }
+    void next() {
+      cursor.next();
+      look();
+    }
+  };
+
+  void take(const std::string& entry, std::string_view row) {
+    auto target = std::prev(targets_.end());
+    while (target != targets_.begin() && row < target->from) --target;
+    ++target->rows_of_value;
+    batch_.put(Family::postings, posting_key(target->id, entry, row), {});
+    if (batch_.bytes() >= kBatchBytes) {
+      store_.write(std::move(batch_), false);
+      batch_ = store_.batch();
+    }
+  }
+  void finish(const std::string& entry) {
+    for (Target& target : targets_) {
+      if (target.rows_of_value == 0) continue;
+      batch_.put(Family::values, value_key(target.id, entry), encode_number(target.rows_of_value));
+      target.filter.add(entry);
+      target.rows_of_value = 0;
+    }
+  }
+
+  Store& store_;
+  std::vector<Target>& targets_;
+  StoreBatch batch_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace
+
+ServerId SecondaryIndex::State::least_loaded_server() const {
+  std::vector<std::size_t> load(plan.servers);
+  for (const Place& place : current_map()->places()) ++load[place.server];
+  return static_cast<ServerId>(std::min_element(load.begin(), load.end()) - load.begin());
+}
+
+/// Puts fresh regions, whose local indexes are written, in the place of `count` from `first` on,
+/// whose writers are held.
+void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
+                                           std::vector<NewRegion> fresh) {
+  const auto before = current_map();
+  std::vector<ScalableFilter> filters;
+  for (NewRegion& region : fresh) filters.push_back(std::move(region.filter));
+  const std::vector<std::uint32_t> members = router.add(std::move(filters));
+
+  StoreBatch batch = store->batch();
+  std::vector<Place> places(before->places());
+  std::vector<Place> old(places.begin() + static_cast<std::ptrdiff_t>(first),
+                         places.begin() + static_cast<std::ptrdiff_t>(first + count));
+  places.erase(places.begin() + static_cast<std::ptrdiff_t>(first),
+               places.begin() + static_cast<std::ptrdiff_t>(first + count));
+  for (const Place& place : old) {
+    batch.erase(Family::meta, "region/" + region_key(place.region->id));
+    batch.erase(Family::meta, "state/" + region_key(place.region->id));
+  }
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    auto region = std::make_shared<Region>(fresh[i].id, members[i]);
+    region->set(fresh[i].state);
+    region->fpr = router.facts(members[i]).fpr;
+    batch.put(Family::meta, "region/" + region_key(region->id),
+              encode_region({fresh[i].server, fresh[i].from}));
+    batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
+    places.insert(places.begin() + static_cast<std::ptrdiff_t>(first + i),
+                  {fresh[i].from, fresh[i].server, std::move(region)});
+  }
+  batch.put(Family::meta, "next_region", encode_number(next_region));
+  crash_point("regions: all is written");
+  try {
+    auto after = std::make_shared<const RegionMap>(std::move(places));
+    const std::lock_guard lock(topology);
+    store->write(std::move(batch), true);
+    map = std::move(after);
+    for (const Place& place : old) place.region->retired = true;
+  } catch (...) {
+    for (const std::uint32_t member : members) router.drop(member);
+    throw;
+  }
+  crash_point("regions: the map has changed");
+  try {
+    StoreBatch gone = store->batch();
+    for (const Place& place : old) {
+      router.drop(place.region->member);
+      const std::string prefix = region_key(place.region->id);
+      for (const Family family : kLocal) gone.erase_range(family, prefix, after_prefix(prefix));
+      remove_filter_file(place.region->id);
+    }
+    store->write(std::move(gone), false);
+  } catch (const std::exception&) {  // nobody asks them any more; opening clears up
+  }
+  crash_point("regions: the old ones are gone");
+}
+
+void SecondaryIndex::presplit(std::span<const std::string> points) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    check_key(points[i]);
+    if (i > 0 && points[i] <= points[i - 1]) {
+      throw InvalidArgument(fmt::format("points {} and {}: they must ascend", shown(points[i - 1]),
+                                        shown(points[i])));
+    }
+  }
+  State& state = *state_;
+  const std::lock_guard reshaping(state.reshaping);
+  const auto now = state.current_map();
+  std::vector<std::unique_lock<std::mutex>> writers;
+  std::uint64_t rows = 0;
+  for (const Place& place : now->places()) {
+    writers.emplace_back(place.region->writers);
+    rows += place.region->rows;
+  }
+  if (rows > 0) {
+    throw InvalidArgument(fmt::format(
+        "the index has {} rows: only one without rows can be divided at points; split its regions",
+        rows));
+  }
+  std::vector<State::NewRegion> fresh;
+  for (std::size_t i = 0; i <= points.size(); ++i) {
+    fresh.push_back({state.next_region++,
+                     i == 0 ? std::string() : points[i - 1],
+                     static_cast<ServerId>(i % state.plan.servers),
+                     {},
+                     state.router.empty_filter()});
+  }
+  state.switch_regions(0, now->size(), std::move(fresh));
+}
+
+std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
+                                                    const std::optional<std::string>& at) {
+  State& state = *state_;
+  const std::lock_guard reshaping(state.reshaping);
+  const auto now = state.current_map();
+  const std::size_t place = now->of(id);
+  Region& region = *(*now)[place].region;
+  const std::lock_guard writers(region.writers);
+  const std::string& from = (*now)[place].from;
+  const std::string to(now->end(place));
+  // The first row of the right half, and how many lie before it.
+  std::string point = at.value_or("");
+  std::uint64_t left = 0;
+  if (at) check_key(*at);
+  if (at && (*at <= from || (!to.empty() && *at >= to))) {
+    throw InvalidArgument(
+        fmt::format("region {}: cannot be divided at {}: it holds keys from {} "
+                    "to {}",
+                    id, shown(*at), shown(from), shown(to)));
+  }
+  auto row = state.store->cursor(Family::rows, from, to);
+  for (; row.valid(); row.next(), ++left) {
+    if (at ? row.key() >= *at : left == std::max<std::uint64_t>(region.rows / 2, 1)) break;
+  }
+  if (!at) {
+    if (!row.valid()) {
+      throw InvalidArgument(fmt::format("region {}: {} rows cannot be divided in the middle", id,
+                                        region.rows.load()));
+    }
+    point = row.key();
+  }
+  std::vector<Rewriting::Target> targets;
+  for (const std::string& begin : {from, point}) {
+    targets.push_back({state.next_region++, begin, FilterBuilder(state.router)});
+  }
+  Rewriting(*state.store, {&id, 1}, targets).run();
+  std::vector<State::NewRegion> fresh;
+  const ServerId servers[] = {(*now)[place].server, state.least_loaded_server()};
+  const std::uint64_t rows[] = {left, region.rows - left};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::uint64_t values = targets[i].filter.values();
+    fresh.push_back({targets[i].id,
+                     targets[i].from,
+                     servers[i],
+                     {rows[i], values, 0},
+                     targets[i].filter.take()});
+  }
+  state.switch_regions(place, 1, std::move(fresh));
+  return {targets[0].id, targets[1].id};
+}
+
+RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
+  State& state = *state_;
+  const std::lock_guard reshaping(state.reshaping);
+  const auto now = state.current_map();
+  const std::size_t place = now->of(left);
+  if (now->of(right) != place + 1) {
+    throw InvalidArgument(
+        fmt::format("regions {} and {}: the second must follow the first", left, right));
+  }
+  Region &a = *(*now)[place].region, &b = *(*now)[place + 1].region;
+  const std::scoped_lock writers(a.writers, b.writers);
+  std::vector<Rewriting::Target> targets;
+  targets.push_back({state.next_region++, (*now)[place].from, FilterBuilder(state.router)});
+  const RegionId sources[] = {left, right};
+  Rewriting(*state.store, sources, targets).run();
+  const std::uint64_t values = targets[0].filter.values();
+  std::vector<State::NewRegion> fresh;
+  fresh.push_back({targets[0].id,
+                   (*now)[place].from,
+                   (*now)[place].server,
+                   {a.rows + b.rows, values, 0},
+                   targets[0].filter.take()});
+  state.switch_regions(place, 2, std::move(fresh));
+  return targets[0].id;
+}
+
+void SecondaryIndex::move(RegionId id, ServerId server) {
+  State& state = *state_;
+  if (server >= state.plan.servers) {
+    throw InvalidArgument(
+        fmt::format("server {}: there are {}, numbered from 0", server, state.plan.servers));
+  }
+  const std::lock_guard reshaping(state.reshaping);
+  const auto now = state.current_map();
+  const std::size_t place = now->of(id);
+  std::vector<Place> places = now->places();
+  places[place].server = server;
+  auto after = std::make_shared<const RegionMap>(std::move(places));
+  StoreBatch batch = state.store->batch();
+  batch.put(Family::meta, "region/" + region_key(id), encode_region({server, (*now)[place].from}));
+  const std::lock_guard lock(state.topology);
+  state.store->write(std::move(batch), true);
+  state.map = std::move(after);
+}
+
+}  // namespace scbf

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// SecondaryIndex: created, opened, described.
+#include "scbf/secondary_index.hpp"
+
+#include <fmt/format.h>
+
+#include "encoding.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+constexpr const char *kDefinition = "definition", *kStore = "store";
+
+void check_plan(const IndexPlan& plan) {
+  if (plan.servers < 1 || plan.servers > kMaxServers) {
+    throw InvalidArgument(
+        fmt::format("{} servers: there must be 1 to {}", plan.servers, kMaxServers));
+  }
+}
+
+}  // namespace
+
+SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& table,
+                             const IndexPlan& what, const IndexOptions& how,
+                             std::unique_ptr<Store> opened)
+    : path(std::move(where)),
+      schema(table),
+      plan(what),
+      options(how),
+      store(std::move(opened)),
+      router(what, how) {
+  recover();
+}
+
+SecondaryIndex::SecondaryIndex(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+SecondaryIndex::SecondaryIndex(SecondaryIndex&&) noexcept = default;
+SecondaryIndex& SecondaryIndex::operator=(SecondaryIndex&&) noexcept = default;
+SecondaryIndex::~SecondaryIndex() {
+  if (!state_) return;
+  try {
+    checkpoint();
+  } catch (const std::exception&) {  // the log has everything
+  }
+}
+
+SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const TableSchema& schema,
+                                      const IndexPlan& plan, const IndexOptions& options) {
+  schema.check();
+  check_plan(plan);
+  const std::string definition = encode_definition(schema, plan);
+  Router{plan, options};  // what it refuses is refused before anything is written
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw IoError(fmt::format("{}: cannot create: {}", path.string(), error.message()));
+  if (!std::filesystem::is_empty(path, error) || error) {
+    throw IoError(
+        fmt::format("{}: is not empty: an index needs a directory of its own", path.string()));
+  }
+  auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
+  StoreBatch batch = store->batch();
+  batch.put(Family::meta, kDefinition, definition);
+  batch.put(Family::meta, "region/" + region_key(0), encode_region({0, ""}));
+  batch.put(Family::meta, "state/" + region_key(0), encode_state({}));
+  batch.put(Family::meta, "next_region", encode_number(1));
+  store->write(std::move(batch), true);
+  return SecondaryIndex(std::make_unique<State>(path, schema, plan, options, std::move(store)));
+}
+
+SecondaryIndex SecondaryIndex::open(const std::filesystem::path& path,
+                                    const IndexOptions& options) {
+  if (!std::filesystem::is_directory(path / kStore)) {
+    throw IoError(fmt::format("{}: there is no index", path.string()));
+  }
+  auto store = std::make_unique<Store>(path / kStore, Store::Open::existing, options.cache_bytes);
+  const auto definition = store->get(Family::meta, kDefinition);
+  if (!definition) {
+    throw IoError(
+        fmt::format("{}: the index was not finished when it was created: remove the "
+                    "directory and create it again",
+                    path.string()));
+  }
+  TableSchema schema;
+  IndexPlan plan;
+  decode_definition(*definition, schema, plan);
+  return SecondaryIndex(std::make_unique<State>(path, schema, plan, options, std::move(store)));
+}
+
+const TableSchema& SecondaryIndex::schema() const noexcept { return state_->schema; }
+const IndexPlan& SecondaryIndex::plan() const noexcept { return state_->plan; }
+const RecoveryReport& SecondaryIndex::recovery() const noexcept { return state_->recovery; }
+
+std::vector<RegionInfo> SecondaryIndex::regions() const {
+  const std::shared_lock lock(state_->topology);  // members stay as long as the map does
+  const RegionMap& now = *state_->map;
+  std::vector<RegionInfo> infos;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const Region& region = *now[i].region;
+    const Router::Facts facts = state_->router.facts(region.member);
+    infos.push_back({region.id, now[i].from, std::string(now.end(i)), now[i].server, region.rows,
+                     region.values, facts.stages, facts.bytes, facts.fpr, region.left_over,
+                     region.changes - region.saved, facts.asked_always});
+  }
+  return infos;
+}
+
+IndexStatistics SecondaryIndex::statistics() const {
+  IndexStatistics sum;
+  for (const RegionInfo& region : regions()) {
+    sum.rows += region.rows;
+    sum.values += region.values;
+    sum.filter_bytes += region.filter_bytes;
+    ++sum.regions;
+  }
+  sum.servers = state_->plan.servers;
+  sum.bank_bytes = state_->router.memory().rows;
+  sum.store_bytes = state_->store->bytes();
+  sum.queries = state_->tally.queries;
+  sum.requests = state_->tally.requests;
+  sum.broadcast_requests = state_->tally.broadcast_requests;
+  sum.false_requests = state_->tally.false_requests;
+  sum.queries_everywhere = state_->tally.everywhere;
+  return sum;
+}
+
+}  // namespace scbf

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store.hpp"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scbf/errors.hpp"
+
+namespace scbf::index {
+
+namespace {
+
+constexpr std::array<const char*, kFamilies> kNames = {"default", "rows", "postings", "values",
+                                                       "log"};
+// Column families are numbered in the order of their creation.
+constexpr auto number(Family family) { return static_cast<std::uint32_t>(family); }
+
+rocksdb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+/// The best of what this build of RocksDB has.
+rocksdb::CompressionType compression() {
+  const auto there = rocksdb::GetSupportedCompressions();
+  for (const auto type : {rocksdb::kLZ4Compression, rocksdb::kSnappyCompression}) {
+    if (std::find(there.begin(), there.end(), type) != there.end()) return type;
+  }
+  return rocksdb::kNoCompression;
+}
+
+// What a snapshot is to a reader; lets go of it when nobody has it any more.
+struct HeldSnapshot {
+  rocksdb::DB* db;
+  const rocksdb::Snapshot* snapshot;
+  HeldSnapshot(rocksdb::DB* from) : db(from), snapshot(from->GetSnapshot()) {}
+  HeldSnapshot(const HeldSnapshot&) = delete;
+  HeldSnapshot& operator=(const HeldSnapshot&) = delete;
+  ~HeldSnapshot() { db->ReleaseSnapshot(snapshot); }
+};
+
+}  // namespace
+
+struct Store::State {
+  std::filesystem::path path;
+  std::unique_ptr<rocksdb::DB> db;
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
+
+  ~State() {
+    for (auto* family : families) {
+      if (family != nullptr) db->DestroyColumnFamilyHandle(family);
+    }
+  }
+  auto* of(Family family) const { return families[number(family)]; }
+
+  void check(const rocksdb::Status& status, std::string_view what) const {
+    if (status.ok()) return;
+    const std::string text =
+        fmt::format("{}: cannot {}: {}", path.string(), what, status.ToString());
+    if (status.IsCorruption()) throw CorruptFile(text);
+    throw IoError(text);
+  }
+
+  static rocksdb::ReadOptions reading(const Snapshot& at) {
+    rocksdb::ReadOptions options;
+    if (at) options.snapshot = static_cast<const HeldSnapshot*>(at.get())->snapshot;
+    return options;
+  }
+};
+
+Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_bytes)
+    : state_(std::make_unique<State>()) {
+  state_->path = path;
+  rocksdb::DBOptions options;
+  options.create_if_missing = how == Open::create;
+  options.error_if_exists = how == Open::create;
+  options.create_missing_column_families = true;
+  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.keep_log_file_num = 2;
+  options.max_background_jobs = 2;
+  options.max_total_wal_size = 256u << 20;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  rocksdb::ColumnFamilyOptions family;
+  family.compression = compression();
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  family.write_buffer_size = 32u << 20;
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const char* name : kNames) descriptors.emplace_back(name, family);
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(options, path.string(), descriptors, &handles, &db);
+  state_->db.reset(db);
+  std::copy(handles.begin(), handles.end(), state_->families.begin());
+  state_->check(status, how == Open::create ? "create the store" : "open the store");
+}
+
+Store::~Store() = default;
+
+// ---- batches ------------------------------------------------------------------------------------
+
+struct StoreBatch::State {
+  const Store::State* store;
+  rocksdb::WriteBatch batch;
+};
+
+StoreBatch::StoreBatch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+StoreBatch::StoreBatch(StoreBatch&&) noexcept = default;
+StoreBatch& StoreBatch::operator=(StoreBatch&&) noexcept = default;
+StoreBatch::~StoreBatch() = default;
+
+StoreBatch Store::batch() const {
+  return StoreBatch(
+      std::make_unique<StoreBatch::State>(StoreBatch::State{state_.get(), rocksdb::WriteBatch()}));
+}
+
+void StoreBatch::put(Family family, std::string_view key, std::string_view value) {
+  const auto& store = *state_->store;
+  store.check(state_->batch.Put(store.of(family), slice(key), slice(value)), "gather a write");
+}
+void StoreBatch::erase(Family family, std::string_view key) {
+  const auto& store = *state_->store;
+  store.check(state_->batch.Delete(store.of(family), slice(key)), "gather a write");
+}
+void StoreBatch::erase_range(Family family, std::string_view from, std::string_view to) {
+  const auto& store = *state_->store;
+  store.check(state_->batch.DeleteRange(store.of(family), slice(from), slice(to)),
+              "gather a write");
+}
+std::size_t StoreBatch::bytes() const noexcept { return state_->batch.GetDataSize(); }
+
+void Store::write(StoreBatch&& batch, bool sync) {
+  rocksdb::WriteOptions options;
+  options.sync = sync;
+  state_->check(state_->db->Write(options, &batch.state_->batch), "write");
+}
+
+void Store::sync() { state_->check(state_->db->SyncWAL(), "sync the log"); }
+
+// ---- reading ------------------------------------------------------------------------------------
+
+std::optional<std::string> Store::get(Family family, std::string_view key,
+                                      const Snapshot& at) const {
+  std::string value;
+  const auto status = state_->db->Get(State::reading(at), state_->of(family), slice(key), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  state_->check(status, "read");
+  return value;
+}
+
+std::vector<std::optional<std::string>> Store::get(Family family, std::span<const std::string> keys,
+                                                   const Snapshot& at) const {
+  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
+  std::vector<rocksdb::PinnableSlice> values(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  state_->db->MultiGet(State::reading(at), state_->of(family), slices.size(), slices.data(),
+                       values.data(), statuses.data());
+  std::vector<std::optional<std::string>> found(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].IsNotFound()) continue;
+    state_->check(statuses[i], "read");
+    found[i] = values[i].ToString();
+  }
+  return found;
+}
+
+Store::Snapshot Store::snapshot() const {
+  return std::make_shared<const HeldSnapshot>(state_->db.get());
+}
+
+struct Store::Cursor::State {
+  const Store::State* store;
+  Snapshot at;
+  std::string to;
+  rocksdb::Slice bound;  // RocksDB keeps its address
+  std::unique_ptr<rocksdb::Iterator> iterator;
+};
+
+Store::Cursor::Cursor(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Store::Cursor::Cursor(Cursor&&) noexcept = default;
+Store::Cursor::~Cursor() = default;
+
+Store::Cursor Store::cursor(Family family, std::string_view from, std::string_view to,
+                            const Snapshot& at) const {
+  auto cursor = std::make_unique<Cursor::State>();
+  cursor->store = state_.get();
+  cursor->at = at;
+  cursor->to = to;
+  cursor->bound = cursor->to;
+  rocksdb::ReadOptions options = State::reading(at);
+  if (!to.empty()) options.iterate_upper_bound = &cursor->bound;
+  cursor->iterator.reset(state_->db->NewIterator(options, state_->of(family)));
+  cursor->iterator->Seek(slice(from));
+  return Cursor(std::move(cursor));
+}
+
+bool Store::Cursor::valid() const {
+  if (state_->iterator->Valid()) return true;
+  state_->store->check(state_->iterator->status(), "read on");
+  return false;
+}
+void Store::Cursor::seek(std::string_view key) { state_->iterator->Seek(slice(key)); }
+void Store::Cursor::next() { state_->iterator->Next(); }
+std::string_view Store::Cursor::key() const { return state_->iterator->key().ToStringView(); }
+std::string_view Store::Cursor::value() const { return state_->iterator->value().ToStringView(); }
+
+std::uint64_t Store::bytes() const {
+  std::uint64_t sum = 0;
+  for (auto* family : state_->families) {
+    for (const auto* name : {"rocksdb.total-sst-files-size", "rocksdb.cur-size-all-mem-tables"}) {
+      std::uint64_t part = 0;
+      if (state_->db->GetIntProperty(family, name, &part)) sum += part;
+    }
+  }
+  return sum;
+}
+
+}  // namespace scbf::index

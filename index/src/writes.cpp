@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows in and out. The order is what makes queries complete: new values enter the filter before the
+// store has them, old ones leave it after.
+#include <algorithm>
+#include <numeric>
+
+#include "crash_points.hpp"
+#include "encoding.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+// Rows of a region that are written together.
+constexpr std::size_t kBatchRows = 4096;
+// Rows that a bulk load sorts and writes together, and their bytes.
+constexpr std::size_t kLoadRows = 64 * 1024;
+constexpr std::size_t kLoadBytes = 64u << 20;
+// Filters are saved when the log since then has more entries than this, and than the region values:
+// reading it after a crash then costs no more than making the filter anew.
+constexpr std::uint64_t kLogEntries = 100'000;
+
+std::vector<std::uint64_t> hashes_of(const Router& router, const std::vector<std::string>& keys) {
+  std::vector<std::string_view> entries;
+  entries.reserve(keys.size());
+  for (const std::string& key : keys) entries.push_back(entry_of(key));
+  return router.hash(entries);
+}
+
+void add(WriteReport& sum, const WriteReport& part) {
+  sum.put += part.put;
+  sum.replaced += part.replaced;
+  sum.removed += part.removed;
+  sum.absent += part.absent;
+}
+
+}  // namespace
+
+void SecondaryIndex::State::write_region(Region& region, std::span<const Mutation> mutations,
+                                         WriteReport& report) {
+  StoreBatch batch = store->batch();
+  const RegionWrite write = write_rows(*store, schema, region.id, mutations, batch);
+  const FilterChange change = {hashes_of(router, write.added), hashes_of(router, write.removed)};
+  const std::size_t entries = change.added.size() + change.removed.size();
+  RegionState state = region.state();
+  state.rows += static_cast<std::uint64_t>(write.rows);
+  state.values += static_cast<std::uint64_t>(write.values);
+  if (entries > 0) {
+    ++state.changes;
+    batch.put(Family::log, log_key(region.id, state.changes), encode_change(change));
+  }
+  batch.put(Family::meta, "state/" + region_key(region.id), encode_state(state));
+
+  try {
+    router.insert(region.member, change.added);
+    crash_point("write: the filter has the new values");
+    store->write(std::move(batch), options.sync);
+  } catch (...) {
+    // Whether the store has it is not known. What the filter has too much is harmless.
+    region.left_over += change.added.size();
+    throw;
+  }
+  // From here on the rows are written, whatever happens.
+  crash_point("write: the store has it");
+  region.set(state);
+  region.log_entries += entries;
+  add(report, write.report);
+  if (!region.trusted) return;
+  try {
+    region.left_over += router.remove(region.member, change.removed);
+  } catch (const std::exception&) {  // they stay, which is harmless
+    region.left_over += change.removed.size();
+  }
+  try {
+    refresh_rate(region);
+    if (region.log_entries > std::max(kLogEntries, state.values)) save(region);
+  } catch (const std::exception&) {
+    region.log_entries = 0;  // the store's log has it all: try again when it is as long again
+  }
+}
+
+WriteReport SecondaryIndex::State::write(std::span<const Mutation> mutations) {
+  // By key; those of one key in order.
+  std::vector<Mutation> sorted(mutations.begin(), mutations.end());
+  const auto by_key = [](const Mutation& a, const Mutation& b) { return *a.key < *b.key; };
+  if (!std::is_sorted(sorted.begin(), sorted.end(), by_key)) {
+    std::stable_sort(sorted.begin(), sorted.end(), by_key);
+  }
+  WriteReport report;
+  for (std::size_t first = 0; first < sorted.size();) {
+    with_region_of(*sorted[first].key, [&](std::size_t place, const RegionMap& now) {
+      const std::string_view end = now.end(place);
+      std::size_t last = first;
+      while (last < sorted.size() && last - first < kBatchRows &&
+             (end.empty() || *sorted[last].key < end)) {
+        ++last;
+      }
+      write_region(*now[place].region, std::span(sorted).subspan(first, last - first), report);
+      first = last;
+    });
+  }
+  return report;
+}
+
+void SecondaryIndex::put(const Row& row) { put(std::span(&row, 1)); }
+
+WriteReport SecondaryIndex::put(std::span<const Row> rows) {
+  std::vector<Mutation> mutations;
+  mutations.reserve(rows.size());
+  for (const Row& row : rows) {
+    check_row(state_->schema, row);
+    mutations.push_back({&row.key, &row});
+  }
+  return state_->write(mutations);
+}
+
+bool SecondaryIndex::remove(std::string_view key) {
+  const std::string own(key);
+  return remove(std::span(&own, 1)).removed > 0;
+}
+
+WriteReport SecondaryIndex::remove(std::span<const std::string> keys) {
+  std::vector<Mutation> mutations;
+  mutations.reserve(keys.size());
+  for (const std::string& key : keys) {
+    check_key(key);
+    mutations.push_back({&key, nullptr});
+  }
+  return state_->write(mutations);
+}
+
+WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress& progress) {
+  WriteReport report;
+  std::vector<Row> rows;
+  std::uint64_t done = 0;
+  for (bool more = true; more;) {
+    rows.clear();
+    for (std::size_t bytes = 0; rows.size() < kLoadRows && bytes < kLoadBytes;) {
+      Row row;
+      more = next(row);
+      if (!more) break;
+      bytes += row.key.size();
+      for (const std::string& value : row.values) bytes += value.size();
+      rows.push_back(std::move(row));
+    }
+    if (rows.empty()) break;
+    add(report, put(rows));
+    done += rows.size();
+    if (progress) progress(done, 0);
+  }
+  checkpoint();
+  return report;
+}
+
+}  // namespace scbf

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works on an index until it is killed, or ends itself at a named point: index_crash_test looks at
+// what is left. Arguments: index, seed of the script, first step, file of acknowledgements, point
+// to die at ("-": none), how often to pass it before.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "crash_points.hpp"
+#include "index_support.hpp"
+
+namespace {
+
+const char* deadly = nullptr;
+int passes_left = 0;
+
+void die_there(const char* name) {
+  if (std::strcmp(name, deadly) == 0 && passes_left-- == 0) ::_exit(9);  // nothing is flushed
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 7) return 2;
+  const std::uint64_t seed = std::strtoull(argv[2], nullptr, 10);
+  std::uint64_t step = std::strtoull(argv[3], nullptr, 10);
+  const int acknowledgements = ::open(argv[4], O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (acknowledgements < 0) return 2;
+  deadly = argv[5];
+  passes_left = std::atoi(argv[6]);
+  scbf::index::at_crash_point = die_there;
+  auto index = scbf::SecondaryIndex::open(argv[1]);
+  for (;; ++step) {
+    scbf::test::take(index, scbf::test::script_step(seed, step));
+    if (::write(acknowledgements, &step, sizeof step) != sizeof step) return 2;
+  }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests of the secondary index: directories that go, a plain table to compare with, and a
+// script of operations that is the same in every process.
+#pragma once
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scbf/secondary_index.hpp"
+
+namespace scbf::test {
+
+/// A directory of its own, removed at the end.
+class Directory {
+ public:
+  Directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "scbf-index-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = name;
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  ~Directory() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline TableSchema people() {
+  return {.key = "id",
+          .columns = {{.name = "city", .indexed = true},
+                      {.name = "note"},
+                      {.name = "tags", .indexed = true, .separator = ","}}};
+}
+
+/// What the index must answer, worked out by looking at every row.
+class PlainTable {
+ public:
+  explicit PlainTable(TableSchema schema) : schema_(std::move(schema)) {}
+
+  void put(const Row& row) { rows_[row.key] = row.values; }
+  bool remove(const std::string& key) { return rows_.erase(key) > 0; }
+  const std::map<std::string, std::vector<std::string>>& rows() const { return rows_; }
+
+  std::set<std::string> values(const std::string& key, std::size_t column) const {
+    const std::string& field = rows_.at(key)[column];
+    const std::string& separator = schema_.columns[column].separator;
+    std::set<std::string> values;
+    if (separator.empty()) {
+      if (!field.empty()) values.insert(field);
+      return values;
+    }
+    for (std::size_t begin = 0; begin <= field.size();) {
+      const std::size_t end = std::min(field.find(separator, begin), field.size());
+      std::string part = field.substr(begin, end - begin);
+      while (!part.empty() && part.back() == ' ') part.pop_back();
+      while (!part.empty() && part.front() == ' ') part.erase(0, 1);
+      if (!part.empty()) values.insert(part);
+      begin = end + separator.size();
+    }
+    return values;
+  }
+
+  std::vector<Row> query(const Query& query) const {
+    std::vector<Row> found;
+    for (const auto& [key, fields] : rows_) {
+      if (key < query.from || (!query.to.empty() && key >= query.to)) continue;
+      bool all = true;
+      for (const Condition& condition : query.all_of) {
+        all = all && values(key, schema_.column(condition.column)).contains(condition.value);
+      }
+      if (all && found.size() < query.limit) {
+        found.push_back({key, query.keys_only ? std::vector<std::string>() : fields});
+      }
+    }
+    return found;
+  }
+
+ private:
+  TableSchema schema_;
+  std::map<std::string, std::vector<std::string>> rows_;
+};
+
+inline std::vector<Row> all_rows(const SecondaryIndex& index) {
+  std::vector<Row> rows;
+  index.scan({}, {}, [&](const Row& row) {
+    rows.push_back(row);
+    return true;
+  });
+  return rows;
+}
+
+// ---- a script -----------------------------------------------------------------------------------
+
+/// One operation; `region` is reduced to the number of regions there are.
+struct Step {
+  enum class What : std::uint8_t { put, remove, split, merge, move, checkpoint } what;
+  std::vector<Row> rows;
+  std::vector<std::string> keys;
+  std::uint32_t region = 0, server = 0;
+};
+
+inline constexpr std::uint32_t kScriptServers = 4;
+
+inline std::string script_city(std::mt19937_64& random) {
+  // Few that are everywhere, many that are rare, some with awkward bytes.
+  switch (random() % 4) {
+    case 0:
+      return fmt::format("city {}", random() % 3);
+    case 1:
+      return std::string("zero\0byte", 9) + std::string(random() % 3, '\0');
+    case 2:
+      return "";
+    default:
+      return fmt::format("village {}", random() % 400);
+  }
+}
+
+inline Row script_row(std::mt19937_64& random) {
+  std::string tags;
+  for (std::uint64_t i = random() % 4; i > 0; --i) {
+    tags += fmt::format("tag {}, ", random() % 30);
+  }
+  return {fmt::format("row {:03}", random() % 300),
+          {script_city(random), std::string(random() % 20, 'n'), tags}};
+}
+
+/// Step number `i` of a script; depends on nothing else.
+inline Step script_step(std::uint64_t seed, std::uint64_t i) {
+  std::mt19937_64 random(seed * 0x9E37'79B9'7F4A'7C15u + i);
+  random.discard(3);
+  Step step{};
+  const auto dice = random() % 100;
+  if (dice < 60) {
+    step.what = Step::What::put;
+    for (std::uint64_t n = dice < 45 ? 1 : random() % 20; n > 0; --n) {
+      step.rows.push_back(script_row(random));
+    }
+  } else if (dice < 85) {
+    step.what = Step::What::remove;
+    for (std::uint64_t n = dice < 75 ? 1 : random() % 20; n > 0; --n) {
+      step.keys.push_back(script_row(random).key);
+    }
+  } else {
+    step.what = dice < 90   ? Step::What::split
+                : dice < 94 ? Step::What::merge
+                : dice < 96 ? Step::What::move
+                            : Step::What::checkpoint;
+    step.region = static_cast<std::uint32_t>(random());
+    step.server = static_cast<std::uint32_t>(random() % kScriptServers);
+  }
+  return step;
+}
+
+/// Where a step cannot be done (a region too small, no neighbour) it is nothing.
+inline void take(SecondaryIndex& index, const Step& step) {
+  const std::vector<RegionInfo> regions = index.regions();
+  const std::size_t place = step.region % regions.size();
+  switch (step.what) {
+    case Step::What::put:
+      index.put(step.rows);
+      break;
+    case Step::What::remove:
+      index.remove(step.keys);
+      break;
+    case Step::What::split:
+      if (regions[place].rows >= 2 && regions.size() < 12) index.split(regions[place].id);
+      break;
+    case Step::What::merge:
+      if (place + 1 < regions.size()) index.merge(regions[place].id, regions[place + 1].id);
+      break;
+    case Step::What::move:
+      index.move(regions[place].id, step.server);
+      break;
+    case Step::What::checkpoint:
+      index.checkpoint();
+      break;
+  }
+}
+
+inline void take(PlainTable& table, const Step& step) {
+  for (const Row& row : step.rows) table.put(row);
+  for (const std::string& key : step.keys) table.remove(key);
+}
+
+}  // namespace scbf::test

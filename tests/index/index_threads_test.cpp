@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writers, readers, and regions divided, joined and moved, all at once.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "index_support.hpp"
+
+namespace scbf {
+namespace {
+
+using namespace test;
+
+TEST(IndexThreads, NothingAcknowledgedIsEverMissed) {
+  constexpr int kWriters = 3, kReaders = 2, kSteps = 250, kAnchors = 60;
+  Directory directory;
+  SecondaryIndex index = SecondaryIndex::create(
+      directory / "index", people(), {.fpr = 0.1, .region_values = 16, .servers = kScriptServers});
+  // Rows that nobody touches: every query must find them, whatever goes on around them.
+  std::vector<Row> anchors;
+  for (int i = 0; i < kAnchors; ++i) {
+    anchors.push_back({fmt::format("row {:03} anchor", i * 5), {"anchored", "", ""}});
+  }
+  index.put(anchors);
+  std::atomic<int> writing = kWriters;
+  std::atomic<std::uint64_t> asked = 0;
+  std::vector<PlainTable> tables(kWriters, PlainTable(people()));
+  std::vector<std::string> failures[kWriters + kReaders];
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      for (std::uint64_t i = 0; i < kSteps; ++i) {
+        Step step = script_step(static_cast<std::uint64_t>(w) + 20, i);
+        for (Row& row : step.rows) row.key += fmt::format(" of {}", w);
+        for (std::string& key : step.keys) key += fmt::format(" of {}", w);
+        try {
+          test::take(index, step);
+        } catch (const InvalidArgument&) {  // the region went meanwhile, by another's hand
+        }
+        test::take(tables[static_cast<std::size_t>(w)], step);
+        // What was acknowledged is there at once.
+        if (!step.rows.empty() && !step.rows.back().values[0].empty()) {
+          const Row& row = step.rows.back();
+          const auto answer =
+              index.query({.all_of = {{"city", row.values[0]}}, .from = row.key, .limit = 1});
+          if (answer.rows.empty() || answer.rows[0] != row) failures[w].push_back(row.key);
+        }
+      }
+      --writing;
+    });
+  }
+  for (int r = 0; r < kReaders; ++r) {
+    threads.emplace_back([&, r] {
+      const std::vector<Query> queries(3, {.all_of = {{"city", "anchored"}}});
+      while (writing > 0) {
+        for (const QueryAnswer& answer : index.query(queries)) {
+          if (answer.rows != anchors) {
+            failures[kWriters + r].push_back(fmt::format("{} anchors", answer.rows.size()));
+          }
+          ++asked;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& failed : failures) {
+    EXPECT_TRUE(failed.empty()) << failed.size() << " times, first " << failed[0];
+  }
+  EXPECT_GT(asked, 0u);
+  PlainTable all(people());
+  for (const PlainTable& table : tables) {
+    for (const auto& [key, values] : table.rows()) all.put({key, values});
+  }
+  for (const Row& row : anchors) all.put(row);
+  std::vector<Row> rows;
+  for (const auto& [key, values] : all.rows()) rows.push_back({key, values});
+  EXPECT_EQ(all_rows(index), rows);
+  const CheckReport check = index.check();
+  EXPECT_EQ(check.problem_count, 0u) << check.problems.at(0);
+}
+
+}  // namespace
+}  // namespace scbf

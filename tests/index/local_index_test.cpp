@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inverted index of one region, without filters.
+#include "local_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include "encoding.hpp"
+#include "index_support.hpp"
+
+namespace scbf::index {
+namespace {
+
+using test::people;
+
+std::vector<std::string> entries(std::initializer_list<std::pair<int, std::string>> values) {
+  std::vector<std::string> all;
+  for (const auto& [column, value] : values) {
+    all.push_back(entry_key(static_cast<std::size_t>(column), value));
+  }
+  return all;
+}
+
+TEST(Entries, AreTheIndexedValuesEachOnce) {
+  EXPECT_EQ(entries_of(people(), {"Ulm", "not indexed", " b,a ,, b,\ta b\n"}),
+            entries({{0, "Ulm"}, {2, "a"}, {2, "a b"}, {2, "b"}}));
+  EXPECT_EQ(entries_of(people(), {"", "", " , "}), entries({}));
+  // Without a separator blanks and all are the value.
+  EXPECT_EQ(entries_of(people(), {" Ulm ,a", "", ""}), entries({{0, " Ulm ,a"}}));
+}
+
+TEST(Entries, LongSeparators) {
+  const TableSchema schema = {.key = "k",
+                              .columns = {{.name = "c", .indexed = true, .separator = "||"}}};
+  EXPECT_EQ(entries_of(schema, {"a|b||c|||d"}), entries({{0, "a|b"}, {0, "c"}, {0, "|d"}}));
+}
+
+TEST(Rows, MustFitTheSchemaAndTheLimits) {
+  const TableSchema schema = people();
+  EXPECT_NO_THROW(check_row(schema, {"k", {"a", "b", "c"}}));
+  EXPECT_THROW(check_row(schema, {"", {"a", "b", "c"}}), InvalidArgument);
+  EXPECT_THROW(check_row(schema, {"k", {"a", "b"}}), InvalidArgument);
+  EXPECT_NO_THROW(check_row(schema, {std::string(kMaxKeyBytes, 'k'), {"a", "b", "c"}}));
+  EXPECT_THROW(check_row(schema, {std::string(kMaxKeyBytes + 1, 'k'), {"a", "b", "c"}}),
+               InvalidArgument);
+  const std::string longest(kMaxIndexedBytes, 'v');
+  EXPECT_NO_THROW(check_row(schema, {"k", {longest, longest + "v", longest + "," + longest}}));
+  EXPECT_THROW(check_row(schema, {"k", {longest + "v", "", ""}}), InvalidArgument);
+}
+
+class LocalIndex : public ::testing::Test {
+ protected:
+  RegionWrite write(std::vector<std::pair<std::string, std::optional<Row>>> mutations) {
+    std::vector<Mutation> views;
+    for (const auto& [key, row] : mutations) views.push_back({&key, row ? &*row : nullptr});
+    StoreBatch batch = store_.batch();
+    RegionWrite write = write_rows(store_, people(), 1, views, batch);
+    store_.write(std::move(batch), false);
+    return write;
+  }
+  static Row row(const std::string& key, const std::string& city, const std::string& tags = "") {
+    return {key, {city, "", tags}};
+  }
+  std::vector<std::string> find(std::initializer_list<std::pair<int, std::string>> values,
+                                std::string_view from = {}, std::string_view to = {}) {
+    std::vector<std::string> keys;
+    find_rows(store_, {}, 1, entries(values), from, to, [&](std::string_view key) {
+      keys.emplace_back(key);
+      return true;
+    });
+    return keys;
+  }
+  std::vector<std::pair<std::string, std::uint64_t>> counts() {
+    std::vector<std::pair<std::string, std::uint64_t>> all;
+    for_each_value(store_, {}, 1, [&](std::string_view entry, std::uint64_t rows) {
+      all.emplace_back(entry, rows);
+    });
+    return all;
+  }
+
+  test::Directory directory_;
+  Store store_{directory_ / "store", Store::Open::create, 1 << 20};
+};
+
+using Keys = std::vector<std::string>;
+
+TEST_F(LocalIndex, CountsRowsOfAValueAndSaysWhenTheFirstComesAndTheLastGoes) {
+  auto one = write({{"a", row("a", "Ulm", "x,y")}});
+  EXPECT_EQ(one.added.size(), 3u);
+  EXPECT_EQ(one.rows, 1);
+  EXPECT_EQ(one.values, 3);
+  auto two = write({{"b", row("b", "Ulm", "y,z")}});
+  EXPECT_EQ(two.added, Keys{value_key(1, entry_key(2, "z"))});
+  EXPECT_TRUE(two.removed.empty());
+  EXPECT_EQ(counts(), (std::vector<std::pair<std::string, std::uint64_t>>{{entry_key(0, "Ulm"), 2},
+                                                                          {entry_key(2, "x"), 1},
+                                                                          {entry_key(2, "y"), 2},
+                                                                          {entry_key(2, "z"), 1}}));
+  auto gone = write({{"a", std::nullopt}});
+  EXPECT_EQ(gone.removed, Keys{value_key(1, entry_key(2, "x"))});
+  EXPECT_EQ(gone.report.removed, 1u);
+  EXPECT_EQ(write({{"a", std::nullopt}}).report.absent, 1u);
+  auto last = write({{"b", std::nullopt}});
+  EXPECT_EQ(last.removed.size(), 3u);
+  EXPECT_TRUE(counts().empty());
+}
+
+TEST_F(LocalIndex, ARowInPlaceOfAnotherChangesOnlyWhatDiffers) {
+  write({{"a", row("a", "Ulm", "x,y")}});
+  const auto second = write({{"a", row("a", "Ulm", "y,z")}});
+  EXPECT_EQ(second.report.replaced, 1u);
+  EXPECT_EQ(second.added, Keys{value_key(1, entry_key(2, "z"))});
+  EXPECT_EQ(second.removed, Keys{value_key(1, entry_key(2, "x"))});
+  EXPECT_EQ(find({{0, "Ulm"}}), Keys{"a"});
+  EXPECT_EQ(find({{2, "x"}}), Keys{});
+}
+
+TEST_F(LocalIndex, MutationsOfOneBatchComeOneAfterAnother) {
+  const auto all = write({{"a", row("a", "Ulm")},
+                          {"a", std::nullopt},
+                          {"b", row("b", "Bonn")},
+                          {"a", row("a", "Bonn")},
+                          {"b", std::nullopt},
+                          {"b", std::nullopt}});
+  EXPECT_EQ(all.report.put, 3u);
+  EXPECT_EQ(all.report.removed, 2u);
+  EXPECT_EQ(all.report.absent, 1u);
+  EXPECT_EQ(all.rows, 1);
+  EXPECT_EQ(all.added, Keys{value_key(1, entry_key(0, "Bonn"))});
+  EXPECT_EQ(find({{0, "Bonn"}}), Keys{"a"});
+  EXPECT_EQ(find({{0, "Ulm"}}), Keys{});
+}
+
+TEST_F(LocalIndex, AValueThatOneRowLosesAndAnotherGainsInOneBatchStays) {
+  write({{"a", row("a", "Ulm")}});
+  const auto change = write({{"a", row("a", "Bonn")}, {"b", row("b", "Ulm")}});
+  EXPECT_EQ(change.added, Keys{value_key(1, entry_key(0, "Bonn"))});
+  EXPECT_TRUE(change.removed.empty());
+  EXPECT_EQ(find({{0, "Ulm"}}), Keys{"b"});
+}
+
+TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
+  std::mt19937_64 random(5);
+  test::PlainTable plain(people());
+  for (int i = 0; i < 400; ++i) {
+    const Row row = test::script_row(random);
+    plain.put(row);
+    write({{row.key, row}});
+  }
+  // Another region and a value that the first is a prefix of are not in the way.
+  StoreBatch batch = store_.batch();
+  const Row other = row("row 000 of region 2", "city 1");
+  const Mutation mutation{&other.key, &other};
+  write_rows(store_, people(), 2, {&mutation, 1}, batch);
+  store_.write(std::move(batch), false);
+
+  std::size_t found = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::string city = test::script_city(random);
+    if (city.empty()) continue;
+    Query query{.all_of = {{"city", city}}, .keys_only = true};
+    std::vector<std::string> wanted = entries({{0, city}});
+    for (std::uint64_t tags = random() % 3; tags > 0; --tags) {
+      const std::string tag = fmt::format("tag {}", random() % 30);
+      query.all_of.push_back({"tags", tag});
+      wanted.push_back(entry_key(2, tag));
+    }
+    if (random() % 2) query.from = fmt::format("row {:03}", random() % 300);
+    if (random() % 2) query.to = query.from + "\xFF";
+    Keys keys, expected;
+    find_rows(store_, {}, 1, wanted, query.from, query.to, [&](std::string_view key) {
+      keys.emplace_back(key);
+      return true;
+    });
+    for (const Row& row : plain.query(query)) expected.push_back(row.key);
+    ASSERT_EQ(keys, expected);
+    found += keys.size();
+  }
+  EXPECT_GT(found, 500u);
+}
+
+TEST_F(LocalIndex, StopsWhenTold) {
+  for (const char* key : {"a", "b", "c"}) write({{key, row(key, "Ulm", "x")}});
+  Keys keys;
+  find_rows(store_, {}, 1, entries({{0, "Ulm"}, {2, "x"}}), {}, {}, [&](std::string_view key) {
+    keys.emplace_back(key);
+    return keys.size() < 2;
+  });
+  EXPECT_EQ(keys, (Keys{"a", "b"}));
+}
+
+TEST_F(LocalIndex, CountsThatCannotBeAreRefused) {
+  write({{"a", row("a", "Ulm")}});
+  StoreBatch batch = store_.batch();
+  batch.erase(Family::values, value_key(1, entry_key(0, "Ulm")));
+  store_.write(std::move(batch), false);
+  EXPECT_THROW(write({{"a", std::nullopt}}), CorruptFile);
+  EXPECT_EQ(find({{0, "Ulm"}}), Keys{"a"});
+}
+
+}  // namespace
+}  // namespace scbf::index
