@@ -22,6 +22,29 @@ void check_plan(const IndexPlan& plan) {
   }
 }
 
+struct Existing {
+  TableSchema schema;
+  IndexPlan plan;
+  std::unique_ptr<Store> store;
+};
+
+Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes) {
+  if (!std::filesystem::is_directory(path / kStore)) {
+    throw IoError(fmt::format("{}: there is no index", path.string()));
+  }
+  Existing there;
+  there.store = std::make_unique<Store>(path / kStore, Store::Open::existing, cache_bytes);
+  const auto definition = there.store->get(Family::meta, kDefinition);
+  if (!definition) {
+    throw IoError(
+        fmt::format("{}: the index was not finished when it was created: remove the "
+                    "directory and create it again",
+                    path.string()));
+  }
+  decode_definition(*definition, there.schema, there.plan);
+  return there;
+}
+
 }  // namespace
 
 SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& table,
@@ -72,21 +95,22 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
 
 SecondaryIndex SecondaryIndex::open(const std::filesystem::path& path,
                                     const IndexOptions& options) {
-  if (!std::filesystem::is_directory(path / kStore)) {
-    throw IoError(fmt::format("{}: there is no index", path.string()));
-  }
-  auto store = std::make_unique<Store>(path / kStore, Store::Open::existing, options.cache_bytes);
-  const auto definition = store->get(Family::meta, kDefinition);
-  if (!definition) {
-    throw IoError(
-        fmt::format("{}: the index was not finished when it was created: remove the "
-                    "directory and create it again",
-                    path.string()));
-  }
-  TableSchema schema;
-  IndexPlan plan;
-  decode_definition(*definition, schema, plan);
-  return SecondaryIndex(std::make_unique<State>(path, schema, plan, options, std::move(store)));
+  Existing there = open_store(path, options.cache_bytes);
+  return SecondaryIndex(
+      std::make_unique<State>(path, there.schema, there.plan, options, std::move(there.store)));
+}
+
+void SecondaryIndex::replan(const std::filesystem::path& path, double fpr,
+                            std::uint64_t region_values) {
+  const Existing there = open_store(path, IndexOptions{}.cache_bytes);
+  IndexPlan plan = there.plan;
+  plan.fpr = fpr;
+  plan.region_values = region_values;
+  Router{plan, {}};
+  StoreBatch batch = there.store->batch();
+  // Filters saved so far are not of this plan: that is what opening finds.
+  batch.put(Family::meta, kDefinition, encode_definition(there.schema, plan));
+  there.store->write(std::move(batch), true);
 }
 
 const TableSchema& SecondaryIndex::schema() const noexcept { return state_->schema; }

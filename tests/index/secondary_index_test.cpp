@@ -411,6 +411,20 @@ TEST_F(Filters, MayBeLeftForLater) {
   expect_equal(test_.index, plain_);
 }
 
+TEST_F(Filters, AreMadeAnewForAnotherPlan) {
+  EXPECT_THROW(SecondaryIndex::replan(test_.directory / "index", 0.1, 10), IoError) << "it is open";
+  const std::uint64_t before = test_.index.statistics().filter_bytes;
+  const RecoveryReport& recovery = after([&] {
+    EXPECT_THROW(SecondaryIndex::replan(test_.directory / "index", 2, 10), InvalidArgument);
+    SecondaryIndex::replan(test_.directory / "index", 0.001, 1000);
+  });
+  EXPECT_EQ(recovery.rebuilt, 3u);
+  EXPECT_EQ(test_.index.plan().fpr, 0.001);
+  EXPECT_NE(test_.index.statistics().filter_bytes, before);
+  expect_equal(test_.index, plain_);
+  EXPECT_EQ(after([] {}).rebuilt, 0u);
+}
+
 TEST_F(Filters, AreDistrustedOnDemand) {
   SecondaryIndex& index = test_.index;
   index.distrust(regions_[0]);

@@ -39,7 +39,7 @@ using ServerId = std::uint32_t;
 /// Most servers of one index.
 inline constexpr std::uint32_t kMaxServers = 1u << 16;
 
-/// What an index is made for; fixed when it is created.
+/// What an index is made for. Given when it is created; see replan.
 struct IndexPlan {
   /// Bound on the false-positive rate of one region's filter, however it grows.
   double fpr = 0.01;
@@ -175,6 +175,9 @@ class SecondaryIndex {
                                const IndexPlan& plan = {}, const IndexOptions& options = {});
   /// Throws IoError if there is none, or if another process has it open.
   static SecondaryIndex open(const std::filesystem::path& path, const IndexOptions& options = {});
+  /// Gives an index that is not open another rate, and another number of values per region to begin
+  /// with. Opening it makes all filters anew. Throws InvalidArgument, IoError.
+  static void replan(const std::filesystem::path& path, double fpr, std::uint64_t region_values);
   SecondaryIndex(SecondaryIndex&&) noexcept;
   SecondaryIndex& operator=(SecondaryIndex&&) noexcept;
   ~SecondaryIndex();
