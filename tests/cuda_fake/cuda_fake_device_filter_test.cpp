@@ -9,6 +9,7 @@
 #include <map>
 
 #include "fake_test_support.hpp"
+#include "support/device.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
@@ -23,34 +24,6 @@ using scbf::cuda::DeviceKeys;
 [[maybe_unused]] const bool kStarted = start_fake_cuda();
 
 constexpr std::uint64_t kSeed = 99;
-
-/// An array in device memory.
-template <class T>
-class Array {
- public:
-  explicit Array(std::size_t n) : n_(n) {
-    EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T) + 1), cudaSuccess);
-  }
-  explicit Array(const std::vector<T>& values) : Array(values.size()) {
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice),
-              cudaSuccess);
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  ~Array() { cudaFree(data_); }
-  T* get() const { return data_; }
-  std::vector<T> to_host() const {
-    std::vector<T> values(n_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost),
-              cudaSuccess);
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  std::size_t n_;
-};
 
 class Stream {
  public:
@@ -94,8 +67,8 @@ TEST_P(DeviceFilterOf, EveryOperationEqualsTheModel) {
     for (const auto path : {scbf::Path::direct, scbf::Path::partitioned}) {
       const scbf::cuda::DeviceOptions options{.path = path};
       const auto in = mixture.to_insert(n), asked = mixture.to_ask(n), out = mixture.to_ask(n);
-      const Array<std::uint64_t> in_there(in), asked_there(asked), out_there(out), indices(n);
-      const Array<std::uint8_t> answers(n), bits((n + 7) / 8);
+      const OnDevice<std::uint64_t> in_there(in), asked_there(asked), out_there(out), indices(n);
+      const OnDevice<std::uint8_t> answers(n), bits((n + 7) / 8);
       filter.insert({in_there.get(), n}, options);
       model.insert(in);
       ASSERT_TRUE(same_words(words(filter), model.words()));
@@ -133,10 +106,10 @@ TEST_P(DeviceFilterOf, StringsAndNulls) {
   std::vector<std::byte> bitmap(n / 8 + 3);
   Random random(1);
   for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
-  const Array<std::byte> data(column.data), bits(bitmap);
-  const Array<std::int32_t> offsets32(column.offsets32);
-  const Array<std::int64_t> offsets64(column.offsets64);
-  const Array<std::uint8_t> answers(n);
+  const OnDevice<std::byte> data(column.data), bits(bitmap);
+  const OnDevice<std::int32_t> offsets32(column.offsets32);
+  const OnDevice<std::int64_t> offsets64(column.offsets64);
+  const OnDevice<std::uint8_t> answers(n);
   const auto near = scbf::KeyBatch(column.views).with_validity(bitmap, 11);
   const scbf::cuda::Validity validity(bits.get(), 11);
   filter.insert(DeviceKeys::from_offsets(data.get(), offsets32.get(), n).with_validity(validity));
@@ -184,8 +157,8 @@ TEST_P(DeviceFilterOf, WholeFilters) {
 TEST_P(DeviceFilterOf, NothingWaitsOnTheCallersStreams) {
   const Stream changes, asks;
   const auto keys = random_keys(1500, 1), others = random_keys(1500, 2);
-  const Array<std::uint64_t> there(keys), others_there(others);
-  const Array<std::uint8_t> hits(1500), counts(1500), verdicts(1500);
+  const OnDevice<std::uint64_t> there(keys), others_there(others);
+  const OnDevice<std::uint8_t> hits(1500), counts(1500), verdicts(1500);
   const char* const kWaits[] = {"cudaStreamSynchronize",
                                 "cudaDeviceSynchronize",
                                 "cudaMemcpy",
@@ -219,7 +192,7 @@ TEST_P(DeviceFilterOf, NothingWaitsOnTheCallersStreams) {
   EXPECT_TRUE(same_answers(counts.to_host(), want_counts));
   EXPECT_TRUE(same_answers(verdicts.to_host(), want_verdicts));
   EXPECT_TRUE(same_words(words(filter, changes), model.words()));
-  const Array<std::uint64_t> indices(1500);
+  const OnDevice<std::uint64_t> indices(1500);
   const auto want_found = contains(model, others);
   EXPECT_EQ(filter.find({others_there.get(), 1500}, indices.get(), {.stream = asks}),
             static_cast<std::uint64_t>(std::count(want_found.begin(), want_found.end(), 1)));
@@ -260,8 +233,8 @@ TEST_P(DeviceFilterOf, AllTemporaryMemoryIsTheCallers) {
   const Stream stream;
   CountingMemory memory;
   const auto keys = random_keys(3000, 1);
-  const Array<std::uint64_t> there(keys), indices(3000);
-  const Array<std::uint8_t> answers(3000);
+  const OnDevice<std::uint64_t> there(keys), indices(3000);
+  const OnDevice<std::uint8_t> answers(3000);
   const auto pool = fake_cuda::calls_of("cudaMallocFromPoolAsync");
   const scbf::cuda::DeviceOptions options{
       .stream = stream, .path = scbf::Path::partitioned, .memory = &memory};
@@ -279,8 +252,8 @@ TEST_P(DeviceFilterOf, AllTemporaryMemoryIsTheCallers) {
 TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
   CountingMemory memory;
   const auto keys = random_keys(3000, 1);
-  const Array<std::uint64_t> there(keys);
-  const Array<std::uint8_t> answers(3000);
+  const OnDevice<std::uint64_t> there(keys);
+  const OnDevice<std::uint8_t> answers(3000);
   const scbf::cuda::DeviceOptions options{.path = scbf::Path::partitioned, .memory = &memory};
   filter.insert({there.get(), 3000}, options);
   model.insert(keys);

@@ -33,7 +33,8 @@ inline std::string no_device() {
     GTEST_SKIP() << "needs a GPU: " << reason;                                   \
   } while (false)
 
-/// An array in device memory.
+/// An array in device memory. What is done to it goes to the null stream, which those that do not
+/// block would not wait for: so it is waited for here.
 template <class T>
 class OnDevice {
  public:
@@ -43,10 +44,12 @@ class OnDevice {
     if (cudaMalloc(reinterpret_cast<void**>(&data_), bytes) != cudaSuccess) throw std::bad_alloc();
     // What a kernel does not write must show.
     EXPECT_EQ(cudaMemset(data_, 0xCC, bytes), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
   explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
     EXPECT_EQ(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice),
               cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
