@@ -13,6 +13,7 @@
 #include "check.hpp"
 #include "kernels.hpp"
 #include "limits.hpp"
+#include "stream.hpp"
 
 namespace scbf::cuda {
 
@@ -220,12 +221,7 @@ std::vector<Histogram> DeviceFilter::histograms(const DeviceOptions& options) co
 
 std::uint64_t DeviceFilter::booked(std::size_t which, cudaStream_t stream) const {
   check_usable();
-  std::uint64_t value = 0;
-  check(cudaMemcpyAsync(&value, words_ + geometry_.words() + which, sizeof value,
-                        cudaMemcpyDeviceToHost, stream),
-        "copying the books from the device");
-  synchronize(stream);
-  return value;
+  return fetched(words_ + geometry_.words() + which, stream, "the books");
 }
 std::uint64_t DeviceFilter::keys_inserted(cudaStream_t stream) const {
   return booked(kInserted, stream);
@@ -240,9 +236,7 @@ void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream)
         fmt::format("words has room for {}: must be {}", words.size(), geometry_.words()));
   }
   check_usable();
-  check(cudaMemcpyAsync(words.data(), words_, geometry_.bytes(), cudaMemcpyDeviceToHost, stream),
-        "copying counters from the device");
-  synchronize(stream);
+  fetch(words.data(), words_, geometry_.bytes(), stream, "counters");
 }
 
 Filter DeviceFilter::to_filter(const FilterOptions& options, cudaStream_t stream) const {

@@ -15,14 +15,12 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "check.hpp"
 #include "engine/look.hpp"
-#include "scbf/cuda/memory.hpp"
-#include "temporary.hpp"
+#include "stream.hpp"
 
 namespace scbf::cuda {
 
@@ -165,27 +163,27 @@ __global__ void __launch_bounds__(kThreads) grid_kernel(Work work) {
   work(GpuGrid());
 }
 
-/// A stream of the current device.
-class Gpu {
+/// The engine's Device: kernels and algorithms on a stream.
+class Gpu : public StreamMemory {
  private:
   // CUB's functions are called twice: for the size of their temporary memory, and with it.
   auto sorting(cub::DoubleBuffer<std::uint64_t>& buffers, std::size_t n, unsigned first_bit,
                unsigned last_bit) {
     return [=, this, &buffers](void* memory, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(memory, bytes, buffers, n, static_cast<int>(first_bit),
-                                            static_cast<int>(last_bit), stream_);
+                                            static_cast<int>(last_bit), stream());
     };
   }
   auto summing(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
     return [=, this](void* memory, std::size_t& bytes) {
-      return cub::DeviceScan::ExclusiveSum(memory, bytes, in, out, n, stream_);
+      return cub::DeviceScan::ExclusiveSum(memory, bytes, in, out, n, stream());
     };
   }
   template <class Index, class Wanted>
   auto selecting(Index n, Wanted wanted, Index* out, std::uint64_t* count) {
     return [=, this](void* memory, std::size_t& bytes) {
       return cub::DeviceSelect::If(memory, bytes, thrust::counting_iterator<Index>(0), out, count,
-                                   n, wanted, stream_);
+                                   n, wanted, stream());
     };
   }
   template <class Call>
@@ -195,20 +193,15 @@ class Gpu {
     return std::max<std::size_t>(bytes, 1);
   }
   template <class Call>
-  void in_temporary(Call call) {
+  void run(Call call) {
     std::size_t bytes = bytes_for(call);
     // CUB reports the last error of the thread, which may be one that the caller has met before.
     (void)cudaGetLastError();
-    if (reserved_ && reserved_->bytes() >= bytes) {
-      check(call(reserved_->get(), bytes), "running an algorithm");
-      return;
-    }
-    const auto memory = temporary<std::byte>(bytes);
-    check(call(memory.get(), bytes), "running an algorithm");
+    in_temporary(bytes, [&](void* memory) { check(call(memory, bytes), "running an algorithm"); });
   }
 
  public:
-  Gpu(cudaStream_t stream, MemoryResource& memory) : stream_(stream), memory_(memory) {}
+  using StreamMemory::StreamMemory;
 
   template <class Work>
   void for_each(std::size_t n, Work work) {
@@ -242,7 +235,7 @@ class Gpu {
     const auto blocks = static_cast<unsigned>(processors * std::clamp(fitting, 1, kEnough));
     void* arguments[] = {&work};
     check(cudaLaunchCooperativeKernel(grid_kernel<Work>, dim3(blocks), dim3(kThreads), arguments, 0,
-                                      stream_),
+                                      stream()),
           "launching a cooperative kernel");
   }
 
@@ -253,12 +246,12 @@ class Gpu {
   std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
                       unsigned last_bit) {
     cub::DoubleBuffer<std::uint64_t> buffers(a, b);
-    in_temporary(sorting(buffers, n, first_bit, last_bit));
+    run(sorting(buffers, n, first_bit, last_bit));
     return buffers.Current();
   }
   std::size_t sum_bytes(std::size_t n) { return bytes_for(summing(nullptr, nullptr, n)); }
   void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
-    in_temporary(summing(in, out, n));
+    run(summing(in, out, n));
   }
   template <class Index, class Wanted>
   std::size_t select_bytes(Index n, Wanted wanted) {
@@ -266,34 +259,18 @@ class Gpu {
   }
   template <class Index, class Wanted>
   void select(Index n, Wanted wanted, Index* out, std::uint64_t* count) {
-    in_temporary(selecting(n, wanted, out, count));
+    run(selecting(n, wanted, out, count));
   }
   template <class Value>
   auto reduce(std::size_t n, Value value) {
     using Sum = std::invoke_result_t<Value, std::size_t>;
     const thrust::counting_iterator<std::size_t> first(0);
     const auto on_device = temporary<Sum>(1);
-    in_temporary([&](void* memory, std::size_t& bytes) {
+    run([&](void* memory, std::size_t& bytes) {
       return cub::DeviceReduce::TransformReduce(memory, bytes, first, on_device.get(), n,
-                                                ::cuda::std::plus<>(), value, Sum{}, stream_);
+                                                ::cuda::std::plus<>(), value, Sum{}, stream());
     });
-    Sum sum{};
-    check(cudaMemcpyAsync(&sum, on_device.get(), sizeof sum, cudaMemcpyDeviceToHost, stream_),
-          "copying a sum from the device");
-    check(cudaStreamSynchronize(stream_), "waiting for a sum");
-    return sum;
-  }
-  void fill(std::uint64_t* words, std::size_t n, std::uint64_t value) {
-    if (n == 0) return;
-    check(cudaMemsetAsync(words, value == 0 ? 0 : 0xFF, n * sizeof *words, stream_),
-          "filling device memory");
-  }
-
-  void reserve(std::size_t bytes) { reserved_.emplace(memory_, stream_, bytes); }
-
-  template <class T>
-  Temporary<T> temporary(std::size_t n) {
-    return Temporary<T>(memory_, stream_, n);
+    return fetched(on_device.get(), stream(), "a sum");
   }
 
  private:
@@ -328,13 +305,9 @@ class Gpu {
   void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared,
               std::type_identity_t<Parameters>... parameters) {
     void* pointers[] = {&parameters...};
-    check(cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), pointers, shared, stream_),
+    check(cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), pointers, shared, stream()),
           "launching a kernel");
   }
-
-  cudaStream_t stream_;
-  MemoryResource& memory_;
-  std::optional<Temporary<std::byte>> reserved_;
 };
 
 }  // namespace scbf::cuda

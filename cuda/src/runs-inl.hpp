@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "check.hpp"
 #include "engine/operations.hpp"
 #include "kernels.hpp"
+#include "stream.hpp"
 #include "temporary.hpp"
 
 namespace scbf::cuda {
@@ -27,6 +27,15 @@ void with_values(Device& device, const FilterRef& filter, const DeviceKeys& keys
   use(ValueKeys{hashes.get(), keys.size(), true, keys.validity()});
 }
 
+/// answers = those of look().
+template <bool counting, class Answers>
+void run_look(const FilterRef& filter, const DeviceKeys& keys, const Answers& answers,
+              const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys,
+              [&](const ValueKeys& values) { look<counting>(device, filter, values, answers); });
+}
+
 }  // namespace
 
 void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run) {
@@ -37,18 +46,12 @@ void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run)
 
 void run_contains(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out,
                   const Run& run) {
-  Device device(run.stream, run.memory);
-  with_values(device, filter, keys, [&](const ValueKeys& values) {
-    look<false>(device, filter, values, ByteAnswers{out});
-  });
+  run_look<false>(filter, keys, ByteAnswers{out}, run);
 }
 
 void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
                        const Run& run) {
-  Device device(run.stream, run.memory);
-  with_values(device, filter, keys, [&](const ValueKeys& values) {
-    look<false>(device, filter, values, BitAnswers{bits});
-  });
+  run_look<false>(filter, keys, BitAnswers{bits}, run);
 }
 
 void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* indices,
@@ -60,10 +63,7 @@ void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* in
 }
 
 void run_count(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out, const Run& run) {
-  Device device(run.stream, run.memory);
-  with_values(device, filter, keys, [&](const ValueKeys& values) {
-    look<true>(device, filter, values, ByteAnswers{out});
-  });
+  run_look<true>(filter, keys, ByteAnswers{out}, run);
 }
 
 void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
@@ -78,11 +78,7 @@ std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,
                                 std::uint64_t* indices, const Run& run) {
   const Temporary<std::uint64_t> on_device(run.memory, run.stream, 1);
   run_find(filter, keys, indices, on_device.get(), run);
-  std::uint64_t hits = 0;
-  check(cudaMemcpyAsync(&hits, on_device.get(), sizeof hits, cudaMemcpyDeviceToHost, run.stream),
-        "copying the number of hits from the device");
-  check(cudaStreamSynchronize(run.stream), "waiting for hits");
-  return hits;
+  return fetched(on_device.get(), run.stream, "the number of hits");
 }
 
 void run_book_keys(const DeviceKeys& keys, std::uint64_t* book, const Run& run) {
@@ -130,10 +126,8 @@ std::vector<Histogram> run_histograms(const FilterRef& filter, const Run& run) {
   static_assert(sizeof(Histogram) == CountValues::kValues * sizeof(std::uint64_t));
   const auto on_device = device.temporary<std::uint64_t>(histograms.size() * CountValues::kValues);
   count_values(device, filter, on_device.get());
-  check(cudaMemcpyAsync(histograms.data(), on_device.get(), histograms.size() * sizeof(Histogram),
-                        cudaMemcpyDeviceToHost, run.stream),
-        "copying histograms from the device");
-  check(cudaStreamSynchronize(run.stream), "waiting for histograms");
+  fetch(histograms.data(), on_device.get(), histograms.size() * sizeof(Histogram), run.stream,
+        "histograms");
   const Geometry& geometry = filter.geometry();
   const std::uint64_t padding =
       geometry.words() * kCountersPerWord / geometry.probes() - geometry.counters_per_slice();

@@ -3,13 +3,13 @@
 // its streams, on the host.
 #include "kernels.hpp"
 
-#include <optional>
+#include <cstring>
 #include <type_traits>
 
 #include "check.hpp"
 #include "fake_runtime.hpp"
+#include "stream.hpp"
 #include "support/host_device.hpp"
-#include "temporary.hpp"
 
 namespace scbf::cuda {
 
@@ -18,9 +18,9 @@ namespace {
 using scbf_test::HostDevice;
 
 /// Gpu of gpu.cuh, with a HostDevice for kernels and algorithms.
-class FakeGpu {
+class FakeGpu : public StreamMemory {
  public:
-  FakeGpu(cudaStream_t stream, MemoryResource& memory) : stream_(stream), memory_(memory) {}
+  using StreamMemory::StreamMemory;
 
   template <class Work>
   void for_each(std::size_t n, Work work) {
@@ -42,13 +42,13 @@ class FakeGpu {
   std::size_t sort_bytes(std::size_t n, unsigned, unsigned) { return 1 + n / 8; }
   std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
                       unsigned last_bit) {
-    in_temporary(sort_bytes(n, first_bit, last_bit),
-                 [=] { HostDevice().sort(a, b, n, first_bit, last_bit); });
+    run(sort_bytes(n, first_bit, last_bit),
+        [=] { HostDevice().sort(a, b, n, first_bit, last_bit); });
     return n % 2 == 0 ? a : b;  // as HostDevice has it
   }
   std::size_t sum_bytes(std::size_t n) { return 1 + n / 16; }
   void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
-    in_temporary(sum_bytes(n), [=] { HostDevice().exclusive_sum(in, out, n); });
+    run(sum_bytes(n), [=] { HostDevice().exclusive_sum(in, out, n); });
   }
   template <class Index, class Wanted>
   std::size_t select_bytes(Index n, Wanted) {
@@ -56,54 +56,34 @@ class FakeGpu {
   }
   template <class Index, class Wanted>
   void select(Index n, Wanted wanted, Index* out, std::uint64_t* count) {
-    in_temporary(select_bytes(n, wanted), [=] { HostDevice().select(n, wanted, out, count); });
+    run(select_bytes(n, wanted), [=] { HostDevice().select(n, wanted, out, count); });
   }
   template <class Value>
   auto reduce(std::size_t n, Value value) {
     using Sum = std::invoke_result_t<Value, std::size_t>;
     const auto on_device = temporary<Sum>(1);
-    in_temporary(1, [=, out = on_device.get()] { *out = HostDevice().reduce(n, value); });
-    Sum sum{};
-    check(cudaMemcpyAsync(&sum, on_device.get(), sizeof sum, cudaMemcpyDeviceToHost, stream_),
-          "copying a sum from the device");
-    check(cudaStreamSynchronize(stream_), "waiting for a sum");
-    return sum;
-  }
-  void fill(std::uint64_t* words, std::size_t n, std::uint64_t value) {
-    if (n == 0) return;
-    check(cudaMemsetAsync(words, value == 0 ? 0 : 0xFF, n * sizeof *words, stream_),
-          "filling device memory");
-  }
-
-  void reserve(std::size_t bytes) { reserved_.emplace(memory_, stream_, bytes); }
-  template <class T>
-  Temporary<T> temporary(std::size_t n) {
-    return Temporary<T>(memory_, stream_, n);
+    run(1, [=, out = on_device.get()] { *out = HostDevice().reduce(n, value); });
+    return fetched(on_device.get(), stream(), "a sum");
   }
 
  private:
   template <class Work>
   void launch(Work work) {
-    check(fake_cuda::launch(stream_, work), "launching a kernel");
+    check(fake_cuda::launch(stream(), work), "launching a kernel");
   }
   /// Algorithms fill their memory with rubbish, and report what was wrong before, as CUB's do.
   template <class Work>
-  void in_temporary(std::size_t bytes, Work work) {
-    std::optional<Temporary<std::byte>> own;
-    if (!reserved_ || reserved_->bytes() < bytes) own.emplace(memory_, stream_, bytes);
-    std::byte* memory = own ? own->get() : reserved_->get();
-    check(fake_cuda::launch(stream_,
-                            [=] {
-                              std::memset(memory, 0xAB, bytes);
-                              work();
-                            }),
-          "running an algorithm");
+  void run(std::size_t bytes, Work work) {
+    in_temporary(bytes, [&](std::byte* memory) {
+      check(fake_cuda::launch(stream(),
+                              [=] {
+                                std::memset(memory, 0xAB, bytes);
+                                work();
+                              }),
+            "running an algorithm");
+    });
     check(cudaPeekAtLastError(), "running an algorithm");
   }
-
-  cudaStream_t stream_;
-  MemoryResource& memory_;
-  std::optional<Temporary<std::byte>> reserved_;
 };
 
 using Device = FakeGpu;
