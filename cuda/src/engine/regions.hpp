@@ -247,7 +247,6 @@ struct AddParts {
         }
       }
     });
-    block.sync();
   }
 };
 
@@ -309,7 +308,6 @@ struct TakeParts {
         }
       });
     }
-    block.sync();
   }
 };
 
