@@ -13,6 +13,7 @@
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
+#include "cpu_simd/targets.hpp"
 #include "cpu_simd/tuning.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -58,16 +59,7 @@ namespace scbf {
 
 HWY_EXPORT(Table);
 
-std::vector<const Kernels*> kernel_tables() {
-  std::vector<const Kernels*> tables;
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    // Highway's table indexed by hand: its own way to choose a target is global to the process.
-    hwy::ChosenTarget chosen;
-    chosen.Update(target);
-    tables.push_back(HWY_DISPATCH_TABLE(Table)[chosen.GetIndex()]());
-  }
-  return tables;
-}
+std::vector<const Kernels*> kernel_tables() { return results_by_target(HWY_DISPATCH_TABLE(Table)); }
 
 std::vector<std::string_view> unsupported_targets() {
   std::vector<std::string_view> names;

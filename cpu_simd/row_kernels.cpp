@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu_simd/targets.hpp"
 #include "scbf/geometry.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -208,14 +209,7 @@ namespace scbf {
 HWY_EXPORT(RowTable);
 
 std::vector<const RowKernels*> row_kernel_tables() {
-  std::vector<const RowKernels*> tables;
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    // As in kernels.cpp.
-    hwy::ChosenTarget chosen;
-    chosen.Update(target);
-    tables.push_back(HWY_DISPATCH_TABLE(RowTable)[chosen.GetIndex()]());
-  }
-  return tables;
+  return results_by_target(HWY_DISPATCH_TABLE(RowTable));
 }
 
 }  // namespace scbf
