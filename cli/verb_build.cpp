@@ -76,15 +76,24 @@ Growth growth_of(const Options& options) {
                             options.tightening.value_or(kDefaultTightening));
 }
 
-int build_scalable(const Options& options) {
+/// A filter full of keys, saved, and what that took.
+struct Built {
+  AnyFilter filter;
+  KeyKind kind;
+  std::uint64_t keys, empty_lines, input_bytes;
+  double seconds, save_seconds;
+  Summary summary;
+
+  double rate() const { return seconds > 0 ? static_cast<double>(keys) / seconds : 0; }
+};
+
+/// Puts the keys of all sources into what make() returns.
+template <class Make>
+Built build_from(const Options& options, KeyKind kind, Make make) {
   const RunOptions& run = options.run;
-  find_backend(run.backend);  // before any work is done in vain
-  check_output(options.out, run.json);
-  const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
-  const Growth growth = growth_of(options);
   const Stopwatch watch;
   KeyReader reader(options.keys.sources(), kind);
-  ScalableFilter filter(growth, {.seed = options.seed, .backend = run.backend});
+  AnyFilter filter = make(FilterOptions{.seed = options.seed, .backend = run.backend});
   {
     Progress progress(run.progress, "building", reader.total_bytes());
     for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
@@ -94,121 +103,120 @@ int build_scalable(const Options& options) {
     progress.finish(reader.keys(), reader.bytes_read());
   }
   const double seconds = watch.seconds();
-  filter.set_metadata(write_notes({kind, std::nullopt, growth.fpr()}));
-  const AnyFilter any(std::move(filter));
-  save_filter(any, options.out);
-  const Summary summary = any.summary(run.batch());
-  const std::size_t stages = any.scalable()->stages();
-  const double rate = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
-  if (run.json) {
-    Json json;
-    json["file"] = options.out;
-    json["keys"] = reader.keys();
-    json["empty_lines"] = reader.empty_lines();
-    json["seconds"] = seconds;
-    json["keys_per_second"] = rate;
-    json["backend"] = any.backend().name();
-    json["target"] = any.backend().target();
-    json["threads"] = run.resolved_threads();
-    json["key_kind"] = to_string(kind);
-    json["seed"] = options.seed;
+  const Stopwatch save_watch;
+  save_filter(filter, options.out);
+  const double save_seconds = save_watch.seconds();
+  const Summary summary = filter.summary(run.batch());
+  return {std::move(filter),   kind,    reader.keys(), reader.empty_lines(),
+          reader.bytes_read(), seconds, save_seconds,  summary};
+}
+
+/// What reports on filters of both kinds begin with,
+Json report_head(const Options& options, const Built& built) {
+  Json json;
+  json["file"] = options.out;
+  json["keys"] = built.keys;
+  json["empty_lines"] = built.empty_lines;
+  json["input_bytes"] = built.input_bytes;
+  json["seconds"] = built.seconds;
+  json["keys_per_second"] = built.rate();
+  json["save_seconds"] = built.save_seconds;
+  json["backend"] = built.filter.backend().name();
+  json["target"] = built.filter.backend().target();
+  json["threads"] = options.run.resolved_threads();
+  json["key_kind"] = to_string(built.kind);
+  json["seed"] = options.seed;
+  return json;
+}
+/// and what they have in the end.
+void describe_summary(Json& json, const Summary& summary) {
+  json["fill"] = summary.fill;
+  json["saturated"] = summary.saturated;
+  json["estimated_keys"] = summary.estimated_keys;
+  json["estimated_fpr"] = summary.estimated_fpr;
+}
+
+void build_scalable(const Options& options, KeyKind kind) {
+  const Growth growth = growth_of(options);
+  const Built built = build_from(options, kind, [&](const FilterOptions& with) {
+    ScalableFilter filter(growth, with);
+    filter.set_metadata(write_notes({kind, std::nullopt, growth.fpr()}));
+    return filter;
+  });
+  const Summary& summary = built.summary;
+  const std::size_t stages = built.filter.scalable()->stages();
+  if (options.run.json) {
+    Json json = report_head(options, built);
     describe_growth(json, growth);
     json["stages"] = stages;
     json["bytes"] = summary.bytes;
-    json["fill"] = summary.fill;
-    json["saturated"] = summary.saturated;
-    json["estimated_keys"] = summary.estimated_keys;
-    json["estimated_fpr"] = summary.estimated_fpr;
-    json["fpr_bound"] = any.scalable()->fpr_bound();
+    describe_summary(json, summary);
+    json["fpr_bound"] = built.filter.scalable()->fpr_bound();
     print_json(json);
   } else if (options.out != "-") {
     print_text(fmt::format(
         "{}: {} keys in {:.2f} s, {} keys/s; {} stage{}, {}; estimated rate {}\n", options.out,
-        grouped(reader.keys()), seconds, human_rate(rate), stages, stages == 1 ? "" : "s",
-        human_bytes(summary.bytes), percent(summary.estimated_fpr)));
+        grouped(built.keys), built.seconds, human_rate(built.rate()), stages,
+        stages == 1 ? "" : "s", human_bytes(summary.bytes), percent(summary.estimated_fpr)));
   }
-  return kOk;
 }
 
-int build(const Options& options) {
-  if (options.scalable) return build_scalable(options);
-  if (options.policy || options.factor || options.tightening || options.stage_fpr) {
-    throw UsageError("build: --policy, --growth, --tightening and --stage-fpr go with --scalable");
-  }
+void build_plain(const Options& options, KeyKind kind) {
   const RunOptions& run = options.run;
-  find_backend(run.backend);  // before any work is done in vain
-  check_output(options.out, run.json);
-  const std::vector<std::string> sources = options.keys.sources();
-  const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
-
   PlanRequest request = options.shape.request;
   if (!request.fpr && !request.memory_bytes) request.fpr = kDefaultFpr;
   const Stopwatch count_watch;
   const bool counted = !request.capacity && !(request.fpr && request.memory_bytes);
-  if (counted) request.capacity = counted_capacity(sources, kind, run);
+  if (counted) request.capacity = counted_capacity(options.keys.sources(), kind, run);
   const double count_seconds = counted ? count_watch.seconds() : 0;
   const Plan shape = plan(request);
 
-  const Stopwatch watch;
-  KeyReader reader(sources, kind);
-  Filter filter(shape.geometry, {.seed = options.seed, .backend = run.backend});
-  {
-    Progress progress(run.progress, "building", reader.total_bytes());
-    for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
-      filter.insert(block.batch(), run.batch());
-      progress.update(block.keys_so_far(), block.bytes_so_far());
-    });
-    progress.finish(reader.keys(), reader.bytes_read());
-  }
-  const double seconds = watch.seconds();
   const FilterNotes notes{kind, shape.capacity, shape.fpr};
-  filter.set_metadata(write_notes(notes));
-  const Stopwatch save_watch;
-  save_filter(filter, options.out);
-  const double save_seconds = save_watch.seconds();
-
-  const Statistics statistics = filter.statistics(run.batch());
-  const double rate = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
+  const Built built = build_from(options, kind, [&](const FilterOptions& with) {
+    Filter filter(shape.geometry, with);
+    filter.set_metadata(write_notes(notes));
+    return filter;
+  });
+  const Summary& summary = built.summary;
   if (run.json) {
-    Json json;
-    json["file"] = options.out;
-    json["keys"] = reader.keys();
-    json["empty_lines"] = reader.empty_lines();
-    json["input_bytes"] = reader.bytes_read();
-    json["seconds"] = seconds;
-    json["keys_per_second"] = rate;
+    Json json = report_head(options, built);
     json["count_seconds"] = count_seconds;
-    json["save_seconds"] = save_seconds;
-    json["backend"] = filter.backend().name();
-    json["target"] = filter.backend().target();
-    json["threads"] = run.resolved_threads();
-    json["key_kind"] = to_string(kind);
-    json["seed"] = options.seed;
     json["capacity"] = shape.capacity;
     json["capacity_counted"] = counted;
     json["fpr"] = shape.fpr;
     json["predicted_fpr"] = shape.predicted_fpr;
-    describe_geometry(json, filter.geometry());
-    json["fill"] = statistics.fill;
-    json["saturated"] = statistics.saturated;
-    json["estimated_keys"] = statistics.estimated_keys;
-    json["estimated_fpr"] = statistics.estimated_fpr;
+    describe_geometry(json, shape.geometry);
+    describe_summary(json, summary);
     json["reason"] = shape.reason;
     print_json(json);
   } else if (options.out != "-") {
+    const Backend& backend = built.filter.backend();
     print_text(fmt::format(
         "{}: {} keys{} in {:.2f} s, {} keys/s ({} {}, threads: {})\n"
         "{}, {}; capacity {}{}; fill {}, {} saturated; estimated rate {}\n",
-        options.out, grouped(reader.keys()),
-        reader.empty_lines() > 0 ? fmt::format(" ({} empty lines)", grouped(reader.empty_lines()))
-                                 : "",
-        seconds, human_rate(rate), filter.backend().name(), filter.backend().target(),
-        run.resolved_threads(), filter.geometry().describe(),
-        human_bytes(filter.geometry().bytes()), grouped(shape.capacity),
-        counted ? " (counted, repetitions included)" : "", percent(statistics.fill),
-        grouped(statistics.saturated), percent(statistics.estimated_fpr)));
+        options.out, grouped(built.keys),
+        built.empty_lines > 0 ? fmt::format(" ({} empty lines)", grouped(built.empty_lines)) : "",
+        built.seconds, human_rate(built.rate()), backend.name(), backend.target(),
+        run.resolved_threads(), shape.geometry.describe(), human_bytes(summary.bytes),
+        grouped(shape.capacity), counted ? " (counted, repetitions included)" : "",
+        percent(summary.fill), grouped(summary.saturated), percent(summary.estimated_fpr)));
   }
-  warn_if_over_capacity(reader.keys(), notes, statistics.estimated_fpr);
+  warn_if_over_capacity(built.keys, notes, summary.estimated_fpr);
+}
+
+int build(const Options& options) {
+  if (!options.scalable &&
+      (options.policy || options.factor || options.tightening || options.stage_fpr)) {
+    throw UsageError("build: --policy, --growth, --tightening and --stage-fpr go with --scalable");
+  }
+  find_backend(options.run.backend);  // before any work is done in vain
+  check_output(options.out, options.run.json);
+  const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
+  if (options.scalable) {
+    build_scalable(options, kind);
+  } else {
+    build_plain(options, kind);
+  }
   return kOk;
 }
 
