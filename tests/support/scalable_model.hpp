@@ -79,23 +79,4 @@ class ScalableModel {
   std::vector<Stage> stages_;
 };
 
-inline Answers contains(const scbf::ScalableFilter& filter, const scbf::KeyBatch& keys,
-                        const scbf::BatchOptions& options = {.threads = 1}) {
-  Answers out(keys.size(), 0xCC);
-  filter.contains(keys, out, options);
-  return out;
-}
-inline Answers count(const scbf::ScalableFilter& filter, const scbf::KeyBatch& keys,
-                     const scbf::BatchOptions& options = {.threads = 1}) {
-  Answers out(keys.size(), 0xCC);
-  filter.count(keys, out, options);
-  return out;
-}
-inline Answers remove(scbf::ScalableFilter& filter, const scbf::KeyBatch& keys,
-                      const scbf::BatchOptions& options = {.threads = 1}) {
-  Answers out(keys.size(), 0xCC);
-  filter.remove(keys, out, options);
-  return out;
-}
-
 }  // namespace scbf_test

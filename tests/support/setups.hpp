@@ -237,20 +237,24 @@ template <class Answers>
 
 using Answers = std::vector<std::uint8_t>;
 
-inline Answers contains(const scbf::Filter& filter, const scbf::KeyBatch& keys,
-                        const scbf::BatchOptions& options = {.threads = 1}) {
+// Of filters, of one stage and of many.
+template <class AnyFilter>
+Answers contains(const AnyFilter& filter, const scbf::KeyBatch& keys,
+                 const scbf::BatchOptions& options = {.threads = 1}) {
   Answers out(keys.size(), 0xCC);  // so that an answer that is not written shows
   filter.contains(keys, out, options);
   return out;
 }
-inline Answers count(const scbf::Filter& filter, const scbf::KeyBatch& keys,
-                     const scbf::BatchOptions& options = {.threads = 1}) {
+template <class AnyFilter>
+Answers count(const AnyFilter& filter, const scbf::KeyBatch& keys,
+              const scbf::BatchOptions& options = {.threads = 1}) {
   Answers out(keys.size(), 0xCC);
   filter.count(keys, out, options);
   return out;
 }
-inline Answers remove(scbf::Filter& filter, const scbf::KeyBatch& keys,
-                      const scbf::BatchOptions& options = {.threads = 1}) {
+template <class AnyFilter>
+Answers remove(AnyFilter& filter, const scbf::KeyBatch& keys,
+               const scbf::BatchOptions& options = {.threads = 1}) {
   Answers out(keys.size(), 0xCC);
   filter.remove(keys, out, options);
   return out;
