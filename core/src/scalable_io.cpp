@@ -31,6 +31,9 @@ ContainerHeader read_container_header(Input& input, std::uint64_t& file_bytes) {
   std::vector<std::byte> bytes(container_format::kFixedBytes);
   bytes.resize(input.read_some(bytes));
   const std::uint64_t header_bytes = container_format::checked_header_bytes(bytes, input.name());
+  if (input.bytes() && *input.bytes() < header_bytes) {
+    file_format::throw_truncated(*input.bytes(), header_bytes, input.name());
+  }
   bytes.resize(header_bytes);
   input.read_all(std::span(bytes).subspan(container_format::kFixedBytes), header_bytes);
   ContainerHeader header = container_format::decode_header(bytes, input.name(), file_bytes);
