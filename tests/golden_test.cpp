@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The format holds still: today's code writes the very bytes of tests/golden and understands
-// them; and a reader written in Python from docs/file_format.md agrees with the library.
+// them (the container there: scalable_file_test.cpp); and readers written in Python from
+// docs/file_format.md agree with the library.
 //
 // A change of the format is a new version with golden files of its own beside the old ones.
 // SCBF_WRITE_GOLDEN=1 writes missing files (never existing ones) when such files are added.
@@ -9,6 +10,7 @@
 #include <cstdio>
 
 #include "file_test_support.hpp"
+#include "scbf/scalable_filter.hpp"
 
 namespace scbf::test {
 namespace {
@@ -96,14 +98,18 @@ TEST(GoldenFile, IsUnderstood) {
 
 // ---- a reader that shares no code with the library ----------------------------------------------
 
+constexpr const char* kFilters = "read_filter.py";
+constexpr const char* kContainers = "read_container.py";
+
 std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
-/// Runs the reader; its exit status. Output goes to `out`.
-int run_reader(const fs::path& file, const std::string& arguments, const fs::path& out) {
+/// Runs a reader; its exit status. Output goes to `out`.
+int run_reader(const char* reader, const fs::path& file, const std::string& arguments,
+               const fs::path& out) {
   const char* python = std::getenv("SCBF_PYTHON");
   const std::string command = std::string(python != nullptr ? python : "python3") + " -B " +
-                              quoted(kGolden / "read_filter.py") + " " + quoted(file) + " " +
-                              arguments + " > " + quoted(out) + " 2>&1";
+                              quoted(kGolden / reader) + " " + quoted(file) + " " + arguments +
+                              " > " + quoted(out) + " 2>&1";
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -116,7 +122,8 @@ std::string text_of(const fs::path& path) {
 class IndependentReader : public testing::Test {
  protected:
   void SetUp() override {
-    const int status = run_reader(kGolden / golden_filters()[0].name, "", folder_ / "out");
+    const int status =
+        run_reader(kFilters, kGolden / golden_filters()[0].name, "", folder_ / "out");
     if (status != 3 && status != 127) return;
     const std::string reason =
         "python3 with the package xxhash is not there (Debian: python3-xxhash; another "
@@ -127,7 +134,8 @@ class IndependentReader : public testing::Test {
   }
 
   /// The reader's counts of all these keys must be the library's.
-  void compare(const fs::path& path, const Filter& filter) {
+  template <class AnyFilter>
+  void compare(const char* reader, const fs::path& path, const AnyFilter& filter) {
     std::ofstream keys(folder_ / "keys");
     std::string expected;
     for (std::uint64_t i = 0; i < 500; ++i) {
@@ -149,7 +157,8 @@ class IndependentReader : public testing::Test {
       expected += std::to_string(filter.count(key)) + "\n";
     }
     keys.close();
-    const int status = run_reader(path, "count < " + quoted(folder_ / "keys"), folder_ / "out");
+    const int status =
+        run_reader(reader, path, "count < " + quoted(folder_ / "keys"), folder_ / "out");
     ASSERT_EQ(status, 0) << text_of(folder_ / "out");
     EXPECT_EQ(text_of(folder_ / "out"), expected);
   }
@@ -161,8 +170,8 @@ TEST_F(IndependentReader, AgreesOnTheGoldenFiles) {
   for (const Golden& golden : golden_filters()) {
     SCOPED_TRACE(golden.name);
     const fs::path path = kGolden / golden.name;
-    compare(path, Filter::load(path));
-    ASSERT_EQ(run_reader(path, "", folder_ / "out"), 0);
+    compare(kFilters, path, Filter::load(path));
+    ASSERT_EQ(run_reader(kFilters, path, "", folder_ / "out"), 0);
     const std::string header = text_of(folder_ / "out");
     EXPECT_TRUE(has(header, "\"seed\": 18364758544493064720"));
     EXPECT_TRUE(has(header, "\"keys_removed\": 2"));
@@ -179,20 +188,66 @@ TEST_F(IndependentReader, AgreesOnFiltersOfSeveralChunks) {
     filter.insert(string_keys());
     filter.insert(std::vector<std::string>(20, "saturated"));
     filter.save(path);
-    compare(path, filter);
+    compare(kFilters, path, filter);
+  }
+}
+
+TEST_F(IndependentReader, AgreesOnTheGoldenContainer) {
+  const fs::path path = kGolden / "scalable.scbf";
+  compare(kContainers, path, ScalableFilter::load(path));
+  ASSERT_EQ(run_reader(kContainers, path, "", folder_ / "out"), 0);
+  const std::string header = text_of(folder_ / "out");
+  EXPECT_TRUE(has(header, "\"seed\": 18364758544493064720"));
+  const ScalableFileInfo info = verify_scalable_file(path);
+  ASSERT_EQ(info.stages.size(), 3u);
+  for (const auto& stage : info.stages) {
+    EXPECT_TRUE(has(header, "\"offset\": " + std::to_string(stage.offset)));
+    EXPECT_TRUE(has(header, "\"full_at\": " + std::to_string(stage.shape.full_at)));
+  }
+}
+
+TEST_F(IndependentReader, AgreesOnContainersOfAllKinds) {
+  const fs::path path = folder_ / "container.scbf";
+  for (const Growth& growth :
+       {Growth::fixed(Geometry::split(1, 200), 256), Growth::fixed(Geometry::split_block(2, 5), 9),
+        Growth::tightening(10, 0.05, Layout::split, 1.5, 0.7),
+        Growth::tightening(200'000, 0.001)}) {
+    SCOPED_TRACE(growth.describe());
+    ScalableFilter filter(growth, {.seed = 42});
+    filter.insert(integer_keys());
+    filter.insert(string_keys());
+    filter.insert(std::vector<std::string>(20, "saturated"));
+    filter.save(path);
+    compare(kContainers, path, filter);
+    // A stage that comes from elsewhere; and counts above what a counter holds.
+    ScalableFilter other(Growth::tightening(77, 0.01), {.seed = 42});
+    other.insert(std::vector<std::string>(20, "saturated"));
+    filter.merge(other);
+    filter.save(path);
+    compare(kContainers, path, filter);
+    ASSERT_EQ(run_reader(kContainers, path, "", folder_ / "out"), 0);
+    EXPECT_TRUE(has(text_of(folder_ / "out"), "\"index\": 4294967295"));
   }
 }
 
 TEST_F(IndependentReader, RefusesDamage) {
   const fs::path path = folder_ / "filter.scbf";
-  const Bytes good = read_bytes(kGolden / "split_k7.scbf");
-  for (const std::size_t at : {std::size_t{0}, std::size_t{30}, std::size_t{130}, std::size_t{4000},
-                               std::size_t{4100}, good.size() - 1}) {
-    Bytes bytes = good;
-    bytes[at] ^= std::byte{4};
-    write_bytes(path, bytes);
-    EXPECT_EQ(run_reader(path, "", folder_ / "out"), 1) << text_of(folder_ / "out");
-  }
+  const auto refuses = [&](const char* reader, const char* golden,
+                           const std::vector<std::size_t>& places) {
+    const Bytes good = read_bytes(kGolden / golden);
+    for (const std::size_t at : places) {
+      Bytes bytes = good;
+      bytes[at < good.size() ? at : good.size() - 1] ^= std::byte{4};
+      write_bytes(path, bytes);
+      EXPECT_EQ(run_reader(reader, path, "", folder_ / "out"), 1)
+          << at << ": " << text_of(folder_ / "out");
+    }
+  };
+  refuses(kFilters, "split_k7.scbf", {0, 30, 130, 4000, 4100, SIZE_MAX});
+  // Magic, header, entry, metadata, padding, and of a stage: header, padding, counters; between
+  // stages; the last counters.
+  refuses(kContainers, "scalable.scbf",
+          {0, 30, 130, 280, 4000, 4100, 4300, 8200, 9000, 12288, SIZE_MAX});
 }
 
 }  // namespace

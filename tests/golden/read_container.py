@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads containers of scbf, written from docs/file_format.md alone to prove that page. What is in
+them, filter files, is read by read_filter.py.
+
+  read_container.py FILE                 verifies the whole file and prints its header as JSON
+  read_container.py FILE count < KEYS    also prints the count of each key, as read_filter.py does
+
+Needs the package `xxhash` (Debian: python3-xxhash). Exit codes: 0 good, 1 damaged, 3 no xxhash.
+"""
+
+import json
+import struct
+import sys
+
+from read_filter import SPLIT, SPLIT_BLOCK, Damaged, Filter, parse_key, require, xxhash
+
+MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x53, 0x0D, 0x0A, 0x1A])
+FIXED_FIELDS = struct.Struct("<8s4IQ2IQ3d2I6Q")
+FIELDS = (
+    "magic version fixed_bytes policy layout seed stages most_stages first_capacity fpr growth "
+    "tightening probes groups extent reserved header_bytes file_bytes metadata_bytes checksum"
+).split()
+ENTRY = struct.Struct("<3Qd2IQ")
+ENTRY_FIELDS = "offset bytes full_at fpr index reserved header_checksum".split()
+FIXED, TIGHTENING = 1, 2
+MOST_STAGES, FOREIGN = 256, (1 << 32) - 1
+MOST_COUNT = 15
+
+
+def aligned(n):
+    return (n + 4095) // 4096 * 4096
+
+
+class Container:
+    def __init__(self, data):
+        require(data[:8] == MAGIC, "not a container")
+        require(len(data) >= FIXED_FIELDS.size, "truncated")
+        self.header = dict(zip(FIELDS, FIXED_FIELDS.unpack_from(data)))
+        h = self.header
+        for field, value in (("version", 1), ("fixed_bytes", 128), ("reserved", 0)):
+            require(h[field] == value, f"{field} {h[field]}: must be {value}")
+        require(1 <= h["stages"] <= MOST_STAGES, "stages")
+        require(h["metadata_bytes"] <= 1 << 20, "metadata_bytes")
+        used = 128 + ENTRY.size * h["stages"] + h["metadata_bytes"]
+        require(h["header_bytes"] == aligned(used), "header_bytes")
+        require(len(data) == h["file_bytes"], "file length")
+        signed = data[:120] + bytes(8) + data[128:h["header_bytes"]]
+        require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
+        require(not any(data[used:h["header_bytes"]]), "header padding")
+        self.check_growth()
+
+        self.metadata = data[used - h["metadata_bytes"]:used]
+        self.entries = [dict(zip(ENTRY_FIELDS, ENTRY.unpack_from(data, 128 + ENTRY.size * i)))
+                        for i in range(h["stages"])]
+        self.stages = []
+        end = h["header_bytes"]
+        for i, entry in enumerate(self.entries):
+            offset = aligned(end)
+            require(entry["offset"] == offset and entry["reserved"] == 0, f"entry of stage {i}")
+            require(not any(data[end:offset]), f"padding before stage {i}")
+            end = offset + entry["bytes"]
+            stage = Filter(data[offset:end])
+            require(stage.header["checksum"] == entry["header_checksum"], f"stage {i}: exchanged")
+            require(stage.header["seed"] == h["seed"], f"stage {i}: seed")
+            counters = stage.header["probes"] * stage.header["extent"]
+            if stage.header["layout"] == SPLIT_BLOCK:
+                counters *= 16  # of each of the words of a block
+            require(1 <= entry["full_at"] <= counters, f"stage {i}: full_at")
+            require(0 < entry["fpr"] < 1, f"stage {i}: fpr")
+            require(entry["index"] < MOST_STAGES or entry["index"] == FOREIGN, f"stage {i}: index")
+            self.stages.append(stage)
+        require(end == h["file_bytes"], "file_bytes")
+
+    def check_growth(self):
+        h = self.header
+        require(h["layout"] in (SPLIT, SPLIT_BLOCK), "layout")
+        require(h["first_capacity"] >= 1, "first_capacity")
+        if h["policy"] == TIGHTENING:
+            require(0 < h["fpr"] < 1, "fpr")
+            require(h["most_stages"] == MOST_STAGES, "most_stages")
+            require(1 <= h["growth"] <= 1024 and 0 < h["tightening"] < 1, "growth or tightening")
+            require(h["probes"] == h["groups"] == h["extent"] == 0, "geometry")
+            return
+        require(h["policy"] == FIXED, "policy")
+        require(0 < h["fpr"] <= 1, "fpr")
+        require(1 <= h["most_stages"] <= MOST_STAGES, "most_stages")
+        require(h["growth"] == h["tightening"] == 1, "growth or tightening")
+        probes, groups = h["probes"], h["groups"]
+        if h["layout"] == SPLIT:
+            require(1 <= probes <= 64 and groups == 0 and 1 <= h["extent"] <= 1 << 40, "geometry")
+        else:
+            require(1 <= groups <= 8 and probes == 8 * groups and 1 <= h["extent"] < 1 << 32,
+                    "geometry")
+
+    def count(self, key):
+        return min(MOST_COUNT, sum(stage.count(key) for stage in self.stages))
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["count"]):
+        sys.exit(__doc__)
+    with open(sys.argv[1], "rb") as file:
+        data = file.read()
+    try:
+        container = Container(data)
+    except Damaged as error:
+        print(f"{sys.argv[1]}: {error}", file=sys.stderr)
+        sys.exit(1)
+    if len(sys.argv) == 3:
+        for line in sys.stdin:
+            print(container.count(parse_key(line)))
+        return
+    shown = {k: v for k, v in container.header.items() if k != "magic"}
+    shown["stages"] = container.entries
+    shown["metadata"] = container.metadata.decode("utf-8", "backslashreplace")
+    print(json.dumps(shown, indent=2))
+
+
+if __name__ == "__main__":
+    main()
