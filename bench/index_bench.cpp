@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
          .columns = {{.name = "order", .indexed = true},
                      {.name = "customer", .indexed = true},
                      {.name = "city", .indexed = true}}},
-        {.fpr = rates[0], .region_values = values, .servers = static_cast<std::uint32_t>(servers)});
+        {.fpr = 0.01, .region_values = values - 1, .servers = static_cast<std::uint32_t>(servers)});
     std::vector<std::string> points;
     for (std::uint64_t i = 1; i < regions; ++i) {
       points.push_back(fmt::format("{:016x}", ~std::uint64_t{0} / regions * i));

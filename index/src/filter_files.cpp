@@ -22,7 +22,7 @@ constexpr std::size_t kBuildValues = 16 * 1024;
 // A filter is made anew when it has more entries that stand for nothing than an eighth of its
 // values and this.
 constexpr std::uint64_t kLeftOver = 1000;
-// The rate is estimated again when a region has changed by a part in so many.
+// The rate is estimated again when a region's values have become a part in so many more or fewer.
 constexpr std::uint64_t kRateParts = 64;
 
 }  // namespace
@@ -99,6 +99,7 @@ void SecondaryIndex::State::rebuild(Region& region) {
   region.trusted = true;
   region.left_over = 0;
   region.fpr = router.facts(region.member).fpr;
+  region.rate_at = values;
 }
 
 void SecondaryIndex::State::distrust(Region& region) {
@@ -134,10 +135,11 @@ void SecondaryIndex::State::save(Region& region) {
 
 void SecondaryIndex::State::refresh_rate(Region& region) const {
   if (!region.trusted) return;
-  const std::uint64_t changed = region.changes - region.rate_at;
-  if (changed * kRateParts < region.changes) return;
+  const std::uint64_t now = region.values, then = region.rate_at;
+  const std::uint64_t changed = now > then ? now - then : then - now;
+  if (changed == 0 || changed * kRateParts < now) return;
   region.fpr = router.facts(region.member).fpr;
-  region.rate_at = region.changes;
+  region.rate_at = now;
 }
 
 void SecondaryIndex::checkpoint() {

@@ -191,7 +191,7 @@ void SecondaryIndex::State::recover() {
         distrust(*region);
       }
     }
-    if (region->trusted) region->fpr = router.facts(region->member).fpr;
+    if (region->trusted) refresh_rate(*region);
     places.push_back({from.record.from, from.record.server, std::move(region)});
   }
   map = std::make_shared<const RegionMap>(std::move(places));

@@ -32,7 +32,7 @@ struct Region {
   std::atomic<std::uint64_t> log_entries = 0;  ///< hashes in the log since the filter was saved
   std::atomic<std::uint64_t> left_over = 0;    ///< entries of the filter without a value
   std::atomic<double> fpr = 0;                 ///< estimated, not long ago
-  std::uint64_t rate_at = 0;                   ///< `changes` when it was
+  std::uint64_t rate_at = 0;                   ///< `values` when it was
 
   RegionState state() const noexcept { return {rows, values, changes}; }
   void set(const RegionState& state) noexcept {

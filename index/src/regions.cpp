@@ -133,7 +133,7 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     auto region = std::make_shared<Region>(fresh[i].id, members[i]);
     region->set(fresh[i].state);
-    region->fpr = router.facts(members[i]).fpr;
+    refresh_rate(*region);
     batch.put(Family::meta, "region/" + region_key(region->id),
               encode_region({fresh[i].server, fresh[i].from}));
     batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
