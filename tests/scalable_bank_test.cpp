@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScalableBank against separate scalable filters: random sequences of everything it can do, both
+// policies and layouts; and whatever fails, at every place where it can fail, rows, counters and
+// the map of stages agree.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include "support/far_backend.hpp"
+#include "support/scalable_bank_model.hpp"
+#include "support/scale.hpp"
+
+namespace {
+
+// Allocations of this thread until one fails; 0: none does.
+thread_local std::size_t allocations_left = 0;
+
+void* allocate(std::size_t bytes) {
+  if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
+  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace scbf_test;
+using scbf::BatchOptions;
+using scbf::Filter;
+using scbf::FilterFull;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::KeyBatch;
+using scbf::Layout;
+using scbf::MemberKeys;
+using scbf::MemberLists;
+using scbf::MembersFull;
+using scbf::Removal;
+using scbf::ScalableBank;
+using scbf::ScalableFilter;
+
+RC_GTEST_PROP(ScalableBank, EqualsSeparateFilters, ()) {
+  const auto [name, growth] = *rc::gen::elementOf(bank_growths());
+  const Mode mode = *rc::gen::elementOf(contract_modes());
+  const scbf::Backend& backend = **rc::gen::elementOf(host_backends());
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto capacity = *rc::gen::element<std::uint32_t>(0, 1, 9, 65, 300);
+  RC_LOG() << name << ' ' << backend.name() << ' ' << mode << '\n';
+  ScalableBank bank(growth, {.seed = seed, .backend = backend.name(), .capacity = capacity});
+  ScalableBankModel model{growth, seed};
+  Random random(*rc::gen::arbitrary<std::uint64_t>());
+  const auto steps = *rc::gen::container<std::vector<int>>(
+      rc::gen::inRange<int>(0, static_cast<int>(kLastGrowingStep) + 1));
+  for (const int step : steps) {
+    take_step(static_cast<GrowingStep>(step), bank, model, random, mode.options());
+    RC_ASSERT(!::testing::Test::HasFatalFailure());
+  }
+  RC_ASSERT(same_bank(bank, model, growing_keys(), mode.options()));
+}
+
+struct GrowingCase {
+  const scbf::Backend* backend;
+  std::string name;
+  Growth growth;
+  unsigned threads;
+};
+std::ostream& operator<<(std::ostream& out, const GrowingCase& c) {
+  return out << c.backend->name() << ' ' << c.name << ' ' << c.threads << " threads";
+}
+std::vector<GrowingCase> growing_cases() {
+  std::vector<GrowingCase> cases;
+  for (const scbf::Backend* backend : host_backends()) {
+    if (backend->name() == "simd") continue;  // one of its targets under another name
+    for (const unsigned threads : {1u, 2u}) {
+      for (const auto& [name, growth] : bank_growths()) {
+        cases.push_back({backend, name, growth, threads});
+      }
+    }
+  }
+  return cases;
+}
+
+class GrowingBank : public ::testing::TestWithParam<GrowingCase> {
+ protected:
+  const Growth& growth() const { return GetParam().growth; }
+  BatchOptions options() const {
+    return Mode{.threads = GetParam().threads, .path = scbf::Path::automatic}.options();
+  }
+  ScalableBank bank(std::uint32_t capacity) const {
+    return ScalableBank(growth(),
+                        {.seed = 7, .backend = GetParam().backend->name(), .capacity = capacity});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, GrowingBank, ::testing::ValuesIn(growing_cases()),
+                         [](const ::testing::TestParamInfo<GrowingCase>& of) {
+                           return identifier(of.param.backend->name()) + "_" + of.param.name + "_" +
+                                  std::to_string(of.param.threads) + "_threads";
+                         });
+
+TEST_P(GrowingBank, ManyStepsOfManyMembers) {
+  Tally tally;
+  for (const std::uint32_t n : {3u, 70u}) {
+    ScalableBank bank = this->bank(n);
+    ScalableBankModel model{growth(), 7};
+    Random random(n);
+    for (std::uint32_t m = 0; m < n; ++m) {
+      ASSERT_EQ(bank.add_member(), m);
+      model.members.emplace(m, model.filter());
+    }
+    tally.most_stages = 0;
+    for (int i = 0; i < 60; ++i) {
+      const auto step = i < 15 ? GrowingStep::insert_many
+                               : static_cast<GrowingStep>(random.below(
+                                     static_cast<std::uint64_t>(kLastGrowingStep) + 1));
+      take_step(step, bank, model, random, options(), &tally);
+      ASSERT_FALSE(HasFatalFailure()) << n << " members, step " << i;
+      if (i % 20 != 15) continue;
+      ASSERT_TRUE(same_bank(bank, model, growing_keys(), options())) << i;
+    }
+    ASSERT_TRUE(same_bank(bank, model, growing_keys(), options()));
+    // A test of one stage, or of no ambiguous key, would say little.
+    EXPECT_GE(tally.most_stages, 3u) << n;
+  }
+  EXPECT_GT(tally.ambiguous, 0u);
+  EXPECT_GT(tally.ambiguous_in_many, 0u);
+}
+
+TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
+  if (growth().policy() != Growth::Policy::fixed) GTEST_SKIP() << "never full";
+  ScalableBank bank = this->bank(4);
+  ScalableBankModel model{growth(), 7};
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    bank.add_member();
+    model.members.emplace(m, model.filter());
+  }
+  const Keys many = random_keys(9000, 1), few = random_keys(10, 2);
+  std::vector<std::byte> bitmap(many.size() / 8 + 1);
+  Random random(3);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  const KeyBatch some = KeyBatch(many).with_validity(bitmap);
+  const std::vector<MemberKeys> batches{{2, few}, {1, some}, {0, few}, {2, many}, {1, few}};
+  std::vector<std::uint64_t> want;
+  scbf::InsertReport done;
+  std::set<std::uint32_t> full;
+  for (const MemberKeys& batch : batches) {
+    if (full.contains(batch.member)) {
+      want.push_back(0);
+      continue;
+    }
+    try {
+      const auto report = model.members.at(batch.member).insert(batch.keys);
+      want.push_back(batch.keys.size());
+      done.inserted += report.inserted;
+      done.nulls += report.nulls;
+    } catch (const FilterFull& e) {
+      want.push_back(e.processed());
+      done.inserted += e.done().inserted;
+      done.nulls += e.done().nulls;
+      full.insert(batch.member);
+    }
+  }
+  try {
+    bank.insert(batches, options());
+    FAIL() << "no room, and nothing said";
+  } catch (const MembersFull& e) {
+    EXPECT_EQ(e.batch(), 1u);
+    EXPECT_EQ(e.processed(), want[1]);
+    for (std::size_t i = 0; i < batches.size(); ++i) EXPECT_EQ(e.processed(i), want[i]) << i;
+    EXPECT_EQ(e.done().inserted, done.inserted);
+    EXPECT_EQ(e.done().nulls, done.nulls);
+    EXPECT_NE(std::string(e.what()).find("member 1: all "), std::string::npos) << e.what();
+  }
+  ASSERT_TRUE(same_bank(bank, model, few, options()));
+  // One member, one batch: what a filter says.
+  try {
+    bank.insert(0, many, options());
+    FAIL() << "no room, and nothing said";
+  } catch (const FilterFull& e) {
+    try {
+      model.members.at(0).insert(many);
+      FAIL() << "the model has room";
+    } catch (const FilterFull& alone) {
+      EXPECT_EQ(e.processed(), alone.processed());
+      EXPECT_EQ(e.done().inserted, alone.done().inserted);
+      EXPECT_EQ(std::string(e.what()), "member 0: " + std::string(alone.what()));
+    }
+  }
+  // Nulls need no room.
+  const std::vector<std::byte> none(2);
+  EXPECT_EQ(bank.insert(0, KeyBatch(few).with_validity(none), options()).nulls, few.size());
+  ASSERT_TRUE(same_bank(bank, model, few, options()));
+}
+
+TEST_P(GrowingBank, NullsAndEveryKindOfKey) {
+  const StringSet set = string_sets().front();
+  const StringColumn column(set.keys, 3);
+  const Keys hashes = random_keys(700, 9), words = random_keys(500, 10);
+  std::vector<std::byte> bitmap(column.strings.size() / 8 + words.size() / 8 + 200);
+  Random random(3);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  const Growth room = growth().policy() == Growth::Policy::fixed
+                          ? Growth::fixed(growth().first_geometry(), 40)
+                          : growth();
+  ScalableBank bank(room, {.seed = 7, .backend = GetParam().backend->name()});
+  ScalableBankModel model{room, 7};
+  for (std::uint32_t m = 0; m < 67; ++m) {
+    bank.add_member();
+    model.members.emplace(m, model.filter());
+  }
+  bank.ask_always(3, true);
+  model.ask.insert(3);
+  const std::vector<KeyBatch> kinds{
+      column.strings,
+      KeyBatch(column.views).with_validity(bitmap, 5),
+      KeyBatch::from_offsets(column.data, column.offsets32),
+      KeyBatch::from_offsets(column.data, column.offsets64).with_validity(bitmap),
+      KeyBatch::from_fixed(std::as_bytes(std::span(words)).first(1500), 5),
+      KeyBatch::from_hashes(hashes),
+      KeyBatch(words).with_validity(bitmap, 3)};
+  for (const KeyBatch& keys : kinds) {
+    const auto in = bank.insert(66, keys, options());
+    EXPECT_EQ(in.inserted, keys.size() - keys.nulls());
+    EXPECT_EQ(in.nulls, keys.nulls());
+    model.members.at(66).insert(keys);
+    ASSERT_TRUE(same_bank(bank, model, keys, options()));
+  }
+  EXPECT_GT(bank.stages(66), 1u);
+  EXPECT_EQ(bank.find(std::string_view(set.keys[7])), (std::vector<std::uint32_t>{3, 66}));
+  EXPECT_EQ(bank.find(words[1]), model.answers(Keys{words[1]})[0]);
+  for (const KeyBatch& keys : kinds) {
+    Answers verdicts(keys.size(), 0xCC);
+    const auto out = bank.remove(66, keys, verdicts, options());
+    EXPECT_EQ(out.nulls, keys.nulls());
+    EXPECT_EQ(verdicts, remove(model.members.at(66), keys));
+    ASSERT_TRUE(same_bank(bank, model, keys, options()));
+  }
+}
+
+// ---- what fails ---------------------------------------------------------------------------------
+
+/// Runs so many times and fails then.
+class FailsLater final : public scbf::Executor {
+ public:
+  explicit FailsLater(int runs) : left_(runs) {}
+  unsigned concurrency() const noexcept override { return 2; }
+  void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
+    if (left_-- == 0) {
+      task(0);
+      throw std::runtime_error("no threads today");
+    }
+    for (std::size_t i = 0; i < count; ++i) task(i);
+  }
+
+ private:
+  mutable int left_;
+};
+
+/// Members 0 to 4 and the last have one to three stages; that one's first stage may be in another
+/// word of the rows than the others'.
+ScalableBankModel some_members(const Growth& growth, std::uint32_t members, std::size_t keys) {
+  ScalableBankModel model{growth, 0};
+  for (std::uint32_t m = 0; m < members; ++m) {
+    ScalableFilter filter = model.filter();
+    const std::uint32_t size = m == members - 1 ? 4 : m < 5 ? m : 0;
+    filter.insert(random_keys(size * keys, m), {.threads = 1});
+    model.members.emplace(m, std::move(filter));
+  }
+  EXPECT_EQ(model.members.at(4).stages(), 3u);
+  return model;
+}
+ScalableBank made_anew(const ScalableBankModel& model) {
+  ScalableBank bank(model.growth, {.capacity = 66});
+  std::vector<ScalableFilter> filters;
+  for (const auto& [slot, filter] : model.members) filters.push_back(filter);
+  bank.add_members(std::move(filters), {.threads = 1});
+  return bank;
+}
+
+struct Operation {
+  std::string name;
+  std::function<void(ScalableBank&, ScalableBankModel&, const BatchOptions&)> run;
+  bool all_or_nothing, threads = true;
+};
+/// `last`: a member; `keys`: what makes it two stages larger.
+std::vector<Operation> operations(std::uint32_t last, std::size_t keys) {
+  static Keys many, few;
+  many = random_keys(keys, 1), few = random_keys(keys / 50, 2);
+  const auto grown = [](ScalableBankModel& model) {
+    ScalableFilter filter = model.filter();
+    filter.insert(many, {.threads = 1});
+    return filter;
+  };
+  const std::vector<MemberKeys> large{{0, many}, {4, few}, {last - 1, many}, {last, few}},
+      small{{0, few}, {4, few}, {last - 1, few}, {last, few}};
+  return {
+      {"add",
+       [=](auto& bank, auto& model, auto& options) { bank.add_member(grown(model), options); },
+       true},
+      {"add_members",
+       [=](auto& bank, auto& model, auto& options) {
+         bank.add_members({grown(model), model.filter(), grown(model)}, options);
+       },
+       true},
+      {"add_empty", [](auto& bank, auto&, auto&) { bank.add_member(); }, true, false},
+      {"remove_member", [](auto& bank, auto&, auto& options) { bank.remove_member(4, options); },
+       true},
+      {"replace",
+       [=](auto& bank, auto& model, auto& options) {
+         bank.replace_member(3, grown(model), options);
+       },
+       true},
+      {"clear", [](auto& bank, auto&, auto& options) { bank.clear(4, options); }, true},
+      {"insert", [](auto& bank, auto&, auto& options) { bank.insert(1, many, options); }, false,
+       false},
+      {"insert_large", [=](auto& bank, auto&, auto& options) { bank.insert(large, options); },
+       false},
+      {"insert_small", [=](auto& bank, auto&, auto& options) { bank.insert(small, options); },
+       false},
+      {"remove", [](auto& bank, auto&, auto& options) { bank.remove(4, few, {}, options); }, false,
+       false},
+      {"remove_large", [=](auto& bank, auto&, auto& options) { bank.remove(large, options); },
+       false},
+      {"remove_small", [=](auto& bank, auto&, auto& options) { bank.remove(small, options); },
+       false},
+  };
+}
+
+class FailingBank : public ::testing::TestWithParam<Growth::Policy> {
+ protected:
+  static Growth growth(std::uint32_t keys) {
+    return GetParam() == Growth::Policy::fixed ? Growth::fixed(Geometry::split(5, keys * 5 / 2), 40)
+                                               : Growth::tightening(keys, 0.05);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, FailingBank,
+                         ::testing::Values(Growth::Policy::fixed, Growth::Policy::tightening),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
+TEST_P(FailingBank, AgreesWhenThreadsFail) {
+  // Stages of more than one task.
+  constexpr std::uint32_t kKeys = 4000;
+  ScalableBankModel model = some_members(growth(kKeys), 66, kKeys);
+  const Keys asked = random_keys(50, 3);
+  for (const Operation& operation : operations(65, 3 * kKeys)) {
+    SCOPED_TRACE(operation.name);
+    int failed = 0;
+    for (bool again = true; again; failed += again) {
+      ScalableBank bank = made_anew(model);
+      const FailsLater executor(failed);
+      try {
+        operation.run(bank, model, {.threads = 2, .executor = &executor});
+        again = false;
+      } catch (const std::runtime_error& e) {
+        ASSERT_EQ(e.what(), std::string("no threads today"));
+      }
+      if (operation.all_or_nothing && again) {
+        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "failure " << failed;
+      } else {
+        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "failure " << failed;
+      }
+    }
+    EXPECT_TRUE(failed > 0 || !operation.threads) << "nothing failed";
+  }
+}
+
+TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
+  constexpr std::uint32_t kKeys = 300;
+  ScalableBankModel model = some_members(growth(kKeys), 6, kKeys);
+  const Keys asked = random_keys(20, 3);
+  for (const Operation& operation : operations(5, 3 * kKeys)) {
+    SCOPED_TRACE(operation.name);
+    std::size_t failed = 0;
+    for (bool again = true; again; failed += again) {
+      ScalableBank bank = made_anew(model);
+      allocations_left = failed + 1;
+      bool threw = true;
+      try {
+        operation.run(bank, model, {.threads = 1});
+        threw = false;
+      } catch (const std::bad_alloc&) {
+      } catch (const FilterFull& e) {
+        ASSERT_NE(std::string(e.what()).find("memory is short"), std::string::npos) << e.what();
+      }
+      again = allocations_left == 0;  // else there were fewer
+      allocations_left = 0;
+      if (operation.all_or_nothing && threw) {
+        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;
+      } else {
+        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "allocation " << failed;
+      }
+    }
+    EXPECT_GT(failed, 1u);
+  }
+}
+
+// ---- errors and edges ---------------------------------------------------------------------------
+
+TEST(ScalableBank, NamesWhatIsWrong) {
+  const Growth growth = Growth::tightening(50, 0.1);
+  SCBF_EXPECT_THROW(ScalableBank(growth, {.capacity = scbf::kMaxBankMembers + 1}),
+                    scbf::InvalidArgument, "capacity 1048577: a bank has at most 1048576");
+  ScalableBank bank(growth, {.seed = 1});
+  EXPECT_EQ(bank.add_member(), 0u);
+  const Keys keys{1, 2, 3};
+  const ScalableFilter fits(growth, {.seed = 1});
+  std::vector<std::uint8_t> bits(2);
+  for (const auto& asks_member_5 : std::vector<std::function<void()>>{
+           [&] { bank.insert(5, keys); },
+           [&] { bank.remove(5, keys); },
+           [&] {
+             bank.insert(std::vector<MemberKeys>{{0, keys}, {5, keys}});
+           },
+           [&] {
+             bank.remove(std::vector<MemberKeys>{{0, keys}, {5, keys}});
+           },
+           [&] { bank.remove_member(5); },
+           [&] { bank.replace_member(5, fits); },
+           [&] { bank.copy_member(5); },
+           [&] { bank.stages(5); },
+           [&] { bank.stage(5, 0); },
+           [&] { bank.fpr_bound(5); },
+           [&] { bank.metadata(5); },
+           [&] { bank.clear(5); },
+           [&] { bank.ask_always(5, true); },
+           [&] { bank.asked_always(5); },
+       }) {
+    SCBF_EXPECT_THROW(asks_member_5(), scbf::InvalidArgument,
+                      "member 5: there is none; the bank has 1, numbered below 1");
+  }
+  EXPECT_EQ(bank.stage(0, 0).keys_inserted(), 0u);  // of the batches with one good member
+  SCBF_EXPECT_THROW(bank.stage(0, 1), scbf::InvalidArgument, "stage 1 of member 0: there are 1");
+  SCBF_EXPECT_THROW(bank.contains_bits(keys, bits), scbf::InvalidArgument,
+                    "bits has 2 bytes: must be 3, 1 for each of 3 keys");
+  SCBF_EXPECT_THROW(bank.remove(0, keys, bits), scbf::InvalidArgument,
+                    "verdicts has room for 2: must be 3");
+  SCBF_EXPECT_THROW(bank.add_member(ScalableFilter(Growth::tightening(51, 0.1), {.seed = 1})),
+                    scbf::Incompatible, "the growths differ: the bank's is tightening: 50 keys");
+  SCBF_EXPECT_THROW(bank.replace_member(0, ScalableFilter(growth, {.seed = 2})), scbf::Incompatible,
+                    "the seeds differ: the bank's is 1, the filter's 2");
+  ScalableFilter merged(growth, {.seed = 1}), other(Growth::tightening(70, 0.3), {.seed = 1});
+  other.insert(keys);
+  merged.merge(other);
+  SCBF_EXPECT_THROW(bank.add_members({fits, merged}), scbf::Incompatible,
+                    "stage 1 of the filter is none of its growth: merge brought it");
+  EXPECT_EQ(bank.size(), 1u);
+  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+}
+
+TEST(ScalableBank, TakesWhatMergeBroughtOfTheSameGrowth) {
+  // Two first stages, as full as they may be: one of them is a later stage of the bank.
+  const Growth growth = Growth::tightening(50, 0.1);
+  ScalableBankModel model{growth, 0};
+  ScalableFilter filter = model.filter(), other = model.filter();
+  filter.insert(random_keys(40, 1));
+  other.insert(random_keys(300, 2));
+  filter.merge(other);
+  ASSERT_EQ(filter.shape(0), filter.shape(1));
+  ScalableBank bank(growth);
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    model.members.emplace(m, m == 1 ? model.filter() : filter);
+    EXPECT_EQ(bank.add_member(model.members.at(m)), m);
+  }
+  const Keys more = random_keys(500, 3), asked = random_keys(400, 2);
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    bank.insert(m, more);
+    model.members.at(m).insert(more);
+  }
+  ASSERT_TRUE(same_bank(bank, model, asked, {}));
+  Answers verdicts(asked.size());
+  bank.remove(2, asked, verdicts);
+  EXPECT_EQ(verdicts, remove(model.members.at(2), asked));
+  ASSERT_TRUE(same_bank(bank, model, asked, {}));
+}
+
+TEST(ScalableBank, GivesBackWhatItDoesNotNeed) {
+  const Growth growth = Growth::tightening(50, 0.1);
+  ScalableBank bank(growth, {.capacity = 100});
+  for (int m = 0; m < 100; ++m) bank.add_member();
+  const scbf::BankMemory empty = bank.memory();
+  for (const std::uint32_t m : {97u, 3u}) bank.insert(m, random_keys(1000, m));
+  const std::size_t stages = bank.stages(97);
+  EXPECT_GT(stages, 3u);
+  EXPECT_NEAR(bank.fpr_bound(97), 0.1, 0.06);
+  EXPECT_LT(bank.fpr_bound(97), 0.1);
+  const scbf::BankMemory grown = bank.memory();
+  std::uint64_t counters = empty.counters;
+  for (std::size_t s = 1; s < stages; ++s) counters += 2 * bank.stage(97, s).geometry().bytes();
+  EXPECT_EQ(grown.counters, counters);
+  // Dense: rows of one byte, not of the hundred members' sixteen.
+  std::uint64_t rows = empty.rows;
+  for (std::size_t s = 1; s < stages; ++s) rows += bank.stage(97, s).geometry().words() * 16;
+  EXPECT_EQ(grown.rows, rows);
+  bank.clear(97);
+  EXPECT_EQ(bank.stages(97), 1u);
+  ScalableFilter gone = bank.remove_member(3);
+  EXPECT_EQ(gone.stages(), stages);
+  gone.set_metadata("{}");
+  EXPECT_EQ(bank.memory().counters, empty.counters - bank.stage(97, 0).geometry().bytes());
+  EXPECT_EQ(bank.memory().rows, empty.rows);
+  EXPECT_EQ(bank.add_member(gone), 3u);
+  EXPECT_EQ(bank.metadata(3), "{}");
+  EXPECT_TRUE(bank.copy_member(3) == gone);
+  EXPECT_EQ(bank.copy_member(3).metadata(), "{}");
+  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  ScalableBank moved = std::move(bank);
+  EXPECT_EQ(moved.size(), 100u);
+}
+
+const bool far_is_there = add_far_backends();
+
+TEST(ScalableBank, KeepsItsMembersOnTheHost) {
+  ASSERT_TRUE(far_is_there);
+  const Growth growth = Growth::tightening(50, 0.1);
+  SCBF_EXPECT_THROW(ScalableBank(growth, {.backend = "far"}), scbf::InvalidArgument,
+                    "backend 'far' keeps counters in the memory of far memory");
+  ScalableBank bank(growth);
+  ScalableFilter filter(growth, {.backend = "far"});
+  filter.insert(random_keys(200, 1));
+  EXPECT_EQ(bank.add_member(filter), 0u);
+  EXPECT_EQ(bank.stage(0, 1).backend().memory(), scbf::kHostMemory);
+  EXPECT_TRUE(bank.copy_member(0) == filter);
+  EXPECT_EQ(bank.remove_member(0).backend().memory(), scbf::kHostMemory);
+}
+
+TEST(ScalableBank, SavesMembersAndAsksMappedOnes) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("scbf_growing_bank_" + std::to_string(::getpid()));
+  const Growth growth = Growth::tightening(50, 0.1);
+  ScalableBank bank(growth);
+  bank.add_member();
+  const Keys keys = random_keys(300, 1);
+  bank.insert(0, keys);
+  bank.copy_member(0).save(path);
+  EXPECT_EQ(bank.add_member(ScalableFilter::map(path)), 1u);
+  EXPECT_EQ(bank.add_member(ScalableFilter::load(path)), 2u);
+  EXPECT_EQ(bank.find(keys[299]), (std::vector<std::uint32_t>{0, 1, 2}));
+  SCBF_EXPECT_THROW(bank.insert(1, keys), scbf::ReadOnly, "member 1 is mapped");
+  SCBF_EXPECT_THROW(bank.remove(1, keys), scbf::ReadOnly, "member 1 is mapped");
+  SCBF_EXPECT_THROW(bank.clear(1), scbf::ReadOnly, "member 1 is mapped");
+  SCBF_EXPECT_THROW(bank.insert(std::vector<MemberKeys>{{0, keys}, {1, keys}}), scbf::ReadOnly,
+                    "member 1 is mapped");
+  EXPECT_TRUE(bank.copy_member(0) == bank.copy_member(2));
+  bank.insert(2, keys);
+  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  bank.remove_member(1);
+  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  std::filesystem::remove(path);
+}
+
+TEST(ScalableBank, LargeBatchesOfManyMembers) {
+  const Growth growth = Growth::tightening(500, 0.01);
+  constexpr std::uint32_t kMembers = 130;
+  const std::size_t each = scaled(3000, 1200);
+  const Keys keys = random_keys(kMembers * each, 1);
+  for (const unsigned threads : {1u, 2u}) {
+    const auto options = Mode{.threads = threads, .path = scbf::Path::automatic}.options();
+    ScalableBank bank(growth);
+    ScalableBankModel model{growth, 0};
+    std::vector<MemberKeys> all, halves;
+    for (std::uint32_t m = 0; m < kMembers; ++m) {
+      bank.add_member();
+      const std::size_t own = (m + 1) * each / kMembers;  // they fill at different times
+      all.push_back({m, KeyBatch(keys).slice(m * each, own)});
+      halves.push_back({m, all.back().keys.slice(own / 3, own / 2)});
+      model.members.emplace(m, model.filter());
+      model.members.at(m).insert(all.back().keys);
+    }
+    bank.insert(all, options);
+    EXPECT_GE(bank.stages(kMembers - 1), 2u);
+    ASSERT_TRUE(same_bank(bank, model, random_keys(20, 2), options));
+    scbf::ScalableRemoveReport want;
+    for (const MemberKeys& half : halves) {
+      const auto one = model.members.at(half.member).remove(half.keys);
+      want.removed += one.removed;
+      want.ambiguous += one.ambiguous;
+      want.absent += one.absent;
+    }
+    const auto got = bank.remove(halves, options);
+    EXPECT_EQ(got.removed, want.removed);
+    EXPECT_EQ(got.ambiguous, want.ambiguous);
+    EXPECT_EQ(got.absent, want.absent);
+    ASSERT_TRUE(same_bank(bank, model, random_keys(20, 2), options));
+  }
+}
+
+TEST(ScalableBank, QuestionsMayRunAtOnce) {
+  const Growth growth = Growth::tightening(50, 0.05);
+  ScalableBank bank(growth);
+  for (std::uint32_t m = 0; m < 100; ++m) {
+    bank.add_member();
+    bank.insert(m, random_keys(m * 4, m), {.threads = 1});
+  }
+  const Keys keys = random_keys(scaled(10'000, 3000), 5);
+  const auto want = unpacked(bank, keys, {.threads = 1});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Mode mode = contract_modes()[t % 2];
+      wrong += unpacked(bank, keys, mode.options()) != want;
+      MemberLists lists;
+      bank.find(keys, lists, mode.options());
+      wrong += !same_lists(lists, want);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a ScalableBank should be: separate scalable filters on the scalar backend; how the two are
+// compared, counters, books, rows and answers; and random steps taken by both.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scbf/scalable_bank.hpp"
+#include "support/bank_model.hpp"
+#include "support/scalable_model.hpp"
+
+namespace scbf_test {
+
+inline std::vector<std::pair<std::string, scbf::Growth>> bank_growths() {
+  using scbf::Geometry, scbf::Growth;
+  return {{"blocks", Growth::tightening(60, 0.1)},
+          {"split", Growth::tightening(40, 0.3, scbf::Layout::split, 1.5, 0.7)},
+          {"fixed_split", Growth::fixed(Geometry::split(3, 200), 5)},
+          {"fixed_blocks", Growth::fixed(Geometry::split_block(2, 9), 6)}};
+}
+
+/// Filters, each alone.
+struct ScalableBankModel {
+  scbf::Growth growth;
+  std::uint64_t seed;
+  std::map<std::uint32_t, scbf::ScalableFilter> members = {};
+  std::set<std::uint32_t> ask = {};
+
+  scbf::ScalableFilter filter() const {
+    return scbf::ScalableFilter(growth, {.seed = seed, .backend = "scalar"});
+  }
+  std::uint32_t lowest_free() const {
+    std::uint32_t slot = 0;
+    while (members.contains(slot)) ++slot;
+    return slot;
+  }
+  std::vector<std::vector<std::uint32_t>> answers(const scbf::KeyBatch& keys) const {
+    std::vector<std::vector<std::uint32_t>> lists(keys.size());
+    for (const auto& [slot, filter] : members) {
+      const Answers hits = contains(filter, keys);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys.valid(i) && (hits[i] != 0 || ask.contains(slot))) lists[i].push_back(slot);
+      }
+    }
+    return lists;
+  }
+};
+
+inline std::vector<std::vector<std::uint32_t>> unpacked(const scbf::ScalableBank& bank,
+                                                        const scbf::KeyBatch& keys,
+                                                        const scbf::BatchOptions& options) {
+  std::vector<std::uint8_t> bits(keys.size() * bank.answer_bytes(), 0xCC);
+  bank.contains_bits(keys, bits, options);
+  std::vector<std::vector<std::uint32_t>> lists(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    for (std::uint32_t m = 0; m < 8 * bank.answer_bytes(); ++m) {
+      if (bits[i * bank.answer_bytes() + m / 8] >> m % 8 & 1) lists[i].push_back(m);
+    }
+  }
+  return lists;
+}
+
+inline ::testing::AssertionResult same_stage(const scbf::Filter& got, const scbf::Filter& want) {
+  if (got.geometry() != want.geometry()) return ::testing::AssertionFailure() << "the geometry";
+  if (got.keys_inserted() != want.keys_inserted() || got.keys_removed() != want.keys_removed()) {
+    return ::testing::AssertionFailure() << "the books";
+  }
+  return same_words(words_of(got), words_of(want));
+}
+
+/// Counters, books, rows, places and answers.
+inline ::testing::AssertionResult same_bank(const scbf::ScalableBank& bank,
+                                            const ScalableBankModel& model,
+                                            const scbf::KeyBatch& keys,
+                                            const scbf::BatchOptions& options) {
+  if (const auto wrong = scbf::BankCheck::difference(bank)) {
+    return ::testing::AssertionFailure() << "the bank is not in order: " << *wrong;
+  }
+  if (bank.size() != model.members.size()) {
+    return ::testing::AssertionFailure() << bank.size() << " members";
+  }
+  for (const auto& [slot, filter] : model.members) {
+    if (!bank.has_member(slot)) return ::testing::AssertionFailure() << "no member " << slot;
+    if (bank.stages(slot) != filter.stages()) {
+      return ::testing::AssertionFailure() << "member " << slot << " has " << bank.stages(slot)
+                                           << " stages, the model " << filter.stages();
+    }
+    for (std::size_t s = 0; s < filter.stages(); ++s) {
+      const auto same = same_stage(bank.stage(slot, s), filter.stage(s));
+      if (!same) {
+        return ::testing::AssertionFailure()
+               << "member " << slot << ", stage " << s << ": " << same.message();
+      }
+    }
+    if (bank.asked_always(slot) != model.ask.contains(slot)) {
+      return ::testing::AssertionFailure() << "the mark of member " << slot;
+    }
+  }
+  const auto want = model.answers(keys);
+  if (unpacked(bank, keys, options) != want) return ::testing::AssertionFailure() << "packed bits";
+  scbf::MemberLists lists;
+  bank.find(keys, lists, options);
+  return same_lists(lists, want);
+}
+
+// ---- random sequences ---------------------------------------------------------------------------
+
+enum class GrowingStep {
+  add_empty,
+  add_filter,
+  add_filters,
+  remove_member,
+  replace,
+  ask,
+  insert,
+  remove,
+  insert_many,
+  remove_many,
+  clear,
+  reserve,
+};
+inline constexpr GrowingStep kLastGrowingStep = GrowingStep::reserve;
+
+/// Keys below this may be in.
+inline constexpr std::uint64_t kGrowingKeys = 800;
+inline Keys growing_keys() {
+  Keys keys(60);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i * 17;
+  return keys;
+}
+
+struct Tally {
+  std::size_t most_stages = 0;
+  std::uint64_t ambiguous = 0, ambiguous_in_many = 0;
+};
+
+/// One random step on both.
+inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankModel& model,
+                      Random& random, const scbf::BatchOptions& options, Tally* tally = nullptr) {
+  const auto some_keys = [&](std::size_t most) {
+    Keys keys(random.below(most + 1));
+    for (auto& key : keys) key = random.below(kGrowingKeys);
+    return keys;
+  };
+  // As much of it as there is room for; how much that is.
+  const auto fill = [&](scbf::ScalableFilter& filter, const Keys& keys) -> std::uint64_t {
+    try {
+      return filter.insert(keys).inserted;
+    } catch (const scbf::FilterFull& full) {
+      return full.processed();
+    }
+  };
+  const auto filled = [&](std::size_t most) {
+    scbf::ScalableFilter filter = model.filter();
+    fill(filter, some_keys(most));
+    return filter;
+  };
+  // The first more often than the last, so that some grow.
+  const auto some_member = [&] {
+    const auto i = random.below(random.below(model.members.size()) + 1);
+    return std::next(model.members.begin(), static_cast<std::ptrdiff_t>(i))->first;
+  };
+  const std::size_t most = random.below(2) == 0 ? 20 : 400;
+  if (model.members.empty() && step != GrowingStep::add_filter &&
+      step != GrowingStep::add_filters && step != GrowingStep::reserve) {
+    step = GrowingStep::add_empty;
+  }
+  switch (step) {
+    case GrowingStep::add_empty: {
+      const std::uint32_t slot = model.lowest_free();
+      ASSERT_EQ(bank.add_member(), slot);
+      model.members.emplace(slot, model.filter());
+      break;
+    }
+    case GrowingStep::add_filter: {
+      const std::uint32_t slot = model.lowest_free();
+      scbf::ScalableFilter filter = filled(most);
+      ASSERT_EQ(bank.add_member(filter, options), slot);
+      model.members.emplace(slot, std::move(filter));
+      break;
+    }
+    case GrowingStep::add_filters: {
+      std::vector<scbf::ScalableFilter> filters;
+      for (std::size_t n = random.below(8); n > 0; --n) filters.push_back(filled(most));
+      std::vector<std::uint32_t> want;
+      for (const scbf::ScalableFilter& filter : filters) {
+        want.push_back(model.lowest_free());
+        model.members.emplace(want.back(), filter);
+      }
+      ASSERT_EQ(bank.add_members(std::move(filters), options), want);
+      break;
+    }
+    case GrowingStep::remove_member: {
+      const std::uint32_t slot = some_member();
+      ASSERT_TRUE(bank.remove_member(slot, options) == model.members.at(slot));
+      model.members.erase(slot);
+      model.ask.erase(slot);
+      break;
+    }
+    case GrowingStep::replace: {
+      const std::uint32_t slot = some_member();
+      const scbf::ScalableFilter filter = filled(most);
+      ASSERT_TRUE(bank.replace_member(slot, filter, options) == model.members.at(slot));
+      model.members.at(slot) = filter;
+      model.ask.erase(slot);
+      break;
+    }
+    case GrowingStep::ask: {
+      const std::uint32_t slot = some_member();
+      const bool ask = !model.ask.contains(slot);
+      bank.ask_always(slot, ask);
+      if (ask) {
+        model.ask.insert(slot);
+      } else {
+        model.ask.erase(slot);
+      }
+      break;
+    }
+    case GrowingStep::insert: {
+      const std::uint32_t slot = some_member();
+      const Keys keys = some_keys(most);
+      const std::uint64_t want = fill(model.members.at(slot), keys);
+      std::uint64_t got = 0;
+      try {
+        got = bank.insert(slot, keys, options).inserted;
+      } catch (const scbf::FilterFull& full) {
+        got = full.processed();
+      }
+      ASSERT_EQ(got, want);
+      break;
+    }
+    case GrowingStep::remove: {
+      const std::uint32_t slot = some_member();
+      const Keys keys = some_keys(most);
+      Answers verdicts(keys.size(), 0xCC);
+      const auto report = bank.remove(slot, keys, verdicts, options);
+      const Answers want = remove(model.members.at(slot), keys);
+      ASSERT_EQ(verdicts, want);
+      ASSERT_EQ(report.removed, static_cast<std::uint64_t>(std::ranges::count(want, 1)));
+      ASSERT_EQ(report.ambiguous, static_cast<std::uint64_t>(std::ranges::count(want, 2)));
+      ASSERT_EQ(report.absent, keys.size() - report.removed - report.ambiguous);
+      if (tally != nullptr) tally->ambiguous += report.ambiguous;
+      break;
+    }
+    case GrowingStep::insert_many: {
+      std::vector<Keys> columns(random.below(12));
+      std::vector<scbf::MemberKeys> batches;
+      std::set<std::uint32_t> full;
+      std::uint64_t want = 0, got = 0;
+      for (Keys& column : columns) {
+        column = some_keys(most);
+        const std::uint32_t slot = some_member();  // some twice
+        batches.push_back({slot, column});
+        if (full.contains(slot)) continue;
+        const std::uint64_t in = fill(model.members.at(slot), column);
+        if (in < column.size()) full.insert(slot);
+        want += in;
+      }
+      try {
+        got = bank.insert(batches, options).inserted;
+        ASSERT_TRUE(full.empty());
+      } catch (const scbf::MembersFull& e) {
+        got = e.done().inserted;
+        ASSERT_FALSE(full.empty());
+      }
+      ASSERT_EQ(got, want);
+      break;
+    }
+    case GrowingStep::remove_many: {
+      std::vector<Keys> columns(random.below(12));
+      std::vector<scbf::MemberKeys> batches;
+      scbf::ScalableRemoveReport want;
+      for (Keys& column : columns) {
+        column = some_keys(most);
+        const std::uint32_t slot = some_member();  // some twice
+        batches.push_back({slot, column});
+        const auto part = model.members.at(slot).remove(column);
+        want.removed += part.removed;
+        want.absent += part.absent;
+        want.ambiguous += part.ambiguous;
+      }
+      const auto got = bank.remove(batches, options);
+      ASSERT_EQ(got.removed, want.removed);
+      ASSERT_EQ(got.absent, want.absent);
+      ASSERT_EQ(got.ambiguous, want.ambiguous);
+      if (tally != nullptr) tally->ambiguous_in_many += got.ambiguous;
+      break;
+    }
+    case GrowingStep::clear: {
+      const std::uint32_t slot = some_member();
+      bank.clear(slot, options);
+      model.members.at(slot).clear();
+      break;
+    }
+    case GrowingStep::reserve:
+      bank.reserve(static_cast<std::uint32_t>(random.below(200)));
+      break;
+  }
+  if (tally == nullptr) return;
+  for (const auto& [slot, filter] : model.members) {
+    tally->most_stages = std::max(tally->most_stages, filter.stages());
+  }
+}
+
+}  // namespace scbf_test
