@@ -133,10 +133,10 @@ class ScalableBank {
   /// Batches for several members at once, those of one member in order. Members advance together,
   /// in rounds of as many keys as surely go to one stage each: so rows are cheap (see FilterBank),
   /// and threads share members. Rounds: at most ⌈log2 counters⌉ + 2 for each stage that fills.
-  /// Throws MembersFull. Temporary memory: as FilterBank's, and 32 bytes per batch.
+  /// Throws MembersFull. Temporary memory: as FilterBank's, and 150 bytes per batch.
   InsertReport insert(std::span<const MemberKeys> batches, const BatchOptions& options = {});
   /// Likewise; also of members with several stages, whose keys go in runs between those that
-  /// several stages claim. Temporary memory: 32 bytes per key of at most 2^20 at a time.
+  /// several stages claim. Temporary memory: 40 bytes per key of at most 2^20 at a time.
   ScalableRemoveReport remove(std::span<const MemberKeys> batches,
                               const BatchOptions& options = {});
   /// One empty stage again. Cost: one pass over the rows of each of its stages.
@@ -148,7 +148,7 @@ class ScalableBank {
   std::size_t answer_bytes() const noexcept;
   /// As FilterBank::contains_bits: bit m of key i's answer_bytes() tells whether member m may hold
   /// it, in any of its stages. Cost: for each stage that some member has, k rows, as long as the
-  /// members that have it need. Temporary memory: none.
+  /// members that have it need. Temporary memory: 170 KiB of each thread's stack.
   BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                            const BatchOptions& options = {}) const;
   /// The same as lists, ascending and each member once; they replace what is in `lists`.
