@@ -204,6 +204,41 @@ TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
   ASSERT_TRUE(same_bank(bank, model, few, options()));
 }
 
+TEST_P(GrowingBank, EmptiesCompletelyInOneBatch) {
+  // Claims by other stages vanish in the course of the batch: keys that several claim at first.
+  ScalableBank bank = this->bank(3);
+  ScalableBankModel model{growth(), 7};
+  const Keys keys = random_keys(500, 5);
+  std::vector<MemberKeys> all;
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    bank.add_member();
+    all.push_back({m, KeyBatch(keys).slice(m * 20, 300)});
+    all.push_back({m, KeyBatch(keys).slice(m * 20 + 300, 100)});
+    model.members.emplace(m, model.filter());
+  }
+  bank.insert(all, options());
+  for (const MemberKeys& batch : all) model.members.at(batch.member).insert(batch.keys);
+  for (int round = 0; round < 3; ++round) {
+    scbf::ScalableRemoveReport want;
+    for (const MemberKeys& batch : all) {
+      if (batch.member == 0) continue;
+      const auto part = model.members.at(batch.member).remove(batch.keys);
+      want.removed += part.removed;
+      want.ambiguous += part.ambiguous;
+      want.absent += part.absent;
+    }
+    const auto got = bank.remove(std::span(all).subspan(2), options());
+    EXPECT_EQ(got.removed, want.removed);
+    EXPECT_EQ(got.ambiguous, want.ambiguous);
+    EXPECT_EQ(got.absent, want.absent);
+    Answers verdicts(400, 0xCC);
+    const KeyBatch own = KeyBatch(keys).slice(0, 400);
+    bank.remove(0, own, verdicts, options());
+    EXPECT_EQ(verdicts, remove(model.members.at(0), own));
+    ASSERT_TRUE(same_bank(bank, model, keys, options())) << "round " << round;
+  }
+}
+
 TEST_P(GrowingBank, NullsAndEveryKindOfKey) {
   const StringSet set = string_sets().front();
   const StringColumn column(set.keys, 3);
@@ -564,7 +599,8 @@ TEST(ScalableBank, LargeBatchesOfManyMembers) {
   const Growth growth = Growth::tightening(500, 0.01);
   constexpr std::uint32_t kMembers = 130;
   const std::size_t each = scaled(3000, 1200);
-  const Keys keys = random_keys(kMembers * each, 1);
+  // The last one's are more than a window of removal.
+  const Keys keys = random_keys(kMembers * each + 9000, 1);
   for (const unsigned threads : {1u, 2u}) {
     const auto options = Mode{.threads = threads, .path = scbf::Path::automatic}.options();
     ScalableBank bank(growth);
@@ -572,7 +608,8 @@ TEST(ScalableBank, LargeBatchesOfManyMembers) {
     std::vector<MemberKeys> all, halves;
     for (std::uint32_t m = 0; m < kMembers; ++m) {
       bank.add_member();
-      const std::size_t own = (m + 1) * each / kMembers;  // they fill at different times
+      // They fill at different times.
+      const std::size_t own = (m + 1) * each / kMembers + (m == kMembers - 1 ? 9000 : 0);
       all.push_back({m, KeyBatch(keys).slice(m * each, own)});
       halves.push_back({m, all.back().keys.slice(own / 3, own / 2)});
       model.members.emplace(m, model.filter());
@@ -594,6 +631,29 @@ TEST(ScalableBank, LargeBatchesOfManyMembers) {
     EXPECT_EQ(got.absent, want.absent);
     ASSERT_TRUE(same_bank(bank, model, random_keys(20, 2), options));
   }
+}
+
+TEST(ScalableBank, MoreMembersThanAreAskedAtOnce) {
+  // Rows of later stages longer than 256 bytes: few keys of a strip at a time.
+  const Growth growth = Growth::fixed(Geometry::split(4, 10), 40);
+  constexpr std::uint32_t kMembers = 2500, kEach = 10;
+  ScalableBank bank(growth, {.capacity = kMembers});
+  ScalableBankModel model{growth, 0};
+  const Keys keys = random_keys(kMembers * kEach, 1);
+  std::vector<MemberKeys> all;
+  for (std::uint32_t m = 0; m < kMembers; ++m) {
+    bank.add_member();
+    all.push_back({m, KeyBatch(keys).slice(m * kEach, kEach)});
+    model.members.emplace(m, model.filter());
+    model.members.at(m).insert(all.back().keys);
+  }
+  bank.insert(all, {.threads = 2});
+  std::size_t grown = 0;
+  for (std::uint32_t m = 0; m < kMembers; ++m) grown += bank.stages(m) > 1;
+  EXPECT_GT(grown, 2048u);
+  Keys asked;
+  for (std::size_t i = 0; i < 600; ++i) asked.push_back(keys[i * 41]);
+  ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 2}));
 }
 
 TEST(ScalableBank, QuestionsMayRunAtOnce) {

@@ -445,6 +445,11 @@ std::optional<std::string> BankCheck::difference(const ScalableBank& bank) {
       return fmt::format("{} stages of index {}, members have {}", level.bank.size(), level.index,
                          stages[&level]);
     }
+    for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
+      if (level.bank.has_member(slot) == (level.owners[slot] == ScalableBank::State::kNobody)) {
+        return fmt::format("stages of index {}: whose is place {}?", level.index, slot);
+      }
+    }
     if (const auto rows = difference(level.bank)) {
       return fmt::format("stages of index {}: {}", level.index, *rows);
     }
