@@ -155,9 +155,9 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
 }
 
 TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
-  if (growth().policy() != Growth::Policy::fixed) GTEST_SKIP() << "never full";
-  ScalableBank bank = this->bank(4);
-  ScalableBankModel model{growth(), 7};
+  const Growth few_stages = Growth::fixed(growth().first_geometry(), 5);
+  ScalableBank bank(few_stages, {.seed = 7, .backend = GetParam().backend->name()});
+  ScalableBankModel model{few_stages, 7};
   for (std::uint32_t m = 0; m < 3; ++m) {
     bank.add_member();
     model.members.emplace(m, model.filter());
