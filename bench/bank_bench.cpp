@@ -5,9 +5,9 @@
 //   bank_bench [members] [keys per member] [layout] [batch …]
 //   bank_bench growing [members] [keys of the first stage] [layout] [batch …]
 //
-// Prints a table: ns per query of the bank and of the members asked one by one, bytes, and ns per
-// key of updates with rows and without. `growing`: of a ScalableBank whose members have one to
-// three stages, and of scalable filters.
+// --out FILE keeps the table as JSON. It has: ns per query of the bank and of the members asked one
+// by one, bytes, and ns per key of updates with rows and without. `growing`: of a ScalableBank
+// whose members have one to three stages, and of scalable filters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "keys.hpp"
+#include "report.hpp"
 #include "scbf/filter_bank.hpp"
 #include "scbf/scalable_bank.hpp"
 #include "scbf/sizing.hpp"
@@ -68,9 +69,13 @@ void verify(const FilterBank& bank, Column keys) {
   }
 }
 
+scbf::bench::Report report;
+
+void begin_table(const char* name) {
+  report.table(name, {"what", "bank", "members alone", "ratio", "aim"});
+}
 void line(const std::string& what, double bank, double alone, const std::string& aim) {
-  fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {} |\n", what, bank, alone,
-             bank < alone ? alone / bank : bank / alone, aim);
+  report.row({what, bank, alone, bank < alone ? alone / bank : bank / alone, aim});
 }
 
 // ---- members that grow --------------------------------------------------------------------------
@@ -92,8 +97,8 @@ void verify(const ScalableBank& bank, const std::vector<ScalableFilter>& alone, 
   }
 }
 
-int grow(std::uint32_t members, std::size_t first_keys, scbf::Layout layout,
-         const std::vector<std::size_t>& batches) {
+void grow(std::uint32_t members, std::size_t first_keys, scbf::Layout layout,
+          const std::vector<std::size_t>& batches) {
   const scbf::Growth growth = scbf::Growth::tightening(first_keys, 0.01, layout);
   // A third of the members stays in its first stage, fills half of the second, half of the third.
   const auto share = [&](std::uint32_t m) {
@@ -134,9 +139,9 @@ int grow(std::uint32_t members, std::size_t first_keys, scbf::Layout layout,
     stages += filter.stages();
     most = std::max(most, filter.stages());
   }
-  fmt::print("{} members of {} stages at most, {} in all; {}\n\n", members, most, stages,
-             growth.describe());
-  fmt::print("| what | bank | members alone | ratio | aim |\n|---|--:|--:|--:|--:|\n");
+  report.note(fmt::format("{} members of {} stages at most, {} in all; {}", members, most, stages,
+                          growth.describe()));
+  begin_table("growing_bank");
 
   const Column absent = Column(keys).last(asked);
   for (const std::size_t n : batches) {
@@ -169,12 +174,12 @@ int grow(std::uint32_t members, std::size_t first_keys, scbf::Layout layout,
   const double out_alone = seconds([&] { change_alone(more, false); });
   line("remove them, one call, ns per key", out_bank * ns_more, out_alone * ns_more, "");
   verify(bank, alone, Column(keys).subspan(held / 3, std::min<std::size_t>(2000, asked)));
-  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const auto output = scbf::bench::take_output(argc, argv);
   const auto number = [&](int i, std::uint64_t otherwise) {
     return argc > i ? std::strtoull(argv[i], nullptr, 10) : otherwise;
   };
@@ -186,14 +191,17 @@ int main(int argc, char** argv) {
   std::vector<std::size_t> batches{100'000, 1000, 1};
   if (argc > at + 3) batches.clear();
   for (int i = at + 3; i < argc; ++i) batches.push_back(number(i, 0));
-  if (at == 2) return grow(members, keys_each, layout, batches);
+  if (at == 2) {
+    grow(members, keys_each, layout, batches);
+    report.write(output);
+    return 0;
+  }
 
   const scbf::Geometry geometry = scbf::geometry_for(layout, keys_each, 0.01);
-  fmt::print("{} members of {} keys, {}\n\n", members, keys_each, geometry.describe());
-  fmt::print("| what | bank | members alone | ratio | aim |\n|---|--:|--:|--:|--:|\n");
+  report.note(fmt::format("{} members of {} keys, {}", members, keys_each, geometry.describe()));
+  begin_table("bank");
 
   // ---- load: everything, in one call
-  // -------------------------------------------------------------
   FilterBank bank(geometry, {.capacity = members});
   std::vector<Filter> alone;
   for (std::uint32_t m = 0; m < members; ++m) {
@@ -243,7 +251,6 @@ int main(int argc, char** argv) {
   verify(bank, Column(keys).last(2000 < asked ? 2000 : asked));
 
   // ---- queries
-  // -----------------------------------------------------------------------------------
   const Column absent = Column(keys).last(asked);
   for (const std::size_t n : batches) {
     std::vector<std::uint8_t> bits(n * bank.answer_bytes()), answers(n);
@@ -268,13 +275,11 @@ int main(int argc, char** argv) {
   }
 
   // ---- memory
-  // ------------------------------------------------------------------------------------
   const scbf::BankMemory memory = bank.memory();
   line("memory, MB", static_cast<double>(memory.counters + memory.rows) / 1e6,
        static_cast<double>(memory.counters) / 1e6, "≤ 1.3");
 
   // ---- updates
-  // -----------------------------------------------------------------------------------
   line(fmt::format("insert {} keys into each, one call, ns per key", keys_each),
        load_bank * 1e9 / loaded_keys, load_alone * 1e9 / loaded_keys, "≤ 4");
   const auto more = stretch(members * keys_each, spread);
@@ -312,5 +317,6 @@ int main(int argc, char** argv) {
     if (!(bank.member(m) == alone[m])) wrong(fmt::format("member {} differs after updates", m));
   }
   verify(bank, Column(keys).subspan(members * keys_each / 3, std::min<std::size_t>(2000, asked)));
+  report.write(output);
   return 0;
 }

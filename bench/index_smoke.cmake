@@ -1,4 +1,14 @@
-# Runs index_bench on a small table, in a directory that is not there yet.
+# Runs index_bench on small tables, in a directory that is not there yet.
 file(REMOVE_RECURSE ${DIRECTORY})
-execute_process(COMMAND ${PROGRAM} ${DIRECTORY} 3000 8 4 100 0.1 COMMAND_ERROR_IS_FATAL ANY)
+file(MAKE_DIRECTORY ${DIRECTORY})
+file(WRITE ${DIRECTORY}/table.tsv "key\tcolour\tparts\na\tred\tx,y\nb\tblue\t\nc\tred\ty\nd\t\tz,z\n")
+execute_process(COMMAND ${PROGRAM} generated ${DIRECTORY}/generated 3000 8 4 100 0.1
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${PROGRAM} table ${DIRECTORY}/table.tsv colour,parts:comma
+  ${DIRECTORY}/index 2 2 0.1 --out ${DIRECTORY}/report.json COMMAND_ERROR_IS_FATAL ANY)
+file(READ ${DIRECTORY}/report.json report)
+string(JSON rows LENGTH "${report}" tables packages rows)
+if(NOT rows EQUAL 2)
+  message(FATAL_ERROR "report.json: ${rows} rows instead of 2")
+endif()
 file(REMOVE_RECURSE ${DIRECTORY})
