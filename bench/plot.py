@@ -27,15 +27,21 @@ def fail(message):
     sys.exit(f"plot.py: {message}")
 
 
-def newest_full(folder):
-    """The most recent result of a full run."""
+# Tables of programs of their own, from the newest result of scripts/bench --systems.
+SYSTEMS = {
+    "docs/performance.md": ("bank", "growing_bank", "index", "packages"),
+}
+
+
+def newest(folder, matrix):
+    """The most recent result of such a run."""
     found = []
     for path in sorted(folder.glob("*.json")):
         result = json.loads(path.read_text())
-        if result["context"].get("matrix") == "full":
+        if result["context"].get("matrix") == matrix:
             found.append((result["context"]["date"], path))
     if not found:
-        fail(f"{folder}: no result of a full run; make one with scripts/bench --full, "
+        fail(f"{folder}: no result of such a run; make one with scripts/bench --{matrix}, "
              "or name a file with --results")
     return max(found)[1]
 
@@ -132,11 +138,73 @@ def draw(results, folder, matplotlib):
     return ["bench_sizes.svg", "bench_targets.svg"]
 
 
+def draw_systems(systems, folder, matplotlib):
+    import matplotlib.pyplot as plt
+
+    drawn = []
+    if "index" in systems.tables:
+        table = [dict(zip(systems.tables["index"]["columns"], row))
+                 for row in systems.tables["index"]["rows"]]
+        kinds = [kind for kind in dict.fromkeys(row["value"] for row in table)
+                 if sum(row["value"] == kind for row in table) > 1]
+        figure, axes = plt.subplots(1, 2, figsize=(8, 3.2))
+        colours = ("#0b6e4f", "#2f6db5", "#c0562f", "#8a6d3b")
+        for kind, colour in zip(kinds, colours):
+            rows = [row for row in table if row["value"] == kind]
+            rates = [float(row["rate of a region"].rstrip(" %")) for row in rows]
+            axes[0].plot(rates, [row["requests, measured"] for row in rows], "o", color=colour,
+                         label=f"{kind} value")
+            axes[0].plot(rates, [row["expected of these filters"] for row in rows], "-",
+                         color=colour, linewidth=1)
+            axes[1].plot(rates, [row["µs per query"] for row in rows], "o-", color=colour)
+            axes[1].plot(rates, [row["µs broadcast"] for row in rows], "x--", color=colour,
+                         linewidth=1)
+        broadcast = table[0]["broadcast"]
+        axes[0].axhline(broadcast, color="#777777", linestyle="--", linewidth=1,
+                        label=f"broadcast: {broadcast:.0f}")
+        for axis in axes:
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.set_xlabel("false-positive rate of a region, %")
+            axis.grid(alpha=0.3)
+        axes[0].set_title("requests per query (line: expected)")
+        axes[1].set_title("µs per query (dashed: broadcast)")
+        axes[0].legend(fontsize=7)
+        figure.tight_layout()
+        figure.savefig(folder / "index_requests.svg", metadata={"Date": None})
+        plt.close(figure)
+        drawn.append("index_requests.svg")
+    bars = [name for name in ("bank", "growing_bank") if name in systems.tables]
+    if bars:
+        figure, axes = plt.subplots(1, len(bars), figsize=(4.2 * len(bars), 3.6), squeeze=False)
+        titles = {"bank": "1,024 members of 10⁵ keys", "growing_bank": "members of 1 to 3 stages"}
+        for axis, name in zip(axes.flat, bars):
+            what = [w.replace(", ns per key", "").replace(", one call", "")
+                    for w in systems.column(name, "what")]
+            faster = [alone / bank for bank, alone in zip(systems.column(name, "bank"),
+                                                          systems.column(name, "members alone"))]
+            axis.barh(range(len(what)), faster, left=0,
+                      color=["#0b6e4f" if f >= 1 else "#c0562f" for f in faster])
+            axis.axvline(1, color="#333333", linewidth=0.8)
+            axis.set_xscale("log")
+            axis.set_yticks(range(len(what)), what, fontsize=6)
+            axis.invert_yaxis()
+            axis.set_xlabel("members alone ÷ bank (right: the bank is cheaper)", fontsize=7)
+            axis.set_title(titles[name], fontsize=9)
+        figure.tight_layout()
+        figure.savefig(folder / "bank.svg", metadata={"Date": None})
+        plt.close(figure)
+        drawn.append("bank.svg")
+    return drawn
+
+
 def main():
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path,
                         help="a file of bench/results/ (default: the newest full run)")
+    parser.add_argument("--systems", type=Path,
+                        help="the same for banks and indexes (default: the newest such run)")
     parser.add_argument("--root", type=Path, default=root,
                         help="where README.md and docs/ are (default: this project)")
     parser.add_argument("--print", action="store_true", dest="only_print",
@@ -145,15 +213,20 @@ def main():
                         help="write nothing; exit 1 when a table is not what the results give")
     args = parser.parse_args()
 
-    path = args.results or newest_full(root / "bench" / "results")
+    path = args.results or newest(root / "bench" / "results", "full")
     results = tables.Results(json.loads(path.read_text()), path.name)
     made = {name: make(results) for name, make in tables.TABLES.items()}
+    path = args.systems or newest(root / "bench" / "results", "systems")
+    systems = tables.Systems(json.loads(path.read_text()), path.name)
+    for names in SYSTEMS.values():
+        made |= {name: tables.of_program(systems, name) for name in names}
     if args.only_print:
         for name, table in made.items():
             print(f"## {name}\n\n{table}")
         return
     changed = {}
     for name, wanted in PLACES.items():
+        wanted = wanted + SYSTEMS.get(name, ())
         file = args.root / name
         if not file.is_file():
             fail(f"{file}: not there; it must hold the tables {', '.join(wanted)}")
@@ -170,7 +243,8 @@ def main():
     for file, text in changed.items():
         file.write_text(text)
         print(f"{file.relative_to(args.root)}: tables updated")
-    for image in draw(results, args.root / "docs" / "img", matplotlib):
+    images = args.root / "docs" / "img"
+    for image in draw(results, images, matplotlib) + draw_systems(systems, images, matplotlib):
         print(f"docs/img/{image}: drawn")
 
 

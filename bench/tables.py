@@ -276,3 +276,45 @@ def figures(results):
 
 TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, comparators, losses,
                                   threads, paths, targets, strings)}
+
+
+# ---- tables of programs of their own (bench/report.hpp) -------------------------------------------
+
+class Systems:
+    """The result file that bench/gather.py makes."""
+
+    def __init__(self, document, file_name):
+        if document.get("schema") != 1:
+            raise SystemExit(f"{file_name}: schema {document.get('schema')}, must be 1")
+        self.context = document["context"]
+        self.file_name = file_name
+        self.tables = document["tables"]
+
+    def column(self, name, title):
+        """The cells of one column of a table."""
+        table = self.tables[name]
+        at = table["columns"].index(title)
+        return [row[at] for row in table["rows"]]
+
+
+def cell(value):
+    if isinstance(value, str):
+        return value
+    return f"{value:.0f}" if value == int(value) and abs(value) < 1e9 else number(value)
+
+
+def of_program(systems, name):
+    """A program's table as it is, then its notes."""
+    made = systems.tables.get(name)
+    if made is None:
+        return f"({systems.file_name} has no table '{name}')\n"
+    columns = made["columns"]
+    text = 1 + max((i for i, column in enumerate(columns)
+                    if any(isinstance(row[i], str) for row in made["rows"])
+                    and i < len(columns) - 1), default=0)
+    rows = [[cell(value) for value in row] for row in made["rows"]]
+    notes = "".join(f"- {note}\n" for note in made["notes"])
+    c = systems.context
+    where = (f"- {c['cpu_model']}, {c['build_type']} build, commit {c['commit']}, {c['date'][:10]}; "
+             f"`bench/results/{systems.file_name}`\n")
+    return table(columns[:text] + ["|"] + columns[text:], rows) + "\n" + notes + where
