@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -35,31 +35,76 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-/// CLI11 would only say that arguments were not expected.
-void check_verb(std::span<const Verb> verbs, std::string_view name) {
-  const auto is_it = [&](const Verb& verb) { return name == verb.name; };
-  if (std::any_of(verbs.begin(), verbs.end(), is_it)) return;
-  const auto distance = [&](const Verb& verb) { return edit_distance(name, verb.name); };
-  const Verb& nearest =
-      *std::min_element(verbs.begin(), verbs.end(),
-                        [&](const Verb& a, const Verb& b) { return distance(a) < distance(b); });
-  throw UsageError(distance(nearest) <= 2
-                       ? fmt::format("'{}': no such verb; did you mean '{}'?", name, nearest.name)
-                       : fmt::format("'{}': no such verb; 'scbf --help' lists them", name));
+/// CLI11 takes "[a,b]" for two words. A key may look like that: such words wear this guard, which
+/// no argument has inside, until they are handed on.
+constexpr char kGuard = '\0';
+
+std::string guarded(std::string word) {
+  if (word.starts_with('[') && word.ends_with(']')) word += kGuard;
+  return word;
+}
+
+std::string unguarded(std::string word) {
+  if (word.ends_with(kGuard)) word.pop_back();
+  return word;
+}
+
+/// Of the words at the front those that name verbs: "index create". CLI11 would only say of others
+/// that arguments were not expected; this throws UsageError with the nearest.
+std::string chosen_verbs(const CLI::App& root, std::span<char* const> words) {
+  const CLI::App* app = &root;
+  std::string path;
+  for (const std::string_view word : words) {
+    const auto verbs = app->get_subcommands([](const CLI::App*) { return true; });
+    if (verbs.empty() || word.starts_with('-')) break;
+    const auto is_it = [&](const CLI::App* verb) { return verb->get_name() == word; };
+    const auto found = std::find_if(verbs.begin(), verbs.end(), is_it);
+    if (found == verbs.end()) {
+      const auto distance = [&](const CLI::App* verb) {
+        return edit_distance(word, verb->get_name());
+      };
+      const CLI::App& nearest = **std::min_element(
+          verbs.begin(), verbs.end(),
+          [&](const CLI::App* a, const CLI::App* b) { return distance(a) < distance(b); });
+      const std::string lead = path.empty() ? "" : path + " ";
+      throw UsageError(
+          distance(&nearest) <= 2
+              ? fmt::format("'{}{}': no such verb; did you mean '{}{}'?", lead, word, lead,
+                            nearest.get_name())
+              : fmt::format("'{}{}': no such verb; 'scbf {}--help' lists them", lead, word, lead));
+    }
+    app = *found;
+    path += (path.empty() ? "" : " ") + app->get_name();
+  }
+  return path;
 }
 
 }  // namespace
 
 void CommandLine::option(const std::string& names, const std::string& value_name,
                          const std::string& help, Parse parse, Need need) {
-  app_.add_option_function<std::string>(names, std::move(parse), help)
+  app_.add_option_function<std::string>(
+          names, [parse = std::move(parse)](const std::string& text) { parse(unguarded(text)); },
+          help)
       ->type_name(value_name)
       ->required(need == Need::required);
 }
 
 void CommandLine::option(const std::string& names, const std::string& value_name,
                          const std::string& help, std::string& value, Need need) {
-  app_.add_option(names, value, help)->type_name(value_name)->required(need == Need::required);
+  option(
+      names, value_name, help, [&value](const std::string& text) { value = text; }, need);
+}
+
+void CommandLine::repeated(const std::string& names, const std::string& value_name,
+                           const std::string& help, Parse parse, Need need) {
+  const auto parse_all = [parse = std::move(parse)](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) parse(unguarded(text));
+  };
+  app_.add_option_function<std::vector<std::string>>(names, parse_all, help)
+      ->allow_extra_args(false)  // the next word is no value of this
+      ->type_name(value_name)
+      ->required(need == Need::required);
 }
 
 void CommandLine::flag(const std::string& names, const std::string& help, bool& value) {
@@ -67,13 +112,38 @@ void CommandLine::flag(const std::string& names, const std::string& help, bool& 
 }
 
 void CommandLine::positional(const std::string& name, const std::string& help, std::string& value) {
-  app_.add_option(name, value, help)->required()->type_name("");
+  positional(name, help, [&value](const std::string& text) { value = text; });
+}
+
+void CommandLine::positional(const std::string& name, const std::string& help, Parse parse) {
+  const auto take = [parse = std::move(parse)](const std::string& text) { parse(unguarded(text)); };
+  app_.add_option_function<std::string>(name, take, help)->required()->type_name("");
 }
 
 void CommandLine::positionals(const std::string& name, const std::string& help,
                               std::vector<std::string>& values, Need need) {
-  app_.add_option(name, values, help)->type_name("")->required(need == Need::required);
+  const auto take = [&values](const std::vector<std::string>& texts) {
+    values.clear();
+    for (const std::string& text : texts) values.push_back(unguarded(text));
+  };
+  app_.add_option_function<std::vector<std::string>>(name, take, help)
+      ->type_name("")
+      ->required(need == Need::required);
 }
+
+Run CommandLine::verbs(std::span<const Verb> verbs) {
+  app_.require_subcommand(1);
+  const auto chosen = std::make_shared<Run>();
+  for (const Verb& verb : verbs) {
+    CLI::App* sub = app_.add_subcommand(verb.name, verb.summary);
+    sub->get_formatter()->column_width(28);
+    CommandLine line(*sub);
+    sub->callback([chosen, run = verb.set_up(line)] { *chosen = run; });
+  }
+  return [chosen] { return (*chosen)(); };
+}
+
+void CommandLine::anything() { app_.prefix_command(); }
 
 void CommandLine::footer(const std::string& text) { app_.footer(text); }
 
@@ -81,18 +151,14 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   CLI::App app("scbf - split counting Bloom filters: sets that change, asked in bulk", "scbf");
   app.set_version_flag("--version", "scbf " SCBF_VERSION);
   app.footer(footer);
-  app.require_subcommand(1);
-  std::map<const CLI::App*, Run> runs;
-  for (const Verb& verb : verbs) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    sub->get_formatter()->column_width(28);
-    CommandLine line(*sub);
-    runs[sub] = verb.set_up(line);
-  }
-  if (argc > 1 && argv[1][0] != '-') check_verb(verbs, argv[1]);
+  const Run run = CommandLine(app).verbs(verbs);
+  const std::span<char* const> words(argv + std::min(argc, 1), argv + argc);
+  const std::string verb = chosen_verbs(app, words);
 
+  std::vector<std::string> reversed;  // as CLI11 wants them
+  for (const char* word : words) reversed.insert(reversed.begin(), guarded(word));
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     if (app.exit(error, out, err) == 0) {  // help and version
@@ -101,12 +167,11 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
         return kOk;
       };
     }
-    const auto chosen = app.get_subcommands();
-    const std::string verb = chosen.empty() ? "" : " " + chosen.front()->get_name();
-    throw UsageError(fmt::format("{}{}; 'scbf{} --help' tells more",
-                                 verb.empty() ? "" : verb.substr(1) + ": ", error.what(), verb));
+    throw UsageError(fmt::format("{}{}; 'scbf{}{} --help' tells more",
+                                 verb.empty() ? "" : verb + ": ", error.what(),
+                                 verb.empty() ? "" : " ", verb));
   }
-  return runs.at(app.get_subcommands().front());
+  return run;
 }
 
 }  // namespace scbf::cli

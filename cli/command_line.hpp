@@ -14,6 +14,12 @@ class App;
 
 namespace scbf::cli {
 
+/// Does the work and returns the exit code; throws UsageError, ReaderGone or what the library
+/// throws.
+using Run = std::function<int()>;
+
+struct Verb;
+
 /// What a verb's options are added to. Everything that is bound here must outlive the parsing.
 class CommandLine {
  public:
@@ -28,22 +34,27 @@ class CommandLine {
               Parse parse, Need need = Need::optional);
   void option(const std::string& names, const std::string& value_name, const std::string& help,
               std::string& value, Need need = Need::optional);
+  /// The same, each time that it is given.
+  void repeated(const std::string& names, const std::string& value_name, const std::string& help,
+                Parse parse, Need need = Need::optional);
   void flag(const std::string& names, const std::string& help, bool& value);
   /// A required word without dashes.
   void positional(const std::string& name, const std::string& help, std::string& value);
+  void positional(const std::string& name, const std::string& help, Parse parse);
   /// All remaining words.
   void positionals(const std::string& name, const std::string& help,
                    std::vector<std::string>& values, Need need = Need::optional);
+  /// The line goes on with one of these verbs, which have options of their own. Returns the work of
+  /// the one that is chosen.
+  Run verbs(std::span<const Verb> verbs);
+  /// Takes any words and options whatever, and forgets them.
+  void anything();
   /// What --help prints after the options.
   void footer(const std::string& text);
 
  private:
   CLI::App& app_;
 };
-
-/// Does the work and returns the exit code; throws UsageError, ReaderGone or what the library
-/// throws.
-using Run = std::function<int()>;
 
 struct Verb {
   const char* name;
