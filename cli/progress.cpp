@@ -24,8 +24,10 @@ bool wanted(ProgressMode mode) {
 
 }  // namespace
 
-Progress::Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total)
+Progress::Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total,
+                   std::string things)
     : what_(std::move(what)),
+      things_(std::move(things)),
       total_(total),
       shown_(wanted(mode)),
       start_(Clock::now()),
@@ -35,20 +37,20 @@ Progress::~Progress() {
   if (drawn_) std::fputc('\n', stderr);
 }
 
-void Progress::update(std::uint64_t keys, std::uint64_t done) {
+void Progress::update(std::uint64_t things, std::uint64_t done) {
   if (!shown_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
   next_ = now + kInterval;
-  draw(keys, done, now);
+  draw(things, done, now);
 }
 
-void Progress::finish(std::uint64_t keys, std::uint64_t done) {
+void Progress::finish(std::uint64_t things, std::uint64_t done) {
   if (!shown_) return;
-  draw(keys, total_ ? std::max(done, *total_) : done, Clock::now());
+  draw(things, total_ ? std::max(done, *total_) : done, Clock::now());
 }
 
-void Progress::draw(std::uint64_t keys, std::uint64_t done, Clock::time_point now) {
+void Progress::draw(std::uint64_t things, std::uint64_t done, Clock::time_point now) {
   const double seconds = std::max(1e-9, std::chrono::duration<double>(now - start_).count());
   std::string line = fmt::format("{} ", what_);
   if (total_ && *total_ > 0) {
@@ -60,8 +62,9 @@ void Progress::draw(std::uint64_t keys, std::uint64_t done, Clock::time_point no
       line += fmt::format("{} left ", human_seconds(seconds / share - seconds));
     }
   }
-  line += fmt::format("{} keys, {} keys/s, {}", grouped(keys),
-                      human_rate(static_cast<double>(keys) / seconds), human_seconds(seconds));
+  line += fmt::format("{} {}, {} {}/s, {}", grouped(things), things_,
+                      human_rate(static_cast<double>(things) / seconds), things_,
+                      human_seconds(seconds));
   const std::size_t width = line.size();
   if (width < last_width_) line.append(last_width_ - width, ' ');
   last_width_ = width;

@@ -15,23 +15,24 @@ enum class ProgressMode : std::uint8_t { automatic, always, never };
 class Progress {
  public:
   /// `total` is in the units that update() is given as `done`; without it there is no share and
-  /// no time left.
-  Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total);
+  /// no time left. `things` are what is counted and rated.
+  Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total,
+           std::string things = "keys");
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// Ends the line, if there is one, so that messages begin on a line of their own.
   ~Progress();
 
   /// Draws at most ten times a second. Cost when nothing is drawn: one look at the clock.
-  void update(std::uint64_t keys, std::uint64_t done);
+  void update(std::uint64_t things, std::uint64_t done);
   /// Draws the final state.
-  void finish(std::uint64_t keys, std::uint64_t done);
+  void finish(std::uint64_t things, std::uint64_t done);
 
  private:
   using Clock = std::chrono::steady_clock;
-  void draw(std::uint64_t keys, std::uint64_t done, Clock::time_point now);
+  void draw(std::uint64_t things, std::uint64_t done, Clock::time_point now);
 
-  std::string what_;
+  std::string what_, things_;
   std::optional<std::uint64_t> total_;
   bool shown_;
   bool drawn_ = false;
