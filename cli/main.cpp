@@ -27,6 +27,7 @@ constexpr Verb kVerbs[] = {
     {"subtract", "Take a filter out of a filter", set_up_subtract},
     {"info", "Show a filter's header and statistics", set_up_info},
     {"verify", "Check every checksum of filter files", set_up_verify},
+    {"index", "A table in regions, found by the values of its columns", set_up_index},
     {"backends", "List what can compute on this machine", set_up_backends},
     {"paper", "Print the paper's tables: printed, computed, simulated", set_up_paper},
     {"gen", "Generate 64-bit keys", set_up_gen},

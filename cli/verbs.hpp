@@ -22,4 +22,7 @@ Run set_up_paper(CommandLine& line);
 Run set_up_gen(CommandLine& line);
 Run set_up_bench(CommandLine& line);
 
+/// Has verbs of its own: index_verbs.hpp. Where the index is not built, it only says so.
+Run set_up_index(CommandLine& line);
+
 }  // namespace scbf::cli

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf index stats, checkpoint and check: what an index holds, and whether all of it agrees.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+#include "index_options.hpp"
+#include "index_verbs.hpp"
+#include "options.hpp"
+#include "sizes.hpp"
+#include "stopwatch.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  IndexTarget target;
+  RunOptions run;
+  bool repair = false;
+};
+
+Json recovery_json(const RecoveryReport& found) {
+  Json json;
+  json["replayed"] = found.replayed;
+  json["changes_replayed"] = found.changes_replayed;
+  json["rebuilt"] = found.rebuilt;
+  json["asked_always"] = found.asked_always;
+  json["reasons"] = found.reasons;
+  return json;
+}
+
+int stats(const Options& options) {
+  const SecondaryIndex index = options.target.open();
+  const IndexStatistics s = index.statistics();
+  const IndexPlan& plan = index.plan();
+  const TableSchema& schema = index.schema();
+  Json columns = Json::array();
+  std::string indexed;
+  for (const Column& column : schema.columns) {
+    columns.push_back(
+        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
+    if (column.indexed) indexed += (indexed.empty() ? "" : ", ") + column.name;
+  }
+  if (options.target.json) {
+    Json json;
+    json["index"] = options.target.folder;
+    json["key"] = schema.key;
+    json["columns"] = columns;
+    json["rows"] = s.rows;
+    json["values"] = s.values;
+    json["regions"] = s.regions;
+    json["servers"] = s.servers;
+    json["filter_bytes"] = s.filter_bytes;
+    json["bank_bytes"] = s.bank_bytes;
+    json["store_bytes"] = s.store_bytes;
+    json["fpr"] = plan.fpr;
+    json["region_values"] = plan.region_values;
+    json["seed"] = plan.seed;
+    json["layout"] = to_string(plan.layout);
+    json["recovery"] = recovery_json(index.recovery());
+    print_json(json);
+    return kOk;
+  }
+  std::string text;
+  const auto row = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<20} {}\n", name, value);
+  };
+  row("key", schema.key);
+  row("indexed columns", indexed.empty() ? "none" : indexed);
+  row("rows", grouped(s.rows));
+  row("values", fmt::format("{}, counted in each region", grouped(s.values)));
+  row("regions", fmt::format("{} on {} servers", s.regions, s.servers));
+  row("filters", fmt::format("{} of counters", human_bytes(s.filter_bytes)));
+  row("bank", fmt::format("{} with its rows of bits", human_bytes(s.bank_bytes)));
+  row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));
+  row("rate of a region", fmt::format("at most {}", percent(plan.fpr)));
+  row("made for", fmt::format("{} values per region", grouped(plan.region_values)));
+  if (const RecoveryReport& r = index.recovery(); r.replayed > 0) {
+    row("brought up to date", fmt::format("filters of {} regions, by {} changes", r.replayed,
+                                          grouped(r.changes_replayed)));
+  }
+  print_text(text);
+  return kOk;
+}
+
+int checkpoint(const Options& options) {
+  SecondaryIndex index = options.target.open();
+  const Stopwatch watch;
+  index.checkpoint();
+  const double seconds = watch.seconds();
+  if (options.target.json) {
+    print_json(Json{{"index", options.target.folder}, {"seconds", seconds}});
+  } else {
+    print_text(fmt::format("{}: filters saved in {:.2f} s\n", options.target.folder, seconds));
+  }
+  return kOk;
+}
+
+CheckReport compare(const Options& options, const SecondaryIndex& index) {
+  Progress progress(options.run.progress, "checking", index.statistics().rows, "rows");
+  const CheckReport report =
+      index.check([&](std::uint64_t done, std::uint64_t) { progress.update(done, done); });
+  progress.finish(report.rows, report.rows);
+  return report;
+}
+
+/// Makes anew the filters of regions that are asked always; all of them where the comparison found
+/// something. Returns how many.
+std::uint32_t repair(SecondaryIndex& index, const CheckReport& report) {
+  std::uint32_t rebuilt = 0;
+  for (const RegionInfo& region : index.regions()) {
+    if (!region.asked_always && report.problem_count == 0) continue;
+    index.rebuild(region.id);
+    ++rebuilt;
+  }
+  if (rebuilt > 0) index.checkpoint();
+  return rebuilt;
+}
+
+int check(const Options& options) {
+  IndexTarget target = options.target;
+  target.options.rebuild = false;  // to see what is there
+  SecondaryIndex index = target.open();
+  const RecoveryReport found = index.recovery();
+  const Stopwatch watch;
+  CheckReport report = compare(options, index);
+  std::uint32_t rebuilt = 0, asked = found.asked_always;
+  if (options.repair) {
+    const bool again = report.problem_count > 0;
+    rebuilt = repair(index, report);
+    asked = 0;
+    if (again) report = compare(options, index);
+  }
+  const bool ok = report.problem_count == 0 && asked == 0;
+  if (target.json) {
+    Json json;
+    json["index"] = target.folder;
+    json["ok"] = ok;
+    json["rows"] = report.rows;
+    json["postings"] = report.postings;
+    json["values"] = report.values;
+    json["problem_count"] = report.problem_count;
+    json["problems"] = report.problems;
+    json["asked_always"] = asked;
+    json["rebuilt"] = rebuilt;
+    json["recovery"] = recovery_json(found);
+    json["seconds"] = watch.seconds();
+    print_json(json);
+    return ok ? kOk : kCorrupt;
+  }
+  for (const std::string& problem : report.problems) note(problem);
+  if (report.problem_count > report.problems.size()) {
+    note(fmt::format("and {} more", grouped(report.problem_count - report.problems.size())));
+  }
+  if (!options.repair) {
+    for (const std::string& reason : found.reasons) note(reason);
+  }
+  if (!ok) {
+    const std::string filters =
+        asked > 0 ? fmt::format("{} regions without a filter to trust", asked) : "";
+    const std::string problems =
+        report.problem_count > 0 ? fmt::format("{} problems", grouped(report.problem_count)) : "";
+    note(fmt::format("{}: {}{}{}{}", target.folder, problems,
+                     problems.empty() || filters.empty() ? "" : ", ", filters,
+                     options.repair ? "" : "; --repair makes the filters anew"));
+    return kCorrupt;
+  }
+  print_text(fmt::format("{}: ok: {} rows, {} values, {} entries of the local indexes{}\n",
+                         target.folder, grouped(report.rows), grouped(report.values),
+                         grouped(report.postings),
+                         rebuilt > 0 ? fmt::format("; {} filters made anew", rebuilt) : ""));
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_index_stats(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->target.add_to(line, "Print JSON");
+  line.footer(R"(Examples:
+  scbf index stats packages.index)");
+  return [options] { return stats(*options); };
+}
+
+Run set_up_index_checkpoint(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->target.add_to(line, "Print a report as JSON");
+  line.footer(R"(Happens by itself too, now and then and when an index is closed.
+
+Examples:
+  scbf index checkpoint packages.index)");
+  return [options] { return checkpoint(*options); };
+}
+
+Run set_up_index_check(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->target.add_to(line, "Print a report as JSON");
+  line.flag("--repair",
+            "Make filters anew: those that are not to be trusted; all, if the comparison finds "
+            "anything",
+            options->repair);
+  options->run.add_progress_to(line);
+  line.footer(
+      R"(Every row is compared with the local index of its region, and that with the region's filter.
+Exit code 4 when anything is wrong, and --repair was not given or did not help: it makes filters anew
+from the local indexes, which cannot help where these and the rows disagree.
+
+Examples:
+  scbf index check packages.index
+  scbf index check packages.index --repair)");
+  return [options] { return check(*options); };
+}
+
+}  // namespace scbf::cli

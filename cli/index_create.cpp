@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf index create: what the table is, which columns are indexed, how the filters are planned.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "errors.hpp"
+#include "index_options.hpp"
+#include "index_verbs.hpp"
+#include "sizes.hpp"
+#include "table_reader.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  IndexTarget target;
+  std::string key, columns, header;
+  std::optional<TableFormat> format;
+  std::vector<std::string> indexed;
+  IndexPlan plan;
+};
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> names;
+  std::size_t from = 0;
+  while (true) {
+    const std::size_t comma = text.find(',', from);
+    names.push_back(text.substr(from, comma - from));
+    if (comma == std::string::npos) return names;
+    from = comma + 1;
+  }
+}
+
+/// The names of all columns, the key's among them or not.
+std::vector<std::string> column_names(const Options& options) {
+  if (!options.columns.empty() && !options.header.empty()) {
+    throw UsageError("--columns and --header: only one of them can say which columns there are");
+  }
+  if (!options.header.empty()) {
+    return read_header(options.header, format_of(options.header, options.format));
+  }
+  if (options.columns.empty()) {
+    throw UsageError("no columns: name them by --columns a,b,c or by --header FILE");
+  }
+  return split_list(options.columns);
+}
+
+/// "a,b" or "a,b:SEP": everything after the colon separates the values of the last.
+void mark_indexed(TableSchema& schema, const std::string& text) {
+  const auto mark = [&](const std::string& name, const std::string& separator) {
+    const auto is_it = [&](const Column& column) { return column.name == name; };
+    const auto it = std::find_if(schema.columns.begin(), schema.columns.end(), is_it);
+    if (it == schema.columns.end()) return false;
+    it->indexed = true;
+    it->separator = separator;
+    return true;
+  };
+  if (mark(text, "")) return;  // a name with comma or colon in it
+  const std::size_t colon = text.find(':');
+  const std::string separator = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (colon != std::string::npos && separator.empty()) {
+    throw UsageError(
+        fmt::format("--index '{}': nothing after the colon; say what separates values", text));
+  }
+  const std::vector<std::string> names = split_list(text.substr(0, colon));
+  for (const std::string& name : names) {
+    if (mark(name, &name == &names.back() ? separator : "")) continue;
+    throw UsageError(name == schema.key
+                         ? fmt::format("--index '{}': the key needs no index", name)
+                         : fmt::format("--index '{}': there is no such column", name));
+  }
+}
+
+TableSchema schema_of(const Options& options) {
+  TableSchema schema{.key = options.key};
+  const std::vector<std::string> names = column_names(options);
+  for (const std::string& name : names) {
+    if (name != options.key) schema.columns.push_back({.name = name});
+  }
+  if (!options.header.empty() && schema.columns.size() == names.size()) {
+    throw UsageError(fmt::format("--key '{}': {} has no such column", options.key, options.header));
+  }
+  for (const std::string& text : options.indexed) mark_indexed(schema, text);
+  return schema;
+}
+
+int create(const Options& options) {
+  const TableSchema schema = schema_of(options);
+  schema.check();
+  const SecondaryIndex index =
+      SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.options);
+  std::string indexed;
+  Json columns = Json::array();
+  for (const Column& column : schema.columns) {
+    columns.push_back(
+        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
+    if (column.indexed) indexed += (indexed.empty() ? "" : ", ") + column.name;
+  }
+  if (options.target.json) {
+    Json json;
+    json["index"] = options.target.folder;
+    json["key"] = schema.key;
+    json["columns"] = columns;
+    json["fpr"] = options.plan.fpr;
+    json["region_values"] = options.plan.region_values;
+    json["servers"] = options.plan.servers;
+    json["seed"] = options.plan.seed;
+    json["layout"] = to_string(options.plan.layout);
+    print_json(json);
+  } else {
+    print_text(fmt::format("{}: key {}, {} columns, of which indexed: {}; servers: {}\n",
+                           options.target.folder, schema.key, schema.columns.size(),
+                           indexed.empty() ? "none" : indexed, options.plan.servers));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_index_create(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  o.target.add_to(line, "Print a report as JSON");
+  line.option("--key", "COL", "The column that is the rows' key", o.key,
+              CommandLine::Need::required);
+  line.option("--columns", "A,B,…", "The columns, in order", o.columns);
+  line.option("--header", "FILE", "Take the columns from the first line of this file", o.header);
+  line.option("--separator", "SEP", "Of that line: , or tab; default: by the file's name",
+              [&o](const std::string& text) { o.format = table_format_from_string(text); });
+  line.repeated("--index", "A,B[:SEP]",
+                "Columns to index; after a colon what separates the values of the last one. Can be "
+                "given several times",
+                [&o](const std::string& text) { o.indexed.push_back(text); });
+  line.option("--fpr", "P", "Bound on the false-positive rate of a region's filter; default 1%",
+              [&o](const std::string& text) { o.plan.fpr = parse_rate("--fpr", text); });
+  line.option("--region-values", "N",
+              "Distinct values that a region's filter is made for; it grows beyond. Default 16384",
+              [&o](const std::string& text) {
+                o.plan.region_values = parse_count("--region-values", text);
+              });
+  line.option(
+      "--servers", "S", "Servers that share the regions; default 1", [&o](const std::string& text) {
+        o.plan.servers = static_cast<std::uint32_t>(parse_count("--servers", text, 1, kMaxServers));
+      });
+  line.option("--seed", "X", "Of the hash: any 64-bit number; default 0",
+              [&o](const std::string& text) { o.plan.seed = parse_seed("--seed", text); });
+  line.option("--layout", "LAYOUT", "split_block (default) or split",
+              [&o](const std::string& text) { o.plan.layout = layout_from_string(text); });
+  line.footer(
+      R"(DIR must not exist, or be empty. A field that holds several values ("a, b") is indexed by each of
+them: --index depends:, says that a comma separates them.
+
+Examples:
+  scbf index create people.index --key id --columns id,name,town --index town
+  scbf index create packages.index --header packages.tsv --key package --servers 16 \
+    --index maintainer,section --index depends:,)");
+  return [options] { return create(*options); };
+}
+
+}  // namespace scbf::cli

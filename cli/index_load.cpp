@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf index load: the rows of files. Files are read twice: first to find what is wrong with them
+// before anything is written, and to see where the regions of a new index should begin.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "errors.hpp"
+#include "index_options.hpp"
+#include "index_verbs.hpp"
+#include "key_reader.hpp"
+#include "key_stream.hpp"
+#include "options.hpp"
+#include "scbf/errors.hpp"
+#include "sizes.hpp"
+#include "stopwatch.hpp"
+#include "table_reader.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  IndexTarget target;
+  std::vector<std::string> files;
+  std::optional<TableFormat> format;
+  std::uint32_t regions = 0;
+  RunOptions run;
+};
+
+/// A uniform sample of what is offered (algorithm R), the same for the same keys in every run.
+class KeySample {
+ public:
+  explicit KeySample(std::size_t most) : most_(most) {}
+
+  void offer(const std::string& key) {
+    ++offered_;
+    if (keys_.size() < most_) return keys_.push_back(key);
+    const std::uint64_t place = mix(offered_ * 0x9E37'79B9'7F4A'7C15u) % offered_;
+    if (place < most_) keys_[place] = key;
+  }
+
+  /// Where `regions` regions of about as many rows each begin, but the first; fewer if there are
+  /// not as many keys.
+  std::vector<std::string> points(std::uint32_t regions) && {
+    std::sort(keys_.begin(), keys_.end());
+    keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
+    std::vector<std::string> points;
+    for (std::uint64_t i = 1; i < regions; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i * keys_.size() / regions);
+      if (at == 0 || at >= keys_.size()) continue;
+      if (points.empty() || points.back() < keys_[at]) points.push_back(keys_[at]);
+    }
+    return points;
+  }
+
+ private:
+  std::size_t most_;
+  std::uint64_t offered_ = 0;
+  std::vector<std::string> keys_;
+};
+/// Regions differ by about a sixteenth in their rows then.
+constexpr std::size_t kSamplesPerRegion = 256;
+constexpr std::size_t kLeastSamples = 16'384;
+
+/// The rows of all files, one after another.
+class Rows {
+ public:
+  Rows(const Options& options, const TableSchema& schema) : options_(options), schema_(schema) {}
+
+  bool next(Row& row) {
+    while (true) {
+      if (!reader_) {
+        if (file_ == options_.files.size()) return false;
+        const std::string& file = options_.files[file_];
+        reader_.emplace(file, format_of(file, options_.format), schema_);
+      }
+      if (reader_->next(row)) {
+        ++rows_;
+        return true;
+      }
+      bytes_before_ += reader_->bytes_read();
+      reader_.reset();
+      ++file_;
+    }
+  }
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t bytes() const { return bytes_before_ + (reader_ ? reader_->bytes_read() : 0); }
+
+ private:
+  const Options& options_;
+  const TableSchema& schema_;
+  std::size_t file_ = 0;
+  std::optional<TableReader> reader_;
+  std::uint64_t rows_ = 0, bytes_before_ = 0;
+};
+
+std::optional<std::uint64_t> total_bytes(const std::vector<std::string>& files) {
+  return KeyReader(files, KeyKind::lines).total_bytes();
+}
+
+struct Loaded {
+  std::uint64_t rows = 0, bytes = 0;
+  double check_seconds = 0, seconds = 0;
+  WriteReport written;
+};
+
+/// The first pass.
+void look(const Options& options, SecondaryIndex& index, std::optional<std::uint64_t> total,
+          Loaded& loaded) {
+  const Stopwatch watch;
+  KeySample sample(std::max(kLeastSamples, kSamplesPerRegion * options.regions));
+  Rows rows(options, index.schema());
+  Progress progress(options.run.progress, "checking", total, "rows");
+  for (Row row; rows.next(row);) {
+    if (options.regions > 1) sample.offer(row.key);
+    progress.update(rows.rows(), rows.bytes());
+  }
+  progress.finish(rows.rows(), rows.bytes());
+  loaded.check_seconds = watch.seconds();
+  if (options.regions <= 1) return;
+  const std::vector<std::string> points = std::move(sample).points(options.regions);
+  if (points.size() + 1 < options.regions) {
+    note(fmt::format("--regions {}: the rows have keys for {} only", options.regions,
+                     points.size() + 1));
+  }
+  index.presplit(points);
+}
+
+Loaded load_into(const Options& options, SecondaryIndex& index) {
+  const std::optional<std::uint64_t> total = total_bytes(options.files);
+  const std::uint64_t rows_before = index.statistics().rows;
+  if (options.regions > 0 && rows_before > 0) {
+    throw UsageError(
+        fmt::format("--regions {}: the index has {} rows already; 'scbf index split' "
+                    "divides regions with rows",
+                    options.regions, grouped(rows_before)));
+  }
+  if (options.regions > 1 && !total) {
+    throw UsageError(
+        fmt::format("--regions {}: the rows are read twice for that, which takes regular files",
+                    options.regions));
+  }
+  Loaded loaded;
+  if (total) look(options, index, total, loaded);
+
+  const Stopwatch watch;
+  Rows rows(options, index.schema());
+  try {
+    Progress progress(options.run.progress, "loading", total, "rows");
+    loaded.written = index.bulk_load([&](Row& row) {
+      progress.update(rows.rows(), rows.bytes());
+      return rows.next(row);
+    });
+    progress.finish(rows.rows(), rows.bytes());
+  } catch (const std::exception&) {
+    note(fmt::format("{}: had {} rows before, and has {} now; what was loaded stays",
+                     options.target.folder, grouped(rows_before),
+                     grouped(index.statistics().rows)));
+    throw;
+  }
+  loaded.seconds = watch.seconds();
+  loaded.rows = rows.rows();
+  loaded.bytes = rows.bytes();
+  return loaded;
+}
+
+int load(const Options& options) {
+  SecondaryIndex index = options.target.open();
+  const Loaded loaded = load_into(options, index);
+  const IndexStatistics now = index.statistics();
+  const double rate = loaded.seconds > 0 ? static_cast<double>(loaded.rows) / loaded.seconds : 0;
+  if (options.target.json) {
+    Json json;
+    json["index"] = options.target.folder;
+    json["rows"] = loaded.rows;
+    json["bytes"] = loaded.bytes;
+    json["put"] = loaded.written.put;
+    json["replaced"] = loaded.written.replaced;
+    json["seconds"] = loaded.seconds;
+    json["check_seconds"] = loaded.check_seconds;
+    json["rows_per_second"] = rate;
+    json["rows_in_index"] = now.rows;
+    json["values"] = now.values;
+    json["regions"] = now.regions;
+    json["servers"] = now.servers;
+    json["filter_bytes"] = now.filter_bytes;
+    json["bank_bytes"] = now.bank_bytes;
+    json["store_bytes"] = now.store_bytes;
+    print_json(json);
+    return kOk;
+  }
+  const std::string replaced =
+      loaded.written.replaced > 0
+          ? fmt::format(" ({} in place of others)", grouped(loaded.written.replaced))
+          : "";
+  print_text(
+      fmt::format("{}: loaded {} rows{}, {}, in {:.2f} s: {} rows/s\n"
+                  "  {} rows and {} values in {} regions on {} servers; filters {}, with their "
+                  "rows of bits {}; "
+                  "store about {}\n",
+                  options.target.folder, grouped(loaded.rows), replaced, human_bytes(loaded.bytes),
+                  loaded.seconds, human_rate(rate), grouped(now.rows), grouped(now.values),
+                  now.regions, now.servers, human_bytes(now.filter_bytes),
+                  human_bytes(now.bank_bytes), human_bytes(now.store_bytes)));
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_index_load(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  o.target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
+  line.positionals("FILE", "CSV or TSV files with a header; - is standard input", o.files,
+                   CommandLine::Need::required);
+  line.option("--separator", "SEP", "Between fields: , or tab; default: tab for .tsv, else ,",
+              [&o](const std::string& text) { o.format = table_format_from_string(text); });
+  line.option(
+      "--regions", "N", "First divide the index, which must have no rows, in so many regions",
+      [&o](const std::string& text) {
+        o.regions = static_cast<std::uint32_t>(parse_count("--regions", text, 1, 1'000'000));
+      });
+  o.run.add_progress_to(line);
+  line.footer(
+      R"(The header names the columns, in any order; all must be there, and no others. Rows with a key that
+the index has take the place of the old ones. CSV is RFC 4180; in TSV there are no quotes.
+Files are read twice: nothing is written if anything is wrong with them. Rows of standard input are
+written as they come.
+
+Examples:
+  scbf index load packages.index packages.tsv --regions 64
+  producer | scbf index load people.index - --separator tab)");
+  return [options] { return load(*options); };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index_options.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+#include "key_reader.hpp"
+#include "sizes.hpp"
+
+namespace scbf::cli {
+
+void IndexTarget::add_to(CommandLine& line, const std::string& json_help, Writes writes) {
+  line.positional("DIR", "The index", folder);
+  line.option("--backend", "NAME",
+              "What computes the filters: auto (default) or a name that 'scbf backends' lists",
+              backend_);
+  line.option("--threads", "T", "Threads to use; 0 (default): all there are",
+              [this](const std::string& text) {
+                options.threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
+              });
+  if (writes == Writes::yes) {
+    line.flag("--sync", "Wait until the disk has what is written", options.sync);
+  }
+  line.flag("--json", json_help, json);
+}
+
+SecondaryIndex IndexTarget::open() const {
+  IndexOptions how = options;
+  how.backend = backend_;
+  SecondaryIndex index = SecondaryIndex::open(folder, how);
+  const RecoveryReport& found = index.recovery();
+  if (found.rebuilt > 0) {
+    note(fmt::format("{}: filters of {} of {} regions made anew: {}", folder, found.rebuilt,
+                     found.regions, found.reasons.empty() ? "" : found.reasons.front()));
+  }
+  return index;
+}
+
+TableFormat table_format_from_string(const std::string& text) {
+  if (text == ",") return TableFormat::csv;
+  if (text == "tab" || text == "\t") return TableFormat::tsv;
+  throw UsageError(fmt::format("--separator '{}': must be , or tab", text));
+}
+
+Assignment parse_assignment(const TableSchema& schema, const std::string& text) {
+  const std::string* best = nullptr;
+  std::string names;
+  const auto look = [&](const std::string& name) {
+    names += (names.empty() ? "" : ", ") + name;
+    const bool fits = text.starts_with(name) && text.substr(name.size()).starts_with('=');
+    if (fits && (best == nullptr || name.size() > best->size())) best = &name;
+  };
+  look(schema.key);
+  for (const Column& column : schema.columns) look(column.name);
+  if (best == nullptr) {
+    throw UsageError(text.find('=') == std::string::npos
+                         ? fmt::format("'{}': must be COLUMN=VALUE", text)
+                         : fmt::format("'{}': no such column; there are {}", text, names));
+  }
+  return {*best, text.substr(best->size() + 1)};
+}
+
+std::vector<std::string> keys_from(std::vector<std::string> words, const std::string& file) {
+  if (words.empty() && file.empty()) {
+    throw UsageError("no keys: give some, or --from-file FILE (- is standard input)");
+  }
+  if (file.empty()) return words;
+  KeyReader reader({file}, KeyKind::lines);
+  KeyBlock block;
+  while (reader.fill(block)) words.insert(words.end(), block.lines().begin(), block.lines().end());
+  return words;
+}
+
+std::string printable(std::string_view key, std::size_t most) {
+  std::string text;
+  for (const char c : key) {
+    if (text.size() >= most) return text + "…";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      text += fmt::format("\\x{:02x}", byte);
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf index get and query: rows by key, and by the values of their columns, with what it took to
+// find them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+
+#include "errors.hpp"
+#include "index_options.hpp"
+#include "index_verbs.hpp"
+#include "key_reader.hpp"
+#include "sizes.hpp"
+#include "stopwatch.hpp"
+#include "table_writer.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+/// Values of a batch that are asked for together.
+constexpr std::size_t kBatchQueries = 1024;
+
+struct Form {
+  TableFormat format = TableFormat::tsv;
+  bool names = false;
+
+  void add_to(CommandLine& line) {
+    line.option("--separator", "SEP",
+                "Of the rows printed: tab (default) or , for CSV, which 'index load' reads back",
+                [this](const std::string& text) { format = table_format_from_string(text); });
+    line.flag("--names", "Print the names of the columns first", names);
+  }
+};
+
+struct GetOptions {
+  IndexTarget target;
+  Form form;
+  std::vector<std::string> keys;
+  std::string file;
+};
+
+int get(const GetOptions& options) {
+  const std::vector<std::string> keys = keys_from(options.keys, options.file);
+  const SecondaryIndex index = options.target.open();
+  const std::vector<std::optional<Row>> rows = index.get(keys);
+  const auto found = std::count_if(rows.begin(), rows.end(),
+                                   [](const std::optional<Row>& row) { return row.has_value(); });
+  Output out;
+  if (options.target.json) {
+    Json json = Json::array();
+    for (const std::optional<Row>& row : rows) {
+      json.push_back(row ? row_json(index.schema(), *row) : Json());
+    }
+    out.write_json(json);
+  } else {
+    TableWriter table(out, options.form.format);
+    if (options.form.names) table.header(index.schema());
+    for (const std::optional<Row>& row : rows) {
+      if (row) table.row(*row);
+    }
+  }
+  out.finish();
+  return found > 0 || keys.empty() ? kOk : kNothingFound;
+}
+
+struct QueryOptions {
+  IndexTarget target;
+  Form form;
+  std::vector<std::string> conditions;
+  std::string batch, column;
+  Query query;
+};
+
+/// Of several queries together.
+struct Totals {
+  std::uint64_t queries = 0, found = 0, rows = 0, everywhere = 0;
+  std::uint64_t regions = 0, regions_asked = 0, regions_holding = 0;
+  std::uint64_t requests = 0, broadcast = 0, holding = 0, false_requests = 0;
+  double expected = 0;
+
+  void add(const QueryAnswer& answer) {
+    const RoutingReport& r = answer.routing;
+    ++queries;
+    found += answer.rows.empty() ? 0 : 1;
+    rows += answer.rows.size();
+    everywhere += r.everywhere() ? 1 : 0;
+    regions += r.regions;
+    regions_asked += r.regions_asked;
+    regions_holding += r.regions_holding;
+    requests += r.requests;
+    broadcast += r.servers;
+    holding += r.servers_holding;
+    false_requests += r.false_requests();
+    expected += r.expected_requests;
+  }
+};
+
+Json routing_json(const RoutingReport& r) {
+  Json json;
+  json["requests"] = r.requests;
+  json["broadcast_requests"] = r.servers;
+  json["servers_holding"] = r.servers_holding;
+  json["false_requests"] = r.false_requests();
+  json["expected_requests"] = r.expected_requests > 0 ? Json(r.expected_requests) : Json();
+  json["everywhere"] = r.everywhere();
+  json["regions"] = r.regions;
+  json["regions_asked"] = r.regions_asked;
+  json["regions_holding"] = r.regions_holding;
+  return json;
+}
+
+std::string plural(std::uint64_t n, const char* one, const char* many) {
+  return fmt::format("{} {}", grouped(n), n == 1 ? one : many);
+}
+
+std::string routing_text(const RoutingReport& r, bool broadcast) {
+  std::string text =
+      fmt::format("asked {} of {} (broadcast: {}), {} of {}; {}, {}", r.requests,
+                  plural(r.servers, "server", "servers"), r.servers, r.regions_asked,
+                  plural(r.regions, "region", "regions"),
+                  r.servers_holding == 1 ? "1 server holds it"
+                                         : fmt::format("{} servers hold it", r.servers_holding),
+                  plural(r.false_requests(), "false request", "false requests"));
+  if (!broadcast && r.expected_requests > 0) {
+    text += fmt::format("; expected {:.1f}", r.expected_requests);
+  }
+  if (r.everywhere()) text += "\neach of them holds it: an index can save nothing here";
+  return text;
+}
+
+int query_once(const QueryOptions& options) {
+  const SecondaryIndex index = options.target.open();
+  Query query = options.query;
+  for (const std::string& text : options.conditions) {
+    Assignment condition = parse_assignment(index.schema(), text);
+    query.all_of.push_back({std::move(condition.column), std::move(condition.value)});
+  }
+  const Stopwatch watch;
+  const QueryAnswer answer = index.query(query);
+  const double seconds = watch.seconds();
+  Output out;
+  if (options.target.json) {
+    Json json;
+    json["found"] = answer.rows.size();
+    json["routing"] = routing_json(answer.routing);
+    json["seconds"] = seconds;
+    json["rows"] = Json::array();
+    for (const Row& row : answer.rows) json["rows"].push_back(row_json(index.schema(), row));
+    out.write_json(json);
+  } else {
+    TableWriter table(out, options.form.format);
+    if (options.form.names) table.header(index.schema(), query.keys_only);
+    for (const Row& row : answer.rows) table.row(row);
+  }
+  out.finish();
+  if (!options.target.json) note(routing_text(answer.routing, query.broadcast));
+  return answer.rows.empty() ? kNothingFound : kOk;
+}
+
+/// Prints one value's answer.
+void write_answer(const QueryOptions& options, const TableSchema& schema, const std::string& value,
+                  const QueryAnswer& answer, TableWriter& table, Json& queries) {
+  if (!options.target.json) {
+    for (const Row& row : answer.rows) {
+      table.field(value);
+      table.row(row);
+    }
+    return;
+  }
+  Json json;
+  json["value"] = value;
+  json["found"] = answer.rows.size();
+  json["routing"] = routing_json(answer.routing);
+  json["rows"] = Json::array();
+  for (const Row& row : answer.rows) json["rows"].push_back(row_json(schema, row));
+  queries.push_back(std::move(json));
+}
+
+int query_batch(const QueryOptions& options) {
+  if (options.column.empty() || !options.conditions.empty()) {
+    throw UsageError("--batch FILE goes with --column COL, and with no COL=VALUE");
+  }
+  const std::vector<std::string> values = keys_from({}, options.batch);
+  const SecondaryIndex index = options.target.open();
+  Output out;
+  TableWriter table(out, options.form.format);
+  Json answers = Json::array();
+  Totals totals;
+  double seconds = 0;
+  if (options.form.names && !options.target.json) {
+    table.field(options.column);
+    table.header(index.schema(), options.query.keys_only);
+  }
+  for (std::size_t from = 0; from < values.size(); from += kBatchQueries) {
+    const std::size_t to = std::min(values.size(), from + kBatchQueries);
+    std::vector<Query> queries(to - from, options.query);
+    for (std::size_t i = from; i < to; ++i) {
+      queries[i - from].all_of.push_back({options.column, values[i]});
+    }
+    const Stopwatch watch;
+    const std::vector<QueryAnswer> some = index.query(queries);
+    seconds += watch.seconds();
+    for (std::size_t i = from; i < to; ++i) {
+      totals.add(some[i - from]);
+      write_answer(options, index.schema(), values[i], some[i - from], table, answers);
+    }
+  }
+  const double rate = seconds > 0 ? static_cast<double>(totals.queries) / seconds : 0;
+  if (options.target.json) {
+    Json json;
+    json["queries"] = totals.queries;
+    json["found"] = totals.found;
+    json["rows"] = totals.rows;
+    json["requests"] = totals.requests;
+    json["broadcast_requests"] = totals.broadcast;
+    json["servers_holding"] = totals.holding;
+    json["false_requests"] = totals.false_requests;
+    json["expected_requests"] = totals.expected > 0 ? Json(totals.expected) : Json();
+    json["everywhere"] = totals.everywhere;
+    json["seconds"] = seconds;
+    json["queries_per_second"] = rate;
+    json["answers"] = std::move(answers);
+    out.write_json(json);
+  }
+  out.finish();
+  if (!options.target.json) {
+    std::string text = fmt::format(
+        "{} values, {} of them found, {}; asked {} servers (broadcast: {}), {}; {} queries/s",
+        grouped(totals.queries), grouped(totals.found), plural(totals.rows, "row", "rows"),
+        grouped(totals.requests), grouped(totals.broadcast),
+        plural(totals.false_requests, "false request", "false requests"), human_rate(rate));
+    if (!options.query.broadcast && totals.expected > 0) {
+      text += fmt::format("; expected {:.1f} servers", totals.expected);
+    }
+    if (totals.everywhere > 0) {
+      text += fmt::format("\n{} on every server: an index can save nothing for them",
+                          plural(totals.everywhere, "value is", "values are"));
+    }
+    note(text);
+  }
+  return totals.rows > 0 || values.empty() ? kOk : kNothingFound;
+}
+
+}  // namespace
+
+Run set_up_index_get(CommandLine& line) {
+  auto options = std::make_shared<GetOptions>();
+  options->target.add_to(line, "Print an array as JSON, null for what is not there");
+  options->form.add_to(line);
+  line.positionals("KEY", "Keys of rows", options->keys);
+  line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",
+              options->file);
+  line.footer(
+      R"(Rows are printed in the order of the keys given. Exit code 1 when there is none of them.
+
+Examples:
+  scbf index get packages.index bash coreutils
+  scbf index get packages.index --from-file wanted.txt --names --separator ,)");
+  return [options] { return get(*options); };
+}
+
+Run set_up_index_query(CommandLine& line) {
+  auto options = std::make_shared<QueryOptions>();
+  QueryOptions& o = *options;
+  o.target.add_to(line, "Print rows and routing as JSON");
+  o.form.add_to(line);
+  line.positionals("COL=VALUE", "What the rows have: all of these", o.conditions);
+  line.option("--from", "KEY", "Only rows from this key on", o.query.from);
+  line.option("--to", "KEY", "Only rows before this key", o.query.to);
+  line.option("--limit", "N", "Stop after so many rows",
+              [&o](const std::string& text) { o.query.limit = parse_count("--limit", text); });
+  line.flag("--keys", "Print the keys only", o.query.keys_only);
+  line.flag("--broadcast", "Ask every server, as without filters, to compare", o.query.broadcast);
+  line.option("--batch", "FILE",
+              "Ask for each line of a file (- is standard input); needs --column", o.batch);
+  line.option("--column", "COL", "The column that the lines of --batch are values of", o.column);
+  line.footer(
+      R"(Rows are printed by key; what it took to find them goes to standard error. Exit code 1: none
+found. With --batch each row begins with the value that it was found by.
+
+Examples:
+  scbf index query packages.index section=shells
+  scbf index query packages.index depends=libc6 section=games --keys --limit 10
+  scbf index query packages.index --batch maintainers.txt --column maintainer --keys)");
+  return [options] {
+    if (!options->batch.empty()) return query_batch(*options);
+    if (!options->column.empty()) throw UsageError("--column goes with --batch FILE");
+    if (options->conditions.empty()) throw UsageError("no COL=VALUE to ask for");
+    return query_once(*options);
+  };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf index put and delete: single rows.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "errors.hpp"
+#include "index_options.hpp"
+#include "index_verbs.hpp"
+#include "sizes.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct Options {
+  IndexTarget target;
+  std::vector<std::string> words;
+  std::string file;
+};
+
+Row parse_row(const TableSchema& schema, const std::vector<std::string>& words) {
+  Row row;
+  row.values.resize(schema.columns.size());
+  std::vector<bool> seen(schema.columns.size() + 1);
+  for (const std::string& word : words) {
+    Assignment given = parse_assignment(schema, word);
+    const bool is_key = given.column == schema.key;
+    const std::size_t place = is_key ? schema.columns.size() : schema.column(given.column);
+    if (seen[place]) throw UsageError(fmt::format("'{}': {} is given twice", word, given.column));
+    seen[place] = true;
+    (is_key ? row.key : row.values[place]) = std::move(given.value);
+  }
+  if (!seen[schema.columns.size()]) {
+    throw UsageError(fmt::format("no key: {}=VALUE is missing", schema.key));
+  }
+  return row;
+}
+
+int put(const Options& options) {
+  SecondaryIndex index = options.target.open();
+  const Row row = parse_row(index.schema(), options.words);
+  const WriteReport report = index.put(std::span(&row, 1));
+  if (options.target.json) {
+    print_json(Json{{"put", report.put}, {"replaced", report.replaced}});
+  } else {
+    print_text(fmt::format("{}: {} {}\n", options.target.folder, printable(row.key),
+                           report.replaced > 0 ? "replaced" : "put"));
+  }
+  return kOk;
+}
+
+int remove(const Options& options) {
+  const std::vector<std::string> keys = keys_from(options.words, options.file);
+  SecondaryIndex index = options.target.open();
+  const WriteReport report = index.remove(keys);
+  if (options.target.json) {
+    print_json(Json{{"removed", report.removed}, {"absent", report.absent}});
+  } else {
+    print_text(fmt::format("{}: removed {}, absent {}\n", options.target.folder,
+                           grouped(report.removed), grouped(report.absent)));
+  }
+  return report.removed > 0 || keys.empty() ? kOk : kNothingFound;
+}
+
+}  // namespace
+
+Run set_up_index_put(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
+  line.positionals("COL=VALUE", "The row, its key among them; columns left out are empty",
+                   options->words, CommandLine::Need::required);
+  line.footer(R"(A row with the same key is replaced as a whole.
+
+Examples:
+  scbf index put people.index id=17 name='Ada Lovelace' town=London)");
+  return [options] { return put(*options); };
+}
+
+Run set_up_index_delete(CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  options->target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
+  line.positionals("KEY", "Keys of rows", options->words);
+  line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",
+              options->file);
+  line.footer(R"(Exit code 1 when none of the rows was there.
+
+Examples:
+  scbf index delete people.index 17 18
+  scbf index delete people.index --from-file retired.txt)");
+  return [options] { return remove(*options); };
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of a CSV or TSV file, as fields: libcsv with errors that name file and line.
+//
+// CSV is RFC 4180: fields with separators, quotes or line breaks are in quotes, quotes in them are
+// doubled, lines end in LF, CRLF or CR. A quote anywhere else is an error, not a guess. TSV has no
+// quotes: a field is whatever is between tabs, lines end in LF or CRLF. In both, blanks belong to
+// the field, lines without anything are skipped, and a byte order mark at the start is, too.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "index_options.hpp"
+
+struct csv_parser;
+
+namespace scbf::cli {
+
+struct Record {
+  std::vector<std::string> fields;
+  std::uint64_t line = 0;  ///< that it begins on, from 1
+};
+
+class RecordReader {
+ public:
+  /// "-" is standard input. Throws IoError.
+  RecordReader(std::string file, TableFormat format);
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
+  ~RecordReader();
+
+  /// False at the end. Throws IoError, for what is no such file too.
+  bool next(Record& record);
+  const std::string& name() const noexcept { return name_; }
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  [[noreturn]] void fail(std::uint64_t line, std::string_view what) const;
+
+ private:
+  void read_more();
+  void parse(std::string_view line);
+  void finish();
+  void take_field(std::string_view field) noexcept;
+  void take_record() noexcept;
+
+  std::string name_;
+  TableFormat format_;
+  int fd_ = -1;
+  std::unique_ptr<char[]> buffer_;
+  std::unique_ptr<csv_parser> parser_;
+  Record current_;
+  std::size_t current_bytes_ = 0;
+  std::deque<Record> ready_;
+  std::exception_ptr failure_;  // of a callback: nothing may be thrown through C
+  std::uint64_t line_ = 1, bytes_read_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace scbf::cli

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scbf/errors.hpp"
+#include "sizes.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+constexpr std::size_t kMostNamed = 5;
+
+/// "a, b, c, d, e and 7 more".
+std::string some_of(const std::vector<std::string>& names) {
+  const std::size_t n = std::min(names.size(), kMostNamed);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + n, ", "));
+  if (names.size() > n) text += fmt::format(" and {} more", names.size() - n);
+  return text;
+}
+
+std::vector<std::string> header_of(RecordReader& records) {
+  Record record;
+  if (!records.next(record)) {
+    throw IoError(fmt::format("{}: empty: the first line must name the columns", records.name()));
+  }
+  std::vector<std::string> sorted = record.fields;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.front().empty()) records.fail(record.line, "a column without a name");
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    records.fail(record.line, fmt::format("column '{}' is there twice", *twice));
+  }
+  return record.fields;
+}
+
+/// The longest of the values that a field holds.
+std::size_t longest_value(std::string_view field, std::string_view separator) {
+  if (separator.empty()) return field.size();
+  std::size_t longest = 0;
+  while (true) {
+    const std::size_t end = field.find(separator);
+    std::string_view value = field.substr(0, end);
+    const std::size_t first = value.find_first_not_of(" \t");
+    if (first != std::string_view::npos) {
+      longest = std::max(longest, value.find_last_not_of(" \t") - first + 1);
+    }
+    if (end == std::string_view::npos) return longest;
+    field.remove_prefix(end + separator.size());
+  }
+}
+
+}  // namespace
+
+TableFormat format_of(const std::string& file, std::optional<TableFormat> option) {
+  if (option) return *option;
+  return file.ends_with(".tsv") || file.ends_with(".tab") ? TableFormat::tsv : TableFormat::csv;
+}
+
+std::vector<std::string> read_header(const std::string& file, TableFormat format) {
+  RecordReader records(file, format);
+  return header_of(records);
+}
+
+TableReader::TableReader(const std::string& file, TableFormat format, const TableSchema& schema)
+    : records_(file, format), schema_(schema) {
+  const std::size_t columns = schema.columns.size();
+  std::vector<std::string> unknown, missing;
+  std::vector<bool> seen(columns + 1);
+  for (std::string& name : header_of(records_)) {
+    const auto is_it = [&](const Column& column) { return column.name == name; };
+    const auto found = std::find_if(schema.columns.begin(), schema.columns.end(), is_it);
+    const std::size_t place = static_cast<std::size_t>(found - schema.columns.begin());
+    if (found == schema.columns.end() && name != schema.key) {
+      unknown.push_back(std::move(name));
+      continue;
+    }
+    seen[place] = true;
+    place_.push_back(place);
+  }
+  for (std::size_t i = 0; i <= columns; ++i) {
+    if (!seen[i]) missing.push_back(i == columns ? schema.key : schema.columns[i].name);
+  }
+  if (unknown.empty() && missing.empty()) return;
+  std::string what;
+  if (!missing.empty()) what += fmt::format("column {} is missing", some_of(missing));
+  if (!unknown.empty()) {
+    what += fmt::format("{}the index has no column {}", what.empty() ? "" : "; ", some_of(unknown));
+  }
+  if (!missing.empty() && place_.empty() && unknown.size() == 1) {
+    what += format == TableFormat::csv ? "; for fields divided by tabs: --separator tab"
+                                       : "; for fields divided by commas: --separator ,";
+  }
+  records_.fail(1, what);
+}
+
+bool TableReader::next(Row& row) {
+  if (!records_.next(record_)) return false;
+  if (record_.fields.size() != place_.size()) {
+    records_.fail(record_.line, fmt::format("{} fields, but the header has {}",
+                                            record_.fields.size(), place_.size()));
+  }
+  row.values.resize(schema_.columns.size());
+  for (std::size_t i = 0; i < place_.size(); ++i) {
+    std::string& to = place_[i] == schema_.columns.size() ? row.key : row.values[place_[i]];
+    to = std::move(record_.fields[i]);
+  }
+  check_limits(row);
+  ++rows_;
+  return true;
+}
+
+void TableReader::check_limits(const Row& row) const {
+  const auto refuse = [&](const std::string& what, std::size_t bytes, std::size_t most) {
+    records_.fail(record_.line, fmt::format("{} of {}: must be at most {} bytes", what,
+                                            human_bytes(bytes), grouped(most)));
+  };
+  if (row.key.empty()) records_.fail(record_.line, fmt::format("no {}", schema_.key));
+  if (row.key.size() > kMaxKeyBytes) refuse("a key", row.key.size(), kMaxKeyBytes);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    bytes += row.values[i].size();
+    const Column& column = schema_.columns[i];
+    if (!column.indexed || row.values[i].size() <= kMaxIndexedBytes) continue;
+    const std::size_t longest = longest_value(row.values[i], column.separator);
+    if (longest > kMaxIndexedBytes) {
+      refuse(fmt::format("a value for the index, in {},", column.name), longest, kMaxIndexedBytes);
+    }
+  }
+  if (bytes > kMaxRowBytes) refuse("a row", bytes, kMaxRowBytes);
+}
+
+}  // namespace scbf::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf index: the table of its verbs.
+#include "index_verbs.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"create", "Make an index for a table", set_up_index_create},
+    {"load", "Put the rows of CSV or TSV files in", set_up_index_load},
+    {"put", "Put one row in", set_up_index_put},
+    {"delete", "Take rows out", set_up_index_delete},
+    {"get", "Print rows by their keys", set_up_index_get},
+    {"query", "Print the rows that have a value", set_up_index_query},
+    {"stats", "Show what an index holds", set_up_index_stats},
+    {"regions", "List the regions", set_up_index_regions},
+    {"split", "Divide a region", set_up_index_split},
+    {"merge", "Put two neighbouring regions together", set_up_index_merge},
+    {"move", "Give a region to another server", set_up_index_move},
+    {"checkpoint", "Save the filters, so that the next start is short", set_up_index_checkpoint},
+    {"check", "Compare rows, local indexes and filters", set_up_index_check},
+};
+
+}  // namespace
+
+Run set_up_index(CommandLine& line) {
+  line.footer(
+      R"(Rows are in regions by their keys, regions on servers. Each region has a filter of the values in
+it; a query asks only the servers whose filters say that they may have the value.
+
+Examples:
+  scbf index create packages.index --header packages.tsv --key package --index maintainer,depends:,
+  scbf index load packages.index packages.tsv --regions 64
+  scbf index query packages.index section=shells
+'scbf index VERB --help' tells more about each.)");
+  return line.verbs(kVerbs);
+}
+
+}  // namespace scbf::cli
