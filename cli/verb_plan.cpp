@@ -9,6 +9,7 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "plan_regions.hpp"
 #include "sizes.hpp"
 #include "verbs.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 
 struct Options {
   ShapeOptions shape;
+  RegionOptions regions;
   RunOptions run;
 };
 
@@ -57,15 +59,24 @@ std::string to_text(const Plan& plan) {
 Run set_up_plan(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->shape.add_to(line);
+  options->regions.add_to(line);
   options->run.add_json_to(line, "Print JSON");
   line.footer(
       R"(Two of --capacity, --fpr and --memory say what is wanted; all three must go together.
 
+With --regions: what the filters of a secondary index take, and how many servers a query asks. --fpr
+is the bound of one region's filter (default 1%), --memory that of a machine that holds the bank.
+
 Examples:
   scbf plan --capacity 1e8 --fpr 1%
   scbf plan --capacity 1e8 --memory 512MiB
-  scbf plan --fpr 0.001 --memory 2GiB --layout split --json)");
-  return [options] {
+  scbf plan --fpr 0.001 --memory 2GiB --layout split --json
+  scbf plan --regions 64 --servers 16 --rows 60k --values 5000 --fpr 1%)");
+  return [options]() -> int {
+    if (options->regions.regions) {
+      return plan_regions(options->regions, options->shape.request, options->run.json);
+    }
+    options->regions.refuse_rest();
     const Plan result = plan(options->shape.request);
     if (options->run.json) {
       print_json(to_json(result));

@@ -10,6 +10,7 @@
 #include "scbf/growth.hpp"
 #include "scbf/key_batch.hpp"
 #include "scbf/paper.hpp"
+#include "scbf/routing.hpp"
 #include "scbf/scalable_bank.hpp"
 #include "scbf/scalable_filter.hpp"
 #include "scbf/sizing.hpp"
