@@ -42,3 +42,43 @@ make_real_keys() {
   if grep -q "^$made" "$folder/keys.txt"; then die "a key begins with $made"; fi
   say "    $(group 5000000) generated absent strings ($made…)"
 }
+
+# make_package_table FILE: this machine's package index as a TSV table with a header, a row for each
+# package (of several versions the one that comes first, which is the newest). The column depends has
+# the names of all packages that Depends and Pre-Depends name, alternatives too, without versions.
+make_package_table() {
+  apt-cache dumpavail | LC_ALL=C awk '
+    function names(text, list, seen, n, i, name, joined) {
+      gsub(/\([^)]*\)|\[[^]]*\]|<[^>]*>/, "", text)  # versions, architectures, profiles
+      n = split(text, list, /[,|]/)
+      for (i = 1; i <= n; ++i) {
+        name = list[i]
+        gsub(/[ \t]/, "", name)
+        sub(/:.*/, "", name)  # python3:any
+        if (name == "" || name in seen) continue
+        seen[name]
+        joined = joined (joined == "" ? "" : ",") name
+      }
+      return joined
+    }
+    BEGIN {
+      RS = ""; FS = "\n"; OFS = "\t"
+      print "package", "version", "section", "maintainer", "homepage", "sha256", "size", "depends"
+    }
+    {
+      split("", field)
+      for (i = 1; i <= NF; ++i) {
+        gsub(/\t/, " ", $i)
+        if ($i ~ /^ /) { field[last] = field[last] $i; continue }  # a line goes on
+        colon = index($i, ":")
+        last = substr($i, 1, colon - 1)
+        field[last] = substr($i, colon + 2)
+      }
+      if (field["Package"] == "" || field["Package"] in done) next
+      done[field["Package"]]
+      print field["Package"], field["Version"], field["Section"], field["Maintainer"],
+            field["Homepage"], field["SHA256"], field["Size"],
+            names(field["Pre-Depends"] "," field["Depends"])
+    }' >"$1"
+  say "    $(group "$(($(wc -l <"$1") - 1))") packages, $(du -h --apparent-size "$1" | cut -f1)"
+}
