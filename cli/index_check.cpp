@@ -74,7 +74,7 @@ int stats(const Options& options) {
   row("values", fmt::format("{}, counted in each region", grouped(s.values)));
   row("regions", fmt::format("{} on {} servers", s.regions, s.servers));
   row("filters", fmt::format("{} of counters", human_bytes(s.filter_bytes)));
-  row("bank", fmt::format("{} with its rows of bits", human_bytes(s.bank_bytes)));
+  row("rows of bits", fmt::format("{} beside them", human_bytes(s.bank_bytes)));
   row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));
   row("rate of a region", fmt::format("at most {}", percent(plan.fpr)));
   row("made for", fmt::format("{} values per region", grouped(plan.region_values)));

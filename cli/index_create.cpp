@@ -93,7 +93,7 @@ int create(const Options& options) {
   const TableSchema schema = schema_of(options);
   schema.check();
   const SecondaryIndex index =
-      SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.options);
+      SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.how());
   std::string indexed;
   Json columns = Json::array();
   for (const Column& column : schema.columns) {

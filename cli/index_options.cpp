@@ -26,10 +26,14 @@ void IndexTarget::add_to(CommandLine& line, const std::string& json_help, Writes
   line.flag("--json", json_help, json);
 }
 
-SecondaryIndex IndexTarget::open() const {
+IndexOptions IndexTarget::how() const {
   IndexOptions how = options;
   how.backend = backend_;
-  SecondaryIndex index = SecondaryIndex::open(folder, how);
+  return how;
+}
+
+SecondaryIndex IndexTarget::open() const {
+  SecondaryIndex index = SecondaryIndex::open(folder, how());
   const RecoveryReport& found = index.recovery();
   if (found.rebuilt > 0) {
     note(fmt::format("{}: filters of {} of {} regions made anew: {}", folder, found.rebuilt,

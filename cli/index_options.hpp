@@ -23,11 +23,13 @@ struct IndexTarget {
   /// DIR, --backend, --threads, --json; --sync where the verb writes rows.
   enum class Writes : unsigned char { no, yes };
   void add_to(CommandLine& line, const std::string& json_help, Writes writes = Writes::no);
+  /// How to open or create it.
+  IndexOptions how() const;
   /// Adds notes on standard error where filters had to be made anew, or are asked always.
   SecondaryIndex open() const;
 
  private:
-  std::string backend_ = "auto";  // options only views it
+  std::string backend_ = "auto";  // options would only view it
 };
 
 /// Fields of a table are divided by commas (RFC 4180) or by tabs.

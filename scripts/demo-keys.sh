@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Real strings for scripts/demo: what goes in, and what is asked for and is not in.
+# Real data for scripts/demo: strings that go in, strings that are asked for and are not in, and a
+# table.
 
 dictionaries=/usr/share/dict
 # Languages that go in, and languages that are held back as real, absent keys.
@@ -81,4 +82,23 @@ make_package_table() {
             names(field["Pre-Depends"] "," field["Depends"])
     }' >"$1"
   say "    $(group "$(($(wc -l <"$1") - 1))") packages, $(du -h --apparent-size "$1" | cut -f1)"
+}
+
+# The values of a column, one a line, each once; those of depends one by one.
+column_values() {
+  LC_ALL=C column=$1 awk -F '\t' '
+    NR == 1 { for (i = 1; i <= NF; ++i) if ($i == ENVIRON["column"]) c = i; next }
+    ENVIRON["column"] == "depends" { n = split($c, one, ","); for (i = 1; i <= n; ++i) print one[i]; next }
+    $c != "" { print $c }' "$2" | sorted
+}
+
+# scan_table COLUMN VALUES TABLE: for each line of VALUES the packages that have it in that column,
+# as lines "value, tab, package", sorted. A plain scan of the table, to compare answers with.
+scan_table() {
+  LC_ALL=C column=$1 awk -F '\t' '
+    NR == FNR { wanted[$0]; next }
+    FNR == 1 { for (i = 1; i <= NF; ++i) if ($i == ENVIRON["column"]) c = i; next }
+    ENVIRON["column"] != "depends" { if ($c in wanted) print $c "\t" $1; next }
+    { n = split($c, one, ","); for (i = 1; i <= n; ++i) if (one[i] in wanted) print one[i] "\t" $1 }
+  ' "$2" "$3" | sorted
 }

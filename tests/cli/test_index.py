@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scbf index: rows in and out, queries, regions, check; tables are in test_index_tables."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from index_support import BUILT, HEADER, IndexTest, as_csv, people
+from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
+
+VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
+         "move", "checkpoint", "check"]
+
+
+class Help(IndexTest):
+    def test_every_verb_has_help_with_examples(self):
+        overview = self.scbf("index", "--help").decode()
+        for verb in VERBS:
+            self.assertRegex(overview, rf"\n  {verb} +\S")
+            text = self.scbf("index", verb, "--help").decode()
+            self.assertIn("Examples:\n  ", text)
+            self.assertIn(f"scbf index {verb}", text)
+        self.assertRegex(self.scbf("--help").decode(), r"\n  index +\S")
+
+    def test_verbs_that_are_none(self):
+        for words, mentions in ((["index"], ["index --help"]),
+                                (["index", "laod"], ["'index laod'", "'index load'"]),
+                                (["index", "xyzzy"], ["index --help"]),
+                                (["index", "stats"], ["DIR", "scbf index stats --help"]),
+                                (["index", "stats", "i", "--nonsense"], ["nonsense"])):
+            self.scbf(*words, code=USAGE)
+            for text in mentions:
+                self.assertIn(text, self.err)
+            self.assertEqual(self.err.count("\n"), 1)
+
+
+class Create(IndexTest):
+    def test_report_and_plan(self):
+        report = self.scbf_json("index", "create", "i", "--key", "id", "--columns", "id,a,b",
+                                "--index", "b", "--fpr", "0.1%", "--servers", 3, "--seed", "0x10")
+        self.assertKeys(report, "index key columns fpr region_values servers seed layout")
+        self.assertEqual((report["fpr"], report["servers"], report["seed"]), (0.001, 3, 16))
+        stats = self.scbf_json("index", "stats", "i")
+        self.assertEqual([(c["name"], c["indexed"]) for c in stats["columns"]],
+                         [("a", False), ("b", True)])
+        self.assertKeys(stats, "rows values regions servers filter_bytes bank_bytes store_bytes "
+                               "recovery fpr")
+
+    def test_columns_from_a_header(self):
+        self.write("t.tsv", "id\ttags\tx:y,z\n1\ta,b\tc\n")
+        self.scbf("index", "create", "i", "--header", "t.tsv", "--key", "id", "--index", "x:y,z",
+                  "--index", "tags:,")
+        columns = self.scbf_json("index", "stats", "i")["columns"]
+        self.assertEqual([(c["name"], c["indexed"], c["separator"]) for c in columns],
+                         [("tags", True, ","), ("x:y,z", True, "")])
+        self.scbf("index", "load", "i", "t.tsv")
+        self.assertEqual(self.rows("query", "i", "tags=b", "--keys"), [["1"]])
+
+    def test_refused(self):
+        create = ["index", "create", "i", "--key", "id"]
+        self.write("h.csv", "id,a\n")
+        for options, mentions in (
+                ([], ["--columns", "--header"]),
+                (["--columns", "a", "--header", "h.csv"], ["only one"]),
+                (["--columns", "a,a"], ["'a'", "twice"]),
+                (["--columns", "a,,b"], ["name"]),
+                (["--columns", "a", "--index", "c"], ["'c'", "no such column"]),
+                (["--columns", "a", "--index", "id"], ["the key"]),
+                (["--columns", "a", "--index", "a:"], ["colon"]),
+                (["--columns", "a", "--fpr", "2"], ["'2'"]),
+                (["--columns", "a", "--servers", "0"], ["'0'"]),
+                (["--columns", "a", "--servers", "70000"], ["65,536"]),
+                (["--columns", "a", "--region-values", "0"], ["'0'"]),
+                (["--columns", "a", "--layout", "round"], ["round"]),
+                (["--columns", "a", "--seed", "x"], ["'x'"]),
+                (["--columns", "a", "--backend", "abacus"], ["abacus"])):
+            self.scbf(*create, *options, code=USAGE)
+            for text in mentions:
+                self.assertIn(text, self.err)
+        self.scbf("index", "create", "i", "--key", "no", "--header", "h.csv", code=USAGE)
+        self.assertIn("'no'", self.err)
+        self.scbf("index", "create", "i", "--columns", "a", code=USAGE)
+        self.scbf(*create, "--header", "missing.csv", code=INPUT_OUTPUT)
+        self.assertEqual(self.files(), ["h.csv"])
+
+    def test_a_folder_that_is_taken(self):
+        self.create()
+        self.scbf("index", "create", "i", "--key", "k", "--columns", "a", code=INPUT_OUTPUT)
+        self.write("file", "")
+        self.scbf("index", "create", "file", "--key", "k", "--columns", "a", code=INPUT_OUTPUT)
+        self.assertEqual(self.scbf_json("index", "stats", "i")["key"], "id")
+
+
+class Rows(IndexTest):
+    def test_put_get_delete(self):
+        self.create()
+        self.assertEqual(self.scbf_json("index", "put", "i", "id=1", "town=Rome", "name=a=b"),
+                         {"put": 1, "replaced": 0})
+        self.assertEqual(self.rows("get", "i", "1"), [["1", "a=b", "Rome", ""]])
+        self.assertEqual(self.scbf_json("index", "put", "i", "id=1", "town=Bonn"),
+                         {"put": 0, "replaced": 1})
+        self.assertEqual(self.scbf("index", "query", "i", "town=Rome", code=NOTHING_FOUND), b"")
+        self.assertEqual(self.rows("query", "i", "town=Bonn"), [["1", "", "Bonn", ""]])
+        self.assertEqual(self.scbf_json("index", "get", "i", "2", "1"),
+                         [None, {"id": "1", "name": "", "town": "Bonn", "hobbies": ""}])
+        self.assertEqual(self.scbf_json("index", "delete", "i", "1", "2"),
+                         {"removed": 1, "absent": 1})
+        self.scbf("index", "delete", "i", "1", code=NOTHING_FOUND)
+        self.scbf("index", "get", "i", "1", code=NOTHING_FOUND)
+        self.scbf("index", "query", "i", "town=Bonn", code=NOTHING_FOUND)
+        self.assertSound()
+
+    def test_keys_from_files(self):
+        self.people(100)
+        self.write("keys.txt", "id-000003\n\nid-000005\n")
+        self.assertEqual([r[0] for r in self.rows("get", "i", "--from-file", "keys.txt", "id-000001")],
+                         ["id-000001", "id-000003", "id-000005"])
+        report = self.scbf_json("index", "delete", "i", "--from-file", "-",
+                                stdin=b"id-000003\nnone\n")
+        self.assertEqual(report, {"removed": 1, "absent": 1})
+        self.scbf("index", "delete", "i", "--from-file", "missing", code=INPUT_OUTPUT)
+        self.assertEqual(self.count(), 99)
+
+    def test_refused(self):
+        self.create()
+        for words, mentions in ((["put", "i", "town=x"], ["id=VALUE"]),
+                                (["put", "i", "id=1", "id=2"], ["twice"]),
+                                (["put", "i", "id=1", "town"], ["COLUMN=VALUE"]),
+                                (["put", "i", "id=1", "city=x"], ["city", "town"]),
+                                (["put", "i", "id="], ["key"]),
+                                (["put", "i"], ["COL=VALUE"]),
+                                (["delete", "i"], ["--from-file"]),
+                                (["get", "i"], ["--from-file"])):
+            self.scbf("index", *words, code=USAGE)
+            for text in mentions:
+                self.assertIn(text, self.err)
+        self.assertEqual(self.count(), 0)
+
+
+class Queries(IndexTest):
+    def setUp(self):
+        super().setUp()
+        self.people(1000)
+        self.table = people(1000)
+
+    def scan(self, test):
+        return [row for row in self.table if test(row)]
+
+    def test_answers_are_those_of_a_scan(self):
+        for i in range(10):
+            self.assertEqual(self.rows("query", "i", f"town=town-{i}"),
+                             self.scan(lambda row: row[2] == f"town-{i}"))
+        for i in range(7):
+            self.assertEqual(self.rows("query", "i", f"hobbies=h{i}"),
+                             self.scan(lambda row: f"h{i}" in row[3].split(", ")))
+        self.assertEqual(
+            self.rows("query", "i", "town=town-3", "hobbies=h5"),
+            self.scan(lambda row: row[2] == "town-3" and "h5" in row[3].split(", ")))
+
+    def test_ranges_limits_and_forms(self):
+        query = ["query", "i", "hobbies=h1"]
+        everything = self.rows(*query, "--keys")
+        self.assertEqual(self.rows(*query, "--keys", "--broadcast"), everything)
+        self.assertEqual(self.rows(*query, "--keys", "--limit", 5), everything[:5])
+        self.assertEqual(self.rows(*query, "--keys", "--from", "id-000100", "--to", "id-000200"),
+                         [k for k in everything if "id-000100" <= k[0] < "id-000200"])
+        named = self.scbf("index", *query, "--names", "--separator", ",", "--limit", 2).decode()
+        rows = list(csv.reader(io.StringIO(named, newline="")))
+        self.assertEqual(rows[0], HEADER)
+        self.assertEqual(rows[1][3], "h1, h1")
+        self.assertEqual(self.rows(*query, "--names", "--keys", "--limit", 1), [["id"], everything[0]])
+
+    def test_routing(self):
+        self.scbf("index", "query", "i", "town=town-0")
+        self.assertRegex(self.err, r"^scbf: asked 1 of 4 servers \(broadcast: 4\), 1 of 8 regions; "
+                                   r"1 server holds it, 0 false requests; expected 1\.\d\n$")
+        self.scbf("index", "query", "i", "hobbies=h1")
+        self.assertIn("each of them holds it", self.err)
+        self.scbf("index", "query", "i", "town=nowhere", code=NOTHING_FOUND)
+        self.assertIn("0 servers hold it", self.err)
+        self.scbf("index", "query", "i", "town=town-0", "--broadcast")
+        self.assertIn("asked 4 of 4 servers", self.err)
+
+    def test_json(self):
+        report = self.scbf_json("index", "query", "i", "town=town-4")
+        self.assertEqual(self.err, "")
+        self.assertKeys(report, "found routing seconds rows")
+        self.assertKeys(report["routing"], "requests broadcast_requests servers_holding "
+                                           "false_requests expected_requests everywhere regions "
+                                           "regions_asked regions_holding")
+        self.assertEqual(report["found"], 100)
+        self.assertEqual([list(row.values()) for row in report["rows"]],
+                         self.scan(lambda row: row[2] == "town-4"))
+        routing = report["routing"]
+        self.assertEqual(routing["broadcast_requests"], 4)
+        self.assertGreaterEqual(routing["expected_requests"], routing["servers_holding"])
+        self.assertEqual(routing["requests"],
+                         routing["servers_holding"] + routing["false_requests"])
+        keys = self.scbf_json("index", "query", "i", "town=town-4", "--keys", "--limit", 1)["rows"]
+        self.assertEqual(keys, [{"id": "id-000400"}])
+        nothing = self.scbf_json("index", "query", "i", "town=x", code=NOTHING_FOUND)
+        self.assertEqual(nothing["rows"], [])
+
+    def test_batch(self):
+        self.write("towns.txt", "town-3\nnowhere\ntown-8\n")
+        batch = ["query", "i", "--batch", "towns.txt", "--column", "town"]
+        self.assertEqual(self.rows(*batch, "--keys"),
+                         [[row[2], row[0]] for row in self.table if row[2] in ("town-3", "town-8")])
+        self.assertRegex(self.err, r"3 values, 2 of them found, 200 rows; asked \d+ servers "
+                                   r"\(broadcast: 12\)")
+        report = self.scbf_json("index", *batch)
+        self.assertKeys(report, "queries found rows requests broadcast_requests servers_holding "
+                                "false_requests expected_requests everywhere seconds answers")
+        self.assertEqual([a["found"] for a in report["answers"]], [100, 0, 100])
+        self.assertEqual(report["requests"],
+                         sum(a["routing"]["requests"] for a in report["answers"]))
+        self.scbf("index", "query", "i", "--batch", "-", "--column", "town", stdin=b"no\n",
+                  code=NOTHING_FOUND)
+
+    def test_refused(self):
+        for words, mentions in (([], ["COL=VALUE"]), (["town"], ["COLUMN=VALUE"]),
+                                (["city=x"], ["city", "town"]), (["name=x"], ["name", "indexed"]),
+                                (["town=x", "--limit", "0"], ["'0'"]),
+                                (["town=x", "--from", "b", "--to", "a"], ["b", "a"]),
+                                (["--batch", "-"], ["--column"]), (["--column", "a"], ["--batch"]),
+                                (["town=x", "--batch", "-", "--column", "a"], ["--batch"]),
+                                (["--batch", "-", "--column", "name"], ["name"])):
+            self.scbf("index", "query", "i", *words, stdin=b"x\n", code=USAGE)
+            for text in mentions:
+                self.assertIn(text, self.err)
+
+
+class Regions(IndexTest):
+    def setUp(self):
+        super().setUp()
+        self.people(800, servers=4, regions=4)
+        self.ids = [r["region"] for r in self.regions()]
+
+    def regions(self):
+        return self.scbf_json("index", "regions", "i")
+
+    def answers(self):
+        return self.rows("query", "i", "town=town-3")
+
+    def test_list(self):
+        regions = self.regions()
+        for region in regions:
+            self.assertKeys(region, "region from to server rows values stages filter_bytes "
+                                    "estimated_fpr left_over unsaved asked_always")
+        self.assertEqual([r["to"] for r in regions[:-1]], [r["from"] for r in regions[1:]])
+        self.assertEqual((regions[0]["from"], regions[-1]["to"]), ("", ""))
+        text = self.scbf("index", "regions", "i").decode().splitlines()
+        self.assertEqual(len(text), 5)
+        self.assertIn("id-000200", text[2])
+
+    def test_split_merge_move(self):
+        before = self.answers()
+        parts = self.scbf_json("index", "split", "i", self.ids[1])
+        self.assertEqual([p["rows"] for p in parts], [100, 100])
+        at = self.scbf_json("index", "split", "i", parts[0]["region"], "--at", "id-000210")
+        self.assertEqual((at[0]["rows"], at[1]["from"]), (10, "id-000210"))
+        self.assertEqual(len(self.regions()), 6)
+        self.assertEqual(self.answers(), before)
+        merged = self.scbf_json("index", "merge", "i", at[0]["region"], at[1]["region"])
+        self.assertEqual([r["rows"] for r in merged], [100])
+        moved = self.scbf_json("index", "move", "i", merged[0]["region"], 3)
+        self.assertEqual(moved[0]["server"], 3)
+        self.assertEqual(self.answers(), before)
+        self.assertSound()
+        self.assertIn(b"region", self.scbf("index", "move", "i", moved[0]["region"], 0))
+
+    def test_refused(self):
+        for words, mentions in ((["split", "i", 999], ["999"]), (["split", "i", "x"], ["'x'"]),
+                                (["split", "i", self.ids[0], "--at", "zzz"], ["zzz"]),
+                                (["merge", "i", self.ids[0], self.ids[2]], []),
+                                (["merge", "i", self.ids[0]], ["RIGHT"]),
+                                (["move", "i", self.ids[0], 4], ["4"]),
+                                (["move", "i", 999, 0], ["999"]), (["move", "i", "-1", 0], ["-1"])):
+            self.scbf("index", *words, code=USAGE)
+            for text in mentions:
+                self.assertIn(text, self.err)
+        self.assertEqual([r["region"] for r in self.regions()], self.ids)
+
+
+class Check(IndexTest):
+    def test_ok_and_checkpoint(self):
+        self.people(300)
+        report = self.scbf_json("index", "check", "i", "--progress", "always")
+        self.assertKeys(report, "ok rows postings values problem_count problems asked_always "
+                                "rebuilt recovery seconds")
+        self.assertEqual((report["rows"], report["ok"], report["problems"]), (300, True, []))
+        self.assertIn("300 rows", self.err)
+        self.assertIn(b"ok: 300 rows", self.scbf("index", "check", "i"))
+        self.assertKeys(self.scbf_json("index", "checkpoint", "i"), "index seconds")
+        self.scbf("index", "checkpoint", "i")
+        for line in (b"300", b"key", b"town, hobbies"):
+            self.assertIn(line, self.scbf("index", "stats", "i"))
+
+    def filters(self):
+        return sorted(os.path.join(folder, name)
+                      for folder, _, names in os.walk(self.path("i")) for name in names
+                      if name.endswith(".scbf"))
+
+    def test_damaged_and_missing_filters(self):
+        self.people(400, regions=4)
+        files = self.filters()
+        self.assertEqual(len(files), 4)
+        os.remove(files[0])
+        with open(files[1], "r+b") as file:
+            file.seek(4100)
+            byte = file.read(1)
+            file.seek(4100)
+            file.write(bytes([byte[0] ^ 1]))
+        for _ in range(2):  # looking does not mend
+            self.scbf("index", "check", "i", code=CORRUPT)
+            self.assertIn("2 regions without a filter to trust", self.err)
+            self.assertIn("--repair", self.err)
+        process = self.run_raw("index", "check", "i", "--json")
+        self.assertEqual(process.returncode, CORRUPT)
+        report = json.loads(process.out)
+        self.assertEqual((report["ok"], report["asked_always"]), (False, 2))
+        report = self.scbf_json("index", "check", "i", "--repair")
+        self.assertEqual((report["ok"], report["rebuilt"]), (True, 2))
+        report = self.scbf_json("index", "check", "i")
+        self.assertEqual((report["ok"], report["recovery"]["rebuilt"]), (True, 0))
+        self.assertEqual(len(self.rows("query", "i", "town=town-1")), 100)
+
+    def test_other_verbs_mend_by_themselves_and_say_so(self):
+        self.people(400, regions=4)
+        os.remove(self.filters()[2])
+        self.assertEqual(len(self.rows("query", "i", "town=town-1")), 100)
+        self.assertIn("filters of 1 of 4 regions made anew", self.err)
+        self.assertSound()
+
+    def test_one_process_at_a_time(self):
+        self.create()
+        holder = self.start("index", "load", "i", "-", "--progress", "always",
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        holder.stdin.write(as_csv(people(100_000)).encode())
+        holder.stdin.flush()
+        while b"loading" not in (said := holder.stderr.read1(4096)):
+            self.assertTrue(said)
+        self.scbf("index", "stats", "i", code=INPUT_OUTPUT)
+        holder.communicate(timeout=100)
+        self.assertEqual(holder.returncode, OK)
+        self.assertEqual(self.count(), 100_000)
+
+    def bytes(self):
+        """Of all files of the index. Some go away while they are counted."""
+        total = 0
+        for folder, _, names in os.walk(self.path("i")):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.path.getsize(os.path.join(folder, name))
+        return total
+
+    def test_killed_while_loading(self):
+        rows = people(120_000)
+        random.Random(5).shuffle(rows)
+        self.write("people.csv", as_csv(rows))
+        killed = partly = 0
+        self.create("--servers", 4)
+        self.write("first.csv", as_csv(rows[:2000]))
+        self.scbf("index", "load", "i", "first.csv", "--regions", 8)
+        for written in (300_000, 3_000_000, 6_000_000):
+            before = self.bytes()
+            process = self.start("index", "load", "i", "people.csv", stdout=subprocess.DEVNULL)
+            while self.bytes() < before + written and process.poll() is None:
+                time.sleep(0.005)
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait() == -signal.SIGKILL
+            report = self.scbf_json("index", "check", "i")
+            self.assertTrue(report["ok"], report)
+            self.assertGreaterEqual(report["rows"], 2000)
+            partly += 2000 < report["rows"] < 120_000
+            # What is there is there whole: each row, by its key and by its values.
+            for row in rows[:3]:
+                self.assertEqual(self.rows("get", "i", row[0]), [row])
+                keys = [r[0] for r in self.rows("query", "i", f"town={row[2]}", "--keys")]
+                self.assertIn(row[0], keys)
+        self.assertGreater(killed, 0)
+        self.assertGreater(partly, 0)
+        self.scbf("index", "load", "i", "people.csv")
+        self.assertEqual(self.count(), 120_000)
+        self.assertSound()
+
+
+class Absent(CommandTest):
+    @unittest.skipIf(BUILT, "the command was built with the secondary index")
+    def test_says_so(self):
+        for words in (["index"], ["index", "create", "i", "--key", "x"], ["index", "--odd"]):
+            self.scbf(*words, code=USAGE)
+            self.assertIn("built without the secondary index", self.err)

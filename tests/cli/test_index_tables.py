@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scbf index load: tables of every kind, odd ones and bad ones."""
+
+import csv
+import io
+import os
+import random
+import re
+import shutil
+
+from index_support import HEADER, IndexTest, as_csv, people
+from support import INPUT_OUTPUT, USAGE
+
+
+class Load(IndexTest):
+    def test_regions_are_of_about_one_size(self):
+        report = self.people(4000, regions=8)
+        self.assertKeys(report, "rows bytes put replaced seconds check_seconds rows_per_second "
+                                "rows_in_index values regions servers filter_bytes bank_bytes "
+                                "store_bytes")
+        self.assertEqual((report["rows"], report["put"], report["replaced"], report["regions"]),
+                         (4000, 4000, 0, 8))
+        self.assertEqual(report["bytes"], os.path.getsize(self.path("people.csv")))
+        regions = self.scbf_json("index", "regions", "i")
+        self.assertEqual([r["rows"] for r in regions], [500] * 8)
+        self.assertEqual([r["server"] for r in regions], [0, 1, 2, 3, 0, 1, 2, 3])
+        self.assertSound()
+
+    def test_the_sample_does_not_depend_on_luck(self):
+        shuffled = people(40_000)
+        random.Random(3).shuffle(shuffled)
+        self.write("people.csv", as_csv(shuffled))
+        found = []
+        for name in ("i", "j"):
+            self.create(name=name)
+            self.scbf("index", "load", name, "people.csv", "--regions", 16)
+            found.append([(r["from"], r["rows"])
+                          for r in self.scbf_json("index", "regions", name)])
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(len(found[0]), 16)
+        for _, rows in found[0]:
+            self.assertAlmostEqual(rows, 2500, delta=500)  # more than five standard errors
+
+    def test_again_replaces(self):
+        self.people(500)
+        report = self.scbf_json("index", "load", "i", "people.csv")
+        self.assertEqual((report["put"], report["replaced"], report["rows_in_index"]),
+                         (0, 500, 500))
+        self.assertIn(b"500 in place of others", self.scbf("index", "load", "i", "people.csv"))
+        self.scbf("index", "load", "i", "people.csv", "--regions", 4, code=USAGE)
+        self.assertIn("500 rows", self.err)
+
+    def test_columns_by_name_several_files_and_standard_input(self):
+        self.create()
+        self.write("a.csv", "town,id,hobbies,name\nRome,1,\"x, y\",Ann\n")
+        self.write("b.tsv", "hobbies\tname\ttown\tid\ny\t\"Bo\" B.\tRome\t2\r\n")
+        self.scbf("index", "load", "i", "a.csv", "b.tsv")
+        self.scbf("index", "load", "i", "-", stdin=b"id,name,town,hobbies\n3,Cy,Rome,y")
+        self.scbf("index", "load", "i", "-", "--separator", "tab",
+                  stdin=b"\xef\xbb\xbfid\tname\ttown\thobbies\n\n4\tDi\tBonn\ty\n\n")
+        self.assertEqual(self.rows("query", "i", "town=Rome"),
+                         [["1", "Ann", "Rome", "x, y"], ["2", '"Bo" B.', "Rome", "y"],
+                          ["3", "Cy", "Rome", "y"]])
+        self.assertEqual(self.rows("query", "i", "hobbies=y", "--keys"),
+                         [["1"], ["2"], ["3"], ["4"]])
+        self.scbf("index", "load", "i", "-", "--regions", 2, stdin=b"x", code=USAGE)
+
+    def test_fewer_keys_than_regions(self):
+        self.create()
+        self.write("few.csv", as_csv(people(3)))
+        report = self.scbf_json("index", "load", "i", "few.csv", "--regions", 10)
+        self.assertEqual((report["rows"], report["regions"]), (3, 3))
+        self.assertIn("--regions 10", self.err)
+        self.create(name="empty")
+        self.write("none.csv", as_csv([]))
+        report = self.scbf_json("index", "load", "empty", "none.csv", "--regions", 10)
+        self.assertEqual((report["rows"], report["regions"]), (0, 1))
+
+    def test_progress(self):
+        self.create()
+        self.write("people.csv", as_csv(people(1000)))
+        self.scbf("index", "load", "i", "people.csv", "--progress", "always")
+        for text in ("checking", "loading", "1,000 rows", "rows/s", "100 %"):
+            self.assertIn(text, self.err)
+
+
+class Oddities(IndexTest):
+    """Whatever Python's csv module writes comes back as it was."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(csv.field_size_limit, csv.field_size_limit(1 << 30))
+
+    PIECES = ["a", "b", '"', '""', ",", ",,", "\n", "\r\n", "\r", " ", "\t", "'", "\\", "é", "日本",
+              "\x00", "\x1f", ";", "NULL", "0"]
+
+    def text(self, source, longest=6):
+        return "".join(source.choice(self.PIECES) for _ in range(source.randrange(longest)))
+
+    def round_trip(self, rows, name, **dialect):
+        out = io.StringIO(newline="")
+        csv.writer(out, **dialect).writerows([HEADER, *rows])
+        self.write("odd.csv", out.getvalue())
+        self.create(name=name)
+        self.scbf("index", "load", name, "odd.csv", "--regions", 3)
+        back = self.scbf("index", "get", name, "--names", "--separator", ",",
+                         *[row[0] for row in rows]).decode()
+        self.assertEqual(list(csv.reader(io.StringIO(back, newline=""))), [HEADER, *rows])
+        # And once more, from what the command wrote.
+        self.write("again.csv", back)
+        self.create(name=name + "2")
+        self.scbf("index", "load", name + "2", "again.csv")
+        shutil.rmtree(self.path(name))
+        self.assertSound(name + "2")
+
+    def test_round_trip(self):
+        source = random.Random(20261122)
+        dialects = [{"lineterminator": "\r\n"}, {"quoting": csv.QUOTE_ALL},
+                    {"quoting": csv.QUOTE_ALL, "lineterminator": "\n"}]
+        for trial in range(6):
+            rows = []
+            for i in range(60):
+                row = [f"k{i:03}"] + [self.text(source) for _ in range(3)]
+                # A lone CR that its writer does not put in quotes ends a line: not its data then.
+                rows.append([field.replace("\x00", "") for field in row])
+            self.round_trip(rows, f"i{trial}", **dialects[trial % len(dialects)])
+
+    def test_large_fields(self):
+        rows = [["big", "x" * 3_000_000 + '"\n', "t", "h"], ["next", "y", "t", "h" * 65_535]]
+        self.round_trip(rows, "i")
+
+    def test_keys_that_look_like_lists_and_options(self):
+        self.create()
+        keys = ["[a,b]", "a", "b", "-x", "--json", "[", "]"]
+        for key in keys:
+            self.scbf("index", "put", "i", f"id={key}", "town=T")
+        self.assertEqual(self.rows("query", "i", "town=T", "--keys"), [[k] for k in sorted(keys)])
+        self.scbf("index", "delete", "i", "[a,b]")
+        self.scbf("index", "delete", "i", "--", "-x")
+        self.assertEqual(self.rows("get", "i", "a", "b", "[a,b]"), [["a", "", "T", ""],
+                                                                    ["b", "", "T", ""]])
+
+    def test_tabs_and_line_breaks_within_fields(self):
+        self.create()
+        self.write("t.csv", as_csv([["1", "a\tb\nc\rd", "T", ""]]))
+        self.scbf("index", "load", "i", "t.csv")
+        self.assertEqual(self.scbf("index", "get", "i", "1"), b"1\ta\\tb\\nc\\rd\tT\t\n")
+        self.assertEqual(self.scbf_json("index", "get", "i", "1")[0]["name"], "a\tb\nc\rd")
+
+    def test_a_tsv_takes_quotes_as_they_are(self):
+        self.create()
+        line = ["1", '"', 'say "x" ', "'a',\\"]
+        self.write("t.tsv", "\t".join(HEADER) + "\n" + "\t".join(line) + "\n")
+        self.scbf("index", "load", "i", "t.tsv")
+        self.assertEqual(self.rows("get", "i", "1"), [line])
+
+
+class BadInput(IndexTest):
+    HEAD = b"id,name,town,hobbies\n"
+    BAD = [
+        (b"", ["empty"]),
+        (b"\n\n", ["empty"]),
+        (b"id,name,town\n", ["line 1", "missing", "hobbies"]),
+        (b"id,name,town,hobbies,age\n", ["line 1", "no column age"]),
+        (b"id,name,town,hobby\n", ["hobbies", "hobby"]),
+        (b"id,name,town,hobbies,name\n", ["name", "twice"]),
+        (b"id,name,town,,hobbies\n", ["without a name"]),
+        (b"id\tname\ttown\thobbies\n", ["--separator tab"]),
+        (HEAD + b"1,a,b,c\n2,a,b\n", ["line 3", "3 fields", "4"]),
+        (HEAD + b"1,a,b,c\n\n2,a,b,c,d\n", ["line 4", "5 fields"]),
+        (HEAD + b"1,a,b,c\n,a,b,c\n", ["line 3", "no id"]),
+        (HEAD + b"1,\"a\nb\nc\",b,c\n2,\"never closed,b,c\n3,d\n", ["line 5", "never closed"]),
+        (HEAD + b"1,a\"b,c,d\n", ["line 2", "quote"]),
+        (HEAD + b"1,\"a\"b,c,d\n", ["line 2", "quote"]),
+        (HEAD + b"1,a,b,c\n" + b"k" * 65_536 + b",a,b,c\n", ["line 3", "key", "65,535"]),
+        (HEAD + b"1,a," + b"t" * 65_536 + b",c\n", ["line 2", "town", "65,535"]),
+        (HEAD + b"1,a,b,\"x," + b"h" * 65_536 + b"\"\n", ["line 2", "hobbies", "65,535"]),
+    ]
+
+    def test_nothing_is_written(self):
+        self.create()
+        self.scbf("index", "put", "i", "id=0", "town=T")
+        good = self.write("good.csv", as_csv(people(50)))
+        for content, mentions in self.BAD:
+            self.write("bad.csv", content)
+            self.scbf("index", "load", "i", good, "bad.csv", code=INPUT_OUTPUT)
+            for text in ["bad.csv", *mentions]:
+                self.assertIn(text, self.err)
+            self.assertEqual(self.err.count("\n"), 1, self.err)
+        self.assertEqual(self.rows("query", "i", "town=T", "--keys"), [["0"]])
+        self.assertEqual(self.count(), 1)
+        self.assertSound()
+
+    def test_nor_is_the_index_divided(self):
+        self.create()
+        self.write("bad.csv", as_csv(people(50)) + "x,y\r\n")
+        self.scbf("index", "load", "i", "bad.csv", "--regions", 4, code=INPUT_OUTPUT)
+        self.assertEqual(len(self.scbf_json("index", "regions", "i")), 1)
+
+    def test_tsv(self):
+        self.create()
+        for content, mentions in ((b"id\tname\ttown\thobbies\n1\ta\0b\tc\td\n", ["line 2", "0"]),
+                                  (b"id\tname\ttown\thobbies\n1\ta\tb\n", ["line 2", "3 fields"]),
+                                  (b"id,name,town,hobbies\n", ["--separator ,"])):
+            self.write("bad.tsv", content)
+            self.scbf("index", "load", "i", "bad.tsv", code=INPUT_OUTPUT)
+            for text in mentions:
+                self.assertIn(text, self.err)
+        self.assertEqual(self.count(), 0)
+
+    def test_from_a_pipe_says_what_stays(self):
+        self.create()
+        data = as_csv(people(70_000)).encode() + b"1,2\n"
+        self.scbf("index", "load", "i", "-", stdin=data, code=INPUT_OUTPUT)
+        self.assertIn("line 70002", self.err)
+        stays = int(re.search(r"has ([\d,]+) now", self.err).group(1).replace(",", ""))
+        self.assertEqual(self.count(), stays)
+        self.assertSound()
+
+    def test_files_and_folders_that_are_not_there(self):
+        self.create()
+        self.scbf("index", "load", "i", "missing.csv", code=INPUT_OUTPUT)
+        self.assertIn("missing.csv", self.err)
+        os.mkdir(self.path("folder"))
+        self.scbf("index", "load", "i", "folder", code=INPUT_OUTPUT)
+        self.scbf("index", "load", "i", code=USAGE)
+        self.scbf("index", "load", "i", "x.csv", "--separator", ";", code=USAGE)
+        self.assertIn("';'", self.err)
+        for words in (["load", "no", "x.csv"], ["get", "no", "k"], ["query", "no", "a=b"],
+                      ["stats", "no"], ["regions", "no"], ["check", "no"], ["put", "no", "id=1"],
+                      ["delete", "no", "1"], ["checkpoint", "no"], ["split", "no", 0],
+                      ["merge", "no", 0, 1], ["move", "no", 0, 1]):
+            self.scbf("index", *words, code=INPUT_OUTPUT)
+            self.assertIn("no", self.err)
+        self.assertNotIn("no", self.files())
+        self.scbf("index", "stats", "folder", code=INPUT_OUTPUT)
+        self.assertEqual(os.listdir(self.path("folder")), [])

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scbf plan --regions: its figures agree with each other."""
+
+from support import USAGE, CommandTest
+
+
+class RegionPlan(CommandTest):
+    PLAN = ["plan", "--regions", 64, "--servers", 16, "--values", 5000]
+
+    def test_figures(self):
+        report = self.scbf_json(*self.PLAN, "--rows", "60k", "--memory", "2MiB")
+        plan = report["plan"]
+        self.assertEqual((report["regions"], report["servers"], report["regions_per_server"]),
+                         (64, 16, 4))
+        self.assertEqual(plan["counters_bytes"], 64 * plan["bytes"])
+        self.assertEqual(plan["rows_of_bits_bytes"], plan["counters"] * 64 // 8)
+        self.assertEqual(plan["bank_bytes"], plan["counters_bytes"] + plan["rows_of_bits_bytes"])
+        self.assertGreaterEqual(plan["machines"], plan["bank_bytes"] / (2 << 20))
+        self.assertAlmostEqual(plan["server_fpr"], 1 - 0.99**4, places=12)
+        self.assertEqual([r["fpr"] for r in report["rates"]], [0.1, 0.01, 0.001])
+        for choice in report["rates"]:
+            self.assertEqual([r["holding"] for r in choice["requests"]], [0, 1, 10])
+            for request in choice["requests"]:
+                h = request["holding"]
+                self.assertAlmostEqual(request["expected"], h + (16 - h) * choice["server_fpr"])
+                self.assertEqual(request["broadcast"], 16)
+        self.assertAlmostEqual(report["plan_for_one_request"]["requests"][0]["expected"], 1)
+
+    def test_text(self):
+        text = self.scbf(*self.PLAN, "--fpr", "0.5%", "--memory", "1GiB", "--holding", 2).decode()
+        for part in ("64 on 16 servers", "0.5 %", "a machine of 1.0 GiB", "broadcast"):
+            self.assertIn(part, text)
+        rows = self.scbf_json("plan", "--regions", 10, "--servers", 10, "--rows", 101)
+        self.assertEqual(rows["values_per_region"], 11)
+
+    def test_refused(self):
+        for options, mentions in ((["--servers", 4], ["--regions"]),
+                                  (["--regions", 4], ["--servers"]),
+                                  (["--regions", 4, "--servers", 2], ["--values"]),
+                                  (["--regions", 4, "--servers", 5, "--values", 1], ["5", "4"]),
+                                  ([*self.PLAN[1:], "--capacity", 5], ["--capacity"]),
+                                  ([*self.PLAN[1:], "--groups", 2], ["--groups"]),
+                                  ([*self.PLAN[1:], "--holding", 17], ["17", "16"]),
+                                  ([*self.PLAN[1:], "--memory", "1kB"], ["--memory"])):
+            self.scbf("plan", *options, code=USAGE)
+            for text in mentions:
+                self.assertIn(text, self.err)
