@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -106,15 +108,20 @@ Choice choose(const Question& q, double rate) {
           .bank = bank_memory(geometry, q.regions)};
 }
 
-/// All that are shown, by falling rate.
-std::vector<Choice> choices(const Question& q) {
+/// Those that are shown, falling.
+std::vector<double> shown_rates(const Question& q) {
   std::vector<double> rates(std::begin(kRates), std::end(kRates));
   rates.push_back(q.rate);
   std::sort(rates.begin(), rates.end(), std::greater<>());
   rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
-  std::vector<Choice> result;
-  for (const double rate : rates) result.push_back(choose(q, rate));
-  return result;
+  return rates;
+}
+
+/// Up to rounding.
+bool is_shown(const Question& q, double rate) {
+  const std::vector<double> rates = shown_rates(q);
+  return std::any_of(rates.begin(), rates.end(),
+                     [&](double other) { return std::abs(other - rate) <= 1e-9 * rate; });
 }
 
 /// The rate of a region's filter at which a query for a value that no server has asks one in vain.
@@ -168,7 +175,7 @@ Json to_json(const Question& q) {
   json["values_per_region"] = q.values;
   json["plan"] = to_json(q, choose(q, q.rate));
   json["rates"] = Json::array();
-  for (const Choice& choice : choices(q)) json["rates"].push_back(to_json(q, choice));
+  for (const double rate : shown_rates(q)) json["rates"].push_back(to_json(q, choose(q, rate)));
   json["fpr_for_one_request"] = rate_for_one_request(q);
   json["plan_for_one_request"] = to_json(q, choose(q, rate_for_one_request(q)));
   return json;
@@ -191,8 +198,8 @@ std::string table(const Question& q) {
     }
     text += '\n';
   };
-  for (const Choice& choice : choices(q)) line(choice);
-  if (q.servers > 1) line(choose(q, rate_for_one_request(q)));
+  for (const double rate : shown_rates(q)) line(choose(q, rate));
+  if (const double rate = rate_for_one_request(q); !is_shown(q, rate)) line(choose(q, rate));
   text += fmt::format("{:<14} {:>11} {:>12} {:>14} ", "broadcast", "none", "none", "");
   for (std::size_t i = 0; i < q.holding.size(); ++i) {
     text += fmt::format(" {:>9}", grouped(q.servers));

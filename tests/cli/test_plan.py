@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scbf plan --regions: its figures agree with each other."""
+"""scbf plan --regions: its figures agree with each other, and the documents with it."""
+
+import glob
+import os
+import re
 
 from support import USAGE, CommandTest
+
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+
+
+def open_text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class RegionPlan(CommandTest):
@@ -45,3 +56,12 @@ class RegionPlan(CommandTest):
             self.scbf("plan", *options, code=USAGE)
             for text in mentions:
                 self.assertIn(text, self.err)
+
+    def test_the_documents_show_what_it_prints(self):
+        documents = glob.glob(os.path.join(DOCS, "secondary_index*.md"))
+        shown = [block for document in documents
+                 for block in re.findall(r"```console\n\$ scbf (plan .*)\n([^`]*)```",
+                                         open_text(document))]
+        self.assertGreaterEqual(len(shown), 2)
+        for words, output in shown:
+            self.assertEqual(self.scbf(*words.split()).decode(), output)
