@@ -115,8 +115,8 @@ void for_each_rate(const std::filesystem::path& path, const std::vector<double>&
         fmt::format("{:g} %: filters {:.1f} MB, rows of bits {:.1f} MB, together {:.1f} bits per "
                     "value; all made "
                     "anew from the local indexes in {:.2f} s",
-                    rate * 100, mb(statistics.filter_bytes), mb(statistics.bank_bytes),
-                    8e6 * (mb(statistics.filter_bytes) + mb(statistics.bank_bytes)) /
+                    rate * 100, mb(statistics.filter_bytes), mb(statistics.bit_row_bytes),
+                    8e6 * (mb(statistics.filter_bytes) + mb(statistics.bit_row_bytes)) /
                         static_cast<double>(statistics.values),
                     opening));
   }

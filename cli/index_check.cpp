@@ -2,6 +2,8 @@
 // scbf index stats, checkpoint and check: what an index holds, and whether all of it agrees.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -54,7 +56,7 @@ int stats(const Options& options) {
     json["regions"] = s.regions;
     json["servers"] = s.servers;
     json["filter_bytes"] = s.filter_bytes;
-    json["bank_bytes"] = s.bank_bytes;
+    json["bit_row_bytes"] = s.bit_row_bytes;
     json["store_bytes"] = s.store_bytes;
     json["fpr"] = plan.fpr;
     json["region_values"] = plan.region_values;
@@ -74,7 +76,7 @@ int stats(const Options& options) {
   row("values", fmt::format("{}, counted in each region", grouped(s.values)));
   row("regions", fmt::format("{} on {} servers", s.regions, s.servers));
   row("filters", fmt::format("{} of counters", human_bytes(s.filter_bytes)));
-  row("rows of bits", fmt::format("{} beside them", human_bytes(s.bank_bytes)));
+  row("rows of bits", fmt::format("{} beside them", human_bytes(s.bit_row_bytes)));
   row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));
   row("rate of a region", fmt::format("at most {}", percent(plan.fpr)));
   row("made for", fmt::format("{} values per region", grouped(plan.region_values)));
@@ -107,12 +109,14 @@ CheckReport compare(const Options& options, const SecondaryIndex& index) {
   return report;
 }
 
-/// Makes anew the filters of regions that are asked always; all of them where the comparison found
+/// Makes anew the filters of regions that are asked always, or in which the comparison found
 /// something. Returns how many.
 std::uint32_t repair(SecondaryIndex& index, const CheckReport& report) {
   std::uint32_t rebuilt = 0;
   for (const RegionInfo& region : index.regions()) {
-    if (!region.asked_always && report.problem_count == 0) continue;
+    const bool bad =
+        std::find(report.regions.begin(), report.regions.end(), region.id) != report.regions.end();
+    if (!region.asked_always && !bad) continue;
     index.rebuild(region.id);
     ++rebuilt;
   }

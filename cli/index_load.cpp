@@ -188,7 +188,7 @@ int load(const Options& options) {
     json["regions"] = now.regions;
     json["servers"] = now.servers;
     json["filter_bytes"] = now.filter_bytes;
-    json["bank_bytes"] = now.bank_bytes;
+    json["bit_row_bytes"] = now.bit_row_bytes;
     json["store_bytes"] = now.store_bytes;
     print_json(json);
     return kOk;
@@ -205,7 +205,7 @@ int load(const Options& options) {
                   options.target.folder, grouped(loaded.rows), replaced, human_bytes(loaded.bytes),
                   loaded.seconds, human_rate(rate), grouped(now.rows), grouped(now.values),
                   now.regions, now.servers, human_bytes(now.filter_bytes),
-                  human_bytes(now.bank_bytes), human_bytes(now.store_bytes)));
+                  human_bytes(now.bit_row_bytes), human_bytes(now.store_bytes)));
   return kOk;
 }
 

@@ -38,6 +38,7 @@ class Checking {
 
  private:
   void problem(RegionId id, const std::string& text) {
+    if (report_.regions.empty() || report_.regions.back() != id) report_.regions.push_back(id);
     if (++report_.problem_count <= kListed) {
       report_.problems.push_back(fmt::format("region {} {}", id, text));
     }

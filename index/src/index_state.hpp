@@ -106,7 +106,12 @@ struct SecondaryIndex::State {
     index::RegionState state = {};
     ScalableFilter filter;
   };
-  void switch_regions(std::size_t first, std::size_t count, std::vector<NewRegion> fresh);
+  /// What becomes of the old regions' places in the bank: given up when the new ones have theirs, or,
+  /// where they hold no value, the first goes to the first new one (a bank that was full is spared
+  /// to grow).
+  enum class Bank : std::uint8_t { new_places, reuse_first };
+  void switch_regions(std::size_t first, std::size_t count, std::vector<NewRegion> fresh,
+                      Bank bank = Bank::new_places);
   ServerId least_loaded_server() const;
 };
 

@@ -87,12 +87,10 @@ void load_filter(const Store& store, const Router& router, const std::filesystem
   };
   std::uint64_t seen = 0;
   if (!std::filesystem::exists(file)) {
-    if (region.state.changes > 0 || region.state.values > 0) {
-      // A log from the very first change on has it all.
-      const auto first = store.cursor(Family::log, log_key(region.id, 1), log_key(region.id, 2));
-      if (!first.valid() || region.state.values > region.state.changes) {
-        return refuse("its filter was not saved");
-      }
+    // A log from the very first change on has it all; that of a region which began with values
+    // lacks the first (kBornWithValues).
+    if (region.state.changes > 0 && !store.get(Family::log, log_key(region.id, 1))) {
+      return refuse("its filter was not saved");
     }
     region.filter = router.empty_filter();
   } else {

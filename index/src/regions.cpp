@@ -114,11 +114,14 @@ ServerId SecondaryIndex::State::least_loaded_server() const {
 /// Puts fresh regions, whose local indexes are written, in the place of `count` from `first` on,
 /// whose writers are held.
 void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
-                                           std::vector<NewRegion> fresh) {
+                                           std::vector<NewRegion> fresh, Bank bank) {
   const auto before = current_map();
+  const std::size_t reused = bank == Bank::reuse_first ? 1 : 0;
   std::vector<ScalableFilter> filters;
-  for (NewRegion& region : fresh) filters.push_back(std::move(region.filter));
-  const std::vector<std::uint32_t> members = router.add(std::move(filters));
+  for (NewRegion& region : std::span(fresh).subspan(reused)) {
+    filters.push_back(std::move(region.filter));
+  }
+  std::vector<std::uint32_t> members = router.add(std::move(filters));
 
   StoreBatch batch = store->batch();
   std::vector<Place> places(before->places());
@@ -126,6 +129,10 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
                          places.begin() + static_cast<std::ptrdiff_t>(first + count));
   places.erase(places.begin() + static_cast<std::ptrdiff_t>(first),
                places.begin() + static_cast<std::ptrdiff_t>(first + count));
+  if (reused > 0) {
+    router.replace(old[0].region->member, std::move(fresh[0].filter));
+    members.insert(members.begin(), old[0].region->member);
+  }
   for (const Place& place : old) {
     batch.erase(Family::meta, "region/" + region_key(place.region->id));
     batch.erase(Family::meta, "state/" + region_key(place.region->id));
@@ -149,14 +156,14 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
     map = std::move(after);
     for (const Place& place : old) place.region->retired = true;
   } catch (...) {
-    for (const std::uint32_t member : members) router.drop(member);
+    for (std::size_t i = reused; i < members.size(); ++i) router.drop(members[i]);
     throw;
   }
   crash_point("regions: the map has changed");
   try {
     StoreBatch gone = store->batch();
     for (const Place& place : old) {
-      router.drop(place.region->member);
+      if (place.region->member != members[0]) router.drop(place.region->member);
       const std::string prefix = region_key(place.region->id);
       for (const Family family : kLocal) gone.erase_range(family, prefix, after_prefix(prefix));
       remove_filter_file(place.region->id);
@@ -197,7 +204,7 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
                      {},
                      state.router.empty_filter()});
   }
-  state.switch_regions(0, now->size(), std::move(fresh));
+  state.switch_regions(0, now->size(), std::move(fresh), State::Bank::reuse_first);
 }
 
 std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
@@ -244,7 +251,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
     fresh.push_back({targets[i].id,
                      targets[i].from,
                      servers[i],
-                     {rows[i], values, 0},
+                     {rows[i], values, kBornWithValues},
                      targets[i].filter.take()});
   }
   state.switch_regions(place, 1, std::move(fresh));
@@ -271,7 +278,7 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
   fresh.push_back({targets[0].id,
                    (*now)[place].from,
                    (*now)[place].server,
-                   {a.rows + b.rows, values, 0},
+                   {a.rows + b.rows, values, kBornWithValues},
                    targets[0].filter.take()});
   state.switch_regions(place, 2, std::move(fresh));
   return targets[0].id;

@@ -140,7 +140,7 @@ IndexStatistics SecondaryIndex::statistics() const {
     ++sum.regions;
   }
   sum.servers = state_->plan.servers;
-  sum.bank_bytes = state_->router.memory().rows;
+  sum.bit_row_bytes = state_->router.memory().rows;
   sum.store_bytes = state_->store->bytes();
   sum.queries = state_->tally.queries;
   sum.requests = state_->tally.requests;

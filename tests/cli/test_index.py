@@ -50,7 +50,7 @@ class Create(IndexTest):
         stats = self.scbf_json("index", "stats", "i")
         self.assertEqual([(c["name"], c["indexed"]) for c in stats["columns"]],
                          [("a", False), ("b", True)])
-        self.assertKeys(stats, "rows values regions servers filter_bytes bank_bytes store_bytes "
+        self.assertKeys(stats, "rows values regions servers filter_bytes bit_row_bytes store_bytes "
                                "recovery fpr")
 
     def test_columns_from_a_header(self):

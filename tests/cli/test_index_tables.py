@@ -16,7 +16,7 @@ class Load(IndexTest):
     def test_regions_are_of_about_one_size(self):
         report = self.people(4000, regions=8)
         self.assertKeys(report, "rows bytes put replaced seconds check_seconds rows_per_second "
-                                "rows_in_index values regions servers filter_bytes bank_bytes "
+                                "rows_in_index values regions servers filter_bytes bit_row_bytes "
                                 "store_bytes")
         self.assertEqual((report["rows"], report["put"], report["replaced"], report["regions"]),
                          (4000, 4000, 0, 8))

@@ -214,6 +214,16 @@ TEST(Regions, DivideJoinAndMove) {
   expect_equal(index, plain);
 }
 
+TEST(Regions, PresplitDoesNotWidenTheBankBeyondItsRegions) {
+  Indexed test({.region_values = 5000});
+  const std::uint64_t one = test.index.statistics().bit_row_bytes;
+  std::vector<std::string> points;
+  for (int i = 1; i < 8; ++i) points.push_back(fmt::format("{}", i));
+  test.index.presplit(points);
+  EXPECT_EQ(test.index.regions().size(), 8u);
+  EXPECT_EQ(test.index.statistics().bit_row_bytes, one) << "a byte of each row holds eight";
+}
+
 TEST(Regions, PresplitAtPoints) {
   Indexed test({.servers = 2});
   test.index.presplit(std::vector<std::string>{"000250", "000500", "000750"});
@@ -382,6 +392,26 @@ TEST_F(Filters, DamagedMissingOrOfAnotherRegionAreMadeAnew) {
     expect_equal(test_.index, plain_);
     EXPECT_EQ(after([] {}).rebuilt, 0u) << "it was saved again";
   }
+}
+
+// A process that is killed saves nothing: what it leaves is what is there while it runs.
+TEST_F(Filters, OfRegionsBornWithValuesAreMadeAnewAfterACrash) {
+  SecondaryIndex& index = test_.index;
+  const RegionId child = index.split(regions_[0]).first;
+  index.merge(regions_[1], regions_[2]);
+  // More changes than values, so that a log of so many might seem to have them all.
+  for (int i = 0; i < 200; ++i) {
+    const Row row{fmt::format("000000 {}", i % 2), {fmt::format("{}", i), "", ""}};
+    index.put(row);
+    plain_.put(row);
+  }
+  ASSERT_GT(index.regions()[0].unsaved, index.regions()[0].values);
+  const auto copy = test_.directory / "copy";
+  std::filesystem::copy(test_.directory / "index", copy, std::filesystem::copy_options::recursive);
+  const SecondaryIndex left = SecondaryIndex::open(copy);
+  EXPECT_EQ(left.regions()[0].id, child);
+  EXPECT_EQ(left.recovery().rebuilt, 3u);
+  expect_equal(left, plain_);
 }
 
 TEST_F(Filters, MayBeLeftForLater) {

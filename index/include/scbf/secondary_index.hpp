@@ -132,7 +132,7 @@ struct RegionInfo {
 struct IndexStatistics {
   std::uint64_t rows = 0, values = 0;
   std::uint64_t filter_bytes = 0;  ///< counters of all regions
-  std::uint64_t bank_bytes = 0;    ///< and the rows of bits beside them
+  std::uint64_t bit_row_bytes = 0;  ///< and the bank's rows of bits beside them
   std::uint64_t store_bytes = 0;   ///< on disk, as the store estimates
   std::uint32_t regions = 0, servers = 0;
   // Since the index was opened:
@@ -155,6 +155,7 @@ struct CheckReport {
   /// Each a sentence naming region and value; empty if all is well. At most 100 are listed.
   std::vector<std::string> problems;
   std::uint64_t problem_count = 0;
+  std::vector<RegionId> regions;  ///< that have problems
 };
 
 /// Called now and then during long work with how far it is; total 0 = not known.
