@@ -8,11 +8,14 @@
 
 #include "file_format.hpp"
 #include "file_input.hpp"
+#include "scbf/backend.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
 
 struct FilterAccess {
+  /// The counters as its backend takes them; valid until the filter changes its memory.
+  static ConstCounterView view(const Filter& filter) noexcept;
   /// A copy that lives on, and can be changed by, another backend. Throws what it throws when
   /// memory is short.
   static Filter copy_on(const Filter& filter, const Backend& backend);

@@ -8,30 +8,14 @@
 #include <new>
 
 #include "answer_forms.hpp"
-#include "executor.hpp"
+#include "filter_access.hpp"
 #include "hash_keys.hpp"
+#include "key_windows.hpp"
 #include "stage_walk.hpp"
 
 namespace scbf {
 
 namespace {
-
-// Keys whose hashes and answers stay in the first-level cache while stage after stage is asked.
-constexpr std::size_t kStripKeys = 1024;
-// Keys per task when threads share a question.
-constexpr std::size_t kTaskKeys = 64 * 1024;
-// Stages are asked in bulk, for all keys at once: when the backend partitions batches for a filter
-// of this size, and at most so many keys, which bounds the temporary memory.
-constexpr std::uint64_t kBulkBytes = 512u << 20;
-constexpr std::size_t kBulkKeys = 1u << 24;
-
-/// Hashes of a window of keys, and what is known of each.
-struct Window {
-  explicit Window(std::size_t keys) : hashes(keys), index(keys), answers(keys) {}
-  std::vector<std::uint64_t> hashes;
-  std::vector<std::uint32_t> index;  ///< of hashes[i], among the window's valid keys
-  std::vector<std::uint8_t> answers;
-};
 
 KeyBatch batch_of(std::span<const std::uint64_t> hashes) { return KeyBatch::from_hashes(hashes); }
 
@@ -107,72 +91,17 @@ InsertReport ScalableFilter::insert(const KeyBatch& keys, const BatchOptions& op
 
 // ---- questions ----------------------------------------------------------------------------------
 
-bool ScalableFilter::ask_in_bulk(const KeyBatch& keys, const BatchOptions& options) const noexcept {
-  if (backend_->memory() != kHostMemory || options.path == Path::partitioned) return true;
-  if (options.path == Path::direct) return false;
-  std::uint64_t largest = 0;
-  for (const Stage& stage : stages_) largest = std::max(largest, stage.shape.geometry.bytes());
-  return largest > kBulkBytes && keys.size() >= largest / 64;
-}
-
-/// Calls ask(window, first, count, options) for all keys, window by window: in strips that stay in
-/// cache, shared among threads, or in bulk, where each stage shares its work among threads.
-template <class Ask>
-void ScalableFilter::for_each_window(const KeyBatch& keys, const BatchOptions& options,
-                                     const Ask& ask) const {
-  const bool bulk = ask_in_bulk(keys, options);
-  const std::size_t most = bulk ? kBulkKeys : kStripKeys;
-  BatchOptions inside = options;
-  if (!bulk) inside.threads = 1;
-  const auto work = [&](std::size_t begin, std::size_t end) {
-    Window window(std::min(most, end - begin));
-    for (std::size_t first = begin; first < end; first += most) {
-      ask(window, first, std::min(most, end - first), inside);
-    }
-  };
-  const unsigned threads = bulk || keys.size() <= kTaskKeys ? 1 : thread_count(options);
-  if (threads == 1) {
-    if (!keys.empty()) work(0, keys.size());
-    return;
-  }
-  run_tasks(options, threads, (keys.size() + kTaskKeys - 1) / kTaskKeys, [&](std::size_t task) {
-    work(task * kTaskKeys, std::min(keys.size(), (task + 1) * kTaskKeys));
-  });
-}
-
 ContainsReport ScalableFilter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                                         const BatchOptions& options) const {
   if (stages_.size() == 1) return stages_[0].filter.contains(keys, out, options);
   check_answers(keys.size(), out.size(), "out");
-  for_each_window(
-      keys, options,
-      [&](Window& window, std::size_t first, std::size_t count, const BatchOptions& inside) {
-        std::uint8_t* found = &out[first];
-        std::size_t rest = backend_->hash(keys, first, count, seed_, window.hashes.data());
-        std::fill_n(found, rest, std::uint8_t{0});
-        bool complete = true;  // no key has dropped out: index[i] would be i
-        for (std::size_t s = stages_.size(); s-- > 0 && rest > 0;) {
-          const std::span<std::uint8_t> answers(window.answers.data(), rest);
-          const std::uint64_t hits =
-              stages_[s]
-                  .filter.contains(batch_of({window.hashes.data(), rest}), answers, inside)
-                  .hits;
-          if (hits == 0) continue;
-          for (std::size_t i = 0; i < rest; ++i)
-            found[complete ? i : window.index[i]] |= answers[i];
-          // Moving the others is worth it when an eighth of the keys needs no further question.
-          if (s == 0 || hits * 8 < rest) continue;
-          std::size_t kept = 0;
-          for (std::size_t i = 0; i < rest; ++i) {
-            window.hashes[kept] = window.hashes[i];
-            window.index[kept] = complete ? static_cast<std::uint32_t>(i) : window.index[i];
-            kept += answers[i] == 0;  // branch-free: answers are unpredictable
-          }
-          rest = kept;
-          complete = false;
-        }
-        spread_answers(keys, first, count, found);
-      });
+  // The newest holds most.
+  std::vector<ConstCounterView> newest_first;
+  newest_first.reserve(stages_.size());
+  for (std::size_t s = stages_.size(); s-- > 0;) {
+    newest_first.push_back(FilterAccess::view(stages_[s].filter));
+  }
+  backend_->contains_any(newest_first, keys, out.data(), options);
   return {count_hits(out), keys.nulls()};
 }
 
@@ -180,9 +109,11 @@ CountReport ScalableFilter::count(const KeyBatch& keys, std::span<std::uint8_t> 
                                   const BatchOptions& options) const {
   if (stages_.size() == 1) return stages_[0].filter.count(keys, out, options);
   check_answers(keys.size(), out.size(), "out");
+  std::uint64_t largest = 0;
+  for (const Stage& stage : stages_) largest = std::max(largest, stage.shape.geometry.bytes());
   for_each_window(
-      keys, options,
-      [&](Window& window, std::size_t first, std::size_t count, const BatchOptions& inside) {
+      ask_in_bulk(*backend_, largest, keys, options), keys, options,
+      [&](KeyWindow& window, std::size_t first, std::size_t count, const BatchOptions& inside) {
         std::uint8_t* sums = &out[first];
         const std::size_t valid = backend_->hash(keys, first, count, seed_, window.hashes.data());
         std::fill_n(sums, valid, std::uint8_t{0});

@@ -107,6 +107,14 @@ class Backend {
   /// out[i] = 1 if valid key i may be present, else 0.
   virtual void contains(ConstCounterView, const KeyBatch&, std::uint8_t* out,
                         const BatchOptions&) const = 0;
+  /// out[i] = 1 if valid key i may be present in one of the filters or more, else 0. All have the
+  /// seed of the first; they are asked in the order given, and need not be asked about a key that
+  /// was found: put first what is likely to hold most. By default one filter after the other, by
+  /// `contains`, about strips of keys whose hashes stay in cache. Temporary memory: 13 KiB per
+  /// thread, or 13 bytes per key of at most 2^24 at a time for counters on a device, filters over
+  /// 512 MiB, and Path::partitioned.
+  virtual void contains_any(std::span<const ConstCounterView> filters, const KeyBatch&,
+                            std::uint8_t* out, const BatchOptions&) const;
   /// verdicts[i] = 1 if key i was removed, 0 if it was absent or null; in batch order. Returns how
   /// many counters became zero.
   virtual NonzeroChange remove(CounterView, const KeyBatch&, std::uint8_t* verdicts,

@@ -178,9 +178,6 @@ class ScalableFilter {
   void check_writable() const;
   Stage make_stage(std::uint32_t index) const;
   std::uint32_t next_index() const noexcept;
-  bool ask_in_bulk(const KeyBatch& keys, const BatchOptions& options) const noexcept;
-  template <class Ask>
-  void for_each_window(const KeyBatch& keys, const BatchOptions& options, const Ask& ask) const;
 
   Growth growth_;
   std::uint64_t seed_;

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backend::contains_any against filters asked one by one: every backend and vector target, far
+// memory included × layouts × threads × paths × scratch sizes; 0 … 10 filters of mixed shapes, keys
+// in the oldest, the newest, several and none; batches around strips, lanes and chunks; nulls,
+// strings, hashes, one key many times. And the sizes at which the automatic path changes.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "support/far_backend.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::ConstCounterView;
+using scbf::CounterView;
+using scbf::Geometry;
+using scbf::KeyBatch;
+using Keys = std::vector<std::uint64_t>;
+
+const bool kAdded = add_far_backends();
+constexpr std::uint64_t kSeed = 77;
+
+struct AnyCase {
+  const scbf::Backend* backend;
+  std::string shapes;
+  Mode mode;
+};
+std::ostream& operator<<(std::ostream& out, const AnyCase& c) {
+  return out << c.backend->name() << ' ' << c.shapes << ' ' << c.mode;
+}
+
+/// Of each kind from a single block on; later ones larger, as in filters that grow.
+std::vector<Geometry> shapes_of(const std::string& kind) {
+  std::vector<Geometry> shapes;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    const std::uint64_t blocks = 1 + i * i * 3;
+    if (kind == "blocks_1") shapes.push_back(Geometry::split_block(1, blocks));
+    if (kind == "blocks_2") shapes.push_back(Geometry::split_block(2, blocks));
+    if (kind == "blocks_1_to_3") shapes.push_back(Geometry::split_block(1 + i % 3, blocks));
+    if (kind == "slices") shapes.push_back(Geometry::split(1 + i * 2, 30 + 100 * i));
+    if (kind == "both") {
+      shapes.push_back(i % 2 == 0 ? Geometry::split_block(1 + i % 3, blocks)
+                                  : Geometry::split(4 + i, 60 + 100 * i));
+    }
+  }
+  return shapes;
+}
+
+/// The counters of filters in the memory of a backend, and of the model.
+class Filters {
+ public:
+  Filters(const scbf::Backend& backend, const std::string& kind, std::size_t filters)
+      : backend_(backend) {
+    for (const Geometry& g : shapes_of(kind)) {
+      if (stores_.size() == filters) break;
+      geometries_.push_back(g);
+      stores_.push_back(backend.allocate(g.words()));
+      models_.push_back(std::make_unique<scbf::Filter>(
+          g, scbf::FilterOptions{.seed = kSeed, .backend = "scalar"}));
+    }
+  }
+  void insert(std::size_t i, const KeyBatch& keys) {
+    backend_.insert(CounterView{geometries_[i], kSeed, stores_[i]->words()}, keys, {.threads = 1});
+    models_[i]->insert(keys);
+  }
+  std::size_t size() const { return stores_.size(); }
+  /// About as many as make half of the counters non-zero.
+  std::size_t room(std::size_t i) const {
+    return static_cast<std::size_t>(0.69 * static_cast<double>(geometries_[i].counters()) /
+                                    geometries_[i].probes());
+  }
+  Answers ask(const KeyBatch& keys, const scbf::BatchOptions& options) const {
+    std::vector<ConstCounterView> newest_first;
+    for (std::size_t i = size(); i-- > 0;) {
+      newest_first.push_back({geometries_[i], kSeed, stores_[i]->words()});
+    }
+    Answers out(keys.size() + 1, 0xCC);
+    backend_.contains_any(newest_first, keys, out.data(), options);
+    EXPECT_EQ(out.back(), 0xCC) << "written past the end";
+    out.pop_back();
+    return out;
+  }
+  Answers one_by_one(const KeyBatch& keys) const {
+    Answers any(keys.size(), 0);
+    for (const auto& model : models_) {
+      const Answers answers = contains(*model, keys);
+      for (std::size_t i = 0; i < any.size(); ++i) any[i] |= answers[i];
+    }
+    return any;
+  }
+
+ private:
+  const scbf::Backend& backend_;
+  std::vector<Geometry> geometries_;
+  std::vector<std::unique_ptr<scbf::CounterStore>> stores_;
+  std::vector<std::unique_ptr<scbf::Filter>> models_;
+};
+
+std::vector<AnyCase> cases() {
+  std::vector<AnyCase> all;
+  std::vector<const scbf::Backend*> backends = backends_to_compare();
+  backends.push_back(&scbf::find_backend("scalar"));
+  for (const scbf::Backend* backend : backends) {
+    for (const char* shapes : {"blocks_1", "blocks_2", "blocks_1_to_3", "slices", "both"}) {
+      for (const Mode& mode : contract_modes()) {
+        const bool far = backend->memory() != scbf::kHostMemory;
+        if (far && (mode.threads > 1 || backend->name() == "far:again")) continue;
+        all.push_back({backend, shapes, mode});
+      }
+    }
+  }
+  return all;
+}
+
+class Any : public ::testing::TestWithParam<AnyCase> {
+ protected:
+  Filters filters(std::size_t n) const { return {*GetParam().backend, GetParam().shapes, n}; }
+  scbf::BatchOptions options() const { return GetParam().mode.options(); }
+};
+INSTANTIATE_TEST_SUITE_P(All, Any, ::testing::ValuesIn(cases()), [](const auto& test) {
+  return identifier(test.param.backend->name()) + "_" + test.param.shapes + "_" +
+         test.param.mode.name();
+});
+
+TEST_P(Any, AsManyFiltersAndBatchesOfAllSizes) {
+  for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 10u}) {
+    SCOPED_TRACE(std::to_string(n) + " filters");
+    Filters filters = this->filters(n);
+    Keys asked;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Keys keys = random_keys(filters.room(i), i);
+      filters.insert(i, keys);
+      asked.insert(asked.end(), keys.begin(), keys.end());
+    }
+    const Keys absent = random_keys(5000, 999);
+    asked.insert(asked.end(), absent.begin(), absent.end());
+    Random random(n);
+    for (std::size_t i = asked.size(); i > 1; --i) std::swap(asked[i - 1], asked[random.below(i)]);
+    for (const std::size_t size :
+         {0u,   1u,   7u,   8u,   9u,    63u,   64u,   65u,   127u,  128u,
+          129u, 511u, 512u, 513u, 1023u, 1024u, 1025u, 2047u, 2049u, 4999u}) {
+      SCOPED_TRACE("batch of " + std::to_string(size));
+      const KeyBatch batch = KeyBatch(asked).slice(size == 4999 ? 0 : random.below(100), size);
+      ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
+    }
+  }
+}
+
+TEST_P(Any, KeysOfTheOldestTheNewestSeveralOrNone) {
+  Filters filters = this->filters(10);
+  const std::size_t last = filters.size() - 1;
+  const Keys everywhere = random_keys(20, 7), newest = random_keys(filters.room(last), 8),
+             oldest = random_keys(filters.room(0) + 1, 9), absent = random_keys(3000, 10);
+  for (std::size_t i = 0; i <= last; ++i) filters.insert(i, everywhere);
+  filters.insert(last, newest);
+  filters.insert(0, oldest);
+  for (const Keys& only : {everywhere, newest, oldest, absent}) {
+    ASSERT_TRUE(same_answers(filters.ask(only, options()), filters.one_by_one(only)));
+  }
+  for (const Keys& present : {everywhere, newest, oldest}) {
+    ASSERT_TRUE(same_answers(filters.ask(present, options()), Answers(present.size(), 1)));
+  }
+  // From all hits to all misses: keys leave in each filter, in some, in none.
+  for (const std::size_t every : {1u, 2u, 5u, 9u, 40u}) {
+    SCOPED_TRACE("one of " + std::to_string(every) + " is present");
+    Keys mix = absent;
+    for (std::size_t i = 0; i < mix.size(); i += every) mix[i] = newest[i % newest.size()];
+    for (std::size_t i = 3; i < mix.size(); i += 3 * every) mix[i] = oldest[i % oldest.size()];
+    ASSERT_TRUE(same_answers(filters.ask(mix, options()), filters.one_by_one(mix)));
+  }
+  for (const std::uint64_t same : {everywhere[0], newest[0], oldest[0], absent[0]}) {
+    const Keys repeated(3000, same);
+    ASSERT_TRUE(same_answers(filters.ask(repeated, options()), filters.one_by_one(repeated)));
+  }
+  // All in one partition, or in the first and the last.
+  Keys hashes(2500);
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    hashes[i] = i % 2 == 0 ? i * 77 : ~(std::uint64_t{i} << 20);
+  }
+  filters.insert(4, KeyBatch::from_hashes(hashes).slice(0, 200));
+  const KeyBatch batch = KeyBatch::from_hashes(hashes);
+  ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
+}
+
+TEST_P(Any, NullsAndStrings) {
+  Filters filters = this->filters(6);
+  std::vector<std::string> strings;
+  for (unsigned i = 0; i < 2300; ++i) strings.push_back(random_bytes(i % 40, i));
+  std::vector<std::byte> bitmap(strings.size() / 8 + 2);
+  Random random(3);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  const KeyBatch all(strings), some = all.with_validity(bitmap, 3);
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    filters.insert(i, some.slice(i * 300, std::min<std::size_t>(filters.room(i), 300)));
+  }
+  ASSERT_TRUE(same_answers(filters.ask(all, options()), filters.one_by_one(all)));
+  ASSERT_TRUE(same_answers(filters.ask(some, options()), filters.one_by_one(some)));
+  const std::vector<std::byte> none(bitmap.size());
+  const KeyBatch nulls = all.with_validity(none);
+  ASSERT_TRUE(same_answers(filters.ask(nulls, options()), Answers(strings.size(), 0)));
+  const Keys numbers = random_keys(2300, 5);
+  const KeyBatch few = KeyBatch(numbers).with_validity(bitmap, 5);
+  for (std::size_t i = 0; i < filters.size(); ++i) filters.insert(i, few.slice(100 * i, 40));
+  ASSERT_TRUE(same_answers(filters.ask(few, options()), filters.one_by_one(few)));
+}
+
+/// Filters that lie in memory, where lines are fetched ahead, keys wait for theirs, and the batch
+/// goes through the filters in the order of its hashes; threads share it.
+TEST(AnyInMemory, EqualsFiltersAskedOneByOne) {
+  const std::vector<Geometry> shapes = {
+      Geometry::split_block(1, 100), Geometry::split_block(2, 9'000),
+      Geometry::split_block(3, 70'000), Geometry::split_block(1, 80'000),
+      Geometry::split_block(2, 65'000)};
+  std::vector<scbf::Filter> filters;
+  Keys asked;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    filters.emplace_back(shapes[i], scbf::FilterOptions{.seed = kSeed});
+    const auto room = static_cast<std::size_t>(0.4 * static_cast<double>(shapes[i].counters()) /
+                                               shapes[i].probes());
+    const Keys keys = random_keys(room, i);
+    filters.back().insert(keys);
+    asked.insert(asked.end(), keys.begin(), keys.begin() + std::min<std::ptrdiff_t>(room, 60'000));
+  }
+  const Keys absent = random_keys(130'000, 55);
+  asked.insert(asked.end(), absent.begin(), absent.end());
+  Answers want(asked.size(), 0);
+  for (const scbf::Filter& filter : filters) {
+    const Answers answers = contains(filter, asked);
+    for (std::size_t i = 0; i < want.size(); ++i) want[i] |= answers[i];
+  }
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->memory() != scbf::kHostMemory) continue;
+    std::vector<ConstCounterView> views;
+    for (std::size_t i = filters.size(); i-- > 0;) {
+      views.push_back({shapes[i], kSeed, filters[i].words().data()});
+    }
+    for (const Mode& mode : contract_modes()) {
+      if (mode.scratch_bytes == 1 && !is_best_target(*backend)) continue;
+      SCOPED_TRACE(std::string(backend->name()) + " " + mode.name());
+      const std::size_t before = two_threads().parallel_runs;
+      Answers out(asked.size(), 0xCC);
+      backend->contains_any(views, asked, out.data(), mode.options());
+      ASSERT_TRUE(same_answers(out, want));
+      if (mode.threads > 1 && backend->name() != "scalar") {
+        EXPECT_GT(two_threads().parallel_runs, before);
+      }
+    }
+  }
+}
+
+}  // namespace
