@@ -7,6 +7,7 @@
 #include "core/src/hash_keys.hpp"
 #include "cpu_simd/kernels.hpp"
 #include "scbf/backend.hpp"
+#include "scbf/detail/positions.hpp"
 
 namespace scbf {
 
@@ -42,6 +43,13 @@ struct Work {
     return {index, extent, index * stage_words};
   }
   Word* words(const Stage& stage) const noexcept { return view.words + stage.first_word; }
+
+  /// Where the line of a position in a stage begins, or an address in it.
+  Word* line_of(const Stage& stage, std::uint64_t position) const noexcept {
+    const bool blocks = view.geometry.layout() == Layout::split_block;
+    return words(stage) +
+           (blocks ? detail::block_of(position) * kWordsPerBlock : position / kCountersPerWord);
+  }
 
   Question is_present() const noexcept { return {stage_kernels.test, kYesOrNo}; }
   Question how_often() const noexcept { return {stage_kernels.least, kCounterBits}; }

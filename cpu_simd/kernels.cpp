@@ -40,10 +40,38 @@ inline void CountValuesHere(const std::uint64_t* words, std::uint64_t count, std
   count_values(words, count, step, histogram);
 }
 
+inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
+                               std::uint64_t* bits) noexcept {
+  constexpr std::size_t kAtOnce = 64;
+  std::size_t ones = 0;
+  for (std::size_t first = 0; first < n; first += kAtOnce) {
+    std::uint64_t word = 0;
+#if HWY_TARGET == HWY_SCALAR
+    for (std::size_t i = 0; i < std::min(kAtOnce, n - first); ++i) {
+      word |= std::uint64_t{answers[first + i]} << i;
+    }
+#else
+    const hn::CappedTag<std::uint8_t, kAtOnce> tag;
+    constexpr std::size_t lanes = hn::MaxLanes(tag);
+    for (std::size_t i = 0; i < kAtOnce; i += lanes) {
+      std::uint64_t part = 0;
+      hn::StoreMaskBits(tag, hn::Eq(hn::LoadU(tag, answers + first + i), hn::Set(tag, 1)),
+                        reinterpret_cast<std::uint8_t*>(&part));
+      word |= part << i;
+    }
+#endif
+    if (n - first < kAtOnce) word &= (std::uint64_t{1} << (n - first)) - 1;
+    bits[first / kAtOnce] = word;
+    ones += static_cast<std::size_t>(__builtin_popcountll(word));
+  }
+  return ones;
+}
+
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64,
                                 CountValuesHere,
+                                PackAnswers,
                                 kBlockKernels,
                                 kSliceKernels,
                                 ScatterPositions};

@@ -114,6 +114,10 @@ struct Kernels {
   void (*hash_u64)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                    std::uint64_t* hashes) noexcept;
   CountValues count_values;
+  /// Answers that are bytes of 0 or 1 to bits: bit i % 64 of bits[i / 64], those after the last are
+  /// 0. `answers` has room for whole words of 64. Returns how many are 1.
+  std::size_t (*pack_answers)(const std::uint8_t* answers, std::size_t n,
+                              std::uint64_t* bits) noexcept;
   StageKernels block;
   StageKernels slice;
   /// Appends positions to the chains of their partitions.

@@ -48,7 +48,7 @@ class Pass {
         options_(options),
         threads_(threads),
         plan_(plan_partitions(work.view.geometry, keys.size(), threads,
-                              scratch_budget(work.view.geometry, options), needs)),
+                              scratch_budget(work.view.geometry.bytes(), options), needs)),
         shards_(plan_, threads, needs) {}
 
   /// Calls body() once per window; the shards then hold its keys.

@@ -57,11 +57,33 @@ std::size_t chunks_for(std::uint64_t partitions, std::size_t keys) noexcept {
   return 2 * partitions + keys / kChunkEntries;
 }
 
+/// Completes a plan that knows its partitions: as many keys as the scratch memory of a thread has
+/// room for.
+void fit_keys(PartitionPlan& plan, std::size_t keys, unsigned threads, std::size_t budget,
+              ScratchNeeds needs) noexcept {
+  const std::size_t fixed =
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + kChunkBytes;
+  const std::size_t chunk_of_keys =
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, kChunkEntries), kChunkEntries,
+                  needs) -
+      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs);
+  const std::size_t affordable = budget > fixed ? (budget - fixed) / chunk_of_keys : 0;
+  const std::size_t wanted = round_up((keys + threads - 1) / threads, kChunkEntries);
+  // 2^32 entries or more would not fit the 32-bit indices; no scratch memory is that large.
+  const std::size_t most = (std::size_t{1} << 31) / kChunkEntries;
+  plan.keys_per_shard =
+      std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kChunkEntries);
+  plan.chunks = static_cast<std::uint32_t>(chunks_for(plan.partitions, plan.keys_per_shard));
+  // Whole chunks, to which the next shard's entries are aligned.
+  plan.shard_bytes =
+      round_up(shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs), kChunkBytes);
+}
+
 }  // namespace
 
-std::size_t scratch_budget(const Geometry& geometry, const BatchOptions& options) noexcept {
+std::size_t scratch_budget(std::uint64_t filter_bytes, const BatchOptions& options) noexcept {
   if (options.scratch_bytes != 0) return options.scratch_bytes;
-  return std::clamp<std::size_t>(geometry.bytes(), kMinScratchBytes, kMaxDefaultScratchBytes);
+  return std::clamp<std::size_t>(filter_bytes, kMinScratchBytes, kMaxDefaultScratchBytes);
 }
 
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
@@ -95,22 +117,28 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   plan.shift = bits + (blocks ? 32u : 0u);
   plan.region_words =
       (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) / (blocks ? 1 : kCountersPerWord);
-  const std::size_t fixed =
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + kChunkBytes;
-  const std::size_t chunk_of_keys =
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, kChunkEntries), kChunkEntries,
-                  needs) -
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs);
-  const std::size_t affordable = budget > fixed ? (budget - fixed) / chunk_of_keys : 0;
-  const std::size_t wanted = round_up((keys + threads - 1) / threads, kChunkEntries);
-  // 2^32 entries or more would not fit the 32-bit indices; no scratch memory is that large.
-  const std::size_t most = (std::size_t{1} << 31) / kChunkEntries;
-  plan.keys_per_shard =
-      std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kChunkEntries);
-  plan.chunks = static_cast<std::uint32_t>(chunks_for(plan.partitions, plan.keys_per_shard));
-  // Whole chunks, to which the next shard's entries are aligned.
-  plan.shard_bytes =
-      round_up(shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs), kChunkBytes);
+  fit_keys(plan, keys, threads, budget, needs);
+  return plan;
+}
+
+PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsigned threads,
+                                   std::size_t scratch_bytes, ScratchNeeds needs) noexcept {
+  const std::size_t budget = scratch_bytes / threads;
+  // At least two: a shift by all 64 bits is none.
+  unsigned bits = 1;
+  const auto partitions = [&] { return std::uint64_t{1} << bits; };
+  while (partitions() < kMaxPartitions && bytes / partitions() > kMinRegionBytes &&
+         (partitions() < kFewPartitions || bytes / partitions() > half_l2_bytes())) {
+    ++bits;
+  }
+  while (bits > 1 &&
+         shard_bytes(partitions(), chunks_for(partitions(), 0), 0, needs) > budget / 6) {
+    --bits;
+  }
+  PartitionPlan plan{};
+  plan.partitions = partitions();
+  plan.shift = 64 - bits;
+  fit_keys(plan, keys, threads, budget, needs);
   return plan;
 }
 

@@ -35,8 +35,13 @@ struct PartitionPlan {
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
+/// The same for hashes, which are positions in [0, 2^64): regions are equal shares of that range,
+/// of filters that have `bytes` to be looked at together.
+PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsigned threads,
+                                   std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
+
 /// What the caller allows, or the default for a filter of this size.
-std::size_t scratch_budget(const Geometry& geometry, const BatchOptions& options) noexcept;
+std::size_t scratch_budget(std::uint64_t filter_bytes, const BatchOptions& options) noexcept;
 
 /// One thread's share of a window.
 struct Shard {

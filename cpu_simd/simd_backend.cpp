@@ -10,8 +10,10 @@
 #include <mutex>
 
 #include "core/src/executor.hpp"
+#include "core/src/key_windows.hpp"
 #include "core/src/unavailable_backend.hpp"
 #include "core/src/word_ops.hpp"
+#include "cpu_simd/any.hpp"
 #include "cpu_simd/direct.hpp"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/partitioned.hpp"
@@ -52,7 +54,7 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
   const auto enough = static_cast<std::size_t>(lines_per_stage * kKeysPerLine);
   if (keys < enough) return false;
   const PartitionPlan plan =
-      plan_partitions(geometry, keys, threads, scratch_budget(geometry, options),
+      plan_partitions(geometry, keys, threads, scratch_budget(geometry.bytes(), options),
                       {.answers = operation != Operation::insert,
                        .hashes = staged,
                        .index = staged && operation != Operation::insert});
@@ -87,6 +89,28 @@ class SimdBackend final : public Backend {
                 const BatchOptions& options) const override {
     const ReadWork work(kernels_, view);
     ask(work, work.is_present(), keys, out, options);
+  }
+
+  void contains_any(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                    std::uint8_t* out, const BatchOptions& options) const override {
+    std::vector<ReadWork> works;
+    works.reserve(filters.size());
+    for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);
+    const bool blocks = std::ranges::all_of(filters, [](const ConstCounterView& filter) {
+      return filter.geometry.layout() == Layout::split_block;
+    });
+    std::uint64_t largest = 0;
+    for (const ConstCounterView& filter : filters) {
+      largest = std::max(largest, filter.geometry.bytes());
+    }
+    if (filters.empty() || (!blocks && ask_in_bulk(*this, largest, keys, options))) {
+      Backend::contains_any(filters, keys, out, options);
+    } else if (options.path == Path::partitioned ||
+               (options.path == Path::automatic && worth_partitioning_any(works, keys.size()))) {
+      partitioned_any(works, keys, out, thread_count(options), options);
+    } else {
+      direct_any(works, keys, out, options);
+    }
   }
 
   void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,

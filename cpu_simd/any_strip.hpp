@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A strip of keys asked of several filters: found in any? What direct and partitioned lookups
+// through filters of several stages (contains_any) share.
+//
+// (A *filter* here is one of those that are asked; a *stage*, as everywhere in this folder, is a
+// group or slice of one.) Filter by filter:
+//
+//   1. all keys left are located and tested in its first stage, a bit for each;
+//   2. the few that pass, of absent keys one in 2^8 to 2^5 in a group and half in a slice, are
+//      copied out and tested in the next stage, and so on: the lines of further stages are touched
+//      for them alone;
+//   3. who passes all is found. If that is an eighth of the keys left or more, they leave.
+//
+// A handful of keys in step 2 would each wait for memory, with nothing else under way. So where
+// counters lie in memory, their next lines are only fetched, and tested after step 1 of the next
+// filter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpu_simd/engine.hpp"
+#include "cpu_simd/tuning.hpp"
+
+namespace scbf {
+
+/// A filter to be asked, and how its counters are fetched.
+struct Asked {
+  Asked(const ReadWork& filter, std::size_t distance) noexcept
+      : work(filter), first_distance(distance), next_distance(distance) {}
+
+  ReadWork work;
+  std::size_t first_distance;  ///< Fetch::distance in the first stage
+  std::size_t next_distance;   ///< in further ones
+  Lines ahead = {};            ///< to be fetched in the course of the next strip
+};
+
+/// Keys side by side, and whose answers are theirs.
+struct KeySet {
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  std::array<std::uint16_t, kStripKeys> index;
+  std::size_t keys = 0;
+};
+
+class AnyStrip {
+ public:
+  AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept
+      : kernels_(kernels), filters_(filters) {}
+
+  /// out[i] = 1 if any filter holds key i, else 0; at most kStripKeys keys. `chunk_ahead` is
+  /// fetched meanwhile.
+  void ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
+           std::uint8_t* out) noexcept;
+
+ private:
+  using Bits = std::array<std::uint64_t, kStripKeys / 64>;
+
+  /// Answers as bits; returns how many are 1.
+  std::size_t test(const ReadWork& filter, std::uint32_t stage, const std::uint64_t* hashes,
+                   std::size_t n, const Fetch& fetch, Bits& bits) noexcept;
+  std::size_t finish(const Asked& asked, std::uint32_t stage, KeySet& set,
+                     std::uint8_t* out) noexcept;
+  void finish_waiting(std::uint8_t* out) noexcept;
+
+  const Kernels& kernels_;
+  std::span<Asked> filters_;
+  alignas(64) std::array<std::uint64_t, kStripKeys> positions_;
+  alignas(64) std::array<std::uint8_t, kStripKeys> answers_;
+  KeySet rest_;        ///< keys not found yet, once some have left
+  KeySet passed_;      ///< keys that passed the first stage
+  KeySet waiting_[2];  ///< the same, while their next lines are fetched
+  const Asked* waiting_for_ = nullptr;
+  std::size_t now_ = 0;  ///< of waiting_: the one in use
+};
+
+}  // namespace scbf
