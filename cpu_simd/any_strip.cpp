@@ -8,8 +8,11 @@ namespace scbf {
 
 namespace {
 
-// Moving keys costs about what an eighth of them costs in the next stage.
-constexpr std::size_t kWorthMoving = 8;
+/// So many of n keys are done with: are the others to be moved together? That costs about what an
+/// eighth of them costs in the next stage.
+constexpr bool worth_moving(std::size_t done, std::size_t n) noexcept {
+  return done > 0 && done * 8 >= n;
+}
 
 constexpr auto kEachItself = [] {
   std::array<std::uint16_t, kStripKeys> index{};
@@ -25,6 +28,12 @@ void for_each_bit(const Bits& bits, std::size_t n, Visit visit) noexcept {
       visit(word * 64 + static_cast<std::size_t>(std::countr_zero(rest)));
     }
   }
+}
+
+template <class Bits>
+void complement(Bits& bits, std::size_t n) noexcept {
+  for (std::size_t word = 0; word * 64 < n; ++word) bits[word] = ~bits[word];
+  if (n % 64 != 0) bits[n / 64] &= (std::uint64_t{1} << (n % 64)) - 1;
 }
 
 /// `set` may hold the hashes that are copied.
@@ -47,6 +56,10 @@ std::size_t AnyStrip::test(const ReadWork& filter, std::uint32_t stage_index,
   const Stage stage = filter.stage(stage_index);
   filter.stage_kernels.locate(stage, hashes, n, positions_.data());
   filter.stage_kernels.test(filter.words(stage), positions_.data(), n, fetch, answers_.data());
+  if (n == 1) {  // single keys: a call per stage less
+    bits[0] = answers_[0];
+    return answers_[0];
+  }
   return kernels_.pack_answers(answers_.data(), n, bits.data());
 }
 
@@ -69,7 +82,7 @@ std::size_t AnyStrip::finish(const Asked& asked, std::uint32_t stage, KeySet& se
     }
     alive = bits;
     all = living == set.keys;
-    if ((set.keys - living) * kWorthMoving >= set.keys) {
+    if (worth_moving(set.keys - living, set.keys)) {
       copy_keys(alive, set.hashes.data(), set.index.data(), set.keys, set);
       all = true;
     }
@@ -100,7 +113,7 @@ void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead
     chunk_ahead = {};
     const std::size_t passed = test(filter, 0, hashes, n, fetch, bits);
     std::size_t found = 0;
-    const bool wait = filter.stages > 1 && asked.next_distance > 0 && passed * kWorthMoving < n;
+    const bool wait = filter.stages > 1 && asked.next_distance > 0 && !worth_moving(passed, n);
     if (wait) {
       KeySet& set = waiting_[now_];
       copy_keys(bits, hashes, index, n, set);
@@ -113,8 +126,12 @@ void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead
       copy_keys(bits, hashes, index, n, passed_);
       found = finish(asked, 1, passed_, out);
     } else {
-      for_each_bit(bits, n, [&](std::size_t i) { out[index[i]] = 1; });
       found = passed;
+      if (index == kEachItself.data() && worth_moving(found, n)) {
+        for (std::size_t i = 0; i < n; ++i) out[i] |= answers_[i];
+      } else {
+        for_each_bit(bits, n, [&](std::size_t i) { out[index[i]] = 1; });
+      }
     }
     finish_waiting(out);
     if (wait) {
@@ -122,14 +139,20 @@ void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead
       now_ ^= 1;
       continue;  // found there are too few to be worth moving the others
     }
-    if (&asked == &filters_.back() || found == 0 || found * kWorthMoving < n) continue;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      rest_.hashes[kept] = hashes[i];
-      rest_.index[kept] = index[i];
-      kept += out[index[i]] == 0;  // branch-free: answers are unpredictable
+    if (&asked == &filters_.back() || !worth_moving(found, n)) continue;
+    if (filter.stages == 1) {
+      complement(bits, n);
+      copy_keys(bits, hashes, index, n, rest_);
+      n = rest_.keys;
+    } else {
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        rest_.hashes[kept] = hashes[i];
+        rest_.index[kept] = index[i];
+        kept += out[index[i]] == 0;  // branch-free: answers are unpredictable
+      }
+      n = kept;
     }
-    n = kept;
     hashes = rest_.hashes.data();
     index = rest_.index.data();
   }

@@ -88,11 +88,27 @@ class SimdBackend final : public Backend {
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options) const override {
     const ReadWork work(kernels_, view);
-    ask(work, work.is_present(), keys, out, options);
+    const unsigned threads = thread_count(options);
+    if (worth_partitioning(Operation::ask, view.geometry, keys.size(), threads, options)) {
+      partitioned_ask(work, work.is_present(), keys, out, threads, options);
+    } else if (work.stages > 1 && keys.size() == 1) {
+      one_any(kernels_, {&view, 1}, keys, out);
+    } else if (work.stages > 1) {
+      direct_any({&work, 1}, keys, out, options);
+    } else {
+      direct_ask(work, work.is_present(), keys, out, options);
+    }
   }
 
   void contains_any(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                     std::uint8_t* out, const BatchOptions& options) const override {
+    if (filters.empty()) {
+      std::fill_n(out, keys.size(), std::uint8_t{0});
+      return;
+    }
+    if (keys.size() == 1 && options.path != Path::partitioned) {
+      return one_any(kernels_, filters, keys, out);
+    }
     std::vector<ReadWork> works;
     works.reserve(filters.size());
     for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);
@@ -103,7 +119,7 @@ class SimdBackend final : public Backend {
     for (const ConstCounterView& filter : filters) {
       largest = std::max(largest, filter.geometry.bytes());
     }
-    if (filters.empty() || (!blocks && ask_in_bulk(*this, largest, keys, options))) {
+    if (!blocks && ask_in_bulk(*this, largest, keys, options)) {
       Backend::contains_any(filters, keys, out, options);
     } else if (options.path == Path::partitioned ||
                (options.path == Path::automatic && worth_partitioning_any(works, keys.size()))) {

@@ -98,9 +98,15 @@ class ScalableFilter {
   /// Cost: as for one stage. A batch is cut where a stage fills, by at most ⌈log2 counters⌉ + 1
   /// cuts per stage. Throws FilterFull, which says what is in.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
-  /// Keys are hashed once; the newest stage is asked first, keys found there go no further. Cost:
-  /// that of the stages asked. Temporary memory: 13 KiB per thread, or 13 bytes per key of at most
-  /// 2^24 at a time where stages are asked in bulk (partitioned, or on a device).
+  /// Keys are hashed once; the newest stage is asked first, keys found there go no further. Cost,
+  /// in cache lines per key: of an absent key one in each stage, little more in further groups,
+  /// which are touched only for keys that passed the first; of a key that is there those of its own
+  /// stage and one in each newer one. On a CPU, a batch that has half a key per line of the first
+  /// groups or more (of three stages over 4 MiB or more, `split_block`) goes through all stages in
+  /// the order of its hashes: then a stage costs what one in cache costs (docs/performance.md,
+  /// "Several stages"). Temporary memory: 64 KiB of stack per thread; for such batches
+  /// options.scratch_bytes, by default as much as all stages have, at most 1 GiB; on a device 13
+  /// bytes per key of at most 2^24 at a time.
   ContainsReport contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                           const BatchOptions& options = {}) const;
   ContainsReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
