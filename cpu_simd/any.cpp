@@ -29,6 +29,14 @@ std::size_t distance_for(std::uint64_t bytes) noexcept {
   return bytes > kFarBytes ? kFarDistance : bytes > kNearBytes ? kNearDistance : 0;
 }
 
+constexpr ScratchNeeds kAnyNeeds = {.answers = true, .hashes = false, .index = false};
+
+PartitionPlan plan_any(std::span<const ReadWork> filters, std::size_t keys, unsigned threads,
+                       const BatchOptions& options) noexcept {
+  return plan_hash_partitions(first_stage_bytes(filters), keys, threads,
+                              scratch_budget(bytes_of(filters), options), kAnyNeeds);
+}
+
 }  // namespace
 
 void direct_any(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
@@ -83,9 +91,8 @@ class AnyPass {
         out_(out),
         options_(options),
         threads_(threads),
-        plan_(plan_hash_partitions(first_stage_bytes(filters), keys.size(), threads,
-                                   scratch_budget(bytes_of(filters), options), kNeeds)),
-        shards_(plan_, threads, kNeeds) {}
+        plan_(plan_any(filters, keys.size(), threads, options)),
+        shards_(plan_, threads, kAnyNeeds) {}
 
   void run() {
     const std::size_t window = plan_.keys_per_shard * threads_;
@@ -107,8 +114,6 @@ class AnyPass {
   }
 
  private:
-  static constexpr ScratchNeeds kNeeds = {.answers = true, .hashes = false, .index = false};
-
   void scatter(Shard& shard) noexcept {
     alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
     shard.begin_stage(plan_.partitions);
@@ -202,13 +207,16 @@ void partitioned_any(std::span<const ReadWork> filters, const KeyBatch& keys, st
   AnyPass(filters, keys, out, threads, options).run();
 }
 
-bool worth_partitioning_any(std::span<const ReadWork> filters, std::size_t keys) noexcept {
+bool worth_partitioning_any(std::span<const ReadWork> filters, std::size_t keys, unsigned threads,
+                            const BatchOptions& options) noexcept {
   const auto far = std::ranges::count_if(filters, [](const ReadWork& filter) {
     return filter.stage_words * sizeof(std::uint64_t) > kFarBytes;
   });
   const double lines = static_cast<double>(first_stage_bytes(filters)) / 64;
-  return static_cast<std::size_t>(far) >= kFarFilters &&
-         static_cast<double>(keys) >= lines * kAnyKeysPerLine;
+  const auto enough = static_cast<std::size_t>(lines * kAnyKeysPerLine);
+  if (static_cast<std::size_t>(far) < kFarFilters || keys < enough) return false;
+  // The scratch memory must have room for as many at once.
+  return plan_any(filters, keys, threads, options).keys_per_shard * threads >= enough;
 }
 
 }  // namespace scbf

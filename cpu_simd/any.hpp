@@ -26,6 +26,7 @@ void one_any(const Kernels& kernels, std::span<const ConstCounterView> filters, 
 void partitioned_any(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
                      unsigned threads, const BatchOptions& options);
 /// Is partitioned_any the faster one, by size? For split_block.
-bool worth_partitioning_any(std::span<const ReadWork> filters, std::size_t keys) noexcept;
+bool worth_partitioning_any(std::span<const ReadWork> filters, std::size_t keys, unsigned threads,
+                            const BatchOptions& options) noexcept;
 
 }  // namespace scbf

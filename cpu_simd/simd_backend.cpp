@@ -119,11 +119,13 @@ class SimdBackend final : public Backend {
     for (const ConstCounterView& filter : filters) {
       largest = std::max(largest, filter.geometry.bytes());
     }
+    const unsigned threads = thread_count(options);
     if (!blocks && ask_in_bulk(*this, largest, keys, options)) {
       Backend::contains_any(filters, keys, out, options);
     } else if (options.path == Path::partitioned ||
-               (options.path == Path::automatic && worth_partitioning_any(works, keys.size()))) {
-      partitioned_any(works, keys, out, thread_count(options), options);
+               (options.path == Path::automatic &&
+                worth_partitioning_any(works, keys.size(), threads, options))) {
+      partitioned_any(works, keys, out, threads, options);
     } else {
       direct_any(works, keys, out, options);
     }

@@ -213,7 +213,7 @@ TEST(AnyInMemory, EqualsFiltersAskedOneByOne) {
   const std::vector<Geometry> shapes = {
       Geometry::split_block(1, 100), Geometry::split_block(2, 9'000),
       Geometry::split_block(3, 70'000), Geometry::split_block(1, 80'000),
-      Geometry::split_block(2, 65'000)};
+      Geometry::split_block(2, 66'000)};
   std::vector<scbf::Filter> filters;
   Keys asked;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
