@@ -255,7 +255,7 @@ void from_file(const std::filesystem::path& file, const std::string& columns,
     index.presplit(points);
     const double load = seconds([&] { index.put(rows); });
     index.checkpoint();
-    values = index.statistics().values / regions + 1;
+    for (const scbf::RegionInfo& region : index.regions()) values = std::max(values, region.values);
     report.note(fmt::format("{}: {} rows in {} regions on {} servers, loaded in {:.1f} s",
                             file.filename().string(), rows.size(), regions, servers, load));
   }

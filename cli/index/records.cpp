@@ -138,6 +138,11 @@ void RecordReader::take_record() noexcept {
     if (format_ == TableFormat::tsv && !current_.fields.empty() &&
         current_.fields.back().ends_with('\r')) {
       current_.fields.back().pop_back();
+      if (current_.fields.size() == 1 && current_.fields[0].empty()) {  // an empty line
+        current_.fields.clear();
+        current_bytes_ = 0;
+        return;
+      }
     }
     ready_.push_back({std::exchange(current_.fields, {}), current_.line});
     current_bytes_ = 0;

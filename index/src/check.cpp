@@ -152,7 +152,8 @@ CheckReport SecondaryIndex::check(const IndexProgress& progress) const {
   for (bool more = true; more;) {
     state_->with_region_of(from, [&](std::size_t place, const RegionMap& now) {
       const std::string to(now.end(place));
-      checking.region(*now[place].region, from, to);
+      // The whole region, also where it was joined meanwhile with what has been looked at.
+      checking.region(*now[place].region, now[place].from, to);
       more = !to.empty();
       from = to;
     });

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters on disk and made anew. A file says how many changes of its region it has seen; those that
 // came later are in the store's log, until the next file has them.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "crash_points.hpp"
@@ -18,7 +21,7 @@ using namespace index;
 namespace {
 
 // Values hashed and inserted together.
-constexpr std::size_t kBuildValues = 16 * 1024;
+constexpr std::size_t kBuildValues = 16 * 1024, kBuildBytes = 4u << 20;
 // A filter is made anew when it has more entries that stand for nothing than an eighth of its
 // values and this.
 constexpr std::uint64_t kLeftOver = 1000;
@@ -53,14 +56,16 @@ FilterBuilder::FilterBuilder(const Router& router)
 
 void FilterBuilder::add(std::string_view entry) {
   entries_.emplace_back(entry);
+  bytes_ += entry.size();
   ++values_;
-  if (entries_.size() == kBuildValues) flush();
+  if (entries_.size() == kBuildValues || bytes_ >= kBuildBytes) flush();
 }
 
 void FilterBuilder::flush() {
   const std::vector<std::string_view> views(entries_.begin(), entries_.end());
   filter_.insert(KeyBatch::from_hashes(router_.hash(views)), {.threads = 1});
   entries_.clear();
+  bytes_ = 0;
 }
 
 ScalableFilter FilterBuilder::take() {
@@ -80,6 +85,12 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
   if (error) {
     throw IoError(
         fmt::format("{}: cannot remove: {}", filter_path(region).string(), error.message()));
+  }
+  // So that it does not come back with the power.
+  const int folder = ::open((path / "filters").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
   }
 }
 
@@ -113,8 +124,9 @@ void SecondaryIndex::State::save(Region& region) {
   if (!region.trusted) return;
   if (region.left_over > kLeftOver && region.left_over > region.values / 8) {
     rebuild(region);
-  } else if (region.saved == region.changes && std::filesystem::exists(filter_path(region.id))) {
-    return;
+  } else if (region.changes == region.saved) {
+    std::error_code none;
+    if (region.changes == 0 || std::filesystem::exists(filter_path(region.id), none)) return;
   }
   // A filter must not know more than the store will after a crash of the machine: values that left
   // it would still be there.
@@ -144,10 +156,17 @@ void SecondaryIndex::State::refresh_rate(Region& region) const {
 
 void SecondaryIndex::checkpoint() {
   const auto now = state_->current_map();
+  std::exception_ptr first;  // one that fails does not keep the others from being saved
   for (const Place& place : now->places()) {
     const std::lock_guard lock(place.region->writers);
-    if (!place.region->retired) state_->save(*place.region);
+    if (place.region->retired) continue;
+    try {
+      state_->save(*place.region);
+    } catch (const std::exception&) {
+      if (!first) first = std::current_exception();
+    }
   }
+  if (first) std::rethrow_exception(first);
 }
 
 void SecondaryIndex::rebuild(RegionId region) {

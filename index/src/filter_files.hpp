@@ -37,6 +37,7 @@ class FilterBuilder {
   const Router& router_;
   ScalableFilter filter_;
   std::vector<std::string> entries_;
+  std::size_t bytes_ = 0;  ///< of these
   std::uint64_t values_ = 0;
 };
 

@@ -97,6 +97,7 @@ struct SecondaryIndex::State {
 
   // ---- recovery.cpp
   void recover();
+  void read_everything();
 
   // ---- regions.cpp
   struct NewRegion {
@@ -106,13 +107,15 @@ struct SecondaryIndex::State {
     index::RegionState state = {};
     ScalableFilter filter;
   };
-  /// What becomes of the old regions' places in the bank: given up when the new ones have theirs, or,
-  /// where they hold no value, the first goes to the first new one (a bank that was full is spared
-  /// to grow).
+  /// What becomes of the old regions' places in the bank: given up when the new ones have theirs,
+  /// or, where they hold no value, the first goes to the first new one (a bank that was full is
+  /// spared to grow).
   enum class Bank : std::uint8_t { new_places, reuse_first };
   void switch_regions(std::size_t first, std::size_t count, std::vector<NewRegion> fresh,
                       Bank bank = Bank::new_places);
   ServerId least_loaded_server() const;
+  /// A number that no region had. Throws IoError when there are none left.
+  RegionId new_number();
 };
 
 }  // namespace scbf

@@ -209,6 +209,9 @@ void for_each_value(const Store& store, const Store::Snapshot& at, RegionId regi
   const std::string prefix = region_key(region);
   for (auto cursor = store.cursor(Family::values, prefix, after_prefix(prefix), at); cursor.valid();
        cursor.next()) {
+    if (cursor.key().size() < prefix.size() + 2) {
+      throw CorruptFile(fmt::format("region {}: the key of a value's count is cut off", region));
+    }
     each(entry_of(cursor.key()), decode_number(cursor.value(), "count of a value"));
   }
 }

@@ -21,6 +21,7 @@ using namespace index;
 namespace {
 
 constexpr std::string_view kRegionRecords = "region/";
+constexpr unsigned kMostThreads = 256;
 
 struct Recovered {
   RegionRecord record;
@@ -79,17 +80,19 @@ void clear_remains(Store& store, const std::vector<Recovered>& regions) {
 }
 
 /// The filter's file, and the log that goes on from there. Leaves a reason if that is not all.
-void load_filter(const Store& store, const Router& router, const std::filesystem::path& file,
-                 Recovered& region) {
+void bring_up_to_date(const Store& store, const Router& router, const std::filesystem::path& file,
+                      Recovered& region) {
   const auto refuse = [&](std::string reason) {
     region.reason = std::move(reason);
     region.filter.reset();
   };
   std::uint64_t seen = 0;
-  if (!std::filesystem::exists(file)) {
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) {
     // A log from the very first change on has it all; that of a region which began with values
     // lacks the first (kBornWithValues).
-    if (region.state.changes > 0 && !store.get(Family::log, log_key(region.id, 1))) {
+    const bool from_the_first = store.get(Family::log, log_key(region.id, 1)).has_value();
+    if (!from_the_first && (region.state.changes > 0 || region.state.values > 0)) {
       return refuse("its filter was not saved");
     }
     region.filter = router.empty_filter();
@@ -101,7 +104,7 @@ void load_filter(const Store& store, const Router& router, const std::filesystem
     }
     const auto said = parse_filter_file(region.filter->metadata());
     if (!said || said->region != region.id || region.filter->growth() != router.growth() ||
-        region.filter->seed() != router.empty_filter().seed()) {
+        region.filter->seed() != router.seed() || !router.regular(*region.filter)) {
       return refuse(fmt::format("{} is the filter of something else", file.string()));
     }
     if (said->changes > region.state.changes) {
@@ -128,12 +131,52 @@ void load_filter(const Store& store, const Router& router, const std::filesystem
   }
 }
 
+void load_filter(const Store& store, const Router& router, const std::filesystem::path& file,
+                 Recovered& region) {
+  try {
+    bring_up_to_date(store, router, file, region);
+  } catch (const Error& error) {  // of what the log holds, or of a filter that is full
+    region.reason = error.what();
+    region.filter.reset();
+  }
+  if (!region.filter) region.saved = region.log_entries = region.left_over = 0;
+}
+
+/// Throws CorruptFile where numbers or ranges of regions cannot be.
+void check_regions(const std::vector<Recovered>& regions, std::uint64_t next,
+                   std::uint32_t servers) {
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const Recovered& region = regions[i];
+    if (region.id >= next || next > kMaxRegionNumber) {
+      throw CorruptFile(fmt::format("region {}: numbers below {} have been given, at most {}",
+                                    region.id, next, kMaxRegionNumber));
+    }
+    if (i > 0 && region.record.from == regions[i - 1].record.from) {
+      throw CorruptFile(fmt::format("regions {} and {} both begin at {}", regions[i - 1].id,
+                                    region.id, shown(region.record.from)));
+    }
+    if (region.record.server >= servers) {
+      throw CorruptFile(fmt::format("region {} is on server {}: there are {}", region.id,
+                                    region.record.server, servers));
+    }
+  }
+}
+
 }  // namespace
 
 void SecondaryIndex::State::recover() {
+  try {
+    read_everything();
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw IoError(error.what());
+  }
+}
+
+void SecondaryIndex::State::read_everything() {
   std::vector<Recovered> regions = read_regions(*store);
   const auto next = store->get(Family::meta, "next_region");
   if (!next) throw CorruptFile("the store does not say which numbers regions have had");
+  check_regions(regions, decode_number(*next, "number of regions"), plan.servers);
   next_region = static_cast<RegionId>(decode_number(*next, "number of regions"));
   clear_remains(*store, regions);
 
@@ -141,11 +184,14 @@ void SecondaryIndex::State::recover() {
   std::set<std::string> expected;
   for (const Recovered& region : regions) expected.insert(filter_path(region.id).filename());
   for (const auto& file : std::filesystem::directory_iterator(path / "filters")) {
-    if (!expected.contains(file.path().filename())) std::filesystem::remove(file.path());
+    if (expected.contains(file.path().filename())) continue;
+    std::error_code stays;  // what is not a file of ours, say a folder
+    std::filesystem::remove(file.path(), stays);
   }
 
-  oneapi::tbb::task_arena arena(options.threads == 0 ? oneapi::tbb::task_arena::automatic
-                                                     : static_cast<int>(options.threads));
+  oneapi::tbb::task_arena arena(options.threads == 0
+                                    ? oneapi::tbb::task_arena::automatic
+                                    : static_cast<int>(std::min(options.threads, kMostThreads)));
   arena.execute([&] {
     oneapi::tbb::parallel_for(std::size_t{0}, regions.size(), [&](std::size_t i) {
       Recovered& region = regions[i];
@@ -165,10 +211,6 @@ void SecondaryIndex::State::recover() {
   std::vector<Place> places;
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const Recovered& from = regions[i];
-    if (from.record.server >= plan.servers) {
-      throw CorruptFile(fmt::format("region {} is on server {}: there are {}", from.id,
-                                    from.record.server, plan.servers));
-    }
     auto region = std::make_shared<Region>(from.id, members[i]);
     region->set(from.state);
     region->saved = from.saved;
@@ -183,7 +225,10 @@ void SecondaryIndex::State::recover() {
       remove_filter_file(from.id);
       if (from.filter) {
         ++recovery.rebuilt;
-        save(*region);
+        try {
+          save(*region);
+        } catch (const Error&) {  // it is in memory; without its file it is made anew next time
+        }
       } else {
         ++recovery.asked_always;
         distrust(*region);

@@ -16,8 +16,11 @@
 
 namespace scbf::index {
 
-/// `changes` of a region that was divided from or joined of others: its values are the first change,
-/// which is not in the log. Without a file its filter is then made from them.
+/// Numbers of regions are below this; each is given once.
+inline constexpr RegionId kMaxRegionNumber = 0xFFFF'FF00u;
+
+/// `changes` of a region that was divided from or joined of others: its values are the first
+/// change, which is not in the log. Without a file its filter is then made from them.
 inline constexpr std::uint64_t kBornWithValues = 1;
 
 /// What changes about a region while it lives. Whoever writes to it holds `writers`.

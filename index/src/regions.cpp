@@ -103,7 +103,36 @@ class Rewriting {
   std::vector<Source> sources_;
 };
 
+void rewrite(Store& store, std::span<const RegionId> sources,
+             std::vector<Rewriting::Target>& targets) {
+  try {
+    Rewriting(store, sources, targets).run();
+  } catch (...) {
+    // What is written belongs to no region; if it cannot be cleared away now, opening does.
+    try {
+      StoreBatch batch = store.batch();
+      for (const Rewriting::Target& target : targets) {
+        const std::string prefix = region_key(target.id);
+        for (const Family family : kLocal) batch.erase_range(family, prefix, after_prefix(prefix));
+      }
+      store.write(std::move(batch), false);
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
+}
+
 }  // namespace
+
+RegionId SecondaryIndex::State::new_number() {
+  if (next_region >= kMaxRegionNumber) {
+    throw IoError(
+        fmt::format("{} regions have been made of this index, there are no numbers left: "
+                    "load its rows into another",
+                    next_region));
+  }
+  return next_region++;
+}
 
 ServerId SecondaryIndex::State::least_loaded_server() const {
   std::vector<std::size_t> load(plan.servers);
@@ -121,42 +150,44 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
   for (NewRegion& region : std::span(fresh).subspan(reused)) {
     filters.push_back(std::move(region.filter));
   }
-  std::vector<std::uint32_t> members = router.add(std::move(filters));
+  const std::vector<std::uint32_t> added = router.add(std::move(filters));
+  std::vector<std::uint32_t> members = added;
 
-  StoreBatch batch = store->batch();
-  std::vector<Place> places(before->places());
-  std::vector<Place> old(places.begin() + static_cast<std::ptrdiff_t>(first),
-                         places.begin() + static_cast<std::ptrdiff_t>(first + count));
-  places.erase(places.begin() + static_cast<std::ptrdiff_t>(first),
-               places.begin() + static_cast<std::ptrdiff_t>(first + count));
-  if (reused > 0) {
-    router.replace(old[0].region->member, std::move(fresh[0].filter));
-    members.insert(members.begin(), old[0].region->member);
-  }
-  for (const Place& place : old) {
-    batch.erase(Family::meta, "region/" + region_key(place.region->id));
-    batch.erase(Family::meta, "state/" + region_key(place.region->id));
-  }
-  for (std::size_t i = 0; i < fresh.size(); ++i) {
-    auto region = std::make_shared<Region>(fresh[i].id, members[i]);
-    region->set(fresh[i].state);
-    refresh_rate(*region);
-    batch.put(Family::meta, "region/" + region_key(region->id),
-              encode_region({fresh[i].server, fresh[i].from}));
-    batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
-    places.insert(places.begin() + static_cast<std::ptrdiff_t>(first + i),
-                  {fresh[i].from, fresh[i].server, std::move(region)});
-  }
-  batch.put(Family::meta, "next_region", encode_number(next_region));
-  crash_point("regions: all is written");
+  std::vector<Place> old;
   try {
+    StoreBatch batch = store->batch();
+    std::vector<Place> places(before->places());
+    old.assign(places.begin() + static_cast<std::ptrdiff_t>(first),
+               places.begin() + static_cast<std::ptrdiff_t>(first + count));
+    places.erase(places.begin() + static_cast<std::ptrdiff_t>(first),
+                 places.begin() + static_cast<std::ptrdiff_t>(first + count));
+    if (reused > 0) {
+      router.replace(old[0].region->member, std::move(fresh[0].filter));
+      members.insert(members.begin(), old[0].region->member);
+    }
+    for (const Place& place : old) {
+      batch.erase(Family::meta, "region/" + region_key(place.region->id));
+      batch.erase(Family::meta, "state/" + region_key(place.region->id));
+    }
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      auto region = std::make_shared<Region>(fresh[i].id, members[i]);
+      region->set(fresh[i].state);
+      refresh_rate(*region);
+      batch.put(Family::meta, "region/" + region_key(region->id),
+                encode_region({fresh[i].server, fresh[i].from}));
+      batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
+      places.insert(places.begin() + static_cast<std::ptrdiff_t>(first + i),
+                    {fresh[i].from, fresh[i].server, std::move(region)});
+    }
+    batch.put(Family::meta, "next_region", encode_number(next_region));
+    crash_point("regions: all is written");
     auto after = std::make_shared<const RegionMap>(std::move(places));
     const std::lock_guard lock(topology);
     store->write(std::move(batch), true);
     map = std::move(after);
     for (const Place& place : old) place.region->retired = true;
   } catch (...) {
-    for (std::size_t i = reused; i < members.size(); ++i) router.drop(members[i]);
+    for (const std::uint32_t member : added) router.drop(member);
     throw;
   }
   crash_point("regions: the map has changed");
@@ -186,19 +217,14 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
   std::vector<std::unique_lock<std::mutex>> writers;
-  std::uint64_t rows = 0;
-  for (const Place& place : now->places()) {
-    writers.emplace_back(place.region->writers);
-    rows += place.region->rows;
-  }
-  if (rows > 0) {
-    throw InvalidArgument(fmt::format(
-        "the index has {} rows: only one without rows can be divided at points; split its regions",
-        rows));
+  for (const Place& place : now->places()) writers.emplace_back(place.region->writers);
+  if (state.store->cursor(Family::rows, {}, {}).valid()) {
+    throw InvalidArgument(
+        "the index has rows: only one without can be divided at points; split its regions");
   }
   std::vector<State::NewRegion> fresh;
   for (std::size_t i = 0; i <= points.size(); ++i) {
-    fresh.push_back({state.next_region++,
+    fresh.push_back({state.new_number(),
                      i == 0 ? std::string() : points[i - 1],
                      static_cast<ServerId>(i % state.plan.servers),
                      {},
@@ -240,9 +266,9 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   }
   std::vector<Rewriting::Target> targets;
   for (const std::string& begin : {from, point}) {
-    targets.push_back({state.next_region++, begin, FilterBuilder(state.router)});
+    targets.push_back({state.new_number(), begin, FilterBuilder(state.router)});
   }
-  Rewriting(*state.store, {&id, 1}, targets).run();
+  rewrite(*state.store, {&id, 1}, targets);
   std::vector<State::NewRegion> fresh;
   const ServerId servers[] = {(*now)[place].server, state.least_loaded_server()};
   const std::uint64_t rows[] = {left, region.rows - left};
@@ -270,9 +296,9 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
   Region &a = *(*now)[place].region, &b = *(*now)[place + 1].region;
   const std::scoped_lock writers(a.writers, b.writers);
   std::vector<Rewriting::Target> targets;
-  targets.push_back({state.next_region++, (*now)[place].from, FilterBuilder(state.router)});
+  targets.push_back({state.new_number(), (*now)[place].from, FilterBuilder(state.router)});
   const RegionId sources[] = {left, right};
-  Rewriting(*state.store, sources, targets).run();
+  rewrite(*state.store, sources, targets);
   const std::uint64_t values = targets[0].filter.values();
   std::vector<State::NewRegion> fresh;
   fresh.push_back({targets[0].id,

@@ -27,10 +27,17 @@ Router::Router(const IndexPlan& plan, const IndexOptions& options)
     : growth_(Growth::tightening(plan.region_values, plan.fpr, plan.layout)),
       backend_(&find_backend(options.backend)),
       seed_(plan.seed),
+      empty_(growth_, {.seed = seed_, .backend = backend_->name()}),
       bank_(growth_, {.seed = plan.seed, .backend = options.backend}) {}
 
-ScalableFilter Router::empty_filter() const {
-  return ScalableFilter(growth_, {.seed = seed_, .backend = backend_->name()});
+bool Router::regular(const ScalableFilter& filter) const {
+  const std::lock_guard lock(shapes_mutex_);
+  for (std::size_t s = 0; s < filter.stages(); ++s) {
+    if (s >= growth_.most_stages()) return false;
+    if (s == shapes_.size()) shapes_.push_back(growth_.stage(static_cast<std::uint32_t>(s)));
+    if (!(filter.shape(s) == shapes_[s])) return false;
+  }
+  return true;
 }
 
 std::vector<std::uint64_t> Router::hash(std::span<const std::string_view> entries) const {

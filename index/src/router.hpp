@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,10 @@ class Router {
   Router(const IndexPlan& plan, const IndexOptions& options);
 
   const Growth& growth() const noexcept { return growth_; }
-  ScalableFilter empty_filter() const;
+  std::uint64_t seed() const noexcept { return seed_; }
+  ScalableFilter empty_filter() const { return empty_; }
+  /// Are its stages those that the growth gives, in order?
+  bool regular(const ScalableFilter& filter) const;
   /// Of entries (encoding.hpp); thread-safe.
   std::vector<std::uint64_t> hash(std::span<const std::string_view> entries) const;
 
@@ -54,6 +58,9 @@ class Router {
   Growth growth_;
   const Backend* backend_;
   std::uint64_t seed_;
+  ScalableFilter empty_;
+  mutable std::mutex shapes_mutex_;
+  mutable std::vector<StageShape> shapes_;  ///< of the stages asked about so far
   mutable FairSharedMutex mutex_;
   ScalableBank bank_;
 };

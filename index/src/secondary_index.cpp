@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "encoding.hpp"
 #include "index_state.hpp"
 
@@ -42,6 +44,12 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
                     path.string()));
   }
   decode_definition(*definition, there.schema, there.plan);
+  try {
+    check_plan(there.plan);
+    Growth::tightening(there.plan.region_values, there.plan.fpr, there.plan.layout);
+  } catch (const InvalidArgument& error) {
+    throw CorruptFile(fmt::format("the definition of the index is damaged: {}", error.what()));
+  }
   return there;
 }
 
@@ -61,7 +69,11 @@ SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& tab
 
 SecondaryIndex::SecondaryIndex(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 SecondaryIndex::SecondaryIndex(SecondaryIndex&&) noexcept = default;
-SecondaryIndex& SecondaryIndex::operator=(SecondaryIndex&&) noexcept = default;
+SecondaryIndex& SecondaryIndex::operator=(SecondaryIndex&& other) noexcept {
+  const SecondaryIndex before = std::move(*this);  // saved as by its destructor
+  state_ = std::move(other.state_);
+  return *this;
+}
 SecondaryIndex::~SecondaryIndex() {
   if (!state_) return;
   try {
@@ -124,9 +136,11 @@ std::vector<RegionInfo> SecondaryIndex::regions() const {
   for (std::size_t i = 0; i < now.size(); ++i) {
     const Region& region = *now[i].region;
     const Router::Facts facts = state_->router.facts(region.member);
+    const std::uint64_t saved = region.saved,
+                        unsaved = std::max(region.changes.load(), saved) - saved;
     infos.push_back({region.id, now[i].from, std::string(now.end(i)), now[i].server, region.rows,
-                     region.values, facts.stages, facts.bytes, facts.fpr, region.left_over,
-                     region.changes - region.saved, facts.asked_always});
+                     region.values, facts.stages, facts.bytes, facts.fpr, region.left_over, unsaved,
+                     facts.asked_always});
   }
   return infos;
 }

@@ -177,8 +177,10 @@ void Store::write(StoreBatch&& batch, bool sync) {
 }
 
 void Store::sync() {
-  const Unwatched unwatched;
-  state_->check(state_->db->SyncWAL(), "sync the log");
+  // Not SyncWAL, which ends the process where an earlier write failed.
+  StoreBatch batch = this->batch();
+  batch.put(Family::meta, "synced", {});
+  write(std::move(batch), true);
 }
 
 // ---- reading ------------------------------------------------------------------------------------

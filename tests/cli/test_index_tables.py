@@ -53,7 +53,7 @@ class Load(IndexTest):
     def test_columns_by_name_several_files_and_standard_input(self):
         self.create()
         self.write("a.csv", "town,id,hobbies,name\nRome,1,\"x, y\",Ann\n")
-        self.write("b.tsv", "hobbies\tname\ttown\tid\ny\t\"Bo\" B.\tRome\t2\r\n")
+        self.write("b.tsv", "hobbies\tname\ttown\tid\r\n\r\ny\t\"Bo\" B.\tRome\t2\r\n\r\n")
         self.scbf("index", "load", "i", "a.csv", "b.tsv")
         self.scbf("index", "load", "i", "-", stdin=b"id,name,town,hobbies\n3,Cy,Rome,y")
         self.scbf("index", "load", "i", "-", "--separator", "tab",

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <numeric>
 
+#include "encoding.hpp"
 #include "index_support.hpp"
+#include "store.hpp"
 
 namespace scbf {
 namespace {
@@ -290,6 +292,7 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   routing = index.query({.all_of = {{"tags", "all"}}, .from = "000150", .to = "000300"}).routing;
   EXPECT_EQ(routing.regions, 2u);
   EXPECT_EQ(routing.servers, 2u);
+  EXPECT_EQ(routing.expected_requests, 0) << "not known: the range cuts regions";
   routing = index.query({.all_of = {{"tags", "all"}}, .from = "000150", .to = "000300x"}).routing;
   EXPECT_EQ(routing.regions, 3u);
   routing = index.query({.all_of = {{"tags", "all"}}, .to = ""}).routing;
@@ -510,13 +513,155 @@ TEST_F(Filters, ThatKeepTooMuchAreMadeAnewWhenSaved) {
   EXPECT_EQ(test.index.check().problem_count, 0u);
 }
 
-// What check looks for is found: the store is damaged behind the index's back.
-TEST(Check, FindsWhatDoesNotAgree) {
-  Indexed test;
-  test.index.put(numbered(10));
-  EXPECT_EQ(test.index.check().problem_count, 0u);
-  test.index.distrust(0);
-  EXPECT_EQ(test.index.check().problem_count, 0u) << "asked always is safe";
+// ---- a store that was damaged behind the index's back ------------------------------------------
+
+class Damaged : public Filters {
+ protected:
+  void change(const std::function<void(index::Store&)>& work) {
+    { const SecondaryIndex closed = std::move(test_.index); }
+    index::Store store(test_.directory / "index" / "store", index::Store::Open::existing, 1 << 20);
+    work(store);
+  }
+  void put(index::Family family, const std::string& key, const std::string& value) {
+    change([&](index::Store& store) {
+      index::StoreBatch batch = store.batch();
+      batch.put(family, key, value);
+      store.write(std::move(batch), true);
+    });
+  }
+  void erase(index::Family family, const std::string& key) {
+    change([&](index::Store& store) {
+      index::StoreBatch batch = store.batch();
+      batch.erase(family, key);
+      store.write(std::move(batch), true);
+    });
+  }
+  SecondaryIndex open() { return SecondaryIndex::open(test_.directory / "index"); }
+  static std::string state_key(RegionId id) { return "state/" + index::region_key(id); }
+  static std::string record_key(RegionId id) { return "region/" + index::region_key(id); }
+};
+
+TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
+  using index::Family;
+  const std::string entry = index::entry_key(0, "city 11");
+  const RegionId id = regions_[1];
+  EXPECT_EQ(test_.index.check().problem_count, 0u);
+  test_.index.distrust(id);
+  EXPECT_EQ(test_.index.check().problem_count, 0u) << "asked always is safe";
+  const auto finds = [&](const std::string& text) {
+    const SecondaryIndex index = open();
+    const CheckReport report = index.check();
+    EXPECT_EQ(report.regions, std::vector<RegionId>{id});
+    bool found = false;
+    for (const std::string& problem : report.problems) {
+      found = found || problem.find(text) != std::string::npos;
+    }
+    EXPECT_TRUE(found) << text << "; first: " << report.problems.at(0);
+  };
+  put(Family::values, index::value_key(id, entry), index::encode_number(9));
+  finds("has 10 postings of city 'city 11', and counts 9");
+  erase(Family::values, index::value_key(id, entry));
+  finds("has a posting of city 'city 11' without a count");
+  put(Family::values, index::value_key(id, entry), index::encode_number(10));
+  erase(Family::postings, index::posting_key(id, entry, "000113"));
+  finds("has no posting of city 'city 11' for row '000113'");
+  put(Family::postings, index::posting_key(id, entry, "000113"), "");
+  // Neither the counts of values nor the filter know of it.
+  put(Family::values, index::value_key(id, index::entry_key(0, "ghost")), index::encode_number(1));
+  finds("has city 'ghost', which its filter does not know");
+}
+
+TEST_F(Damaged, RegionsThatCannotBeAreRefused) {
+  using index::Family;
+  const RegionId last = regions_[2];
+  put(Family::meta, "next_region", index::encode_number(last));
+  EXPECT_THROW(open(), CorruptFile) << "the next would be written over it";
+  put(Family::meta, "next_region", index::encode_number(0x1'0000'0000));
+  EXPECT_THROW(open(), CorruptFile);
+  put(Family::meta, "next_region", index::encode_number(last + 1));
+  EXPECT_EQ(open().regions().size(), 3u);
+  put(Family::meta, record_key(last), index::encode_region({0, "000100"}));
+  EXPECT_THROW(open(), CorruptFile) << "two begin there";
+  put(Family::meta, record_key(last), index::encode_region({3, "000200"}));
+  EXPECT_THROW(open(), CorruptFile) << "there are three servers";
+  put(Family::meta, record_key(last), index::encode_region({2, "000200"}));
+  put(Family::meta, record_key(0xFFFF'FFFF), index::encode_region({0, "x"}));
+  put(Family::meta, state_key(0xFFFF'FFFF), index::encode_state({}));
+  EXPECT_THROW(open(), CorruptFile);
+  erase(Family::meta, record_key(0xFFFF'FFFF));
+  expect_equal(open(), plain_);
+}
+
+TEST_F(Damaged, FiltersAreMadeAnewWhateverIsWrongWithTheirLog) {
+  using index::Family;
+  const RegionId id = regions_[1];
+  // A change after the checkpoint, whose record is then damaged.
+  const auto tamper = [&](const std::string& record) {
+    change([&](index::Store& store) {
+      const auto state = index::decode_state(store.get(Family::meta, state_key(id)).value());
+      index::StoreBatch batch = store.batch();
+      batch.put(Family::meta, state_key(id),
+                index::encode_state({state.rows, state.values, state.changes + 1}));
+      batch.put(Family::log, index::log_key(id, state.changes + 1), record);
+      store.write(std::move(batch), true);
+    });
+    test_.index = open();
+    EXPECT_EQ(test_.index.recovery().rebuilt, 1u);
+    expect_equal(test_.index, plain_);
+  };
+  tamper("short");
+  tamper(std::string(8, '\xFF'));
+  // Values without a change that brought them, and no file.
+  change([&](index::Store& store) {
+    const auto state = index::decode_state(store.get(Family::meta, state_key(id)).value());
+    index::StoreBatch batch = store.batch();
+    batch.put(Family::meta, state_key(id), index::encode_state({state.rows, state.values, 0}));
+    store.write(std::move(batch), true);
+  });
+  std::filesystem::remove(file(id));
+  test_.index = open();
+  EXPECT_EQ(test_.index.recovery().rebuilt, 1u);
+  expect_equal(test_.index, plain_);
+}
+
+TEST_F(Damaged, AFilterThatCannotBeSavedDoesNotKeepTheOthersFromIt) {
+  std::filesystem::remove(file(regions_[0]));
+  std::filesystem::create_directories(file(regions_[0]) / "in the way");
+  for (const int row : {0, 100, 200})
+    test_.index.put(Row{fmt::format("{:06}", row), {"new", "", ""}});
+  EXPECT_THROW(test_.index.checkpoint(), IoError);
+  const auto regions = test_.index.regions();
+  EXPECT_GT(regions[0].unsaved, 0u);
+  EXPECT_EQ(regions[1].unsaved, 0u);
+  EXPECT_EQ(regions[2].unsaved, 0u);
+}
+
+TEST_F(Damaged, DefinitionsThatCannotBeAreCorrupt) {
+  put(index::Family::meta, "definition",
+      index::encode_definition(people(), {.fpr = 7, .servers = 3}));
+  EXPECT_THROW(open(), CorruptFile);
+  put(index::Family::meta, "definition",
+      index::encode_definition(people(), {.servers = kMaxServers + 1}));
+  EXPECT_THROW(open(), CorruptFile);
+}
+
+// A region that is joined with one already looked at is looked at as a whole.
+TEST_F(Filters, CheckStandsRegionsThatAreJoinedMeanwhile) {
+  bool joined = false;
+  const CheckReport report = test_.index.check([&](std::uint64_t, std::uint64_t) {
+    if (!joined) test_.index.merge(regions_[0], regions_[1]);
+    joined = true;
+  });
+  EXPECT_EQ(report.problem_count, 0u) << report.problems.at(0);
+}
+
+TEST_F(Filters, AnIndexThatIsAssignedToIsSavedFirst) {
+  test_.index.put(Row{"000000", {"new", "", ""}});
+  plain_.put({"000000", {"new", "", ""}});
+  test_.index = SecondaryIndex::create(test_.directory / "other", people());
+  test_.index = SecondaryIndex::open(test_.directory / "index");
+  EXPECT_EQ(test_.index.recovery().changes_replayed, 0u);
+  expect_equal(test_.index, plain_);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ struct RoutingReport {
   std::uint32_t servers_holding = 0;
   /// Requests to expect of these filters, given who holds the value: h + Σ (1 − Π (1 − P_r)) over
   /// the servers that do not, P_r the rates of the filters of their regions. For one condition
-  /// without a limit; else 0.
+  /// without a limit or a range of keys; else 0.
   double expected_requests = 0;
 
   std::uint32_t false_requests() const noexcept { return requests - servers_holding; }
@@ -131,9 +131,9 @@ struct RegionInfo {
 
 struct IndexStatistics {
   std::uint64_t rows = 0, values = 0;
-  std::uint64_t filter_bytes = 0;  ///< counters of all regions
+  std::uint64_t filter_bytes = 0;   ///< counters of all regions
   std::uint64_t bit_row_bytes = 0;  ///< and the bank's rows of bits beside them
-  std::uint64_t store_bytes = 0;   ///< on disk, as the store estimates
+  std::uint64_t store_bytes = 0;    ///< on disk, as the store estimates
   std::uint32_t regions = 0, servers = 0;
   // Since the index was opened:
   std::uint64_t queries = 0, requests = 0, broadcast_requests = 0, false_requests = 0;
@@ -167,8 +167,8 @@ using RowSource = std::function<bool(Row& row)>;
 /// saves, and forgives errors: the log has everything.
 ///
 /// All functions throw InvalidArgument for what the schema or the limits forbid (changing nothing),
-/// IoError when the store fails, CorruptFile when what it holds cannot be; reads and writes of
-/// other regions go on.
+/// IoError when the store fails, CorruptFile when what it holds cannot be. After a write that
+/// failed (a full disk, say) further ones may fail until the index is opened again; reads go on.
 class SecondaryIndex {
  public:
   /// A new index in a directory that does not exist or is empty. One region, on server 0.
@@ -210,7 +210,8 @@ class SecondaryIndex {
 
   /// Every row whose writing was acknowledged before, and that was not changed meanwhile, is found.
   QueryAnswer query(const Query& query) const;
-  /// All routed together.
+  /// The same for many, up to 1,024 routed together as of one moment. Throws before the first is
+  /// asked if one cannot be.
   std::vector<QueryAnswer> query(std::span<const Query> queries) const;
 
   // ---- regions ----------------------------------------------------------------------------------
