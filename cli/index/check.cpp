@@ -11,6 +11,7 @@
 #include "index_options.hpp"
 #include "index_verbs.hpp"
 #include "options.hpp"
+#include "reports.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 
@@ -39,29 +40,12 @@ int stats(const Options& options) {
   const IndexStatistics s = index.statistics();
   const IndexPlan& plan = index.plan();
   const TableSchema& schema = index.schema();
-  Json columns = Json::array();
-  std::string indexed;
-  for (const Column& column : schema.columns) {
-    columns.push_back(
-        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
-    if (column.indexed) indexed += (indexed.empty() ? "" : ", ") + column.name;
-  }
   if (options.target.json) {
     Json json;
     json["index"] = options.target.folder;
-    json["key"] = schema.key;
-    json["columns"] = columns;
     json["rows"] = s.rows;
-    json["values"] = s.values;
-    json["regions"] = s.regions;
-    json["servers"] = s.servers;
-    json["filter_bytes"] = s.filter_bytes;
-    json["bit_row_bytes"] = s.bit_row_bytes;
-    json["store_bytes"] = s.store_bytes;
-    json["fpr"] = plan.fpr;
-    json["region_values"] = plan.region_values;
-    json["seed"] = plan.seed;
-    json["layout"] = to_string(plan.layout);
+    add_sizes(json, s);
+    add_definition(json, schema, plan);
     json["recovery"] = recovery_json(index.recovery());
     print_json(json);
     return kOk;
@@ -71,7 +55,7 @@ int stats(const Options& options) {
     text += fmt::format("{:<20} {}\n", name, value);
   };
   row("key", schema.key);
-  row("indexed columns", indexed.empty() ? "none" : indexed);
+  row("indexed columns", indexed_columns(schema));
   row("rows", grouped(s.rows));
   row("values", fmt::format("{}, counted in each region", grouped(s.values)));
   row("regions", fmt::format("{} on {} servers", s.regions, s.servers));

@@ -10,6 +10,7 @@
 #include "errors.hpp"
 #include "index_options.hpp"
 #include "index_verbs.hpp"
+#include "reports.hpp"
 #include "sizes.hpp"
 #include "table_reader.hpp"
 
@@ -94,28 +95,15 @@ int create(const Options& options) {
   schema.check();
   const SecondaryIndex index =
       SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.how());
-  std::string indexed;
-  Json columns = Json::array();
-  for (const Column& column : schema.columns) {
-    columns.push_back(
-        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
-    if (column.indexed) indexed += (indexed.empty() ? "" : ", ") + column.name;
-  }
   if (options.target.json) {
     Json json;
     json["index"] = options.target.folder;
-    json["key"] = schema.key;
-    json["columns"] = columns;
-    json["fpr"] = options.plan.fpr;
-    json["region_values"] = options.plan.region_values;
-    json["servers"] = options.plan.servers;
-    json["seed"] = options.plan.seed;
-    json["layout"] = to_string(options.plan.layout);
+    add_definition(json, schema, options.plan);
     print_json(json);
   } else {
     print_text(fmt::format("{}: key {}, {} columns, of which indexed: {}; servers: {}\n",
                            options.target.folder, schema.key, schema.columns.size(),
-                           indexed.empty() ? "none" : indexed, options.plan.servers));
+                           indexed_columns(schema), options.plan.servers));
   }
   return kOk;
 }

@@ -14,6 +14,7 @@
 #include "key_reader.hpp"
 #include "key_stream.hpp"
 #include "options.hpp"
+#include "reports.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
@@ -184,12 +185,8 @@ int load(const Options& options) {
     json["check_seconds"] = loaded.check_seconds;
     json["rows_per_second"] = rate;
     json["rows_in_index"] = now.rows;
-    json["values"] = now.values;
-    json["regions"] = now.regions;
     json["servers"] = now.servers;
-    json["filter_bytes"] = now.filter_bytes;
-    json["bit_row_bytes"] = now.bit_row_bytes;
-    json["store_bytes"] = now.store_bytes;
+    add_sizes(json, now);
     print_json(json);
     return kOk;
   }
@@ -199,9 +196,8 @@ int load(const Options& options) {
           : "";
   print_text(
       fmt::format("{}: loaded {} rows{}, {}, in {:.2f} s: {} rows/s\n"
-                  "  {} rows and {} values in {} regions on {} servers; filters {}, with their "
-                  "rows of bits {}; "
-                  "store about {}\n",
+                  "  {} rows and {} values in {} regions on {} servers; filters {} "
+                  "and {} of rows of bits; store about {}\n",
                   options.target.folder, grouped(loaded.rows), replaced, human_bytes(loaded.bytes),
                   loaded.seconds, human_rate(rate), grouped(now.rows), grouped(now.values),
                   now.regions, now.servers, human_bytes(now.filter_bytes),

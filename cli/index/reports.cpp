@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace scbf::cli {
+
+void add_definition(Json& json, const TableSchema& schema, const IndexPlan& plan) {
+  Json columns = Json::array();
+  for (const Column& column : schema.columns) {
+    columns.push_back(
+        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
+  }
+  json["key"] = schema.key;
+  json["columns"] = columns;
+  json["fpr"] = plan.fpr;
+  json["region_values"] = plan.region_values;
+  json["servers"] = plan.servers;
+  json["seed"] = plan.seed;
+  json["layout"] = to_string(plan.layout);
+}
+
+void add_sizes(Json& json, const IndexStatistics& statistics) {
+  json["values"] = statistics.values;
+  json["regions"] = statistics.regions;
+  json["filter_bytes"] = statistics.filter_bytes;
+  json["bit_row_bytes"] = statistics.bit_row_bytes;
+  json["store_bytes"] = statistics.store_bytes;
+}
+
+std::string indexed_columns(const TableSchema& schema) {
+  std::string names;
+  for (const Column& column : schema.columns) {
+    if (column.indexed) names += (names.empty() ? "" : ", ") + column.name;
+  }
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace scbf::cli
