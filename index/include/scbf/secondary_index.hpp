@@ -13,7 +13,9 @@
 // docs/secondary_index.md says how it works and what is guaranteed when.
 //
 // Threads: any number may read and write at once. Writers to one region take turns; splitting,
-// merging and rebuilding a region keeps its writers waiting, and no reader.
+// merging and rebuilding a region keeps its writers waiting. Everybody waits only while the bank
+// takes a filter in or gives one up (a pass over its rows of bits) and while the map changes (a
+// synced write).
 #pragma once
 
 #include <cstdint>
@@ -163,7 +165,7 @@ using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total
 /// Gives the next row; false at the end.
 using RowSource = std::function<bool(Row& row)>;
 
-/// One process at a time may have an index open. Movable. The destructor saves what checkpoint
+/// One process at a time may have an index open; at most kMaxBankMembers regions. Movable. The destructor saves what checkpoint
 /// saves, and forgives errors: the log has everything.
 ///
 /// All functions throw InvalidArgument for what the schema or the limits forbid (changing nothing),
@@ -240,7 +242,7 @@ class SecondaryIndex {
   /// Makes a region's filter anew from its local index.
   void rebuild(RegionId region);
   /// Says of a region that its filter is not to be trusted: it is asked whatever the question,
-  /// until rebuild.
+  /// until rebuild, or until the index is opened, which rebuilds it.
   void distrust(RegionId region);
 
   IndexStatistics statistics() const;
