@@ -73,11 +73,11 @@ struct FilterBank::State {
     }
   }
 
-  Column column(std::uint32_t slot) const noexcept {
+  MemberColumn column(std::uint32_t slot) const noexcept {
     return {slot, has(slot) ? members[slot]->words().data() : nullptr};
   }
   void rebuild(std::uint32_t slot, const BatchOptions& options) {
-    const Column one = column(slot);
+    const MemberColumn one = column(slot);
     rows.rebuild(*engine, {&one, 1}, options);
   }
   /// Runs a change of a member's counters; whether it succeeds or throws, the rows follow.
@@ -121,7 +121,7 @@ struct FilterBank::State {
   }
 
   void rebuild_all(std::span<const std::uint32_t> slots, const BatchOptions& options) {
-    std::vector<Column> columns;
+    std::vector<MemberColumn> columns;
     columns.reserve(slots.size());
     for (const std::uint32_t slot : slots) columns.push_back(column(slot));
     rows.rebuild(*engine, columns, options);
@@ -138,7 +138,7 @@ struct FilterBank::State {
 
   /// Makes a member's column zero; it is then to be taken out, or rebuilt.
   void blank(std::uint32_t slot, const BatchOptions& options) {
-    const Column zeros = {slot, nullptr};
+    const MemberColumn zeros = {slot, nullptr};
     try {
       rows.rebuild(*engine, {&zeros, 1}, options);
     } catch (...) {

@@ -93,7 +93,7 @@ std::vector<std::uint32_t> FilterBank::add_members(std::vector<Filter> filters,
   if (filters.empty()) return {};
   std::vector<std::uint32_t> slots = state.free_slots(filters.size());
   state.make_room(slots.back() + std::size_t{1}, options);
-  std::vector<Column> columns;
+  std::vector<MemberColumn> columns;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     columns.push_back({slots[i], filters[i].words().data()});
   }
@@ -101,7 +101,7 @@ std::vector<std::uint32_t> FilterBank::add_members(std::vector<Filter> filters,
   try {
     state.rows.rebuild(*state.engine, columns, options);
   } catch (...) {
-    for (Column& column : columns) column.words = nullptr;
+    for (MemberColumn& column : columns) column.words = nullptr;
     state.rows.rebuild(*state.engine, columns, {.threads = 1});
     throw;
   }
@@ -123,7 +123,7 @@ Filter FilterBank::replace_member(std::uint32_t member, Filter filter,
   state.at(member);
   state.check(filter);
   filter.to(state.backend->name());
-  const Column other = {member, filter.words().data()};
+  const MemberColumn other = {member, filter.words().data()};
   try {
     state.rows.rebuild(*state.engine, {&other, 1}, options);
   } catch (...) {
@@ -202,7 +202,7 @@ std::vector<std::uint32_t> FilterBank::find(std::string_view key) const {
 
 std::optional<std::string> BankCheck::difference(const FilterBank& bank) {
   const FilterBank::State& state = *bank.state_;
-  std::vector<Column> columns;
+  std::vector<MemberColumn> columns;
   for (std::uint32_t slot = 0; slot < state.members.size(); ++slot) {
     columns.push_back(state.column(slot));
   }

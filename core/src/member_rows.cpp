@@ -121,7 +121,7 @@ void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words,
   }
 }
 
-void MemberRows::rebuild(const RowEngine& engine, std::span<const Column> columns,
+void MemberRows::rebuild(const RowEngine& engine, std::span<const MemberColumn> columns,
                          const BatchOptions& options) {
   if (columns.empty()) return;
   /// Columns that share a 64-bit word of a row.
@@ -131,7 +131,7 @@ void MemberRows::rebuild(const RowEngine& engine, std::span<const Column> column
     std::array<const std::uint64_t*, kGatherMembers> words{};
   };
   std::vector<Group> groups;
-  for (const Column& column : columns) {
+  for (const MemberColumn& column : columns) {
     const std::uint32_t index = column.slot / kGatherMembers;
     if (groups.empty() || groups.back().index != index) groups.push_back({index});
     groups.back().mask |= std::uint64_t{1} << column.slot % kGatherMembers;
@@ -187,10 +187,10 @@ bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) con
   return marks > lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
 }
 
-std::optional<std::string> MemberRows::difference(std::span<const Column> columns) const {
+std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> columns) const {
   for (std::uint64_t row = 0; row < rows(); ++row) {
     std::vector<std::uint8_t> want(stride_);
-    for (const Column& column : columns) {
+    for (const MemberColumn& column : columns) {
       if (column.words == nullptr) continue;
       const unsigned counter = detail::counter_at(column.words[row / kCountersPerWord],
                                                   row % kCountersPerWord * kCounterBits);

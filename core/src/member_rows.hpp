@@ -15,7 +15,7 @@
 namespace scbf {
 
 /// A column of the rows and the counters that it is to show; null: all zero.
-struct Column {
+struct MemberColumn {
   std::uint32_t slot;
   const std::uint64_t* words;
 };
@@ -43,14 +43,14 @@ class MemberRows {
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
 
   /// Rebuilds whole columns; `columns` ascend by slot. One pass over the rows and those counters.
-  void rebuild(const RowEngine& engine, std::span<const Column> columns,
+  void rebuild(const RowEngine& engine, std::span<const MemberColumn> columns,
                const BatchOptions& options);
 
   /// Whether to rebuild the columns of so many members, rather than mark them, for so many keys.
   bool worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept;
 
   /// Compares all columns, slot by slot; those not listed must be zero. Names what differs first.
-  std::optional<std::string> difference(std::span<const Column> columns) const;
+  std::optional<std::string> difference(std::span<const MemberColumn> columns) const;
 
  private:
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
