@@ -171,11 +171,10 @@ FilterChange decode_change(std::string_view bytes) {
                                   bytes.size(), std::uint64_t{added} + removed));
   }
   FilterChange change;
-  change.added.resize(added);
-  change.removed.resize(removed);
-  std::memcpy(change.added.data(), bytes.data(), 8 * std::size_t{added});
-  std::memcpy(change.removed.data(), bytes.data() + 8 * std::size_t{added},
-              8 * std::size_t{removed});
+  for (auto* hashes : {&change.added, &change.removed}) {
+    hashes->resize(hashes == &change.added ? added : removed);
+    for (std::uint64_t& hash : *hashes) hash = take_raw<std::uint64_t>(bytes, kWhat);
+  }
   return change;
 }
 
