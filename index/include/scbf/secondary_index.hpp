@@ -165,8 +165,8 @@ using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total
 /// Gives the next row; false at the end.
 using RowSource = std::function<bool(Row& row)>;
 
-/// One process at a time may have an index open; at most kMaxBankMembers regions. Movable. The destructor saves what checkpoint
-/// saves, and forgives errors: the log has everything.
+/// One process at a time may have an index open; at most kMaxBankMembers regions. Movable. The
+/// destructor saves what checkpoint saves, and forgives errors: the log has everything.
 ///
 /// All functions throw InvalidArgument for what the schema or the limits forbid (changing nothing),
 /// IoError when the store fails, CorruptFile when what it holds cannot be. After a write that
