@@ -6,11 +6,9 @@
 #include <rapidcheck/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
-#include <thread>
 
 #include "bank_check.hpp"
 #include "scbf/filter_bank.hpp"
@@ -42,7 +40,7 @@ RC_GTEST_PROP(Bank, EqualsSeparateFilters, ()) {
   const auto capacity = *rc::gen::element<std::uint32_t>(0, 1, 9, 33, 64, 65, 300);
   RC_LOG() << geometry.describe() << ' ' << backend.name() << ' ' << mode << '\n';
   FilterBank bank(geometry, {.seed = seed, .backend = backend.name(), .capacity = capacity});
-  Model model{geometry, seed};
+  BankModel model(geometry, seed);
   Random random(*rc::gen::arbitrary<std::uint64_t>());
   const Keys keys = all_keys();
   const auto steps = *rc::gen::container<std::vector<int>>(
@@ -99,7 +97,7 @@ TEST_P(BankContract, AnyNumberOfMembers) {
     for (const bool grow : {false, true}) {
       if (n > 65 && grow && n < 1000) continue;
       FilterBank bank = this->bank(grow ? 0 : n);
-      Model model{geometry(), 7};
+      BankModel model(geometry(), 7);
       Random random(n);
       for (std::uint32_t m = 0; m < n; ++m) {
         ASSERT_EQ(bank.add_member(), m);
@@ -123,7 +121,7 @@ TEST_P(BankContract, AnyNumberOfMembers) {
 
 TEST_P(BankContract, SaturatedCountersStayInTheRows) {
   FilterBank bank = this->bank(3);
-  Model model{geometry(), 7};
+  BankModel model(geometry(), 7);
   for (std::uint32_t m = 0; m < 3; ++m) {
     bank.add_member();
     model.members.emplace(m, model.filter());
@@ -146,7 +144,7 @@ TEST_P(BankContract, SaturatedCountersStayInTheRows) {
 
 TEST_P(BankContract, NullsAreInNoMember) {
   FilterBank bank = this->bank(70);
-  Model model{geometry(), 7};
+  BankModel model(geometry(), 7);
   const Keys keys = all_keys();
   std::vector<std::byte> bitmap(keys.size() / 8 + 2);
   Random random(3);
@@ -177,7 +175,7 @@ TEST_P(BankContract, NullsAreInNoMember) {
 TEST_P(BankContract, TakesEveryKindOfKey) {
   for (const StringSet& set : string_sets()) {
     const StringColumn column(set.keys, 3);
-    Model model{geometry(), 7};
+    BankModel model(geometry(), 7);
     model.members.emplace(0, model.filter());
     model.members.emplace(1, model.filter());
     model.members.at(1).insert(column.strings);
@@ -198,7 +196,7 @@ TEST_P(BankContract, TakesEveryKindOfKey) {
   const auto bytes = std::as_bytes(std::span(hashes));
   for (const KeyBatch& batch : {KeyBatch::from_hashes(hashes), KeyBatch::from_fixed(bytes, 5)}) {
     FilterBank bank = this->bank(2);
-    Model model{geometry(), 7};
+    BankModel model(geometry(), 7);
     for (std::uint32_t m = 0; m < 2; ++m) {
       bank.add_member();
       model.members.emplace(m, model.filter());
@@ -212,7 +210,7 @@ TEST_P(BankContract, TakesEveryKindOfKey) {
 TEST_P(BankContract, EmptyBatchesAndBanks) {
   FilterBank bank = this->bank(0);
   const Keys none, keys = all_keys();
-  Model model{geometry(), 7};
+  BankModel model(geometry(), 7);
   ASSERT_TRUE(same_bank(bank, model, keys, options()));  // nobody
   ASSERT_TRUE(same_bank(bank, model, none, options()));
   EXPECT_TRUE(bank.add_members({}, options()).empty());
@@ -389,21 +387,7 @@ TEST(Bank, QuestionsMayRunAtOnce) {
     bank.add_member();
     bank.insert(m, random_keys(40, m), {.threads = 1});
   }
-  const Keys keys = random_keys(scaled(10'000, 3000), 5);
-  const auto want = unpacked(bank, keys, {.threads = 1});
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      const Mode mode = contract_modes()[t % 2];
-      wrong += unpacked(bank, keys, mode.options()) != want;
-      MemberLists lists;
-      bank.find(keys, lists, mode.options());
-      wrong += !same_lists(lists, want);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
+  expect_questions_at_once(bank, random_keys(scaled(10'000, 3000), 5));
 }
 
 }  // namespace

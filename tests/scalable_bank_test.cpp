@@ -1,55 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScalableBank against separate scalable filters: random sequences of everything it can do, both
-// policies and layouts; and whatever fails, at every place where it can fail, rows, counters and
-// the map of stages agree.
+// policies and layouts, all key kinds, members that fill up in the middle of a batch.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <new>
-#include <stdexcept>
-#include <thread>
 
 #include "support/far_backend.hpp"
 #include "support/scalable_bank_model.hpp"
 #include "support/scale.hpp"
-
-namespace {
-
-// Allocations of this thread until one fails; 0: none does.
-thread_local std::size_t allocations_left = 0;
-
-void* allocate(std::size_t bytes) {
-  if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
-  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-// All forms: the address sanitizer has its own of those that are not replaced.
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return allocate(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return allocate(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
-  return operator new(bytes, nothrow);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace {
 
@@ -62,7 +23,6 @@ using scbf::Growth;
 using scbf::KeyBatch;
 using scbf::Layout;
 using scbf::MemberKeys;
-using scbf::MemberLists;
 using scbf::MembersFull;
 using scbf::Removal;
 using scbf::ScalableBank;
@@ -76,7 +36,7 @@ RC_GTEST_PROP(ScalableBank, EqualsSeparateFilters, ()) {
   const auto capacity = *rc::gen::element<std::uint32_t>(0, 1, 9, 65, 300);
   RC_LOG() << name << ' ' << backend.name() << ' ' << mode << '\n';
   ScalableBank bank(growth, {.seed = seed, .backend = backend.name(), .capacity = capacity});
-  ScalableBankModel model{growth, seed};
+  ScalableBankModel model(growth, seed);
   Random random(*rc::gen::arbitrary<std::uint64_t>());
   const auto steps = *rc::gen::container<std::vector<int>>(
       rc::gen::inRange<int>(0, static_cast<int>(kLastGrowingStep) + 1));
@@ -130,7 +90,7 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
   Tally tally;
   for (const std::uint32_t n : {3u, 70u}) {
     ScalableBank bank = this->bank(n);
-    ScalableBankModel model{growth(), 7};
+    ScalableBankModel model(growth(), 7);
     Random random(n);
     for (std::uint32_t m = 0; m < n; ++m) {
       ASSERT_EQ(bank.add_member(), m);
@@ -157,7 +117,7 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
 TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
   const Growth few_stages = Growth::fixed(growth().first_geometry(), 5);
   ScalableBank bank(few_stages, {.seed = 7, .backend = GetParam().backend->name()});
-  ScalableBankModel model{few_stages, 7};
+  ScalableBankModel model(few_stages, 7);
   for (std::uint32_t m = 0; m < 3; ++m) {
     bank.add_member();
     model.members.emplace(m, model.filter());
@@ -223,7 +183,7 @@ TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
 TEST_P(GrowingBank, EmptiesCompletelyInOneBatch) {
   // Claims by other stages vanish in the course of the batch: keys that several claim at first.
   ScalableBank bank = this->bank(3);
-  ScalableBankModel model{growth(), 7};
+  ScalableBankModel model(growth(), 7);
   const Keys keys = random_keys(500, 5);
   std::vector<MemberKeys> all;
   for (std::uint32_t m = 0; m < 3; ++m) {
@@ -266,7 +226,7 @@ TEST_P(GrowingBank, NullsAndEveryKindOfKey) {
                           ? Growth::fixed(growth().first_geometry(), 40)
                           : growth();
   ScalableBank bank(room, {.seed = 7, .backend = GetParam().backend->name()});
-  ScalableBankModel model{room, 7};
+  ScalableBankModel model(room, 7);
   for (std::uint32_t m = 0; m < 67; ++m) {
     bank.add_member();
     model.members.emplace(m, model.filter());
@@ -300,163 +260,6 @@ TEST_P(GrowingBank, NullsAndEveryKindOfKey) {
   }
 }
 
-// ---- what fails ---------------------------------------------------------------------------------
-
-/// Runs so many times and fails then.
-class FailsLater final : public scbf::Executor {
- public:
-  explicit FailsLater(int runs) : left_(runs) {}
-  unsigned concurrency() const noexcept override { return 2; }
-  void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
-    if (left_-- == 0) {
-      task(0);
-      throw std::runtime_error("no threads today");
-    }
-    for (std::size_t i = 0; i < count; ++i) task(i);
-  }
-
- private:
-  mutable int left_;
-};
-
-/// Members 0 to 4 and the last have one to three stages; that one's first stage may be in another
-/// word of the rows than the others'.
-ScalableBankModel some_members(const Growth& growth, std::uint32_t members, std::size_t keys) {
-  ScalableBankModel model{growth, 0};
-  for (std::uint32_t m = 0; m < members; ++m) {
-    ScalableFilter filter = model.filter();
-    const std::uint32_t size = m == members - 1 ? 4 : m < 5 ? m : 0;
-    filter.insert(random_keys(size * keys, m), {.threads = 1});
-    model.members.emplace(m, std::move(filter));
-  }
-  EXPECT_EQ(model.members.at(4).stages(), 3u);
-  return model;
-}
-ScalableBank made_anew(const ScalableBankModel& model) {
-  ScalableBank bank(model.growth, {.capacity = 66});
-  std::vector<ScalableFilter> filters;
-  for (const auto& [slot, filter] : model.members) filters.push_back(filter);
-  bank.add_members(std::move(filters), {.threads = 1});
-  return bank;
-}
-
-struct Operation {
-  std::string name;
-  std::function<void(ScalableBank&, ScalableBankModel&, const BatchOptions&)> run;
-  bool all_or_nothing, threads = true;
-};
-/// `last`: a member; `keys`: what makes it two stages larger.
-std::vector<Operation> operations(std::uint32_t last, std::size_t keys) {
-  static Keys many, few;
-  many = random_keys(keys, 1), few = random_keys(keys / 50, 2);
-  const auto grown = [](ScalableBankModel& model) {
-    ScalableFilter filter = model.filter();
-    filter.insert(many, {.threads = 1});
-    return filter;
-  };
-  const std::vector<MemberKeys> large{{0, many}, {4, few}, {last - 1, many}, {last, few}},
-      small{{0, few}, {4, few}, {last - 1, few}, {last, few}};
-  return {
-      {"add",
-       [=](auto& bank, auto& model, auto& options) { bank.add_member(grown(model), options); },
-       true},
-      {"add_members",
-       [=](auto& bank, auto& model, auto& options) {
-         bank.add_members({grown(model), model.filter(), grown(model)}, options);
-       },
-       true},
-      {"add_empty", [](auto& bank, auto&, auto&) { bank.add_member(); }, true, false},
-      {"remove_member", [](auto& bank, auto&, auto& options) { bank.remove_member(4, options); },
-       true},
-      {"replace",
-       [=](auto& bank, auto& model, auto& options) {
-         bank.replace_member(3, grown(model), options);
-       },
-       true},
-      {"clear", [](auto& bank, auto&, auto& options) { bank.clear(4, options); }, true},
-      {"insert", [](auto& bank, auto&, auto& options) { bank.insert(1, many, options); }, false,
-       false},
-      {"insert_large", [=](auto& bank, auto&, auto& options) { bank.insert(large, options); },
-       false},
-      {"insert_small", [=](auto& bank, auto&, auto& options) { bank.insert(small, options); },
-       false},
-      {"remove", [](auto& bank, auto&, auto& options) { bank.remove(4, few, {}, options); }, false,
-       false},
-      {"remove_large", [=](auto& bank, auto&, auto& options) { bank.remove(large, options); },
-       false},
-      {"remove_small", [=](auto& bank, auto&, auto& options) { bank.remove(small, options); },
-       false},
-  };
-}
-
-class FailingBank : public ::testing::TestWithParam<Growth::Policy> {
- protected:
-  static Growth growth(std::uint32_t keys) {
-    return GetParam() == Growth::Policy::fixed ? Growth::fixed(Geometry::split(5, keys * 5 / 2), 40)
-                                               : Growth::tightening(keys, 0.05);
-  }
-};
-INSTANTIATE_TEST_SUITE_P(All, FailingBank,
-                         ::testing::Values(Growth::Policy::fixed, Growth::Policy::tightening),
-                         [](const auto& test) { return std::string(to_string(test.param)); });
-
-TEST_P(FailingBank, AgreesWhenThreadsFail) {
-  // Stages of more than one task.
-  constexpr std::uint32_t kKeys = 4000;
-  ScalableBankModel model = some_members(growth(kKeys), 66, kKeys);
-  const Keys asked = random_keys(50, 3);
-  for (const Operation& operation : operations(65, 3 * kKeys)) {
-    SCOPED_TRACE(operation.name);
-    int failed = 0;
-    for (bool again = true; again; failed += again) {
-      ScalableBank bank = made_anew(model);
-      const FailsLater executor(failed);
-      try {
-        operation.run(bank, model, {.threads = 2, .executor = &executor});
-        again = false;
-      } catch (const std::runtime_error& e) {
-        ASSERT_EQ(e.what(), std::string("no threads today"));
-      }
-      if (operation.all_or_nothing && again) {
-        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "failure " << failed;
-      } else {
-        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "failure " << failed;
-      }
-    }
-    EXPECT_TRUE(failed > 0 || !operation.threads) << "nothing failed";
-  }
-}
-
-TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
-  constexpr std::uint32_t kKeys = 300;
-  ScalableBankModel model = some_members(growth(kKeys), 6, kKeys);
-  const Keys asked = random_keys(20, 3);
-  for (const Operation& operation : operations(5, 3 * kKeys)) {
-    SCOPED_TRACE(operation.name);
-    std::size_t failed = 0;
-    for (bool again = true; again; failed += again) {
-      ScalableBank bank = made_anew(model);
-      allocations_left = failed + 1;
-      bool threw = true;
-      try {
-        operation.run(bank, model, {.threads = 1});
-        threw = false;
-      } catch (const std::bad_alloc&) {
-      } catch (const FilterFull& e) {
-        ASSERT_NE(std::string(e.what()).find("memory is short"), std::string::npos) << e.what();
-      }
-      again = allocations_left == 0;  // else there were fewer
-      allocations_left = 0;
-      if (operation.all_or_nothing && threw) {
-        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;
-      } else {
-        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "allocation " << failed;
-      }
-    }
-    EXPECT_GT(failed, 1u);
-  }
-}
-
 // ---- errors and edges ---------------------------------------------------------------------------
 
 TEST(ScalableBank, NamesWhatIsWrong) {
@@ -484,6 +287,8 @@ TEST(ScalableBank, NamesWhatIsWrong) {
            [&] { bank.stage(5, 0); },
            [&] { bank.fpr_bound(5); },
            [&] { bank.metadata(5); },
+           [&] { bank.merge(5, fits); },
+           [&] { bank.subtract(5, fits); },
            [&] { bank.clear(5); },
            [&] { bank.ask_always(5, true); },
            [&] { bank.asked_always(5); },
@@ -506,6 +311,20 @@ TEST(ScalableBank, NamesWhatIsWrong) {
   merged.merge(other);
   SCBF_EXPECT_THROW(bank.add_members({fits, merged}), scbf::Incompatible,
                     "stage 1 of the filter is none of its growth: merge brought it");
+  SCBF_EXPECT_THROW(bank.merge(0, ScalableFilter(growth, {.seed = 2})), scbf::Incompatible,
+                    "the seeds differ");
+  bank.insert(0, keys);
+  bank.ask_always(0, true);
+  // What merge brings from elsewhere is no stage of the bank's.
+  SCBF_EXPECT_THROW(bank.merge(0, other), scbf::Incompatible,
+                    "stage 1 of the filter is none of its growth: merge brought it");
+  ScalableFilter absent = fits;
+  absent.insert(Keys{4});
+  SCBF_EXPECT_THROW(bank.subtract(0, absent), scbf::Incompatible, "contained in no stage");
+  EXPECT_EQ(bank.stages(0), 1u);
+  EXPECT_EQ(bank.stage(0, 0).keys_inserted(), 3u);
+  bank.merge(0, fits);
+  EXPECT_TRUE(bank.asked_always(0)) << "as before";
   EXPECT_EQ(bank.size(), 1u);
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
 }
@@ -513,7 +332,7 @@ TEST(ScalableBank, NamesWhatIsWrong) {
 TEST(ScalableBank, TakesWhatMergeBroughtOfTheSameGrowth) {
   // Two first stages, as full as they may be: one of them is a later stage of the bank.
   const Growth growth = Growth::tightening(50, 0.1);
-  ScalableBankModel model{growth, 0};
+  ScalableBankModel model(growth, 0);
   ScalableFilter filter = model.filter(), other = model.filter();
   filter.insert(random_keys(40, 1));
   other.insert(random_keys(300, 2));
@@ -601,6 +420,7 @@ TEST(ScalableBank, SavesMembersAndAsksMappedOnes) {
   SCBF_EXPECT_THROW(bank.insert(1, keys), scbf::ReadOnly, "member 1 is mapped");
   SCBF_EXPECT_THROW(bank.remove(1, keys), scbf::ReadOnly, "member 1 is mapped");
   SCBF_EXPECT_THROW(bank.clear(1), scbf::ReadOnly, "member 1 is mapped");
+  SCBF_EXPECT_THROW(bank.merge(1, bank.copy_member(0)), scbf::ReadOnly, "member 1 is mapped");
   SCBF_EXPECT_THROW(bank.insert(std::vector<MemberKeys>{{0, keys}, {1, keys}}), scbf::ReadOnly,
                     "member 1 is mapped");
   EXPECT_TRUE(bank.copy_member(0) == bank.copy_member(2));
@@ -620,7 +440,7 @@ TEST(ScalableBank, LargeBatchesOfManyMembers) {
   for (const unsigned threads : {1u, 2u}) {
     const auto options = Mode{.threads = threads, .path = scbf::Path::automatic}.options();
     ScalableBank bank(growth);
-    ScalableBankModel model{growth, 0};
+    ScalableBankModel model(growth, 0);
     std::vector<MemberKeys> all, halves;
     for (std::uint32_t m = 0; m < kMembers; ++m) {
       bank.add_member();
@@ -654,7 +474,7 @@ TEST(ScalableBank, MoreMembersThanAreAskedAtOnce) {
   const Growth growth = Growth::fixed(Geometry::split(4, 10), 40);
   constexpr std::uint32_t kMembers = 2500, kEach = 10;
   ScalableBank bank(growth, {.capacity = kMembers});
-  ScalableBankModel model{growth, 0};
+  ScalableBankModel model(growth, 0);
   const Keys keys = random_keys(kMembers * kEach, 1);
   std::vector<MemberKeys> all;
   for (std::uint32_t m = 0; m < kMembers; ++m) {
@@ -679,21 +499,7 @@ TEST(ScalableBank, QuestionsMayRunAtOnce) {
     bank.add_member();
     bank.insert(m, random_keys(m * 4, m), {.threads = 1});
   }
-  const Keys keys = random_keys(scaled(10'000, 3000), 5);
-  const auto want = unpacked(bank, keys, {.threads = 1});
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      const Mode mode = contract_modes()[t % 2];
-      wrong += unpacked(bank, keys, mode.options()) != want;
-      MemberLists lists;
-      bank.find(keys, lists, mode.options());
-      wrong += !same_lists(lists, want);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
+  expect_questions_at_once(bank, random_keys(scaled(10'000, 3000), 5));
 }
 
 }  // namespace

@@ -60,33 +60,26 @@ std::string region_table(const std::vector<RegionInfo>& regions) {
   return text;
 }
 
-int regions(const Options& options) {
-  const SecondaryIndex index = options.target.open();
-  const std::vector<RegionInfo> all = index.regions();
+int print(const Options& options, const std::vector<RegionInfo>& regions) {
   if (options.target.json) {
     Json json = Json::array();
-    for (const RegionInfo& region : all) json.push_back(region_json(region));
+    for (const RegionInfo& region : regions) json.push_back(region_json(region));
     print_json(json);
   } else {
-    print_text(region_table(all));
+    print_text(region_table(regions));
   }
   return kOk;
 }
 
+int regions(const Options& options) { return print(options, options.target.open().regions()); }
+
 /// Prints what has become of regions.
 int report(const Options& options, const SecondaryIndex& index, const std::vector<RegionId>& ids) {
-  std::vector<RegionInfo> changed;
-  for (RegionInfo& region : index.regions()) {
-    if (std::find(ids.begin(), ids.end(), region.id) != ids.end()) changed.push_back(region);
-  }
-  if (options.target.json) {
-    Json json = Json::array();
-    for (const RegionInfo& region : changed) json.push_back(region_json(region));
-    print_json(json);
-  } else {
-    print_text(region_table(changed));
-  }
-  return kOk;
+  std::vector<RegionInfo> changed = index.regions();
+  std::erase_if(changed, [&](const RegionInfo& region) {
+    return std::find(ids.begin(), ids.end(), region.id) == ids.end();
+  });
+  return print(options, changed);
 }
 
 int split(const Options& options) {

@@ -314,6 +314,27 @@ ScalableFilter ScalableBank::replace_member(std::uint32_t member, ScalableFilter
                                   std::move(gone.metadata));
 }
 
+void ScalableBank::merge(std::uint32_t member, const ScalableFilter& other,
+                         const BatchOptions& options) {
+  state_->changeable(member);
+  ScalableFilter sum = copy_member(member);
+  sum.merge(other, options);
+  const bool ask = asked_always(member);
+  replace_member(member, std::move(sum), options);
+  ask_always(member, ask);
+}
+
+SubtractReport ScalableBank::subtract(std::uint32_t member, const ScalableFilter& other,
+                                      const BatchOptions& options) {
+  state_->changeable(member);
+  ScalableFilter rest = copy_member(member);
+  const SubtractReport report = rest.subtract(other, options);
+  const bool ask = asked_always(member);
+  replace_member(member, std::move(rest), options);
+  ask_always(member, ask);
+  return report;
+}
+
 ScalableFilter ScalableBank::copy_member(std::uint32_t member) const {
   const State::Member& from = state_->at(member);
   std::vector<ScalableAccess::Stage> parts;

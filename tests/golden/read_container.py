@@ -9,11 +9,9 @@ them, filter files, is read by read_filter.py.
 Needs the package `xxhash` (Debian: python3-xxhash). Exit codes: 0 good, 1 damaged, 3 no xxhash.
 """
 
-import json
 import struct
-import sys
 
-from read_filter import SPLIT, SPLIT_BLOCK, Damaged, Filter, parse_key, require, xxhash
+from read_filter import SPLIT, SPLIT_BLOCK, Filter, require, run, xxhash
 
 MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x53, 0x0D, 0x0A, 0x1A])
 FIXED_FIELDS = struct.Struct("<8s4IQ2IQ3d2I6Q")
@@ -93,29 +91,12 @@ class Container:
             require(1 <= groups <= 8 and probes == 8 * groups and 1 <= h["extent"] < 1 << 32,
                     "geometry")
 
+    def further_fields(self):
+        return {"stages": self.entries}
+
     def count(self, key):
         return min(MOST_COUNT, sum(stage.count(key) for stage in self.stages))
 
 
-def main():
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["count"]):
-        sys.exit(__doc__)
-    with open(sys.argv[1], "rb") as file:
-        data = file.read()
-    try:
-        container = Container(data)
-    except Damaged as error:
-        print(f"{sys.argv[1]}: {error}", file=sys.stderr)
-        sys.exit(1)
-    if len(sys.argv) == 3:
-        for line in sys.stdin:
-            print(container.count(parse_key(line)))
-        return
-    shown = {k: v for k, v in container.header.items() if k != "magic"}
-    shown["stages"] = container.entries
-    shown["metadata"] = container.metadata.decode("utf-8", "backslashreplace")
-    print(json.dumps(shown, indent=2))
-
-
 if __name__ == "__main__":
-    main()
+    run(Container, __doc__)

@@ -116,6 +116,9 @@ class Filter:
             for i in range(8):
                 yield (block * 8 + i) * 16 + (product >> 32 + 4 * i & 15)
 
+    def further_fields(self):
+        return {}
+
     def count(self, key):
         return min(self.nibble(n) for n in self.counters(key))
 
@@ -125,24 +128,26 @@ def parse_key(line):
     return struct.pack("<Q", int(text)) if kind == "u64" else bytes.fromhex(text)
 
 
-def main():
+def run(read, usage):
+    """The command: what read(data) returns can count(key), and has a header and metadata."""
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["count"]):
-        sys.exit(__doc__)
+        sys.exit(usage)
     with open(sys.argv[1], "rb") as file:
         data = file.read()
     try:
-        the_filter = Filter(data)
+        of_file = read(data)
     except Damaged as error:
         print(f"{sys.argv[1]}: {error}", file=sys.stderr)
         sys.exit(1)
     if len(sys.argv) == 3:
         for line in sys.stdin:
-            print(the_filter.count(parse_key(line)))
+            print(of_file.count(parse_key(line)))
         return
-    shown = {k: v for k, v in the_filter.header.items() if k != "magic"}
-    shown["metadata"] = the_filter.metadata.decode("utf-8", "backslashreplace")
+    shown = {k: v for k, v in of_file.header.items() if k != "magic"}
+    shown.update(of_file.further_fields())
+    shown["metadata"] = of_file.metadata.decode("utf-8", "backslashreplace")
     print(json.dumps(shown, indent=2))
 
 
 if __name__ == "__main__":
-    main()
+    run(Filter, __doc__)

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,15 +32,11 @@ inline std::vector<const scbf::Backend*> host_backends() {
 }
 
 /// What a bank should be: filters, each alone, on the scalar backend.
-struct Model {
-  scbf::Geometry geometry;
-  std::uint64_t seed;
-  std::map<std::uint32_t, scbf::Filter> members = {};
-  std::set<std::uint32_t> ask = {};
+template <class AnyFilter>
+struct MembersModel {
+  std::map<std::uint32_t, AnyFilter> members;
+  std::set<std::uint32_t> ask;
 
-  scbf::Filter filter() const {
-    return scbf::Filter(geometry, {.seed = seed, .backend = "scalar"});
-  }
   std::uint32_t lowest_free() const {
     std::uint32_t slot = 0;
     while (members.contains(slot)) ++slot;
@@ -57,10 +55,21 @@ struct Model {
   }
 };
 
+struct BankModel : MembersModel<scbf::Filter> {
+  scbf::Geometry geometry;
+  std::uint64_t seed;
+
+  BankModel(const scbf::Geometry& of_members, std::uint64_t hash_seed)
+      : geometry(of_members), seed(hash_seed) {}
+  scbf::Filter filter() const {
+    return scbf::Filter(geometry, {.seed = seed, .backend = "scalar"});
+  }
+};
+
 /// The bank's answers as lists, read from its packed answers.
-inline std::vector<std::vector<std::uint32_t>> unpacked(const scbf::FilterBank& bank,
-                                                        const scbf::KeyBatch& keys,
-                                                        const scbf::BatchOptions& options) {
+template <class Bank>
+std::vector<std::vector<std::uint32_t>> unpacked(const Bank& bank, const scbf::KeyBatch& keys,
+                                                 const scbf::BatchOptions& options) {
   std::vector<std::uint8_t> bits(keys.size() * bank.answer_bytes(), 0xCC);
   bank.contains_bits(keys, bits, options);
   std::vector<std::vector<std::uint32_t>> lists(keys.size());
@@ -84,8 +93,27 @@ inline ::testing::AssertionResult same_lists(const scbf::MemberLists& got,
   return ::testing::AssertionSuccess();
 }
 
+/// Several threads ask what one was told before.
+template <class Bank>
+void expect_questions_at_once(const Bank& bank, const scbf::KeyBatch& keys) {
+  const auto want = unpacked(bank, keys, {.threads = 1});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Mode mode = contract_modes()[t % 2];
+      wrong += unpacked(bank, keys, mode.options()) != want;
+      scbf::MemberLists lists;
+      bank.find(keys, lists, mode.options());
+      wrong += !same_lists(lists, want);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 /// Counters, rows and answers.
-inline ::testing::AssertionResult same_bank(const scbf::FilterBank& bank, const Model& model,
+inline ::testing::AssertionResult same_bank(const scbf::FilterBank& bank, const BankModel& model,
                                             const scbf::KeyBatch& keys,
                                             const scbf::BatchOptions& options) {
   if (const auto wrong = scbf::BankCheck::difference(bank)) {
@@ -132,7 +160,7 @@ enum class Step {
 inline constexpr Step kLastStep = Step::reserve;
 
 /// One random step on both. `keys` are few and come back.
-inline void take_step(Step step, scbf::FilterBank& bank, Model& model, Random& random,
+inline void take_step(Step step, scbf::FilterBank& bank, BankModel& model, Random& random,
                       const scbf::BatchOptions& options) {
   const auto some_keys = [&](std::size_t most) {
     Keys keys(random.below(most + 1));

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,46 +26,16 @@ inline std::vector<std::pair<std::string, scbf::Growth>> bank_growths() {
           {"fixed_blocks", Growth::fixed(Geometry::split_block(2, 9), 6)}};
 }
 
-/// Filters, each alone.
-struct ScalableBankModel {
+struct ScalableBankModel : MembersModel<scbf::ScalableFilter> {
   scbf::Growth growth;
   std::uint64_t seed;
-  std::map<std::uint32_t, scbf::ScalableFilter> members = {};
-  std::set<std::uint32_t> ask = {};
 
+  ScalableBankModel(const scbf::Growth& of_members, std::uint64_t hash_seed)
+      : growth(of_members), seed(hash_seed) {}
   scbf::ScalableFilter filter() const {
     return scbf::ScalableFilter(growth, {.seed = seed, .backend = "scalar"});
   }
-  std::uint32_t lowest_free() const {
-    std::uint32_t slot = 0;
-    while (members.contains(slot)) ++slot;
-    return slot;
-  }
-  std::vector<std::vector<std::uint32_t>> answers(const scbf::KeyBatch& keys) const {
-    std::vector<std::vector<std::uint32_t>> lists(keys.size());
-    for (const auto& [slot, filter] : members) {
-      const Answers hits = contains(filter, keys);
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (keys.valid(i) && (hits[i] != 0 || ask.contains(slot))) lists[i].push_back(slot);
-      }
-    }
-    return lists;
-  }
 };
-
-inline std::vector<std::vector<std::uint32_t>> unpacked(const scbf::ScalableBank& bank,
-                                                        const scbf::KeyBatch& keys,
-                                                        const scbf::BatchOptions& options) {
-  std::vector<std::uint8_t> bits(keys.size() * bank.answer_bytes(), 0xCC);
-  bank.contains_bits(keys, bits, options);
-  std::vector<std::vector<std::uint32_t>> lists(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    for (std::uint32_t m = 0; m < 8 * bank.answer_bytes(); ++m) {
-      if (bits[i * bank.answer_bytes() + m / 8] >> m % 8 & 1) lists[i].push_back(m);
-    }
-  }
-  return lists;
-}
 
 inline ::testing::AssertionResult same_stage(const scbf::Filter& got, const scbf::Filter& want) {
   if (got.geometry() != want.geometry()) return ::testing::AssertionFailure() << "the geometry";
@@ -124,6 +93,8 @@ enum class GrowingStep {
   remove,
   insert_many,
   remove_many,
+  merge,
+  subtract,
   clear,
   reserve,
 };
@@ -292,6 +263,30 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       ASSERT_EQ(got.absent, want.absent);
       ASSERT_EQ(got.ambiguous, want.ambiguous);
       if (tally != nullptr) tally->ambiguous_in_many += got.ambiguous;
+      break;
+    }
+    case GrowingStep::merge: {
+      const std::uint32_t slot = some_member();
+      const scbf::ScalableFilter other =
+          random.below(2) == 0 ? filled(most) : bank.copy_member(some_member());
+      try {
+        model.members.at(slot).merge(other);
+        bank.merge(slot, other, options);
+      } catch (const scbf::Incompatible&) {
+        SCBF_EXPECT_THROW(bank.merge(slot, other, options), scbf::Incompatible, "more than");
+      }
+      break;
+    }
+    case GrowingStep::subtract: {
+      const std::uint32_t slot = some_member();
+      const scbf::ScalableFilter other =
+          random.below(2) == 0 ? filled(3) : bank.copy_member(some_member());
+      try {
+        model.members.at(slot).subtract(other);
+        bank.subtract(slot, other, options);
+      } catch (const scbf::Incompatible&) {
+        SCBF_EXPECT_THROW(bank.subtract(slot, other, options), scbf::Incompatible, "contained");
+      }
       break;
     }
     case GrowingStep::clear: {

@@ -139,6 +139,14 @@ class ScalableBank {
   /// several stages claim. Temporary memory: 40 bytes per key of at most 2^20 at a time.
   ScalableRemoveReport remove(std::span<const MemberKeys> batches,
                               const BatchOptions& options = {});
+
+  /// Adds a filter to a member, as ScalableFilter::merge: stage by stage where a sum fits, else by
+  /// further stages. All or nothing. Throws Incompatible as that and as add_member do. Cost: a
+  /// copy of the member's counters, and one pass over the rows of its stages, old and new.
+  void merge(std::uint32_t member, const ScalableFilter& other, const BatchOptions& options = {});
+  /// Takes a filter out of a member, as ScalableFilter::subtract, likewise.
+  SubtractReport subtract(std::uint32_t member, const ScalableFilter& other,
+                          const BatchOptions& options = {});
   /// One empty stage again. Cost: one pass over the rows of each of its stages.
   void clear(std::uint32_t member, const BatchOptions& options = {});
 

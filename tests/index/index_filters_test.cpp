@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// The secondary index with filters that are not to be trusted: damaged, missing, of another region,
+// left behind by a crash; and with a store that was damaged behind its back.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "encoding.hpp"
+#include "indexed.hpp"
+#include "scbf/secondary_index.hpp"
+#include "store.hpp"
+
+namespace scbf {
+namespace {
+
+using namespace test;
+
+class Filters : public ::testing::Test {
+ protected:
+  Filters() {
+    for (const Row& row : numbered(300)) plain_.put(row);
+    test_.index.presplit(std::vector<std::string>{"000100", "000200"});
+    test_.index.put(numbered(300));
+    test_.index.checkpoint();
+    for (const RegionInfo& region : test_.index.regions()) regions_.push_back(region.id);
+  }
+  std::filesystem::path file(RegionId region) {
+    return test_.directory / "index" / "filters" / fmt::format("{}.scbf", region);
+  }
+  /// Closes, lets `damage` do its work, opens.
+  template <class Damage>
+  const RecoveryReport& after(const Damage& damage, const IndexOptions& options = {}) {
+    { const SecondaryIndex closed = std::move(test_.index); }
+    damage();
+    test_.index = SecondaryIndex::open(test_.directory / "index", options);
+    return test_.index.recovery();
+  }
+  void flip(const std::filesystem::path& path, std::streamoff at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(at);
+    file.put(byte);
+  }
+
+  Indexed test_{{.servers = 3}};
+  PlainTable plain_{people()};
+  std::vector<RegionId> regions_;
+};
+
+TEST_F(Filters, AreTakenAsTheyWereSaved) {
+  const RecoveryReport& recovery = after([] {});
+  EXPECT_EQ(recovery.regions, 3u);
+  EXPECT_EQ(recovery.rebuilt, 0u);
+  EXPECT_EQ(recovery.replayed, 0u);
+  expect_equal(test_.index, plain_);
+}
+
+TEST_F(Filters, DamagedMissingOrOfAnotherRegionAreMadeAnew) {
+  for (const int damage : {0, 1, 2, 3}) {
+    const RecoveryReport& recovery = after([&] {
+      if (damage == 0) flip(file(regions_[1]), 5000);
+      if (damage == 1) std::filesystem::remove(file(regions_[1]));
+      if (damage == 2) std::filesystem::resize_file(file(regions_[1]), 100);
+      if (damage == 3) {
+        std::filesystem::copy_file(file(regions_[0]), file(regions_[1]),
+                                   std::filesystem::copy_options::overwrite_existing);
+      }
+    });
+    ASSERT_EQ(recovery.rebuilt, 1u) << damage;
+    ASSERT_EQ(recovery.reasons.size(), 1u);
+    expect_equal(test_.index, plain_);
+    EXPECT_EQ(after([] {}).rebuilt, 0u) << "it was saved again";
+  }
+}
+
+TEST_F(Filters, OfAnotherIndexAreMadeAnew) {
+  // The same plan, regions and numbers of changes, other values.
+  Indexed other({.servers = 3});
+  other.index.presplit(std::vector<std::string>{"000100", "000200"});
+  std::vector<Row> rows = numbered(300);
+  for (Row& row : rows) row.values[0] = "another " + row.values[0];
+  other.index.put(rows);
+  other.index.checkpoint();
+  const RecoveryReport& recovery = after([&] {
+    for (const RegionId region : regions_) {
+      std::filesystem::copy_file(
+          other.directory / "index" / "filters" / fmt::format("{}.scbf", region), file(region),
+          std::filesystem::copy_options::overwrite_existing);
+    }
+  });
+  EXPECT_EQ(recovery.rebuilt, 3u);
+  expect_equal(test_.index, plain_);
+}
+
+// A process that is killed saves nothing: what it leaves is what is there while it runs.
+TEST_F(Filters, OfRegionsBornWithValuesAreMadeAnewAfterACrash) {
+  SecondaryIndex& index = test_.index;
+  const RegionId child = index.split(regions_[0]).first;
+  index.merge(regions_[1], regions_[2]);
+  // More changes than values, so that a log of so many might seem to have them all.
+  for (int i = 0; i < 200; ++i) {
+    const Row row{fmt::format("000000 {}", i % 2), {fmt::format("{}", i), "", ""}};
+    index.put(row);
+    plain_.put(row);
+  }
+  ASSERT_GT(index.regions()[0].unsaved, index.regions()[0].values);
+  const auto copy = test_.directory / "copy";
+  std::filesystem::copy(test_.directory / "index", copy, std::filesystem::copy_options::recursive);
+  const SecondaryIndex left = SecondaryIndex::open(copy);
+  EXPECT_EQ(left.regions()[0].id, child);
+  EXPECT_EQ(left.recovery().rebuilt, 3u);
+  expect_equal(left, plain_);
+}
+
+TEST_F(Filters, MayBeLeftForLater) {
+  const RecoveryReport& recovery =
+      after([&] { flip(file(regions_[1]), 5000); }, {.rebuild = false});
+  EXPECT_EQ(recovery.rebuilt, 0u);
+  EXPECT_EQ(recovery.asked_always, 1u);
+  SecondaryIndex& index = test_.index;
+  EXPECT_TRUE(index.regions()[1].asked_always);
+  expect_equal(index, plain_);
+  EXPECT_EQ(index.query({.all_of = {{"city", "nowhere"}}}).routing.regions_asked, 1u);
+  // It goes on being written to, is never saved, and stays so over a restart.
+  for (int i = 100; i < 150; ++i) {
+    index.remove(fmt::format("{:06}", i));
+    plain_.remove(fmt::format("{:06}", i));
+  }
+  index.put(Row{"000150", {"new", "", ""}});
+  plain_.put({"000150", {"new", "", ""}});
+  index.checkpoint();
+  EXPECT_EQ(after([] {}, {.rebuild = false}).asked_always, 1u);
+  expect_equal(test_.index, plain_);
+  test_.index.rebuild(regions_[1]);
+  EXPECT_FALSE(test_.index.regions()[1].asked_always);
+  EXPECT_EQ(test_.index.query({.all_of = {{"city", "nowhere"}}}).routing.regions_asked, 0u);
+  expect_equal(test_.index, plain_);
+  EXPECT_EQ(after([] {}).rebuilt, 0u);
+  expect_equal(test_.index, plain_);
+}
+
+TEST_F(Filters, AreMadeAnewForAnotherPlan) {
+  EXPECT_THROW(SecondaryIndex::replan(test_.directory / "index", 0.1, 10), IoError) << "it is open";
+  const std::uint64_t before = test_.index.statistics().filter_bytes;
+  const RecoveryReport& recovery = after([&] {
+    EXPECT_THROW(SecondaryIndex::replan(test_.directory / "index", 2, 10), InvalidArgument);
+    SecondaryIndex::replan(test_.directory / "index", 0.001, 1000);
+  });
+  EXPECT_EQ(recovery.rebuilt, 3u);
+  EXPECT_EQ(test_.index.plan().fpr, 0.001);
+  EXPECT_NE(test_.index.statistics().filter_bytes, before);
+  expect_equal(test_.index, plain_);
+  EXPECT_EQ(after([] {}).rebuilt, 0u);
+}
+
+TEST_F(Filters, AreDistrustedOnDemand) {
+  SecondaryIndex& index = test_.index;
+  index.distrust(regions_[0]);
+  EXPECT_EQ(index.query({.all_of = {{"city", "nowhere"}}}).routing.regions_asked, 1u);
+  const double expected = index.query({.all_of = {{"city", "nowhere"}}}).routing.expected_requests;
+  EXPECT_GE(expected, 1);
+  EXPECT_LE(expected, 1 + 2 * 0.01) << "the others' rates";
+  expect_equal(index, plain_);
+  EXPECT_EQ(after([] {}).rebuilt, 1u);
+  expect_equal(test_.index, plain_);
+}
+
+// A store that lost what the filter had seen, as after a broken disk: the filter must not be taken.
+TEST_F(Filters, AheadOfTheStoreAreMadeAnew) {
+  const auto copy = test_.directory / "copy";
+  const RecoveryReport& recovery = after([&] {
+    std::filesystem::copy(test_.directory / "index", copy,
+                          std::filesystem::copy_options::recursive);
+    {
+      SecondaryIndex later = SecondaryIndex::open(test_.directory / "index");
+      std::vector<std::string> keys;
+      for (const Row& row : numbered(300)) keys.push_back(row.key);
+      later.remove(keys);
+      later.checkpoint();
+    }
+    std::filesystem::remove_all(test_.directory / "index" / "store");
+    std::filesystem::rename(copy / "store", test_.directory / "index" / "store");
+  });
+  EXPECT_EQ(recovery.rebuilt, 3u);
+  expect_equal(test_.index, plain_);
+  // And it was replaced: changes made since are not taken for those that it had seen.
+  test_.index.remove("000000");
+  plain_.remove("000000");
+  EXPECT_EQ(after([] {}).rebuilt, 0u);
+  expect_equal(test_.index, plain_);
+}
+
+TEST_F(Filters, ThatKeepTooMuchAreMadeAnewWhenSaved) {
+  // A rate so high that most removals are ambiguous.
+  Indexed test({.fpr = 0.9, .region_values = 8});
+  for (int round = 0; round < 40; ++round) {
+    std::vector<Row> rows;
+    std::vector<std::string> keys;
+    for (int i = 0; i < 100; ++i) {
+      rows.push_back({fmt::format("{}", i), {fmt::format("{} {}", round, i), "", ""}});
+    }
+    test.index.put(rows);
+  }
+  const std::uint64_t before = test.index.regions()[0].left_over;
+  ASSERT_GT(before, 1000u);
+  test.index.checkpoint();
+  EXPECT_EQ(test.index.regions()[0].left_over, 0u);
+  EXPECT_EQ(test.index.check().problem_count, 0u);
+}
+
+// ---- a store that was damaged behind the index's back ------------------------------------------
+
+class Damaged : public Filters {
+ protected:
+  void change(const std::function<void(index::Store&)>& work) {
+    { const SecondaryIndex closed = std::move(test_.index); }
+    index::Store store(test_.directory / "index" / "store", index::Store::Open::existing, 1 << 20);
+    work(store);
+  }
+  void put(index::Family family, const std::string& key, const std::string& value) {
+    change([&](index::Store& store) {
+      index::StoreBatch batch = store.batch();
+      batch.put(family, key, value);
+      store.write(std::move(batch), true);
+    });
+  }
+  void erase(index::Family family, const std::string& key) {
+    change([&](index::Store& store) {
+      index::StoreBatch batch = store.batch();
+      batch.erase(family, key);
+      store.write(std::move(batch), true);
+    });
+  }
+  SecondaryIndex open() { return SecondaryIndex::open(test_.directory / "index"); }
+  static std::string state_key(RegionId id) { return "state/" + index::region_key(id); }
+  static std::string record_key(RegionId id) { return "region/" + index::region_key(id); }
+};
+
+TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
+  using index::Family;
+  const std::string entry = index::entry_key(0, "city 11");
+  const RegionId id = regions_[1];
+  EXPECT_EQ(test_.index.check().problem_count, 0u);
+  test_.index.distrust(id);
+  EXPECT_EQ(test_.index.check().problem_count, 0u) << "asked always is safe";
+  const auto finds = [&](const std::string& text) {
+    const SecondaryIndex index = open();
+    const CheckReport report = index.check();
+    EXPECT_EQ(report.regions, std::vector<RegionId>{id});
+    bool found = false;
+    for (const std::string& problem : report.problems) {
+      found = found || problem.find(text) != std::string::npos;
+    }
+    EXPECT_TRUE(found) << text << "; first: " << report.problems.at(0);
+  };
+  put(Family::values, index::value_key(id, entry), index::encode_number(9));
+  finds("has 10 postings of city 'city 11', and counts 9");
+  erase(Family::values, index::value_key(id, entry));
+  finds("has a posting of city 'city 11' without a count");
+  put(Family::values, index::value_key(id, entry), index::encode_number(10));
+  erase(Family::postings, index::posting_key(id, entry, "000113"));
+  finds("has no posting of city 'city 11' for row '000113'");
+  put(Family::postings, index::posting_key(id, entry, "000113"), "");
+  // Neither the counts of values nor the filter know of it.
+  put(Family::values, index::value_key(id, index::entry_key(0, "ghost")), index::encode_number(1));
+  finds("has city 'ghost', which its filter does not know");
+}
+
+TEST_F(Damaged, RegionsThatCannotBeAreRefused) {
+  using index::Family;
+  const RegionId last = regions_[2];
+  put(Family::meta, "next_region", index::encode_number(last));
+  EXPECT_THROW(open(), CorruptFile) << "the next would be written over it";
+  put(Family::meta, "next_region", index::encode_number(0x1'0000'0000));
+  EXPECT_THROW(open(), CorruptFile);
+  put(Family::meta, "next_region", index::encode_number(last + 1));
+  EXPECT_EQ(open().regions().size(), 3u);
+  put(Family::meta, record_key(last), index::encode_region({0, "000100"}));
+  EXPECT_THROW(open(), CorruptFile) << "two begin there";
+  put(Family::meta, record_key(last), index::encode_region({3, "000200"}));
+  EXPECT_THROW(open(), CorruptFile) << "there are three servers";
+  put(Family::meta, record_key(last), index::encode_region({2, "000200"}));
+  put(Family::meta, record_key(0xFFFF'FFFF), index::encode_region({0, "x"}));
+  put(Family::meta, state_key(0xFFFF'FFFF), index::encode_state({}));
+  EXPECT_THROW(open(), CorruptFile);
+  erase(Family::meta, record_key(0xFFFF'FFFF));
+  expect_equal(open(), plain_);
+}
+
+TEST_F(Damaged, FiltersAreMadeAnewWhateverIsWrongWithTheirLog) {
+  using index::Family;
+  const RegionId id = regions_[1];
+  // A change after the checkpoint, whose record is then damaged.
+  const auto tamper = [&](const std::string& record) {
+    change([&](index::Store& store) {
+      const auto state = index::decode_state(store.get(Family::meta, state_key(id)).value());
+      index::StoreBatch batch = store.batch();
+      batch.put(Family::meta, state_key(id),
+                index::encode_state({state.rows, state.values, state.changes + 1}));
+      batch.put(Family::log, index::log_key(id, state.changes + 1), record);
+      store.write(std::move(batch), true);
+    });
+    test_.index = open();
+    EXPECT_EQ(test_.index.recovery().rebuilt, 1u);
+    expect_equal(test_.index, plain_);
+  };
+  tamper("short");
+  tamper(std::string(8, '\xFF'));
+  // Values without a change that brought them, and no file.
+  change([&](index::Store& store) {
+    const auto state = index::decode_state(store.get(Family::meta, state_key(id)).value());
+    index::StoreBatch batch = store.batch();
+    batch.put(Family::meta, state_key(id), index::encode_state({state.rows, state.values, 0}));
+    store.write(std::move(batch), true);
+  });
+  std::filesystem::remove(file(id));
+  test_.index = open();
+  EXPECT_EQ(test_.index.recovery().rebuilt, 1u);
+  expect_equal(test_.index, plain_);
+}
+
+TEST_F(Damaged, AFilterThatCannotBeSavedDoesNotKeepTheOthersFromIt) {
+  std::filesystem::remove(file(regions_[0]));
+  std::filesystem::create_directories(file(regions_[0]) / "in the way");
+  for (const int row : {0, 100, 200})
+    test_.index.put(Row{fmt::format("{:06}", row), {"new", "", ""}});
+  EXPECT_THROW(test_.index.checkpoint(), IoError);
+  const auto regions = test_.index.regions();
+  EXPECT_GT(regions[0].unsaved, 0u);
+  EXPECT_EQ(regions[1].unsaved, 0u);
+  EXPECT_EQ(regions[2].unsaved, 0u);
+}
+
+TEST_F(Damaged, DefinitionsThatCannotBeAreCorrupt) {
+  put(index::Family::meta, "definition",
+      index::encode_definition(people(), {.fpr = 7, .servers = 3}));
+  EXPECT_THROW(open(), CorruptFile);
+  put(index::Family::meta, "definition",
+      index::encode_definition(people(), {.servers = kMaxServers + 1}));
+  EXPECT_THROW(open(), CorruptFile);
+}
+
+// A region that is joined with one already looked at is looked at as a whole.
+TEST_F(Filters, CheckStandsRegionsThatAreJoinedMeanwhile) {
+  bool joined = false;
+  const CheckReport report = test_.index.check([&](std::uint64_t, std::uint64_t) {
+    if (!joined) test_.index.merge(regions_[0], regions_[1]);
+    joined = true;
+  });
+  EXPECT_EQ(report.problem_count, 0u) << report.problems.at(0);
+}
+
+TEST_F(Filters, AnIndexThatIsAssignedToIsSavedFirst) {
+  test_.index.put(Row{"000000", {"new", "", ""}});
+  plain_.put({"000000", {"new", "", ""}});
+  test_.index = SecondaryIndex::create(test_.directory / "other", people());
+  test_.index = SecondaryIndex::open(test_.directory / "index");
+  EXPECT_EQ(test_.index.recovery().changes_replayed, 0u);
+  expect_equal(test_.index, plain_);
+}
+
+}  // namespace
+}  // namespace scbf

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ScalableBank whose threads or memory fail, at every place where they can: rows, counters and
+// the map of stages agree afterwards, and what is all or nothing was nothing.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/scalable_bank_model.hpp"
+
+namespace {
+
+// Allocations of this thread until one fails; 0: none does.
+thread_local std::size_t allocations_left = 0;
+
+void* allocate(std::size_t bytes) {
+  if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
+  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// All forms: the address sanitizer has its own of those that are not replaced.
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
+  return operator new(bytes, nothrow);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace scbf_test;
+using scbf::BatchOptions;
+using scbf::FilterFull;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::MemberKeys;
+using scbf::ScalableBank;
+using scbf::ScalableFilter;
+
+/// Runs so many times and fails then.
+class FailsLater final : public scbf::Executor {
+ public:
+  explicit FailsLater(int runs) : left_(runs) {}
+  unsigned concurrency() const noexcept override { return 2; }
+  void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
+    if (left_-- == 0) {
+      task(0);
+      throw std::runtime_error("no threads today");
+    }
+    for (std::size_t i = 0; i < count; ++i) task(i);
+  }
+
+ private:
+  mutable int left_;
+};
+
+/// Members 0 to 4 and the last have one to three stages; that one's first stage may be in another
+/// word of the rows than the others'.
+ScalableBankModel some_members(const Growth& growth, std::uint32_t members, std::size_t keys) {
+  ScalableBankModel model(growth, 0);
+  for (std::uint32_t m = 0; m < members; ++m) {
+    ScalableFilter filter = model.filter();
+    const std::uint32_t size = m == members - 1 ? 4 : m < 5 ? m : 0;
+    filter.insert(random_keys(size * keys, m), {.threads = 1});
+    model.members.emplace(m, std::move(filter));
+  }
+  EXPECT_EQ(model.members.at(4).stages(), 3u);
+  return model;
+}
+ScalableBank made_anew(const ScalableBankModel& model) {
+  ScalableBank bank(model.growth, {.capacity = 66});
+  std::vector<ScalableFilter> filters;
+  for (const auto& [slot, filter] : model.members) filters.push_back(filter);
+  bank.add_members(std::move(filters), {.threads = 1});
+  return bank;
+}
+
+struct Operation {
+  std::string name;
+  std::function<void(ScalableBank&, ScalableBankModel&, const BatchOptions&)> run;
+  bool all_or_nothing, threads = true;
+};
+/// `last`: a member; `keys`: what makes it two stages larger.
+std::vector<Operation> operations(std::uint32_t last, std::size_t keys) {
+  static Keys many, few;
+  many = random_keys(keys, 1), few = random_keys(keys / 50, 2);
+  const auto grown = [](ScalableBankModel& model) {
+    ScalableFilter filter = model.filter();
+    filter.insert(many, {.threads = 1});
+    return filter;
+  };
+  const std::vector<MemberKeys> large{{0, many}, {4, few}, {last - 1, many}, {last, few}},
+      small{{0, few}, {4, few}, {last - 1, few}, {last, few}};
+  return {
+      {"add",
+       [=](auto& bank, auto& model, auto& options) { bank.add_member(grown(model), options); },
+       true},
+      {"add_members",
+       [=](auto& bank, auto& model, auto& options) {
+         bank.add_members({grown(model), model.filter(), grown(model)}, options);
+       },
+       true},
+      {"add_empty", [](auto& bank, auto&, auto&) { bank.add_member(); }, true, false},
+      {"remove_member", [](auto& bank, auto&, auto& options) { bank.remove_member(4, options); },
+       true},
+      {"replace",
+       [=](auto& bank, auto& model, auto& options) {
+         bank.replace_member(3, grown(model), options);
+       },
+       true},
+      {"merge",
+       [=](auto& bank, auto& model, auto& options) { bank.merge(3, grown(model), options); }, true},
+      {"subtract",
+       [=](auto& bank, auto& model, auto& options) {
+         bank.subtract(3, model.members.at(3), options);
+       },
+       true},
+      {"clear", [](auto& bank, auto&, auto& options) { bank.clear(4, options); }, true},
+      {"insert", [](auto& bank, auto&, auto& options) { bank.insert(1, many, options); }, false,
+       false},
+      {"insert_large", [=](auto& bank, auto&, auto& options) { bank.insert(large, options); },
+       false},
+      {"insert_small", [=](auto& bank, auto&, auto& options) { bank.insert(small, options); },
+       false},
+      {"remove", [](auto& bank, auto&, auto& options) { bank.remove(4, few, {}, options); }, false,
+       false},
+      {"remove_large", [=](auto& bank, auto&, auto& options) { bank.remove(large, options); },
+       false},
+      {"remove_small", [=](auto& bank, auto&, auto& options) { bank.remove(small, options); },
+       false},
+  };
+}
+
+class FailingBank : public ::testing::TestWithParam<Growth::Policy> {
+ protected:
+  static Growth growth(std::uint32_t keys) {
+    return GetParam() == Growth::Policy::fixed ? Growth::fixed(Geometry::split(5, keys * 5 / 2), 40)
+                                               : Growth::tightening(keys, 0.05);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, FailingBank,
+                         ::testing::Values(Growth::Policy::fixed, Growth::Policy::tightening),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
+TEST_P(FailingBank, AgreesWhenThreadsFail) {
+  // Stages of more than one task.
+  constexpr std::uint32_t kKeys = 4000;
+  ScalableBankModel model = some_members(growth(kKeys), 66, kKeys);
+  const Keys asked = random_keys(50, 3);
+  for (const Operation& operation : operations(65, 3 * kKeys)) {
+    SCOPED_TRACE(operation.name);
+    int failed = 0;
+    for (bool again = true; again; failed += again) {
+      ScalableBank bank = made_anew(model);
+      const FailsLater executor(failed);
+      try {
+        operation.run(bank, model, {.threads = 2, .executor = &executor});
+        again = false;
+      } catch (const std::runtime_error& e) {
+        ASSERT_EQ(e.what(), std::string("no threads today"));
+      }
+      if (operation.all_or_nothing && again) {
+        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "failure " << failed;
+      } else {
+        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "failure " << failed;
+      }
+    }
+    EXPECT_TRUE(failed > 0 || !operation.threads) << "nothing failed";
+  }
+}
+
+TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
+  constexpr std::uint32_t kKeys = 300;
+  ScalableBankModel model = some_members(growth(kKeys), 6, kKeys);
+  const Keys asked = random_keys(20, 3);
+  for (const Operation& operation : operations(5, 3 * kKeys)) {
+    SCOPED_TRACE(operation.name);
+    std::size_t failed = 0;
+    for (bool again = true; again; failed += again) {
+      ScalableBank bank = made_anew(model);
+      allocations_left = failed + 1;
+      bool threw = true;
+      try {
+        operation.run(bank, model, {.threads = 1});
+        threw = false;
+      } catch (const std::bad_alloc&) {
+      } catch (const FilterFull& e) {
+        ASSERT_NE(std::string(e.what()).find("memory is short"), std::string::npos) << e.what();
+      }
+      again = allocations_left == 0;  // else there were fewer
+      allocations_left = 0;
+      if (operation.all_or_nothing && threw) {
+        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;
+      } else {
+        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "allocation " << failed;
+      }
+    }
+    EXPECT_GT(failed, 1u);
+  }
+}
+
+}  // namespace
