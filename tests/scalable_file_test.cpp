@@ -3,6 +3,8 @@
 // right checksums and wrong contents are refused, cheaply; and the golden file holds still.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "../core/src/container_format.hpp"
 #include "file_test_support.hpp"
 #include "scbf/scalable_filter.hpp"
@@ -186,6 +188,25 @@ TEST(HostileContainer, EveryFieldWithEvilValues) {
       }
     }
   }
+}
+
+TEST(Container, LastDigitsMayBeAnotherLibrarys) {
+  const ScalableFilter filter = grown(Growth::fixed(Geometry::split(5, 200), 20));
+  const Bytes good = bytes_of(filter);
+  const auto read = [&](double fpr, std::uint64_t more_keys) {
+    Bytes bytes = good;
+    const std::uint64_t capacity = get<std::uint64_t>(good, 40) + more_keys;
+    std::memcpy(bytes.data() + 40, &capacity, sizeof capacity);
+    std::memcpy(bytes.data() + 48, &fpr, sizeof fpr);
+    sign_header(bytes, get<std::uint64_t>(good, 96));
+    return ScalableFilter::read(source_of(bytes));
+  };
+  const double fpr = filter.growth().fpr();
+  expect_same(read(std::nextafter(fpr, 1), 0), filter);
+  expect_same(read(fpr, 1), filter);
+  EXPECT_THROW_WITH(read(fpr * (1 + 1e-6), 0), CorruptFile, "fpr");
+  EXPECT_THROW_WITH(read(std::nan(""), 0), CorruptFile, "fpr nan");
+  EXPECT_THROW_WITH(read(fpr, 2), CorruptFile, "first capacity");
 }
 
 TEST(HostileContainer, StagesCannotBeExchangedOrClaimed) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "field_io.hpp"
@@ -17,6 +18,9 @@ using file_format::FieldReader;
 using file_format::FieldWriter;
 using file_format::kChecksumOffset;
 using file_format::kMaxMetadataBytes;
+
+/// first_capacity and fpr.
+constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
 
 struct FixedFields {
   std::uint32_t fixed_bytes, policy, layout;
@@ -95,6 +99,14 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
   return f;
 }
 
+/// For what follows from other fields by logarithms: their last digits are the C library's.
+constexpr double kClose = 1e-9;
+void require_about(const std::string& name, const char* field, double value, double expected,
+                   double tolerance) {
+  if (std::abs(value - expected) <= tolerance) return;
+  throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
+}
+
 Growth checked_growth(const FixedFields& f, const std::string& name) {
   try {
     if (f.layout != static_cast<std::uint32_t>(Layout::split) &&
@@ -107,7 +119,11 @@ Growth checked_growth(const FixedFields& f, const std::string& name) {
                                                      : Geometry::split_block(f.groups, f.extent);
       require_equal(name, "probes", f.probes, stage.probes());
       require_equal(name, "groups", f.groups, stage.groups());
-      return Growth::fixed(stage, f.most_stages);
+      const Growth growth = Growth::fixed(stage, f.most_stages);
+      require_about(name, "first capacity", static_cast<double>(f.first_capacity),
+                    static_cast<double>(growth.first_capacity()), 1);
+      require_about(name, "fpr", f.fpr, growth.fpr(), kClose * growth.fpr());
+      return growth;
     }
     if (f.policy == static_cast<std::uint32_t>(Growth::Policy::tightening)) {
       require_equal(name, "most stages", f.most_stages, kMaxStages);
@@ -222,7 +238,13 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
   }
   require_equal(name, "file bytes", f.file_bytes, file_bytes);
   // What is not said above must be as it is written: zeros, and fields that follow from others.
-  const std::vector<std::byte> canonical = encode_header(header, file_bytes);
+  std::vector<std::byte> canonical = encode_header(header, file_bytes);
+  // But for first_capacity and fpr, which checked_growth has compared, and so for the checksum.
+  const auto as_it_is = [&](std::size_t offset, std::size_t count) {
+    std::memcpy(canonical.data() + offset, bytes.data() + offset, count);
+  };
+  as_it_is(kCapacityOffset, kCapacityBytes);
+  as_it_is(kChecksumOffset, sizeof f.checksum);
   const auto [here, there] = std::mismatch(bytes.begin(), bytes.end(), canonical.begin());
   if (here != bytes.end()) {
     throw_damaged(name,
