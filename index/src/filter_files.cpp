@@ -33,8 +33,10 @@ constexpr std::uint64_t kRateParts = 64;
 namespace index {
 
 std::string describe_filter_file(const FilterFile& file) {
-  return nlohmann::json{
-      {"region", file.region}, {"changes", file.changes}, {"left_over", file.left_over}}
+  return nlohmann::json{{"index", file.index},
+                        {"region", file.region},
+                        {"changes", file.changes},
+                        {"left_over", file.left_over}}
       .dump();
 }
 
@@ -46,9 +48,10 @@ std::optional<FilterFile> parse_filter_file(const std::string& metadata) {
     return found->get<std::uint64_t>();
   };
   if (!json.is_object()) return std::nullopt;
-  const auto region = number("region"), changes = number("changes"), left = number("left_over");
-  if (!region || !changes || !left) return std::nullopt;
-  return FilterFile{static_cast<RegionId>(*region), *changes, *left};
+  const auto index = number("index"), region = number("region"), changes = number("changes"),
+             left = number("left_over");
+  if (!index || !region || *region >= kMaxRegionNumber || !changes || !left) return std::nullopt;
+  return FilterFile{*index, static_cast<RegionId>(*region), *changes, *left};
 }
 
 FilterBuilder::FilterBuilder(const Router& router)
@@ -109,14 +112,13 @@ void SecondaryIndex::State::rebuild(Region& region) {
   region.values = values;
   region.trusted = true;
   region.left_over = 0;
-  region.fpr = router.facts(region.member).fpr;
-  region.rate_at = values;
+  set_rate(region, router.facts(region.member).fpr);
 }
 
 void SecondaryIndex::State::distrust(Region& region) {
   router.ask_always(region.member);
   region.trusted = false;
-  region.fpr = 1;
+  set_rate(region, 1);
   remove_filter_file(region.id);
 }
 
@@ -134,7 +136,7 @@ void SecondaryIndex::State::save(Region& region) {
   crash_point("save: the log is on disk");
   const std::uint64_t changes = region.changes;
   ScalableFilter filter = router.copy(region.member);
-  filter.set_metadata(describe_filter_file({region.id, changes, region.left_over}));
+  filter.set_metadata(describe_filter_file({identity, region.id, changes, region.left_over}));
   filter.save(filter_path(region.id));
   crash_point("save: the filter is on disk");
   StoreBatch batch = store->batch();
@@ -145,13 +147,18 @@ void SecondaryIndex::State::save(Region& region) {
   region.log_entries = 0;
 }
 
-void SecondaryIndex::State::refresh_rate(Region& region) const {
+void SecondaryIndex::State::set_rate(Region& region, double fpr) {
+  region.fpr = fpr;
+  region.rate_at = region.values;
+  ++rates_as_of;
+}
+
+void SecondaryIndex::State::refresh_rate(Region& region) {
   if (!region.trusted) return;
   const std::uint64_t now = region.values, then = region.rate_at;
   const std::uint64_t changed = now > then ? now - then : then - now;
   if (changed == 0 || changed * kRateParts < now) return;
-  region.fpr = router.facts(region.member).fpr;
-  region.rate_at = now;
+  set_rate(region, router.facts(region.member).fpr);
 }
 
 void SecondaryIndex::checkpoint() {

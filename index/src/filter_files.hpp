@@ -15,6 +15,7 @@ namespace scbf::index {
 
 /// The metadata of a filter's file.
 struct FilterFile {
+  std::uint64_t index;  ///< whose it is: SecondaryIndex::State::identity
   RegionId region;
   std::uint64_t changes;  ///< of the region, that the filter has seen
   std::uint64_t left_over;

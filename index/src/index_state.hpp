@@ -37,6 +37,7 @@ struct SecondaryIndex::State {
   IndexPlan plan;
   IndexOptions options;
   std::unique_ptr<index::Store> store;
+  std::uint64_t identity;  ///< of this index among all: a filter's file names it
   index::Router router;
   RecoveryReport recovery = {};
 
@@ -51,6 +52,20 @@ struct SecondaryIndex::State {
   };
   mutable Tally tally = {};
 
+  std::atomic<std::uint64_t> rates_as_of = 0;  ///< counts changes of region.fpr
+  mutable std::mutex outlook_mutex;
+  mutable std::shared_ptr<const index::Outlook> last_outlook;  ///< under outlook_mutex
+
+  /// Worked out anew only when the map or a region's rate has changed since the last time.
+  std::shared_ptr<const index::Outlook> outlook(
+      const std::shared_ptr<const index::RegionMap>& now) const {
+    const std::lock_guard lock(outlook_mutex);
+    const std::uint64_t as_of = rates_as_of;
+    if (last_outlook == nullptr || last_outlook->map != now || last_outlook->as_of != as_of) {
+      last_outlook = std::make_shared<const index::Outlook>(now, as_of);
+    }
+    return last_outlook;
+  }
   std::shared_ptr<const index::RegionMap> current_map() const {
     const std::shared_lock lock(topology);
     return map;
@@ -93,7 +108,8 @@ struct SecondaryIndex::State {
   /// So that nobody takes a file for the filter of what follows.
   void remove_filter_file(RegionId region) const;
   /// Brings region.fpr up to date, if enough changed since.
-  void refresh_rate(index::Region& region) const;
+  void refresh_rate(index::Region& region);
+  void set_rate(index::Region& region, double fpr);
 
   // ---- recovery.cpp
   void recover();

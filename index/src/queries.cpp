@@ -50,12 +50,18 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
 class Answering {
  public:
   Answering(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
-            const RegionMap& map, const Query& query, std::span<const std::string> entries)
-      : store_(store), schema_(schema), at_(at), map_(map), query_(query), entries_(entries) {
-    first_ = map.at(query.from);
-    last_ = query.to.empty() ? map.size() : map.at(query.to) + 1;
+            const Outlook& outlook, const Query& query, std::span<const std::string> entries)
+      : store_(store),
+        schema_(schema),
+        at_(at),
+        outlook_(outlook),
+        map_(*outlook.map),
+        query_(query),
+        entries_(entries) {
+    first_ = map_.at(query.from);
+    last_ = query.to.empty() ? map_.size() : map_.at(query.to) + 1;
     // A range that ends where a region begins has nothing of it.
-    if (!query.to.empty() && map[last_ - 1].from == query.to && last_ - 1 > first_) --last_;
+    if (!query.to.empty() && map_[last_ - 1].from == query.to && last_ - 1 > first_) --last_;
   }
 
   /// `candidates`: members that may hold all conditions, ascending; ignored by a broadcast.
@@ -80,11 +86,6 @@ class Answering {
   }
 
  private:
-  struct Server {
-    bool asked = false, holds = false;
-    double none = 1;  ///< that no filter of its regions claims what they do not have
-  };
-
   void ask(std::size_t place) {
     const std::size_t before = answer_.rows.size();
     find_rows(store_, at_, map_[place].region->id, entries_, query_.from, query_.to,
@@ -93,9 +94,8 @@ class Answering {
                 return answer_.rows.size() < query_.limit;
               });
     const bool holds = answer_.rows.size() > before;
-    Server& server = servers_[map_[place].server];
-    server.asked = true;
-    server.holds = server.holds || holds;
+    bool& server_holds = holds_[map_.server_of(place)];
+    server_holds = server_holds || holds;
     ++answer_.routing.regions_asked;
     answer_.routing.regions_holding += holds;
   }
@@ -120,17 +120,14 @@ class Answering {
 
   void report() {
     RoutingReport& routing = answer_.routing;
-    for (std::size_t place = first_; place < last_; ++place) {
-      servers_[map_[place].server].none *= 1 - map_[place].region->fpr;
+    double expected = outlook_.requests;
+    for (const auto& [server, holds] : holds_) {
+      ++routing.requests;
+      routing.servers_holding += holds;
+      if (holds) expected += outlook_.unclaimed[server];
     }
     routing.regions = static_cast<std::uint32_t>(last_ - first_);
-    routing.servers = static_cast<std::uint32_t>(servers_.size());
-    double expected = 0;
-    for (const auto& [number, server] : servers_) {
-      routing.requests += server.asked;
-      routing.servers_holding += server.holds;
-      expected += server.holds ? 1 : 1 - server.none;
-    }
+    routing.servers = static_cast<std::uint32_t>(servers_in_range());
     // A range may cut a region, whose filter then rightly knows what the part has not.
     const bool whole = query_.from.empty() && query_.to.empty();
     if (query_.all_of.size() == 1 && query_.limit == UINT64_MAX && whole) {
@@ -138,14 +135,22 @@ class Answering {
     }
   }
 
+  std::size_t servers_in_range() const {
+    if (last_ - first_ == map_.size()) return map_.servers();
+    std::vector<bool> seen(map_.servers());
+    for (std::size_t place = first_; place < last_; ++place) seen[map_.server_of(place)] = true;
+    return static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+  }
+
   const Store& store_;
   const TableSchema& schema_;
   const Store::Snapshot& at_;
+  const Outlook& outlook_;
   const RegionMap& map_;
   const Query& query_;
   std::span<const std::string> entries_;
-  std::size_t first_, last_;  // places in the query's range
-  std::map<ServerId, Server> servers_;
+  std::size_t first_, last_;           // places in the query's range
+  std::map<std::size_t, bool> holds_;  // servers asked: has one of its regions a row?
   QueryAnswer answer_;
 };
 
@@ -182,6 +187,7 @@ std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) c
     at = state_->store->snapshot();
     state_->router.route(hashes, lists);
   }
+  const auto outlook = state_->outlook(map);
   std::vector<QueryAnswer> answers;
   std::size_t next = 0;
   for (std::size_t q = 0; q < queries.size(); ++q) {
@@ -195,8 +201,9 @@ std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) c
       candidates.swap(both);
     }
     next += entries[q].size();
-    answers.push_back(Answering(*state_->store, state_->schema, at, *map, queries[q], entries[q])
-                          .answer(candidates));
+    answers.push_back(
+        Answering(*state_->store, state_->schema, at, *outlook, queries[q], entries[q])
+            .answer(candidates));
     const RoutingReport& routing = answers.back().routing;
     auto& tally = state_->tally;
     ++tally.queries;

@@ -80,8 +80,8 @@ void clear_remains(Store& store, const std::vector<Recovered>& regions) {
 }
 
 /// The filter's file, and the log that goes on from there. Leaves a reason if that is not all.
-void bring_up_to_date(const Store& store, const Router& router, const std::filesystem::path& file,
-                      Recovered& region) {
+void bring_up_to_date(const Store& store, const Router& router, std::uint64_t identity,
+                      const std::filesystem::path& file, Recovered& region) {
   const auto refuse = [&](std::string reason) {
     region.reason = std::move(reason);
     region.filter.reset();
@@ -103,8 +103,9 @@ void bring_up_to_date(const Store& store, const Router& router, const std::files
       return refuse(error.what());
     }
     const auto said = parse_filter_file(region.filter->metadata());
-    if (!said || said->region != region.id || region.filter->growth() != router.growth() ||
-        region.filter->seed() != router.seed() || !router.regular(*region.filter)) {
+    if (!said || said->index != identity || said->region != region.id ||
+        region.filter->growth() != router.growth() || region.filter->seed() != router.seed() ||
+        !router.regular(*region.filter)) {
       return refuse(fmt::format("{} is the filter of something else", file.string()));
     }
     if (said->changes > region.state.changes) {
@@ -131,10 +132,10 @@ void bring_up_to_date(const Store& store, const Router& router, const std::files
   }
 }
 
-void load_filter(const Store& store, const Router& router, const std::filesystem::path& file,
-                 Recovered& region) {
+void load_filter(const Store& store, const Router& router, std::uint64_t identity,
+                 const std::filesystem::path& file, Recovered& region) {
   try {
-    bring_up_to_date(store, router, file, region);
+    bring_up_to_date(store, router, identity, file, region);
   } catch (const Error& error) {  // of what the log holds, or of a filter that is full
     region.reason = error.what();
     region.filter.reset();
@@ -195,7 +196,7 @@ void SecondaryIndex::State::read_everything() {
   arena.execute([&] {
     oneapi::tbb::parallel_for(std::size_t{0}, regions.size(), [&](std::size_t i) {
       Recovered& region = regions[i];
-      load_filter(*store, router, filter_path(region.id), region);
+      load_filter(*store, router, identity, filter_path(region.id), region);
       if (!region.filter && options.rebuild) {
         region.filter = built_from_values(region.id, &region.state.values);
         region.left_over = region.log_entries = 0;

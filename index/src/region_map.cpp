@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 namespace scbf::index {
 
@@ -12,6 +14,11 @@ RegionMap::RegionMap(std::vector<Place> places) : places_(std::move(places)) {
   for (const Place& place : places_) members = std::max(members, place.region->member + 1);
   of_member_.assign(members, places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) of_member_[places_[i].region->member] = i;
+  std::unordered_map<ServerId, std::uint32_t> numbers;
+  for (const Place& place : places_) {
+    server_of_.push_back(numbers.try_emplace(place.server, servers_).first->second);
+    servers_ = static_cast<std::uint32_t>(numbers.size());
+  }
 }
 
 std::size_t RegionMap::at(std::string_view key) const noexcept {
@@ -27,6 +34,14 @@ std::size_t RegionMap::of(RegionId region) const {
   }
   throw InvalidArgument(
       fmt::format("region {}: there is none; the index has {} regions", region, places_.size()));
+}
+
+Outlook::Outlook(std::shared_ptr<const RegionMap> of_map, std::uint64_t rates_as_of)
+    : map(std::move(of_map)), as_of(rates_as_of), unclaimed(map->servers(), 1.0), requests(0) {
+  for (std::size_t i = 0; i < map->size(); ++i) {
+    unclaimed[map->server_of(i)] *= 1 - (*map)[i].region->fpr;
+  }
+  for (const double none : unclaimed) requests += 1 - none;
 }
 
 }  // namespace scbf::index

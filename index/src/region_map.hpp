@@ -71,6 +71,9 @@ class RegionMap {
   std::size_t at(std::string_view key) const noexcept;
   /// Throws InvalidArgument.
   std::size_t of(RegionId region) const;
+  /// Servers with at least one place; they are numbered from 0 on, those of no place left out.
+  std::size_t servers() const noexcept { return servers_; }
+  std::size_t server_of(std::size_t i) const noexcept { return server_of_[i]; }
   /// The place of a member of the bank; size() if it has none.
   std::size_t of_member(std::uint32_t member) const noexcept {
     return member < of_member_.size() ? of_member_[member] : size();
@@ -79,6 +82,18 @@ class RegionMap {
  private:
   std::vector<Place> places_;
   std::vector<std::size_t> of_member_;
+  std::vector<std::uint32_t> server_of_;
+  std::uint32_t servers_ = 0;
+};
+
+/// What each server is expected to be asked for a value that none of its regions has.
+struct Outlook {
+  std::shared_ptr<const RegionMap> map;
+  std::uint64_t as_of;            ///< of the regions' rates
+  std::vector<double> unclaimed;  ///< by RegionMap::server_of: no filter claims the value
+  double requests;                ///< sum of the rest
+
+  Outlook(std::shared_ptr<const RegionMap> of_map, std::uint64_t rates_as_of);
 };
 
 }  // namespace scbf::index

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
 #include "encoding.hpp"
 #include "index_state.hpp"
@@ -15,7 +16,12 @@ using namespace index;
 
 namespace {
 
-constexpr const char *kDefinition = "definition", *kStore = "store";
+constexpr const char *kDefinition = "definition", *kIdentity = "identity", *kStore = "store";
+
+std::uint64_t new_identity() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
 
 void check_plan(const IndexPlan& plan) {
   if (plan.servers < 1 || plan.servers > kMaxServers) {
@@ -37,7 +43,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
   Existing there;
   there.store = std::make_unique<Store>(path / kStore, Store::Open::existing, cache_bytes);
   const auto definition = there.store->get(Family::meta, kDefinition);
-  if (!definition) {
+  if (!definition || !there.store->get(Family::meta, kIdentity)) {
     throw IoError(
         fmt::format("{}: the index was not finished when it was created: remove the "
                     "directory and create it again",
@@ -63,6 +69,7 @@ SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& tab
       plan(what),
       options(how),
       store(std::move(opened)),
+      identity(decode_number(store->get(Family::meta, kIdentity).value(), "number of the index")),
       router(what, how) {
   recover();
 }
@@ -98,6 +105,7 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
   auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
   StoreBatch batch = store->batch();
   batch.put(Family::meta, kDefinition, definition);
+  batch.put(Family::meta, kIdentity, encode_number(new_identity()));
   batch.put(Family::meta, "region/" + region_key(0), encode_region({0, ""}));
   batch.put(Family::meta, "state/" + region_key(0), encode_state({}));
   batch.put(Family::meta, "next_region", encode_number(1));
