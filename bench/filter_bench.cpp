@@ -19,7 +19,6 @@
 #include "bench_case.hpp"
 #include "driver.hpp"
 #include "machine.hpp"
-#include "stages.hpp"
 
 namespace scbf::bench {
 namespace {
@@ -109,7 +108,6 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : context()) benchmark::AddCustomContext(name, value);
   add_floors(size);
   add_cases(size);
-  add_stages(size);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return any_failure() ? 1 : 0;

@@ -29,7 +29,7 @@ def fail(message):
 
 # Tables of programs of their own, from the newest result of scripts/bench --systems.
 SYSTEMS = {
-    "docs/performance.md": ("bank", "growing_bank", "index", "packages"),
+    "docs/performance.md": ("stages", "bank", "growing_bank", "index", "packages"),
 }
 
 
@@ -138,10 +138,39 @@ def draw(results, folder, matplotlib):
     return ["bench_sizes.svg", "bench_targets.svg"]
 
 
+def draw_stages(systems, folder, plt):
+    table = [dict(zip(systems.tables["stages"]["columns"], row))
+             for row in systems.tables["stages"]["rows"]]
+    sizes = list(dict.fromkeys(row["keys"] for row in table))
+    figure, axes = plt.subplots(1, len(sizes), figsize=(4 * len(sizes), 3.2), squeeze=False)
+    for axis, keys in zip(axes.flat, sizes):
+        for policy, colour in (("tightening", "#0b6e4f"), ("fixed", "#2f6db5")):
+            rows = [row for row in table if row["keys"] == keys and row["policy"] == policy]
+            axis.plot([row["stages"] for row in rows], [row["ns, absent"] for row in rows], "o-",
+                      color=colour, label=policy)
+            rows = [row for row in rows if row["stages apart: absent"] != ""]
+            axis.plot([row["stages"] for row in rows],
+                      [row["stages apart: absent"] for row in rows], "x--", color=colour,
+                      linewidth=1, label=f"{policy}, one by one")
+        one = next(row for row in table if row["keys"] == keys and row["policy"] == "one filter")
+        axis.axhline(one["ns, absent"], color="#777777", linestyle="--", linewidth=1,
+                     label="one filter for all keys")
+        axis.set(title=f"{keys:,.0f} keys", xlabel="stages", ylim=(0, None))
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("ns per absent key")
+    axes[0][0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(folder / "stages.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
 def draw_systems(systems, folder, matplotlib):
     import matplotlib.pyplot as plt
 
     drawn = []
+    if "stages" in systems.tables:
+        draw_stages(systems, folder, plt)
+        drawn.append("stages.svg")
     if "index" in systems.tables:
         table = [dict(zip(systems.tables["index"]["columns"], row))
                  for row in systems.tables["index"]["rows"]]

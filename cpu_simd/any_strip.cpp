@@ -36,6 +36,11 @@ void complement(Bits& bits, std::size_t n) noexcept {
   if (n % 64 != 0) bits[n / 64] &= (std::uint64_t{1} << (n % 64)) - 1;
 }
 
+template <class Bits>
+void join(Bits& bits, const Bits& others, std::size_t n) noexcept {
+  for (std::size_t word = 0; word * 64 < n; ++word) bits[word] |= others[word];
+}
+
 /// `set` may hold the hashes that are copied.
 template <class Bits>
 void copy_keys(const Bits& bits, const std::uint64_t* hashes, const std::uint16_t* index,
@@ -48,7 +53,26 @@ void copy_keys(const Bits& bits, const std::uint64_t* hashes, const std::uint16_
   set.keys = kept;
 }
 
+/// Filters in memory are left to themselves: there a line costs more than locating a key, and keys
+/// that one filter holds should not fetch the lines of others.
+bool take_first_stage_together(const Asked& a, const Asked& b) noexcept {
+  return a.first_distance == 0 && b.first_distance == 0 &&
+         a.work.view.geometry == b.work.view.geometry;
+}
+
 }  // namespace
+
+AnyStrip::AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept
+    : kernels_(kernels), filters_(filters) {
+  for (std::size_t i = 0; i + 1 < filters.size();) {
+    std::size_t& alike = filters[i].alike;
+    while (alike < Alike::kMost && i + alike < filters.size() &&
+           take_first_stage_together(filters[i], filters[i + alike])) {
+      ++alike;
+    }
+    i += alike;
+  }
+}
 
 std::size_t AnyStrip::test(const ReadWork& filter, std::uint32_t stage_index,
                            const std::uint64_t* hashes, std::size_t n, const Fetch& fetch,
@@ -61,6 +85,24 @@ std::size_t AnyStrip::test(const ReadWork& filter, std::uint32_t stage_index,
     return answers_[0];
   }
   return kernels_.pack_answers(answers_.data(), n, bits.data());
+}
+
+void AnyStrip::test_first(std::span<const Asked> alike, const std::uint64_t* hashes, std::size_t n,
+                          Lines chunk_ahead) noexcept {
+  const Asked& first = alike[0];
+  const Fetch fetch = {.distance = first.first_distance, .ahead = {first.ahead, chunk_ahead}};
+  if (alike.size() == 1) {
+    passed_by_[0] = test(first.work, 0, hashes, n, fetch, bits_[0]);
+    return;
+  }
+  const Stage stage = first.work.stage(0);
+  Alike together = {.words = {}, .filters = alike.size(), .stride = kStripKeys};
+  for (std::size_t f = 0; f < alike.size(); ++f) together.words[f] = alike[f].work.words(stage);
+  first.work.stage_kernels.locate(stage, hashes, n, positions_.data());
+  first.work.stage_kernels.test_alike(together, positions_.data(), n, fetch, answers_.data());
+  for (std::size_t f = 0; f < alike.size(); ++f) {
+    passed_by_[f] = kernels_.pack_answers(answers_.data() + f * kStripKeys, n, bits_[f].data());
+  }
 }
 
 /// Asks the filter's further stages, from `stage` on, about the set; marks who passes all, and
@@ -101,48 +143,60 @@ void AnyStrip::finish_waiting(std::uint8_t* out) noexcept {
   waiting_for_ = nullptr;
 }
 
+std::size_t AnyStrip::ask_further(const Asked& asked, const Bits& passed, std::size_t count,
+                                  const std::uint64_t* hashes, const std::uint16_t* index,
+                                  std::size_t n, std::uint8_t* out) noexcept {
+  const bool wait = asked.next_distance > 0 && !worth_moving(count, n);
+  if (!wait) {
+    copy_keys(passed, hashes, index, n, passed_);
+    const std::size_t found = finish(asked, 1, passed_, out);
+    finish_waiting(out);
+    return found;
+  }
+  KeySet& set = waiting_[now_];
+  copy_keys(passed, hashes, index, n, set);
+  const ReadWork& filter = asked.work;
+  const Stage stage = filter.stage(1);
+  filter.stage_kernels.locate(stage, set.hashes.data(), set.keys, positions_.data());
+  for (std::size_t i = 0; i < set.keys; ++i) {
+    __builtin_prefetch(filter.line_of(stage, positions_[i]));
+  }
+  finish_waiting(out);
+  waiting_for_ = &asked;
+  now_ ^= 1;
+  return 0;  // too few to be worth moving the others
+}
+
 void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
                    std::uint8_t* out) noexcept {
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
-  for (Asked& asked : filters_) {
-    if (n == 0) break;
-    const ReadWork& filter = asked.work;
-    Bits bits;
-    const Fetch fetch = {.distance = asked.first_distance, .ahead = {asked.ahead, chunk_ahead}};
+  for (std::size_t next = 0; next < filters_.size() && n > 0;) {
+    const std::span<const Asked> alike = filters_.subspan(next, filters_[next].alike);
+    next += alike.size();
+    test_first(alike, hashes, n, chunk_ahead);
     chunk_ahead = {};
-    const std::size_t passed = test(filter, 0, hashes, n, fetch, bits);
+    const bool one_stage = alike[0].work.stages == 1;
     std::size_t found = 0;
-    const bool wait = filter.stages > 1 && asked.next_distance > 0 && !worth_moving(passed, n);
-    if (wait) {
-      KeySet& set = waiting_[now_];
-      copy_keys(bits, hashes, index, n, set);
-      const Stage stage = filter.stage(1);
-      filter.stage_kernels.locate(stage, set.hashes.data(), set.keys, positions_.data());
-      for (std::size_t i = 0; i < set.keys; ++i) {
-        __builtin_prefetch(filter.line_of(stage, positions_[i]));
+    for (std::size_t f = 0; f < alike.size(); ++f) {
+      if (!one_stage) {
+        found += ask_further(alike[f], bits_[f], passed_by_[f], hashes, index, n, out);
+        continue;
       }
-    } else if (filter.stages > 1) {
-      copy_keys(bits, hashes, index, n, passed_);
-      found = finish(asked, 1, passed_, out);
-    } else {
-      found = passed;
-      if (index == kEachItself.data() && worth_moving(found, n)) {
-        for (std::size_t i = 0; i < n; ++i) out[i] |= answers_[i];
+      found += passed_by_[f];
+      if (index == kEachItself.data() && worth_moving(passed_by_[f], n)) {
+        const std::uint8_t* answers = answers_.data() + f * kStripKeys;
+        for (std::size_t i = 0; i < n; ++i) out[i] |= answers[i];
       } else {
-        for_each_bit(bits, n, [&](std::size_t i) { out[index[i]] = 1; });
+        for_each_bit(bits_[f], n, [&](std::size_t i) { out[index[i]] = 1; });
       }
+      if (f > 0) join(bits_[0], bits_[f], n);
     }
-    finish_waiting(out);
-    if (wait) {
-      waiting_for_ = &asked;
-      now_ ^= 1;
-      continue;  // found there are too few to be worth moving the others
-    }
-    if (&asked == &filters_.back() || !worth_moving(found, n)) continue;
-    if (filter.stages == 1) {
-      complement(bits, n);
-      copy_keys(bits, hashes, index, n, rest_);
+    if (one_stage) finish_waiting(out);
+    if (next == filters_.size() || !worth_moving(found, n)) continue;
+    if (one_stage) {
+      complement(bits_[0], n);
+      copy_keys(bits_[0], hashes, index, n, rest_);
       n = rest_.keys;
     } else {
       std::size_t kept = 0;

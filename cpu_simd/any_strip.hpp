@@ -11,6 +11,9 @@
 //      for them alone;
 //   3. who passes all is found. If that is an eighth of the keys left or more, they leave.
 //
+// Filters that follow each other and have one geometry (the stages of a `fixed` growth) take step 1
+// together: keys are located once for all of them.
+//
 // A handful of keys in step 2 would each wait for memory, with nothing else under way. So where
 // counters lie in memory, their next lines are only fetched, and tested after step 1 of the next
 // filter.
@@ -36,6 +39,7 @@ struct Asked {
   std::size_t first_distance;  ///< Fetch::distance in the first stage
   std::size_t next_distance;   ///< in further ones
   Lines ahead = {};            ///< to be fetched in the course of the next strip
+  std::size_t alike = 1;       ///< so many from this one on take their first stage together
 };
 
 /// Keys side by side, and whose answers are theirs.
@@ -47,8 +51,7 @@ struct KeySet {
 
 class AnyStrip {
  public:
-  AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept
-      : kernels_(kernels), filters_(filters) {}
+  AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept;
 
   /// out[i] = 1 if any filter holds key i, else 0; at most kStripKeys keys. `chunk_ahead` is
   /// fetched meanwhile.
@@ -61,6 +64,14 @@ class AnyStrip {
   /// Answers as bits; returns how many are 1.
   std::size_t test(const ReadWork& filter, std::uint32_t stage, const std::uint64_t* hashes,
                    std::size_t n, const Fetch& fetch, Bits& bits) noexcept;
+  /// The first stage of filters that are alike, into answers_, bits_ and passed_by_.
+  void test_first(std::span<const Asked> alike, const std::uint64_t* hashes, std::size_t n,
+                  Lines chunk_ahead) noexcept;
+  /// Who passed the first stage of this one is asked further ones. Returns how many it holds, as
+  /// far as is known by now.
+  std::size_t ask_further(const Asked& asked, const Bits& passed, std::size_t count,
+                          const std::uint64_t* hashes, const std::uint16_t* index, std::size_t n,
+                          std::uint8_t* out) noexcept;
   std::size_t finish(const Asked& asked, std::uint32_t stage, KeySet& set,
                      std::uint8_t* out) noexcept;
   void finish_waiting(std::uint8_t* out) noexcept;
@@ -68,9 +79,11 @@ class AnyStrip {
   const Kernels& kernels_;
   std::span<Asked> filters_;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions_;
-  alignas(64) std::array<std::uint8_t, kStripKeys> answers_;
-  KeySet rest_;        ///< keys not found yet, once some have left
-  KeySet passed_;      ///< keys that passed the first stage
+  alignas(64) std::array<std::uint8_t, kStripKeys * Alike::kMost> answers_;
+  std::array<Bits, Alike::kMost> bits_;              ///< of first stages
+  std::array<std::size_t, Alike::kMost> passed_by_;  ///< how many are 1
+  KeySet rest_;                                      ///< keys not found yet, once some have left
+  KeySet passed_;                                    ///< keys that passed the first stage
   KeySet waiting_[2];  ///< the same, while their next lines are fetched
   const Asked* waiting_for_ = nullptr;
   std::size_t now_ = 0;  ///< of waiting_: the one in use

@@ -192,6 +192,39 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
+/// What a key's counters are called in one filter they are called in all: the shuffle and the shift
+/// are done once, and each filter costs a load and a test.
+inline void BlockTestAlike(const Alike& alike, const std::uint64_t* positions, std::size_t n,
+                           const Fetch& fetch, std::uint8_t* answers) noexcept {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  const Block::Tag tag;
+  const auto fifteen = hn::Set(tag, 15);
+  alignas(64) std::uint8_t empty[Alike::kMost][kStretchKeys];
+  alignas(64) std::uint64_t bytes[kStretchKeys];
+  const std::size_t filters = alike.filters;
+  walk<1>(
+      n, fetch, static_cast<std::uint32_t>(filters),
+      [&](std::size_t i, std::uint32_t f)
+          HWY_ATTR { return Block::words_of(alike.words[f], positions[i]); },
+      [&](std::size_t first, std::size_t end)
+          HWY_ATTR { Block::spread(positions + first, end - first, bytes); },
+      [&](std::size_t i) HWY_ATTR {
+        const auto mine = hn::Shl(fifteen, Block::shifts(bytes[i % kStretchKeys], 0));
+        for (std::size_t f = 0; f < filters; ++f) {
+          const auto block = hn::Load(tag, Block::words_of(alike.words[f], positions[i]));
+          hn::StoreMaskBits(tag, disjoint(tag, block, mine), empty[f] + i % kStretchKeys);
+        }
+      },
+      [&](std::size_t first, std::size_t end) HWY_ATTR {
+        for (std::size_t f = 0; f < filters; ++f) {
+          answers_of(empty[f], end - first, answers + f * alike.stride + first);
+        }
+      });
+#else
+  test_one_by_one<BlockTest>(alike, positions, n, fetch, answers);
+#endif
+}
+
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
@@ -361,8 +394,8 @@ inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std
   return {count, sum_of(emptied)};
 }
 
-inline constexpr StageKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,
-                                               BlockAdd,    BlockTakePresent, BlockTake};
+inline constexpr StageKernels kBlockKernels = {
+    BlockLocate, BlockTest, BlockTestAlike, BlockLeast, BlockAdd, BlockTakePresent, BlockTake};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

@@ -5,6 +5,7 @@
 // sorts by memory: its place (block and nibbles) in a group, its counter in a slice.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -60,6 +61,15 @@ struct Fetch {
   Lines ahead[2] = {};       ///< to be needed after the call; fetched evenly in its course
 };
 
+/// The same stage of filters of one geometry: a key has one position in all of them.
+struct Alike {
+  static constexpr std::size_t kMost = 8;
+
+  std::array<const std::uint64_t*, kMost> words;  ///< of each, where the stage begins
+  std::size_t filters;
+  std::size_t stride;  ///< from the answers about one filter to those about the next
+};
+
 /// Keys located in one or more neighbouring stages.
 struct Located {
   const std::uint64_t* positions;  ///< stage by stage
@@ -91,6 +101,9 @@ struct StageKernels {
   /// answers[i] = 1 if all counters of the key in this stage are non-zero.
   void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                const Fetch& fetch, std::uint8_t* answers) noexcept;
+  /// The same for several filters at once: answers[f · stride + i].
+  void (*test_alike)(const Alike& alike, const std::uint64_t* positions, std::size_t n,
+                     const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// answers[i] = smallest counter of the key in this stage.
   void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                 const Fetch& fetch, std::uint8_t* answers) noexcept;

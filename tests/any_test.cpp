@@ -40,6 +40,13 @@ std::vector<Geometry> shapes_of(const std::string& kind) {
     if (kind == "blocks_1") shapes.push_back(Geometry::split_block(1, blocks));
     if (kind == "blocks_2") shapes.push_back(Geometry::split_block(2, blocks));
     if (kind == "blocks_1_to_3") shapes.push_back(Geometry::split_block(1 + i % 3, blocks));
+    // Runs of filters that are alike, shorter and longer than what is asked at once.
+    if (kind == "alike") shapes.push_back(Geometry::split_block(1, 40));
+    if (kind == "alike_runs") {
+      shapes.push_back(i < 3   ? Geometry::split_block(2, 30)
+                       : i < 5 ? Geometry::split(6, 400)
+                               : Geometry::split_block(3, 50));
+    }
     if (kind == "slices") shapes.push_back(Geometry::split(1 + i * 2, 30 + 100 * i));
     if (kind == "both") {
       shapes.push_back(i % 2 == 0 ? Geometry::split_block(1 + i % 3, blocks)
@@ -104,7 +111,8 @@ std::vector<AnyCase> cases() {
   std::vector<const scbf::Backend*> backends = backends_to_compare();
   backends.push_back(&scbf::find_backend("scalar"));
   for (const scbf::Backend* backend : backends) {
-    for (const char* shapes : {"blocks_1", "blocks_2", "blocks_1_to_3", "slices", "both"}) {
+    for (const char* shapes :
+         {"blocks_1", "blocks_2", "blocks_1_to_3", "slices", "both", "alike", "alike_runs"}) {
       for (const Mode& mode : contract_modes()) {
         const bool far = backend->memory() != scbf::kHostMemory;
         if (far && (mode.threads > 1 || backend->name() == "far:again")) continue;
