@@ -148,16 +148,14 @@ void measure(std::size_t n, Growth::Policy policy, std::uint32_t stages) {
       const auto number = static_cast<std::uint64_t>(round);
       const Batch before(kind, 2 * number + 1, n, asked), batch(kind, 2 * number + 2, n, asked);
       const Column first = column(before.keys), words = column(batch.keys);
-      std::uint64_t hits_one = 0, hits = 0;
-      one.contains(first, answers, kAlone);
-      of_one.take(kind, asked, [&] { hits_one = one.contains(words, answers, kAlone).hits; });
-      growing.contains(first, together, kAlone);
-      of_growing.take(kind, asked, [&] { hits = growing.contains(words, together, kAlone).hits; });
+      verify("one filter", before, one.contains(first, answers, kAlone).hits);
+      of_one.take(kind, asked, [&] { one.contains(words, answers, kAlone); });
+      ask_apart(first);
+      verify(growing.growth().describe(), before, growing.contains(first, together, kAlone).hits);
+      if (!std::ranges::equal(together, answers)) wrong("together and apart differ");
+      of_growing.take(kind, asked, [&] { growing.contains(words, together, kAlone); });
       ask_apart(first);
       of_apart.take(kind, asked, [&] { ask_apart(words); });
-      if (!std::ranges::equal(together, answers)) wrong("together and apart differ");
-      verify("one filter", batch, hits_one);
-      verify(growing.growth().describe(), batch, hits);
     }
   }
   if (stages == 1) row(n, "one filter", 1, one.geometry().bytes(), of_one, nullptr, of_one);
@@ -171,7 +169,13 @@ int main(int argc, char** argv) {
   const auto output = take_output(argc, argv);
   std::vector<std::size_t> sizes{100'000, 20'000'000};
   if (argc > 1) sizes.clear();
-  for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  for (int i = 1; i < argc; ++i) {
+    sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+    if (sizes.back() < 10'000) {
+      fmt::print(stderr, "stages_bench: {}: must be a number of keys, at least 10000\n", argv[i]);
+      return 2;
+    }
+  }
   report.table("stages",
                {"keys", "policy", "stages", "bits per key", "ns, absent", "present", "both",
                 "stages apart: absent", "present ", "both ", "absent, to one filter"});

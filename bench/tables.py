@@ -310,7 +310,7 @@ def of_program(systems, name):
         return f"({systems.file_name} has no table '{name}')\n"
     columns = made["columns"]
     text = 1 + max((i for i, column in enumerate(columns)
-                    if any(isinstance(row[i], str) for row in made["rows"])
+                    if any(isinstance(row[i], str) and row[i] for row in made["rows"])
                     and i < len(columns) - 1), default=0)
     rows = [[cell(value) for value in row] for row in made["rows"]]
     notes = "".join(f"- {note}\n" for note in made["notes"])

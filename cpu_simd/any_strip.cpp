@@ -56,21 +56,17 @@ void copy_keys(const Bits& bits, const std::uint64_t* hashes, const std::uint16_
 /// Filters in memory are left to themselves: there a line costs more than locating a key, and keys
 /// that one filter holds should not fetch the lines of others.
 bool take_first_stage_together(const Asked& a, const Asked& b) noexcept {
-  return a.first_distance == 0 && b.first_distance == 0 &&
-         a.work.view.geometry == b.work.view.geometry;
+  return a.work.stage_kernels.test_alike != nullptr && a.first_distance == 0 &&
+         b.first_distance == 0 && a.work.view.geometry == b.work.view.geometry;
 }
 
 }  // namespace
 
 AnyStrip::AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept
     : kernels_(kernels), filters_(filters) {
-  for (std::size_t i = 0; i + 1 < filters.size();) {
-    std::size_t& alike = filters[i].alike;
-    while (alike < Alike::kMost && i + alike < filters.size() &&
-           take_first_stage_together(filters[i], filters[i + alike])) {
-      ++alike;
-    }
-    i += alike;
+  for (std::size_t i = filters.size(); i-- > 1;) {
+    if (!take_first_stage_together(filters[i - 1], filters[i])) continue;
+    filters[i - 1].alike = std::min(Alike::kMost, filters[i].alike + 1);
   }
 }
 
@@ -172,9 +168,11 @@ void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
   for (std::size_t next = 0; next < filters_.size() && n > 0;) {
-    const std::span<const Asked> alike = filters_.subspan(next, filters_[next].alike);
-    next += alike.size();
+    const bool alone = next == 0 && first_alone_;
+    const std::span<const Asked> alike = filters_.subspan(next, alone ? 1 : filters_[next].alike);
     test_first(alike, hashes, n, chunk_ahead);
+    if (next == 0) first_alone_ = worth_moving(passed_by_[0], n);
+    next += alike.size();
     chunk_ahead = {};
     const bool one_stage = alike[0].work.stages == 1;
     std::size_t found = 0;

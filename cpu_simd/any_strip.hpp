@@ -11,8 +11,10 @@
 //      for them alone;
 //   3. who passes all is found. If that is an eighth of the keys left or more, they leave.
 //
-// Filters that follow each other and have one geometry (the stages of a `fixed` growth) take step 1
-// together: keys are located once for all of them.
+// Filters that follow each other, have one geometry (the stages of a `fixed` growth) and are small
+// enough not to be fetched ahead take step 1 together: keys are located once for all of them, and
+// those that are found leave after the last. Where the first of all filters held many keys of the
+// strip before, it is asked alone.
 //
 // A handful of keys in step 2 would each wait for memory, with nothing else under way. So where
 // counters lie in memory, their next lines are only fetched, and tested after step 1 of the next
@@ -86,7 +88,8 @@ class AnyStrip {
   KeySet passed_;                                    ///< keys that passed the first stage
   KeySet waiting_[2];  ///< the same, while their next lines are fetched
   const Asked* waiting_for_ = nullptr;
-  std::size_t now_ = 0;  ///< of waiting_: the one in use
+  std::size_t now_ = 0;       ///< of waiting_: the one in use
+  bool first_alone_ = false;  ///< the first filter held so many that they should leave after it
 };
 
 }  // namespace scbf

@@ -192,11 +192,11 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
-/// What a key's counters are called in one filter they are called in all: the shuffle and the shift
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+/// A key has the same block and nibbles in all filters that are alike: the shuffle and the shift
 /// are done once, and each filter costs a load and a test.
 inline void BlockTestAlike(const Alike& alike, const std::uint64_t* positions, std::size_t n,
                            const Fetch& fetch, std::uint8_t* answers) noexcept {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
   alignas(64) std::uint8_t empty[Alike::kMost][kStretchKeys];
@@ -220,10 +220,11 @@ inline void BlockTestAlike(const Alike& alike, const std::uint64_t* positions, s
           answers_of(empty[f], end - first, answers + f * alike.stride + first);
         }
       });
-#else
-  test_one_by_one<BlockTest>(alike, positions, n, fetch, answers);
-#endif
 }
+inline constexpr decltype(StageKernels::test_alike) kBlockTestAlike = BlockTestAlike;
+#else
+inline constexpr decltype(StageKernels::test_alike) kBlockTestAlike = nullptr;
+#endif
 
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch, std::uint8_t* answers) noexcept {
@@ -395,7 +396,7 @@ inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std
 }
 
 inline constexpr StageKernels kBlockKernels = {
-    BlockLocate, BlockTest, BlockTestAlike, BlockLeast, BlockAdd, BlockTakePresent, BlockTake};
+    BlockLocate, BlockTest, kBlockTestAlike, BlockLeast, BlockAdd, BlockTakePresent, BlockTake};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

@@ -101,7 +101,8 @@ struct StageKernels {
   /// answers[i] = 1 if all counters of the key in this stage are non-zero.
   void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                const Fetch& fetch, std::uint8_t* answers) noexcept;
-  /// The same for several filters at once: answers[f · stride + i].
+  /// The same for several filters at once, at most Alike::kMost: answers[f · stride + i]. Null
+  /// where that would be no cheaper than one after the other.
   void (*test_alike)(const Alike& alike, const std::uint64_t* positions, std::size_t n,
                      const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// answers[i] = smallest counter of the key in this stage.

@@ -207,9 +207,8 @@ inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std
 
 #undef SCBF_GATHER
 
-inline constexpr StageKernels kSliceKernels = {SliceLocate, SliceTest, test_one_by_one<SliceTest>,
-                                               SliceLeast,  SliceAdd,  SliceTakePresent,
-                                               SliceTake};
+inline constexpr StageKernels kSliceKernels = {SliceLocate, SliceTest,        nullptr,  SliceLeast,
+                                               SliceAdd,    SliceTakePresent, SliceTake};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

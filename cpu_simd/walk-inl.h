@@ -85,16 +85,6 @@ HWY_INLINE void walk_stages(const std::uint64_t* words, const Located& keys, con
       Nothing(), visit);
 }
 
-/// StageKernels::test_alike where filters asked together have only the positions in common.
-template <auto test>
-void test_one_by_one(const Alike& alike, const std::uint64_t* positions, std::size_t n,
-                     const Fetch& fetch, std::uint8_t* answers) noexcept {
-  for (std::size_t f = 0; f < alike.filters; ++f) {
-    test(alike.words[f], positions, n, f == 0 ? fetch : Fetch{.distance = fetch.distance},
-         answers + f * alike.stride);
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf
 HWY_AFTER_NAMESPACE();

@@ -85,6 +85,7 @@ ScalableBankModel some_members(const Growth& growth, std::uint32_t members, std:
     model.members.emplace(m, std::move(filter));
   }
   EXPECT_EQ(model.members.at(4).stages(), 3u);
+  model.ask = {3, 4};
   return model;
 }
 ScalableBank made_anew(const ScalableBankModel& model) {
@@ -92,6 +93,7 @@ ScalableBank made_anew(const ScalableBankModel& model) {
   std::vector<ScalableFilter> filters;
   for (const auto& [slot, filter] : model.members) filters.push_back(filter);
   bank.add_members(std::move(filters), {.threads = 1});
+  for (const std::uint32_t member : model.ask) bank.ask_always(member, true);
   return bank;
 }
 

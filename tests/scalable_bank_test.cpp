@@ -155,6 +155,7 @@ TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
     EXPECT_EQ(e.batch(), 1u);
     EXPECT_EQ(e.processed(), want[1]);
     for (std::size_t i = 0; i < batches.size(); ++i) EXPECT_EQ(e.processed(i), want[i]) << i;
+    SCBF_EXPECT_THROW(e.processed(batches.size()), scbf::InvalidArgument, "batch 5: there were 5");
     EXPECT_EQ(e.done().inserted, done.inserted);
     EXPECT_EQ(e.done().nulls, done.nulls);
     EXPECT_NE(std::string(e.what()).find("member 1: all "), std::string::npos) << e.what();
@@ -421,10 +422,18 @@ TEST(ScalableBank, SavesMembersAndAsksMappedOnes) {
   SCBF_EXPECT_THROW(bank.remove(1, keys), scbf::ReadOnly, "member 1 is mapped");
   SCBF_EXPECT_THROW(bank.clear(1), scbf::ReadOnly, "member 1 is mapped");
   SCBF_EXPECT_THROW(bank.merge(1, bank.copy_member(0)), scbf::ReadOnly, "member 1 is mapped");
+  SCBF_EXPECT_THROW(bank.subtract(1, bank.copy_member(0)), scbf::ReadOnly, "member 1 is mapped");
   SCBF_EXPECT_THROW(bank.insert(std::vector<MemberKeys>{{0, keys}, {1, keys}}), scbf::ReadOnly,
                     "member 1 is mapped");
   EXPECT_TRUE(bank.copy_member(0) == bank.copy_member(2));
   bank.insert(2, keys);
+  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  // A mapped filter that is merged in brings stages that can be changed.
+  bank.clear(0);
+  bank.merge(0, ScalableFilter::map(path));
+  bank.insert(0, keys);
+  EXPECT_EQ(bank.remove(0, keys).absent, 0u);
+  bank.merge(0, ScalableFilter::map(path));
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
   bank.remove_member(1);
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);

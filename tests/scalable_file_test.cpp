@@ -204,6 +204,28 @@ TEST(Container, LastDigitsMayBeAnotherLibrarys) {
   const double fpr = filter.growth().fpr();
   expect_same(read(std::nextafter(fpr, 1), 0), filter);
   expect_same(read(fpr, 1), filter);
+  // And those of stages: what was read is joined with what was made here.
+  for (const Growth& growth : {filter.growth(), Growth::tightening(30, 0.1)}) {
+    const ScalableFilter here = grown(growth, 200);
+    Bytes bytes = bytes_of(here);
+    for (std::size_t s = 0; s < here.stages(); ++s) {
+      const std::size_t at = 128 + 48 * s;
+      const double rate = std::nextafter(get<double>(bytes, at + 24), 1);
+      const std::uint64_t full_at = get<std::uint64_t>(bytes, at + 16) - 1;
+      std::memcpy(bytes.data() + at + 24, &rate, sizeof rate);
+      std::memcpy(bytes.data() + at + 16, &full_at, sizeof full_at);
+    }
+    sign_header(bytes, get<std::uint64_t>(bytes, 96));
+    expect_same(ScalableFilter::read(source_of(bytes)), here);
+    const TemporaryFolder folder;
+    write_bytes(folder / "f.scbf", bytes);
+    expect_same(ScalableFilter::map(folder / "f.scbf"), here);
+    // A rate that is another one stays as it is.
+    const double other = get<double>(bytes, 128 + 24) * 0.99;
+    std::memcpy(bytes.data() + 128 + 24, &other, sizeof other);
+    sign_header(bytes, get<std::uint64_t>(bytes, 96));
+    EXPECT_EQ(ScalableFilter::read(source_of(bytes)).shape(0).fpr, other);
+  }
   EXPECT_THROW_WITH(read(fpr * (1 + 1e-6), 0), CorruptFile, "fpr");
   EXPECT_THROW_WITH(read(std::nan(""), 0), CorruptFile, "fpr nan");
   EXPECT_THROW_WITH(read(fpr, 2), CorruptFile, "first capacity");

@@ -99,8 +99,6 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
   return f;
 }
 
-/// For what follows from other fields by logarithms: their last digits are the C library's.
-constexpr double kClose = 1e-9;
 void require_about(const std::string& name, const char* field, double value, double expected,
                    double tolerance) {
   if (std::abs(value - expected) <= tolerance) return;
@@ -123,6 +121,11 @@ Growth checked_growth(const FixedFields& f, const std::string& name) {
       require_about(name, "first capacity", static_cast<double>(f.first_capacity),
                     static_cast<double>(growth.first_capacity()), 1);
       require_about(name, "fpr", f.fpr, growth.fpr(), kClose * growth.fpr());
+      if (f.first_capacity == 0 || f.fpr > 1) {
+        throw_damaged(name,
+                      fmt::format("first capacity {} at fpr {}: must be at least 1, at most 1",
+                                  f.first_capacity, f.fpr));
+      }
       return growth;
     }
     if (f.policy == static_cast<std::uint32_t>(Growth::Policy::tightening)) {

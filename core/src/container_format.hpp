@@ -43,6 +43,10 @@ struct Header {
   std::uint64_t lay_out() noexcept;
 };
 
+/// How far apart, in parts of themselves, numbers may be that follow from others by logarithms:
+/// their last digits are the C library's.
+inline constexpr double kClose = 1e-9;
+
 /// Where a stage can begin that follows something of this length.
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
   return (bytes + file_format::kAlignment - 1) / file_format::kAlignment * file_format::kAlignment;

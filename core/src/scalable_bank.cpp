@@ -26,6 +26,11 @@ constexpr std::size_t kLaterBytes = kMaxBankMembers / 8;
 
 }  // namespace
 
+std::uint64_t MembersFull::processed(std::size_t i) const {
+  if (i < processed_.size()) return processed_[i];
+  throw InvalidArgument(fmt::format("batch {}: there were {}", i, processed_.size()));
+}
+
 // ---- stages and their places --------------------------------------------------------------------
 
 const ScalableBank::State::Member& ScalableBank::State::at(std::uint32_t member) const {

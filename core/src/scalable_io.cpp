@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -98,8 +99,27 @@ void for_each_stage(Input& input, const ContainerHeader& container, std::uint64_
   }
 }
 
-StageShape shape_of(const StageHeader& header, const Entry& entry) {
-  return {header.geometry, entry.fpr, entry.full_at};
+bool close(double a, double b) { return std::abs(a - b) <= container_format::kClose * b; }
+
+/// As the file says; or as the growth says here, if the difference is the last digits of another C
+/// library's logarithms.
+StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth& growth) {
+  const StageShape said = {header.geometry, entry.fpr, entry.full_at};
+  if (entry.index >= growth.most_stages()) return said;
+  if (growth.policy() == Growth::Policy::tightening) {
+    // Working such a stage out takes a search: only where the rate shows another library.
+    const double fpr = tightened_fpr(growth.fpr(), growth.tightening(), entry.index);
+    if (said.fpr == fpr || !close(said.fpr, fpr)) return said;
+  }
+  try {
+    const StageShape here = growth.stage(entry.index);
+    const auto [less, more] = std::minmax(here.full_at, said.full_at);
+    if (here.geometry == said.geometry && close(said.fpr, here.fpr) && more - less <= 1) {
+      return here;
+    }
+  } catch (const InvalidArgument&) {  // no filter has a stage like that one
+  }
+  return said;
 }
 
 }  // namespace
@@ -110,11 +130,11 @@ struct ScalableFiles {
     std::uint64_t file_bytes = 0;
     ContainerHeader container = read_container_header(input, file_bytes);
     ScalableFilter filter(ScalableFilter::ForFiles{}, container.growth, container.seed, backend);
-    for_each_stage(input, container, file_bytes,
-                   [&](std::size_t i, Input& part, StageHeader&& header) {
-                     add(filter, container.stages[i], shape_of(header, container.stages[i]),
-                         FilterAccess::read_counters(part, std::move(header), backend));
-                   });
+    for_each_stage(
+        input, container, file_bytes, [&](std::size_t i, Input& part, StageHeader&& header) {
+          add(filter, container.stages[i], shape_of(header, container.stages[i], container.growth),
+              FilterAccess::read_counters(part, std::move(header), backend));
+        });
     filter.metadata_ = std::move(container.metadata);
     return filter;
   }
@@ -127,7 +147,7 @@ struct ScalableFiles {
     for_each_stage(
         file.input, container, file_bytes, [&](std::size_t i, Input&, StageHeader&& header) {
           const Entry& entry = container.stages[i];
-          const StageShape shape = shape_of(header, entry);
+          const StageShape shape = shape_of(header, entry, container.growth);
           const std::uint64_t payload = header.payload_bytes();
           add(filter, entry, shape,
               FilterAccess::map_counters(path, entry.offset, std::move(header), backend));
@@ -152,7 +172,7 @@ struct ScalableFiles {
             input.skip(header.payload_bytes(), file_bytes);
           }
           const Entry& entry = container.stages[i];
-          const StageShape shape = shape_of(header, entry);
+          const StageShape shape = shape_of(header, entry, container.growth);
           info.stages.push_back({entry.offset, shape, FilterAccess::info_of(std::move(header))});
         });
     check_end(input);

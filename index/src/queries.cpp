@@ -120,12 +120,13 @@ class Answering {
 
   void report() {
     RoutingReport& routing = answer_.routing;
-    double expected = outlook_.requests;
+    double of_others = outlook_.requests;
     for (const auto& [server, holds] : holds_) {
       ++routing.requests;
       routing.servers_holding += holds;
-      if (holds) expected += outlook_.unclaimed[server];
+      if (holds) of_others -= 1 - outlook_.unclaimed[server];
     }
+    const double expected = routing.servers_holding + std::max(0.0, of_others);
     routing.regions = static_cast<std::uint32_t>(last_ - first_);
     routing.servers = static_cast<std::uint32_t>(servers_in_range());
     // A range may cut a region, whose filter then rightly knows what the part has not.

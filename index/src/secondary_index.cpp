@@ -18,9 +18,14 @@ namespace {
 
 constexpr const char *kDefinition = "definition", *kIdentity = "identity", *kStore = "store";
 
-std::uint64_t new_identity() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
+/// A number of its own for an index.
+std::string new_identity() {
+  try {
+    std::random_device random;
+    return encode_number(std::uint64_t{random()} << 32 | random());
+  } catch (const std::exception& error) {
+    throw IoError(fmt::format("no random numbers: {}", error.what()));
+  }
 }
 
 void check_plan(const IndexPlan& plan) {
@@ -37,13 +42,14 @@ struct Existing {
 };
 
 Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes) {
-  if (!std::filesystem::is_directory(path / kStore)) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path / kStore, none)) {
     throw IoError(fmt::format("{}: there is no index", path.string()));
   }
   Existing there;
   there.store = std::make_unique<Store>(path / kStore, Store::Open::existing, cache_bytes);
   const auto definition = there.store->get(Family::meta, kDefinition);
-  if (!definition || !there.store->get(Family::meta, kIdentity)) {
+  if (!definition) {
     throw IoError(
         fmt::format("{}: the index was not finished when it was created: remove the "
                     "directory and create it again",
@@ -55,6 +61,12 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
     Growth::tightening(there.plan.region_values, there.plan.fpr, there.plan.layout);
   } catch (const InvalidArgument& error) {
     throw CorruptFile(fmt::format("the definition of the index is damaged: {}", error.what()));
+  }
+  if (!there.store->get(Family::meta, kIdentity)) {
+    // Then its filters name none, and are made anew.
+    StoreBatch batch = there.store->batch();
+    batch.put(Family::meta, kIdentity, new_identity());
+    there.store->write(std::move(batch), true);
   }
   return there;
 }
@@ -93,7 +105,7 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
                                       const IndexPlan& plan, const IndexOptions& options) {
   schema.check();
   check_plan(plan);
-  const std::string definition = encode_definition(schema, plan);
+  const std::string definition = encode_definition(schema, plan), identity = new_identity();
   Router{plan, options};  // what it refuses is refused before anything is written
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -105,7 +117,7 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
   auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
   StoreBatch batch = store->batch();
   batch.put(Family::meta, kDefinition, definition);
-  batch.put(Family::meta, kIdentity, encode_number(new_identity()));
+  batch.put(Family::meta, kIdentity, identity);
   batch.put(Family::meta, "region/" + region_key(0), encode_region({0, ""}));
   batch.put(Family::meta, "state/" + region_key(0), encode_state({}));
   batch.put(Family::meta, "next_region", encode_number(1));

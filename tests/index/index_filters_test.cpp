@@ -158,6 +158,12 @@ TEST_F(Filters, AreMadeAnewForAnotherPlan) {
 
 TEST_F(Filters, AreDistrustedOnDemand) {
   SecondaryIndex& index = test_.index;
+  const Query nobodys{.all_of = {{"city", "nowhere"}}};
+  EXPECT_LT(index.query(nobodys).routing.expected_requests, 0.1);
+  index.distrust(regions_[1]);
+  EXPECT_GE(index.query(nobodys).routing.expected_requests, 1);
+  index.rebuild(regions_[1]);
+  EXPECT_LT(index.query(nobodys).routing.expected_requests, 0.1);
   index.distrust(regions_[0]);
   EXPECT_EQ(index.query({.all_of = {{"city", "nowhere"}}}).routing.regions_asked, 1u);
   const double expected = index.query({.all_of = {{"city", "nowhere"}}}).routing.expected_requests;
@@ -332,6 +338,14 @@ TEST_F(Damaged, AFilterThatCannotBeSavedDoesNotKeepTheOthersFromIt) {
   EXPECT_GT(regions[0].unsaved, 0u);
   EXPECT_EQ(regions[1].unsaved, 0u);
   EXPECT_EQ(regions[2].unsaved, 0u);
+}
+
+TEST_F(Damaged, AnIndexWithoutANumberGetsOneAndItsFiltersAreMadeAnew) {
+  erase(index::Family::meta, "identity");
+  test_.index = open();
+  EXPECT_EQ(test_.index.recovery().rebuilt, 3u);
+  expect_equal(test_.index, plain_);
+  EXPECT_EQ(after([] {}).rebuilt, 0u);
 }
 
 TEST_F(Damaged, DefinitionsThatCannotBeAreCorrupt) {

@@ -240,6 +240,7 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   routing = index.query({.all_of = {{"city", "border"}}}).routing;
   EXPECT_EQ(routing.regions_asked, 2u);
   EXPECT_EQ(routing.requests, 1u);
+  EXPECT_NEAR(routing.expected_requests, 1, 1e-4);
   const IndexStatistics statistics = index.statistics();
   EXPECT_EQ(statistics.queries, 9u);
   EXPECT_EQ(statistics.queries_everywhere, 1u + 1 + 1 + 1);

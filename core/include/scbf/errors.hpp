@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can go wrong, as types. Every message names the value, the limit and the way out.
-// The library throws these and std::bad_alloc only; it never prints, exits or aborts.
+// The library throws these, what derives from them (FilterFull, MembersFull, scbf/cuda/errors.hpp),
+// std::bad_alloc, and what an executor, source or sink of the caller throws; it never prints, exits
+// or aborts.
 #pragma once
 
 #include <stdexcept>

@@ -69,7 +69,8 @@ struct MemberLists {
 /// removed; then the next member may get it. Wherever a number is asked for, InvalidArgument is
 /// thrown if no member has it, and nothing is changed.
 ///
-/// Whatever a function throws, rows and counters agree afterwards. Movable, not copyable.
+/// Whatever a function throws, rows and counters agree afterwards, unless memory for one more
+/// column (half a kilobyte) is short just then. Movable, not copyable.
 class FilterBank {
  public:
   /// A bank without members. Throws BackendUnavailable; InvalidArgument when the backend keeps

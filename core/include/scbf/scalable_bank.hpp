@@ -44,7 +44,8 @@ class MembersFull : public FilterFull {
   /// The first batch that is not all in; 0 where there was only one.
   std::size_t batch() const noexcept { return batch_; }
   /// Keys of batch i that were dealt with, nulls included: go on from this one.
-  std::uint64_t processed(std::size_t i) const { return processed_.at(i); }
+  /// Throws InvalidArgument past the last.
+  std::uint64_t processed(std::size_t i) const;
 
  private:
   std::size_t batch_;
@@ -55,8 +56,9 @@ class MembersFull : public FilterFull {
 /// they are removed. Wherever a number is asked for, InvalidArgument is thrown if no member has it,
 /// and nothing is changed.
 ///
-/// Whatever a function throws, rows, counters and the map of stages agree afterwards, and what adds
-/// or replaces members has changed nothing. Movable, not copyable.
+/// Whatever a function throws, rows, counters and the map of stages agree afterwards (unless memory
+/// for one more column, half a kilobyte, is short just then), and what adds or replaces members has
+/// changed nothing. Movable, not copyable.
 class ScalableBank {
  public:
   /// A bank without members. `options` as in FilterBank, and throws what its constructor throws.
@@ -141,8 +143,10 @@ class ScalableBank {
                               const BatchOptions& options = {});
 
   /// Adds a filter to a member, as ScalableFilter::merge: stage by stage where a sum fits, else by
-  /// further stages. All or nothing. Throws Incompatible as that and as add_member do. Cost: a
-  /// copy of the member's counters, and one pass over the rows of its stages, old and new.
+  /// further stages. All or nothing; the mark "ask" stays. Another member: merge(a,
+  /// copy_member(b)). Throws Incompatible as that and as add_member do, ReadOnly for a mapped
+  /// member. Cost: two copies of the member's counters, and one pass over the rows of its stages,
+  /// old and new.
   void merge(std::uint32_t member, const ScalableFilter& other, const BatchOptions& options = {});
   /// Takes a filter out of a member, as ScalableFilter::subtract, likewise.
   SubtractReport subtract(std::uint32_t member, const ScalableFilter& other,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything public, for those who want one line.
+// All of scbf::scbf, for those who want one line; without tbb.hpp, which needs oneTBB. The
+// secondary index and what runs on a GPU have headers of their own (scbf::index, scbf::cuda).
 #pragma once
 
 #include "scbf/backend.hpp"

@@ -62,10 +62,11 @@ struct IndexOptions {
   std::string_view backend = "auto";
   /// For blocks of the store, in bytes.
   std::uint64_t cache_bytes = 64u << 20;
-  /// Rebuild filters that are missing, behind or damaged before open returns; else their regions
-  /// are asked whatever the question, until rebuild.
+  /// Rebuild filters that are missing, damaged, of another index or plan, or ahead of the store,
+  /// before open returns; else their regions are asked whatever the question, until rebuild. (Those
+  /// that are behind are brought up to date from the log either way.)
   bool rebuild = true;
-  /// For opening, rebuilding and checking; 0 = as many as the machine has.
+  /// For opening; 0 = as many as the machine has.
   unsigned threads = 0;
 };
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hundred shops, and which of them a customer has been to: members that grow with their shop,
+// customers who come and leave, a shop that takes over another.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "scbf/scalable_bank.hpp"
+
+namespace {
+
+/// The customers of a shop: some have ten times as many as others.
+std::vector<std::uint64_t> customers_of(std::uint32_t shop) {
+  std::vector<std::uint64_t> customers(shop % 10 == 0 ? 5000 : 500);
+  for (std::uint64_t i = 0; i < customers.size(); ++i) customers[i] = shop * 1000 + i;
+  return customers;
+}
+
+}  // namespace
+
+int main() {
+  // A thousand customers each, to begin with; 1 % of the shops asked in vain, however they grow.
+  scbf::ScalableBank shops(scbf::Growth::tightening(1000, 0.01), {.capacity = 100});
+  for (std::uint32_t shop = 0; shop < 100; ++shop)
+    shops.insert(shops.add_member(), customers_of(shop));
+  std::printf("shop 0 has %zu stages, shop 1 has %zu\n", shops.stages(0), shops.stages(1));
+
+  const std::uint64_t customer = 3'200;  // of shop 3, and within the 5000 of shop 0
+  const auto where = shops.find(customer);
+  std::printf("customer %llu: %zu shops to ask\n", static_cast<unsigned long long>(customer),
+              where.size());
+
+  const std::vector<std::uint64_t> leaves{customer};
+  const bool left = shops.remove(3, leaves).removed == 1;
+
+  shops.merge(1, shops.copy_member(0));  // shop 1 takes over shop 0
+  shops.remove_member(0);
+  const auto now = shops.find(customer);
+  const auto has = [](const auto& list, std::uint32_t shop) {
+    return std::ranges::find(list, shop) != list.end();
+  };
+  return left && has(where, 0) && has(where, 3) && has(now, 1) && !has(now, 0) ? 0 : 1;
+}
