@@ -326,6 +326,8 @@ TEST(ScalableBank, NamesWhatIsWrong) {
   EXPECT_EQ(bank.stage(0, 0).keys_inserted(), 3u);
   bank.merge(0, fits);
   EXPECT_TRUE(bank.asked_always(0)) << "as before";
+  bank.subtract(0, fits);
+  EXPECT_TRUE(bank.asked_always(0)) << "as before";
   EXPECT_EQ(bank.size(), 1u);
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
 }

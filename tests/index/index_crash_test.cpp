@@ -20,9 +20,8 @@ namespace {
 
 using namespace test;
 
-constexpr std::uint64_t kSeed = 11;
-
-class Crashes : public ::testing::Test {
+/// By the seed of the script.
+class Crashes : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   Crashes() {
     SecondaryIndex::create(directory_ / "index", people(),
@@ -32,7 +31,7 @@ class Crashes : public ::testing::Test {
   pid_t start(const std::string& point, int passes) {
     std::filesystem::remove(directory_ / "acknowledged");
     const std::string arguments[] = {
-        SCBF_CRASHER,          directory_ / "index",        std::to_string(kSeed),
+        SCBF_CRASHER,          directory_ / "index",        std::to_string(GetParam()),
         std::to_string(step_), directory_ / "acknowledged", point,
         std::to_string(passes)};
     std::vector<char*> pointers;
@@ -58,9 +57,9 @@ class Crashes : public ::testing::Test {
   /// All that was acknowledged is there; of the step under way each row is as before or as after.
   void verify() {
     const std::uint64_t done = acknowledged();
-    for (std::uint64_t i = 0; i < done; ++i) test::take(plain_, script_step(kSeed, step_ + i));
+    for (std::uint64_t i = 0; i < done; ++i) test::take(plain_, script_step(GetParam(), step_ + i));
     PlainTable after = plain_;
-    test::take(after, script_step(kSeed, step_ + done));
+    test::take(after, script_step(GetParam(), step_ + done));
     step_ += done + 1;
     const SecondaryIndex index = SecondaryIndex::open(directory_ / "index");
     rebuilt_ += index.recovery().rebuilt;
@@ -102,7 +101,11 @@ class Crashes : public ::testing::Test {
   std::uint64_t step_ = 0, rebuilt_ = 0, replayed_ = 0;
 };
 
-TEST_F(Crashes, AtEveryPoint) {
+INSTANTIATE_TEST_SUITE_P(All, Crashes, ::testing::Values(11, 12), [](const auto& test) {
+  return std::string(is_narrow(test.param) ? "few_values" : "many_values");
+});
+
+TEST_P(Crashes, AtEveryPoint) {
   for (const char* point : {"write: the filter has the new values", "write: the store has it",
                             "save: the log is on disk", "save: the filter is on disk",
                             "save: the log is shorter", "regions: all is written",
@@ -117,7 +120,7 @@ TEST_F(Crashes, AtEveryPoint) {
   EXPECT_GT(replayed_, 0u);
 }
 
-TEST_F(Crashes, AtRandomMoments) {
+TEST_P(Crashes, AtRandomMoments) {
   std::mt19937_64 random(3);
   std::uint64_t done = 0;
   for (int i = 0; i < 25; ++i) {
@@ -135,7 +138,7 @@ TEST_F(Crashes, AtRandomMoments) {
 
 // As after a loss of power: the end of the store's log is missing. What it held is lost, but what
 // is there is found.
-TEST_F(Crashes, WithATornTail) {
+TEST_P(Crashes, WithATornTail) {
   std::mt19937_64 random(4);
   std::uint64_t torn = 0;
   for (int i = 0; i < 15; ++i) {

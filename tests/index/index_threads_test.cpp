@@ -31,7 +31,7 @@ TEST(IndexThreads, NothingAcknowledgedIsEverMissed) {
   for (int w = 0; w < kWriters; ++w) {
     threads.emplace_back([&, w] {
       for (std::uint64_t i = 0; i < kSteps; ++i) {
-        Step step = script_step(static_cast<std::uint64_t>(w) + 20, i);
+        Step step = script_step(2 * static_cast<std::uint64_t>(w) + 21, i);
         for (Row& row : step.rows) row.key += fmt::format(" of {}", w);
         for (std::string& key : step.keys) key += fmt::format(" of {}", w);
         try {

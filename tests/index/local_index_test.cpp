@@ -142,7 +142,7 @@ TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
   std::mt19937_64 random(5);
   test::PlainTable plain(people());
   for (int i = 0; i < 400; ++i) {
-    const Row row = test::script_row(random);
+    const Row row = test::script_row(1, random);
     plain.put(row);
     write({{row.key, row}});
   }
