@@ -171,8 +171,8 @@ int main(int argc, char** argv) {
   if (argc > 1) sizes.clear();
   for (int i = 1; i < argc; ++i) {
     sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-    if (sizes.back() < 10'000) {
-      fmt::print(stderr, "stages_bench: {}: must be a number of keys, at least 10000\n", argv[i]);
+    if (sizes.back() < 100'000) {  // ten stages, of which the first has a thousandth
+      fmt::print(stderr, "stages_bench: {}: must be a number of keys, at least 100000\n", argv[i]);
       return 2;
     }
   }

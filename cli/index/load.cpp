@@ -152,10 +152,23 @@ Loaded load_into(const Options& options, SecondaryIndex& index) {
   Rows rows(options, index.schema());
   try {
     Progress progress(options.run.progress, "loading", total, "rows");
-    loaded.written = index.bulk_load([&](Row& row) {
-      progress.update(rows.rows(), rows.bytes());
-      return rows.next(row);
-    });
+    // Rows are read in large batches: how far it is, the written ones say.
+    std::uint64_t written = 0;
+    const auto update = [&] {
+      const double share =
+          rows.rows() == 0 ? 0 : static_cast<double>(written) / static_cast<double>(rows.rows());
+      progress.update(written,
+                      static_cast<std::uint64_t>(static_cast<double>(rows.bytes()) * share));
+    };
+    loaded.written = index.bulk_load(
+        [&](Row& row) {
+          update();
+          return rows.next(row);
+        },
+        [&](std::uint64_t done, std::uint64_t) {
+          written = done;
+          update();
+        });
     progress.finish(rows.rows(), rows.bytes());
   } catch (const std::exception&) {
     note(fmt::format("{}: had {} rows before, and has {} now; what was loaded stays",

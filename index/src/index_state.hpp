@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -94,7 +95,9 @@ struct SecondaryIndex::State {
   }
 
   // ---- writes.cpp
-  WriteReport write(std::span<const index::Mutation> mutations);
+  /// `written` hears how many are, from time to time.
+  WriteReport write(std::span<const index::Mutation> mutations,
+                    const std::function<void(std::size_t)>& written = {});
   void write_region(index::Region& region, std::span<const index::Mutation> mutations,
                     WriteReport& report);
 

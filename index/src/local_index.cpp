@@ -112,6 +112,7 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
     fate.is_there = put;
   }
   std::unordered_map<std::string, std::int64_t> deltas;  // by value_key
+  std::vector<std::pair<std::string, bool>> postings;    // to come or to go
   std::vector<std::string> gone, come;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Fate& fate = fates[i];
@@ -134,12 +135,21 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
     std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
                         std::back_inserter(come));
     for (const std::string& entry : gone) {
-      batch.erase(Family::postings, posting_key(region, entry, keys[i]));
+      postings.emplace_back(posting_key(region, entry, keys[i]), false);
       --deltas[value_key(region, entry)];
     }
     for (const std::string& entry : come) {
-      batch.put(Family::postings, posting_key(region, entry, keys[i]), {});
+      postings.emplace_back(posting_key(region, entry, keys[i]), true);
       ++deltas[value_key(region, entry)];
+    }
+  }
+  // In the order of their keys, which is the cheapest for the store, see its options.
+  std::sort(postings.begin(), postings.end());
+  for (const auto& [key, come_in] : postings) {
+    if (come_in) {
+      batch.put(Family::postings, key, {});
+    } else {
+      batch.erase(Family::postings, key);
     }
   }
   std::vector<std::string> changed;

@@ -124,6 +124,9 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   family.compression = compression();
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.write_buffer_size = 32u << 20;
+  // Keys that are not there, as those of new rows and values, are not searched for.
+  family.memtable_whole_key_filtering = true;
+  family.memtable_prefix_bloom_size_ratio = 0.1;
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const char* name : kNames) descriptors.emplace_back(name, family);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;

@@ -16,9 +16,9 @@ namespace {
 
 // Rows of a region that are written together.
 constexpr std::size_t kBatchRows = 4096;
-// Rows that a bulk load sorts and writes together, and their bytes.
-constexpr std::size_t kLoadRows = 64 * 1024;
-constexpr std::size_t kLoadBytes = 64u << 20;
+// Rows that a bulk load sorts and writes together, in bytes of memory: the more there are, the
+// nearer lie neighbours in the store, which is what the time goes to.
+constexpr std::size_t kLoadBytes = 128u << 20;
 // Filters are saved when the log since then has more entries than this, and than the region values:
 // reading it after a crash then costs no more than making the filter anew.
 constexpr std::uint64_t kLogEntries = 100'000;
@@ -28,6 +28,17 @@ std::vector<std::uint64_t> hashes_of(const Router& router, const std::vector<std
   entries.reserve(keys.size());
   for (const std::string& key : keys) entries.push_back(entry_of(key));
   return router.hash(entries);
+}
+
+/// Throws InvalidArgument.
+std::vector<Mutation> mutations_of(const TableSchema& schema, std::span<const Row> rows) {
+  std::vector<Mutation> mutations;
+  mutations.reserve(rows.size());
+  for (const Row& row : rows) {
+    check_row(schema, row);
+    mutations.push_back({&row.key, &row});
+  }
+  return mutations;
 }
 
 void add(WriteReport& sum, const WriteReport& part) {
@@ -82,7 +93,8 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   }
 }
 
-WriteReport SecondaryIndex::State::write(std::span<const Mutation> mutations) {
+WriteReport SecondaryIndex::State::write(std::span<const Mutation> mutations,
+                                         const std::function<void(std::size_t)>& written) {
   // By key; those of one key in order.
   std::vector<Mutation> sorted(mutations.begin(), mutations.end());
   const auto by_key = [](const Mutation& a, const Mutation& b) { return *a.key < *b.key; };
@@ -101,6 +113,7 @@ WriteReport SecondaryIndex::State::write(std::span<const Mutation> mutations) {
       write_region(*now[place].region, std::span(sorted).subspan(first, last - first), report);
       first = last;
     });
+    if (written) written(first);
   }
   return report;
 }
@@ -108,13 +121,7 @@ WriteReport SecondaryIndex::State::write(std::span<const Mutation> mutations) {
 void SecondaryIndex::put(const Row& row) { put(std::span(&row, 1)); }
 
 WriteReport SecondaryIndex::put(std::span<const Row> rows) {
-  std::vector<Mutation> mutations;
-  mutations.reserve(rows.size());
-  for (const Row& row : rows) {
-    check_row(state_->schema, row);
-    mutations.push_back({&row.key, &row});
-  }
-  return state_->write(mutations);
+  return state_->write(mutations_of(state_->schema, rows));
 }
 
 bool SecondaryIndex::remove(std::string_view key) {
@@ -138,18 +145,18 @@ WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress
   std::uint64_t done = 0;
   for (bool more = true; more;) {
     rows.clear();
-    for (std::size_t bytes = 0; rows.size() < kLoadRows && bytes < kLoadBytes;) {
+    for (std::size_t bytes = 0; bytes < kLoadBytes;) {
       Row row;
       more = next(row);
       if (!more) break;
-      bytes += row.key.size();
-      for (const std::string& value : row.values) bytes += value.size();
+      bytes += sizeof row + row.key.size() + sizeof(Mutation);
+      for (const std::string& value : row.values) bytes += sizeof value + value.size();
       rows.push_back(std::move(row));
     }
-    if (rows.empty()) break;
-    add(report, put(rows));
+    add(report, state_->write(mutations_of(state_->schema, rows), [&](std::size_t written) {
+      if (progress) progress(done + written, 0);
+    }));
     done += rows.size();
-    if (progress) progress(done, 0);
   }
   checkpoint();
   return report;

@@ -177,7 +177,10 @@ TEST(Regions, PresplitAtPoints) {
         row = rows[rows.size() - ++next];  // backwards: it sorts
         return true;
       },
-      [&](std::uint64_t done, std::uint64_t) { last = done; });
+      [&](std::uint64_t done, std::uint64_t) {
+        EXPECT_GT(done, last);
+        last = done;
+      });
   EXPECT_EQ(report.put, 1000u);
   EXPECT_EQ(last, 1000u);
   const auto regions = test.index.regions();

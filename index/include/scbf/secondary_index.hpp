@@ -232,7 +232,9 @@ class SecondaryIndex {
   RegionId merge(RegionId left, RegionId right);
   /// Gives a region to another server. Its filter stays as it is.
   void move(RegionId region, ServerId server);
-  /// Writes many rows in large sorted batches, then saves the filters. `progress` gets rows.
+  /// Writes many rows in large sorted batches, then saves the filters. `progress` gets rows written
+  /// so far, and 0. Throws what `next` and put throw; rows written before stay. Temporary memory:
+  /// 128 MiB of rows, and as much again.
   WriteReport bulk_load(const RowSource& next, const IndexProgress& progress = {});
 
   // ---- filters ----------------------------------------------------------------------------------
