@@ -186,6 +186,13 @@ void Store::sync() {
   write(std::move(batch), true);
 }
 
+void Store::flush() {
+  const Unwatched unwatched;
+  const std::vector<rocksdb::ColumnFamilyHandle*> all(state_->families.begin(),
+                                                      state_->families.end());
+  state_->check(state_->db->Flush(rocksdb::FlushOptions(), all), "write out");
+}
+
 // ---- reading ------------------------------------------------------------------------------------
 
 std::optional<std::string> Store::get(Family family, std::string_view key,

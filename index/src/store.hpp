@@ -85,6 +85,8 @@ class Store {
   void write(StoreBatch&& batch, bool sync);
   /// Everything written so far is on the disk.
   void sync();
+  /// Writes out what is in memory, so that the next to open need not read it from the log.
+  void flush();
   /// On disk, estimated.
   std::uint64_t bytes() const;
 

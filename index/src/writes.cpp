@@ -159,6 +159,7 @@ WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress
     done += rows.size();
   }
   checkpoint();
+  state_->store->flush();
   return report;
 }
 
