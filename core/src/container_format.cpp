@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "field_io.hpp"
 #include "scbf/errors.hpp"
@@ -105,6 +106,18 @@ void require_about(const std::string& name, const char* field, double value, dou
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
+/// Its first stage takes a search, and files of one growth come by the thousand: the last one is
+/// kept.
+Growth tightening_growth(const FixedFields& f, Layout layout) {
+  thread_local std::optional<Growth> last;
+  if (!last || last->first_capacity() != f.first_capacity || last->fpr() != f.fpr ||
+      last->layout() != layout || last->growth() != f.growth ||
+      last->tightening() != f.tightening) {
+    last = Growth::tightening(f.first_capacity, f.fpr, layout, f.growth, f.tightening);
+  }
+  return *last;
+}
+
 Growth checked_growth(const FixedFields& f, const std::string& name) {
   try {
     if (f.layout != static_cast<std::uint32_t>(Layout::split) &&
@@ -130,7 +143,7 @@ Growth checked_growth(const FixedFields& f, const std::string& name) {
     }
     if (f.policy == static_cast<std::uint32_t>(Growth::Policy::tightening)) {
       require_equal(name, "most stages", f.most_stages, kMaxStages);
-      return Growth::tightening(f.first_capacity, f.fpr, layout, f.growth, f.tightening);
+      return tightening_growth(f, layout);
     }
   } catch (const InvalidArgument& error) {
     throw_damaged(name, error.what());
