@@ -41,7 +41,7 @@ RC_GTEST_PROP(ScalableBank, EqualsSeparateFilters, ()) {
   const auto steps = *rc::gen::container<std::vector<int>>(
       rc::gen::inRange<int>(0, static_cast<int>(kLastGrowingStep) + 1));
   for (const int step : steps) {
-    take_step(static_cast<GrowingStep>(step), bank, model, random, mode.options());
+    take_step(static_cast<Step>(step), bank, model, random, mode.options());
     RC_ASSERT(!::testing::Test::HasFatalFailure());
   }
   RC_ASSERT(same_bank(bank, model, growing_keys(), mode.options()));
@@ -97,10 +97,13 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
       model.members.emplace(m, model.filter());
     }
     tally.most_stages = 0;
-    for (int i = 0; i < 60; ++i) {
-      const auto step = i < 15 ? GrowingStep::insert_many
-                               : static_cast<GrowingStep>(random.below(
-                                     static_cast<std::uint64_t>(kLastGrowingStep) + 1));
+    for (int i = 0; i < 70; ++i) {
+      // Much goes in first; and removals come often enough to meet ambiguous keys.
+      const auto any = random.below(static_cast<std::uint64_t>(kLastGrowingStep) + 1);
+      const Step step = i < 15       ? Step::insert_many
+                        : i % 5 == 0 ? Step::remove
+                        : i % 5 == 2 ? Step::remove_many
+                                     : static_cast<Step>(any);
       take_step(step, bank, model, random, options(), &tally);
       ASSERT_FALSE(HasFatalFailure()) << n << " members, step " << i;
       if (i % 20 != 15) continue;

@@ -147,17 +147,94 @@ enum class Step {
   remove_member,
   replace,
   ask,
+  clear,
+  reserve,
   insert,
   remove,
   insert_many,
   remove_many,
   merge,
-  merge_own,
   subtract,
-  clear,
-  reserve,
+  merge_own,  ///< FilterBank only
 };
-inline constexpr Step kLastStep = Step::reserve;
+inline constexpr Step kLastStep = Step::merge_own, kLastGrowingStep = Step::subtract;
+
+/// Steps that need a member.
+inline bool needs_member(Step step) {
+  return step != Step::add_filter && step != Step::add_filters && step != Step::reserve;
+}
+
+/// One random step on both, of those that are about members and not about their keys: add_empty to
+/// reserve. `filled()` is a filter with some keys, of which at most `most` are added at once.
+template <class Bank, class Model, class Filled, class SomeMember>
+void take_member_step(Step step, Bank& bank, Model& model, Random& random,
+                      const scbf::BatchOptions& options, const Filled& filled, std::size_t most,
+                      const SomeMember& some_member) {
+  switch (step) {
+    case Step::add_empty: {
+      const std::uint32_t slot = model.lowest_free();
+      ASSERT_EQ(bank.add_member(), slot);
+      model.members.emplace(slot, model.filter());
+      break;
+    }
+    case Step::add_filter: {
+      const std::uint32_t slot = model.lowest_free();
+      auto filter = filled();
+      ASSERT_EQ(bank.add_member(filter, options), slot);
+      model.members.emplace(slot, std::move(filter));
+      break;
+    }
+    case Step::add_filters: {
+      std::vector<decltype(filled())> filters;
+      for (std::size_t n = random.below(most); n > 0; --n) filters.push_back(filled());
+      std::vector<std::uint32_t> want;
+      for (const auto& filter : filters) {
+        want.push_back(model.lowest_free());
+        model.members.emplace(want.back(), filter);
+      }
+      ASSERT_EQ(bank.add_members(std::move(filters), options), want);
+      break;
+    }
+    case Step::remove_member: {
+      const std::uint32_t slot = some_member();
+      ASSERT_TRUE(bank.remove_member(slot, options) == model.members.at(slot));
+      model.members.erase(slot);
+      model.ask.erase(slot);
+      break;
+    }
+    case Step::replace: {
+      const std::uint32_t slot = some_member();
+      const auto filter = filled();
+      ASSERT_TRUE(bank.replace_member(slot, filter, options) == model.members.at(slot));
+      model.members.at(slot) = filter;
+      model.ask.erase(slot);
+      break;
+    }
+    case Step::ask: {
+      const std::uint32_t slot = some_member();
+      const bool ask = !model.ask.contains(slot);
+      bank.ask_always(slot, ask);
+      ASSERT_EQ(bank.asked_always(slot), ask);
+      if (ask) {
+        model.ask.insert(slot);
+      } else {
+        model.ask.erase(slot);
+      }
+      break;
+    }
+    case Step::clear: {
+      const std::uint32_t slot = some_member();
+      bank.clear(slot, options);
+      model.members.at(slot).clear();
+      break;
+    }
+    case Step::reserve:
+      bank.reserve(static_cast<std::uint32_t>(random.below(200)));
+      break;
+    default:
+      FAIL() << "about keys";
+  }
+}
 
 /// One random step on both. `keys` are few and come back.
 inline void take_step(Step step, scbf::FilterBank& bank, BankModel& model, Random& random,
@@ -179,62 +256,8 @@ inline void take_step(Step step, scbf::FilterBank& bank, BankModel& model, Rando
   };
   // Both small, so that rows are marked, and large, so that they are rebuilt.
   const std::size_t most = random.below(2) == 0 ? 20 : 400;
-  if (model.members.empty() && step != Step::add_filter && step != Step::add_filters &&
-      step != Step::reserve) {
-    step = Step::add_empty;
-  }
+  if (model.members.empty() && needs_member(step)) step = Step::add_empty;
   switch (step) {
-    case Step::add_empty: {
-      const std::uint32_t slot = model.lowest_free();
-      ASSERT_EQ(bank.add_member(), slot);
-      model.members.emplace(slot, model.filter());
-      break;
-    }
-    case Step::add_filter: {
-      const std::uint32_t slot = model.lowest_free();
-      scbf::Filter filter = filled(most);
-      ASSERT_EQ(bank.add_member(filter, options), slot);
-      model.members.emplace(slot, std::move(filter));
-      break;
-    }
-    case Step::add_filters: {
-      std::vector<scbf::Filter> filters;
-      for (std::size_t n = random.below(70); n > 0; --n) filters.push_back(filled(5));
-      std::vector<std::uint32_t> want;
-      for (const scbf::Filter& filter : filters) {
-        want.push_back(model.lowest_free());
-        model.members.emplace(want.back(), filter);
-      }
-      ASSERT_EQ(bank.add_members(std::move(filters), options), want);
-      break;
-    }
-    case Step::remove_member: {
-      const std::uint32_t slot = some_member();
-      ASSERT_TRUE(bank.remove_member(slot, options) == model.members.at(slot));
-      model.members.erase(slot);
-      model.ask.erase(slot);
-      break;
-    }
-    case Step::replace: {
-      const std::uint32_t slot = some_member();
-      const scbf::Filter filter = filled(most);
-      ASSERT_TRUE(bank.replace_member(slot, filter, options) == model.members.at(slot));
-      model.members.at(slot) = filter;
-      model.ask.erase(slot);
-      break;
-    }
-    case Step::ask: {
-      const std::uint32_t slot = some_member();
-      const bool ask = !model.ask.contains(slot);
-      bank.ask_always(slot, ask);
-      ASSERT_EQ(bank.asked_always(slot), ask);
-      if (ask) {
-        model.ask.insert(slot);
-      } else {
-        model.ask.erase(slot);
-      }
-      break;
-    }
     case Step::insert: {
       const std::uint32_t slot = some_member();
       const Keys keys = some_keys(most);
@@ -305,15 +328,10 @@ inline void take_step(Step step, scbf::FilterBank& bank, BankModel& model, Rando
       }
       break;
     }
-    case Step::clear: {
-      const std::uint32_t slot = some_member();
-      bank.clear(slot, options);
-      model.members.at(slot).clear();
-      break;
-    }
-    case Step::reserve:
-      bank.reserve(static_cast<std::uint32_t>(random.below(200)));
-      break;
+    default:
+      take_member_step(
+          step, bank, model, random, options,
+          [&] { return filled(step == Step::add_filters ? 5 : most); }, 70, some_member);
   }
 }
 

@@ -82,24 +82,6 @@ inline ::testing::AssertionResult same_bank(const scbf::ScalableBank& bank,
 
 // ---- random sequences ---------------------------------------------------------------------------
 
-enum class GrowingStep {
-  add_empty,
-  add_filter,
-  add_filters,
-  remove_member,
-  replace,
-  ask,
-  insert,
-  remove,
-  insert_many,
-  remove_many,
-  merge,
-  subtract,
-  clear,
-  reserve,
-};
-inline constexpr GrowingStep kLastGrowingStep = GrowingStep::reserve;
-
 /// Keys below this may be in.
 inline constexpr std::uint64_t kGrowingKeys = 800;
 inline Keys growing_keys() {
@@ -114,8 +96,8 @@ struct Tally {
 };
 
 /// One random step on both.
-inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankModel& model,
-                      Random& random, const scbf::BatchOptions& options, Tally* tally = nullptr) {
+inline void take_step(Step step, scbf::ScalableBank& bank, ScalableBankModel& model, Random& random,
+                      const scbf::BatchOptions& options, Tally* tally = nullptr) {
   const auto some_keys = [&](std::size_t most) {
     Keys keys(random.below(most + 1));
     for (auto& key : keys) key = random.below(kGrowingKeys);
@@ -140,62 +122,9 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
     return std::next(model.members.begin(), static_cast<std::ptrdiff_t>(i))->first;
   };
   const std::size_t most = random.below(2) == 0 ? 20 : 400;
-  if (model.members.empty() && step != GrowingStep::add_filter &&
-      step != GrowingStep::add_filters && step != GrowingStep::reserve) {
-    step = GrowingStep::add_empty;
-  }
+  if (model.members.empty() && needs_member(step)) step = Step::add_empty;
   switch (step) {
-    case GrowingStep::add_empty: {
-      const std::uint32_t slot = model.lowest_free();
-      ASSERT_EQ(bank.add_member(), slot);
-      model.members.emplace(slot, model.filter());
-      break;
-    }
-    case GrowingStep::add_filter: {
-      const std::uint32_t slot = model.lowest_free();
-      scbf::ScalableFilter filter = filled(most);
-      ASSERT_EQ(bank.add_member(filter, options), slot);
-      model.members.emplace(slot, std::move(filter));
-      break;
-    }
-    case GrowingStep::add_filters: {
-      std::vector<scbf::ScalableFilter> filters;
-      for (std::size_t n = random.below(8); n > 0; --n) filters.push_back(filled(most));
-      std::vector<std::uint32_t> want;
-      for (const scbf::ScalableFilter& filter : filters) {
-        want.push_back(model.lowest_free());
-        model.members.emplace(want.back(), filter);
-      }
-      ASSERT_EQ(bank.add_members(std::move(filters), options), want);
-      break;
-    }
-    case GrowingStep::remove_member: {
-      const std::uint32_t slot = some_member();
-      ASSERT_TRUE(bank.remove_member(slot, options) == model.members.at(slot));
-      model.members.erase(slot);
-      model.ask.erase(slot);
-      break;
-    }
-    case GrowingStep::replace: {
-      const std::uint32_t slot = some_member();
-      const scbf::ScalableFilter filter = filled(most);
-      ASSERT_TRUE(bank.replace_member(slot, filter, options) == model.members.at(slot));
-      model.members.at(slot) = filter;
-      model.ask.erase(slot);
-      break;
-    }
-    case GrowingStep::ask: {
-      const std::uint32_t slot = some_member();
-      const bool ask = !model.ask.contains(slot);
-      bank.ask_always(slot, ask);
-      if (ask) {
-        model.ask.insert(slot);
-      } else {
-        model.ask.erase(slot);
-      }
-      break;
-    }
-    case GrowingStep::insert: {
+    case Step::insert: {
       const std::uint32_t slot = some_member();
       const Keys keys = some_keys(most);
       const std::uint64_t want = fill(model.members.at(slot), keys);
@@ -208,7 +137,7 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       ASSERT_EQ(got, want);
       break;
     }
-    case GrowingStep::remove: {
+    case Step::remove: {
       const std::uint32_t slot = some_member();
       const Keys keys = some_keys(most);
       Answers verdicts(keys.size(), 0xCC);
@@ -221,7 +150,7 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       if (tally != nullptr) tally->ambiguous += report.ambiguous;
       break;
     }
-    case GrowingStep::insert_many: {
+    case Step::insert_many: {
       std::vector<Keys> columns(random.below(12));
       std::vector<scbf::MemberKeys> batches;
       std::set<std::uint32_t> full;
@@ -245,7 +174,7 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       ASSERT_EQ(got, want);
       break;
     }
-    case GrowingStep::remove_many: {
+    case Step::remove_many: {
       std::vector<Keys> columns(random.below(12));
       std::vector<scbf::MemberKeys> batches;
       scbf::ScalableRemoveReport want;
@@ -265,7 +194,7 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       if (tally != nullptr) tally->ambiguous_in_many += got.ambiguous;
       break;
     }
-    case GrowingStep::merge: {
+    case Step::merge: {
       const std::uint32_t slot = some_member();
       const scbf::ScalableFilter other =
           random.below(2) == 0 ? filled(most) : bank.copy_member(some_member());
@@ -277,7 +206,7 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       }
       break;
     }
-    case GrowingStep::subtract: {
+    case Step::subtract: {
       const std::uint32_t slot = some_member();
       const scbf::ScalableFilter other =
           random.below(2) == 0 ? filled(3) : bank.copy_member(some_member());
@@ -289,15 +218,9 @@ inline void take_step(GrowingStep step, scbf::ScalableBank& bank, ScalableBankMo
       }
       break;
     }
-    case GrowingStep::clear: {
-      const std::uint32_t slot = some_member();
-      bank.clear(slot, options);
-      model.members.at(slot).clear();
-      break;
-    }
-    case GrowingStep::reserve:
-      bank.reserve(static_cast<std::uint32_t>(random.below(200)));
-      break;
+    default:
+      take_member_step(
+          step, bank, model, random, options, [&] { return filled(most); }, 8, some_member);
   }
   if (tally == nullptr) return;
   for (const auto& [slot, filter] : model.members) {
