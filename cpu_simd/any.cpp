@@ -209,12 +209,12 @@ void partitioned_any(std::span<const ReadWork> filters, const KeyBatch& keys, st
 
 bool worth_partitioning_any(std::span<const ReadWork> filters, std::size_t keys, unsigned threads,
                             const BatchOptions& options) noexcept {
-  const auto far = std::ranges::count_if(filters, [](const ReadWork& filter) {
+  const auto far = static_cast<std::size_t>(std::ranges::count_if(filters, [](const auto& filter) {
     return filter.stage_words * sizeof(std::uint64_t) > kFarBytes;
-  });
+  }));
   const double lines = static_cast<double>(first_stage_bytes(filters)) / 64;
-  const auto enough = static_cast<std::size_t>(lines * kAnyKeysPerLine);
-  if (static_cast<std::size_t>(far) < kFarFilters || keys < enough) return false;
+  const auto enough = static_cast<std::size_t>(lines * any_keys_per_line(far));
+  if (far < 2 || keys < enough) return false;
   // The scratch memory must have room for as many at once.
   return plan_any(filters, keys, threads, options).keys_per_shard * threads >= enough;
 }

@@ -37,12 +37,13 @@ inline constexpr std::uint64_t kShareStagedRemoveBytes = 96u << 20;
 /// Partitioning reads the whole filter once: the batch must have this many keys per cache line
 /// of it to pay for that.
 inline constexpr double kKeysPerLine = 1.0;
-/// A batch asked of several filters goes through them in the order of its hashes if so many of
-/// their first stages lie in memory (above kFarBytes each), and there is this much of a key per
-/// cache line of all first stages together. A way back of its own makes up for two lines from
-/// memory.
-inline constexpr std::size_t kFarFilters = 3;
-inline constexpr double kAnyKeysPerLine = 0.5;
+/// A batch asked of several filters goes through them in the order of its hashes if at least two of
+/// their first stages lie in memory (above kFarBytes each), and there are so many keys per cache
+/// line of all first stages together. The way back costs about two lines from memory: what the
+/// order saves must be more.
+constexpr double any_keys_per_line(std::size_t far_filters) noexcept {
+  return far_filters > 2 ? 0.5 : 2.0;
+}
 /// Counters of one region in bytes: as many as give kFewPartitions, from this many up to half an L2
 /// cache, as the next region is fetched beside. The bounds of that half hold where the machine
 /// does not say how large its L2 is, too.
