@@ -42,7 +42,7 @@ inline constexpr double kKeysPerLine = 1.0;
 /// line of all first stages together. The way back costs about two lines from memory: what the
 /// order saves must be more.
 constexpr double any_keys_per_line(std::size_t far_filters) noexcept {
-  return far_filters > 2 ? 0.5 : 2.0;
+  return far_filters > 2 ? 0.5 : 1.25;
 }
 /// Counters of one region in bytes: as many as give kFewPartitions, from this many up to half an L2
 /// cache, as the next region is fetched beside. The bounds of that half hold where the machine

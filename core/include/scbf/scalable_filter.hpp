@@ -104,10 +104,10 @@ class ScalableFilter {
   /// stage and one in each newer one (stages of one geometry that lie in cache are asked up to
   /// eight at a time, the older ones of these included). On a CPU, a batch that has half a key per
   /// line of the first groups or more (of three stages over 4 MiB or more, `split_block`; of two,
-  /// two keys per line) goes through all stages in the order of its hashes: then a stage costs what
-  /// one in cache costs (docs/performance.md, "Several stages"). Temporary memory: 68 KiB of stack
-  /// per thread; for such batches options.scratch_bytes, by default as much as all stages have, at
-  /// most 1 GiB; on a device 13 bytes per key of at most 2^24 at a time.
+  /// 1.25 keys per line) goes through all stages in the order of its hashes: then a stage
+  /// costs what one in cache costs (docs/performance.md, "Several stages"). Temporary memory: 68
+  /// KiB of stack per thread; for such batches options.scratch_bytes, by default as much as all
+  /// stages have, at most 1 GiB; on a device 13 bytes per key of at most 2^24 at a time.
   ContainsReport contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                           const BatchOptions& options = {}) const;
   ContainsReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
