@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "keys.hpp"
@@ -33,6 +34,8 @@ using scbf::FilterBank;
 using scbf::MemberKeys;
 using scbf::ScalableBank;
 using scbf::ScalableFilter;
+using scbf::bench::median;
+using scbf::bench::wrong;
 using Clock = std::chrono::steady_clock;
 using Column = std::span<const std::uint64_t>;
 
@@ -47,13 +50,7 @@ double seconds(const std::function<void()>& work) {
 double median(int runs, const std::function<void()>& work) {
   std::vector<double> times;
   for (int i = 0; i < runs; ++i) times.push_back(seconds(work));
-  std::ranges::sort(times);
-  return times[times.size() / 2];
-}
-
-[[noreturn]] void wrong(const std::string& what) {
-  fmt::print(stderr, "wrong: {}\n", what);
-  std::exit(1);
+  return scbf::bench::median(std::move(times));
 }
 
 /// Every member's answers to `keys` are its column of the bank's, and present keys are found.
@@ -291,14 +288,10 @@ int main(int argc, char** argv) {
     out_bank.push_back(seconds([&] { bank.remove(more, kOneThread); }));
     out_alone.push_back(seconds([&] { change_alone(more, false); }));
   }
-  const auto middle = [](std::vector<double>& times) {
-    std::ranges::sort(times);
-    return times[times.size() / 2];
-  };
   line(fmt::format("insert {} more into each, one call, ns per key", spread),
-       middle(in_bank) * 1e9 / more_keys, middle(in_alone) * 1e9 / more_keys, "≤ 4");
-  line(fmt::format("remove them, one call, ns per key", spread), middle(out_bank) * 1e9 / more_keys,
-       middle(out_alone) * 1e9 / more_keys, "≤ 4");
+       median(in_bank) * 1e9 / more_keys, median(in_alone) * 1e9 / more_keys, "≤ 4");
+  line(fmt::format("remove them, one call, ns per key", spread), median(out_bank) * 1e9 / more_keys,
+       median(out_alone) * 1e9 / more_keys, "≤ 4");
   // One member, filled from empty: as many lines of rows as counters leave zero.
   const Column one = Column(keys).first(keys_each);
   in_bank.clear(), in_alone.clear(), out_bank.clear(), out_alone.clear();
@@ -310,9 +303,9 @@ int main(int argc, char** argv) {
   }
   const double ns_each = 1e9 / static_cast<double>(keys_each);
   line(fmt::format("insert {} keys into one empty member, ns per key", keys_each),
-       middle(in_bank) * ns_each, middle(in_alone) * ns_each, "(≤ 4)");
+       median(in_bank) * ns_each, median(in_alone) * ns_each, "(≤ 4)");
   line(fmt::format("remove {} keys, all of one member, ns per key", keys_each),
-       middle(out_bank) * ns_each, middle(out_alone) * ns_each, "(≤ 4)");
+       median(out_bank) * ns_each, median(out_alone) * ns_each, "(≤ 4)");
   for (std::uint32_t m = 0; m < members; ++m) {
     if (!(bank.member(m) == alone[m])) wrong(fmt::format("member {} differs after updates", m));
   }

@@ -38,17 +38,14 @@ using scbf::Row;
 using scbf::SecondaryIndex;
 using Clock = std::chrono::steady_clock;
 
+using scbf::bench::wrong;
+
 scbf::bench::Report report;
 
 double seconds(const std::function<void()>& work) {
   const auto begin = Clock::now();
   work();
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-[[noreturn]] void wrong(const std::string& what) {
-  fmt::print(stderr, "wrong: {}\n", what);
-  std::exit(1);
 }
 
 void begin_table(const char* name) {

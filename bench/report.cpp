@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -81,6 +82,16 @@ std::filesystem::path take_output(int& argc, char** argv) {
     return path;
   }
   return {};
+}
+
+void wrong(const std::string& what) {
+  fmt::print(stderr, "wrong: {}\n", what);
+  std::exit(1);
+}
+
+double median(std::vector<double> times) {
+  std::ranges::sort(times);
+  return times[times.size() / 2];
 }
 
 }  // namespace scbf::bench

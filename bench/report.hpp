@@ -37,4 +37,10 @@ class Report {
 /// Takes `--out FILE` out of the arguments and returns FILE; empty if it is not there.
 std::filesystem::path take_output(int& argc, char** argv);
 
+/// Says what is wrong, and ends the program with 1.
+[[noreturn]] void wrong(const std::string& what);
+
+/// Of at least one time.
+double median(std::vector<double> times);
+
 }  // namespace scbf::bench

@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,11 +34,6 @@ constexpr std::size_t kMostAsked = 4'000'000;
 constexpr BatchOptions kAlone{.threads = 1};
 
 enum class Question { miss, hit, mix };
-
-[[noreturn]] void wrong(const std::string& what) {
-  fmt::print(stderr, "wrong: {}\n", what);
-  std::exit(1);
-}
 
 Column column(const KeyList& keys) { return {keys.span().words, keys.span().size}; }
 
@@ -83,11 +77,6 @@ Growth growth_for(Growth::Policy policy, std::size_t n, std::uint32_t stages) {
   }
   return Growth::tightening(std::max<std::uint64_t>(room / ((std::uint64_t{1} << stages) - 1), 1),
                             kRate);
-}
-
-double median(std::vector<double> times) {
-  std::ranges::sort(times);
-  return times[times.size() / 2];
 }
 
 /// ns per key, by Question.

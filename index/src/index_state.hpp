@@ -96,7 +96,7 @@ struct SecondaryIndex::State {
 
   // ---- writes.cpp
   /// `written` hears how many are, from time to time.
-  WriteReport write(std::span<const index::Mutation> mutations,
+  WriteReport write(std::vector<index::Mutation> mutations,
                     const std::function<void(std::size_t)>& written = {});
   void write_region(index::Region& region, std::span<const index::Mutation> mutations,
                     WriteReport& report);

@@ -3,6 +3,7 @@
 // store has them, old ones leave it after.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "crash_points.hpp"
 #include "encoding.hpp"
@@ -93,24 +94,23 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   }
 }
 
-WriteReport SecondaryIndex::State::write(std::span<const Mutation> mutations,
+WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations,
                                          const std::function<void(std::size_t)>& written) {
   // By key; those of one key in order.
-  std::vector<Mutation> sorted(mutations.begin(), mutations.end());
   const auto by_key = [](const Mutation& a, const Mutation& b) { return *a.key < *b.key; };
-  if (!std::is_sorted(sorted.begin(), sorted.end(), by_key)) {
-    std::stable_sort(sorted.begin(), sorted.end(), by_key);
+  if (!std::is_sorted(mutations.begin(), mutations.end(), by_key)) {
+    std::stable_sort(mutations.begin(), mutations.end(), by_key);
   }
   WriteReport report;
-  for (std::size_t first = 0; first < sorted.size();) {
-    with_region_of(*sorted[first].key, [&](std::size_t place, const RegionMap& now) {
+  for (std::size_t first = 0; first < mutations.size();) {
+    with_region_of(*mutations[first].key, [&](std::size_t place, const RegionMap& now) {
       const std::string_view end = now.end(place);
       std::size_t last = first;
-      while (last < sorted.size() && last - first < kBatchRows &&
-             (end.empty() || *sorted[last].key < end)) {
+      while (last < mutations.size() && last - first < kBatchRows &&
+             (end.empty() || *mutations[last].key < end)) {
         ++last;
       }
-      write_region(*now[place].region, std::span(sorted).subspan(first, last - first), report);
+      write_region(*now[place].region, std::span(mutations).subspan(first, last - first), report);
       first = last;
     });
     if (written) written(first);
@@ -136,7 +136,7 @@ WriteReport SecondaryIndex::remove(std::span<const std::string> keys) {
     check_key(key);
     mutations.push_back({&key, nullptr});
   }
-  return state_->write(mutations);
+  return state_->write(std::move(mutations));
 }
 
 WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress& progress) {
