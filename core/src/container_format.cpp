@@ -135,9 +135,10 @@ Growth checked_growth(const FixedFields& f, const std::string& name) {
                     static_cast<double>(growth.first_capacity()), 1);
       require_about(name, "fpr", f.fpr, growth.fpr(), kClose * growth.fpr());
       if (f.first_capacity == 0 || f.fpr > 1) {
-        throw_damaged(name,
-                      fmt::format("first capacity {} at fpr {}: must be at least 1, at most 1",
-                                  f.first_capacity, f.fpr));
+        throw_damaged(
+            name, fmt::format(
+                      "first capacity {}, fpr {}: must be at least 1 key, and a rate of at most 1",
+                      f.first_capacity, f.fpr));
       }
       return growth;
     }

@@ -143,7 +143,7 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
       ++deltas[value_key(region, entry)];
     }
   }
-  // In the order of their keys, which is the cheapest for the store, see its options.
+  // By key: the store's write buffer goes on from where the last one went in.
   std::sort(postings.begin(), postings.end());
   for (const auto& [key, come_in] : postings) {
     if (come_in) {
