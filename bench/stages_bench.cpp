@@ -5,8 +5,9 @@
 //
 //   stages_bench [keys …]        default: 100000 and 20000000
 //
-// --out FILE keeps the table as JSON. It has ns per key of batches of absent keys, of present ones,
-// and of both by the toss of a coin; one thread; medians. All forms of a row are asked in turn.
+// --out FILE keeps the tables as JSON. They have ns per key of absent keys, of present ones, and of
+// both by the toss of a coin; one thread; medians. All forms of a row are asked in turn. The first
+// table is about large batches, the second about keys asked one by one or a few at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -152,6 +153,71 @@ void measure(std::size_t n, Growth::Policy policy, std::uint32_t stages) {
       stages == 1 ? nullptr : &of_apart, of_one);
 }
 
+// ---- few keys -----------------------------------------------------------------------------------
+
+constexpr std::size_t kFewSizes[] = {1, 8, 64};
+constexpr std::size_t kFewAsked = 1 << 17;
+
+/// In batches of `size`; single keys by contains(key). Returns the hits.
+template <class AnyFilter>
+std::uint64_t ask_few(const AnyFilter& filter, Column keys, std::size_t size,
+                      std::span<std::uint8_t> out) {
+  std::uint64_t hits = 0;
+  if (size == 1) {
+    for (const std::uint64_t key : keys) hits += filter.contains(key);
+    return hits;
+  }
+  for (std::size_t i = 0; i < keys.size(); i += size) {
+    hits += filter.contains(keys.subspan(i, size), out.subspan(i, size), kAlone).hits;
+  }
+  return hits;
+}
+
+void few_row(std::size_t n, const std::string& what, std::span<const Times> by_size,
+             std::span<const Times> one) {
+  std::vector<Report::Cell> cells{static_cast<double>(n), what};
+  for (const Times& times : by_size) {
+    cells.emplace_back(times.ns(Question::miss));
+    cells.emplace_back(times.ns(Question::hit));
+  }
+  cells.emplace_back(by_size[0].ns(Question::miss) / one[0].ns(Question::miss));
+  report.row(std::move(cells));
+}
+
+void measure_few(std::size_t n, std::uint32_t stages) {
+  const KeyList keys = present_keys(0, n, 1);
+  Filter one(n, kRate);
+  one.insert(column(keys), kAlone);
+  ScalableFilter growing(growth_for(Growth::Policy::tightening, n, stages));
+  growing.insert(column(keys), kAlone);
+  if (growing.stages() != stages) wrong(fmt::format("{} stages", growing.stages()));
+  constexpr std::size_t kSizes = std::size(kFewSizes);
+  Times of_one[kSizes], of_growing[kSizes];
+  std::vector<std::uint8_t> answers(kFewAsked);
+  for (std::uint64_t round = 0; round < 9; ++round) {
+    for (const Question kind : {Question::miss, Question::hit}) {
+      const Batch batch(kind, round + 1, n, kFewAsked);
+      const Column words = column(batch.keys);
+      const auto ask = [&](const auto& filter, const std::string& what, Times* times) {
+        const std::uint64_t want = filter.contains(words, answers, kAlone).hits;
+        verify(what, batch, want);
+        for (std::size_t s = 0; s < kSizes; ++s) {
+          std::uint64_t hits = 0;
+          times[s].take(kind, kFewAsked,
+                        [&] { hits = ask_few(filter, words, kFewSizes[s], answers); });
+          if (hits != want)
+            wrong(fmt::format("{}: {} hits in batches of {}, {} in one", what, hits, kFewSizes[s],
+                              want));
+        }
+      };
+      ask(one, "one filter", of_one);
+      ask(growing, growing.growth().describe(), of_growing);
+    }
+  }
+  if (stages == 1) few_row(n, "one filter", of_one, of_one);
+  few_row(n, fmt::format("{} stage{}", stages, stages == 1 ? "" : "s"), of_growing, of_one);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -175,10 +241,18 @@ int main(int argc, char** argv) {
       measure(n, Growth::Policy::fixed, stages);
     }
   }
+  report.table("few_keys",
+               {"keys", "of", "one key, absent", "present", "8 keys: absent", "present ",
+                "64 keys: absent", "present  ", "one absent key, to one filter"});
+  for (const std::size_t n : sizes) {
+    for (const std::uint32_t stages : {1u, 2u, 4u, 10u}) measure_few(n, stages);
+  }
   report.note(
       "`tightening`: each stage twice as large as the one before and stricter; `fixed`: "
       "stages alike, half full. Rate 1 % of all together; batches of all keys, at most "
-      "4 · 10<sup>6</sup>; one thread, medians; each row's forms asked in turn.");
+      "4 · 10<sup>6</sup>; one thread, medians; each row's forms asked in turn. Few keys: "
+      "`tightening`, "
+      "ns per key, one by one with contains(key), or in batches of 8 and 64.");
   report.write(output);
   return 0;
 }

@@ -66,19 +66,6 @@ void direct_any(std::span<const ReadWork> filters, const KeyBatch& keys, std::ui
   });
 }
 
-void one_any(const Kernels& kernels, std::span<const ConstCounterView> filters, const KeyBatch& key,
-             std::uint8_t* out) noexcept {
-  *out = 0;
-  std::uint64_t hash;
-  if (hash_keys(key, 0, 1, filters[0].seed, kernels.hash_u64, &hash) == 0) return;
-  for (const ConstCounterView& filter : filters) {
-    Asked asked(ReadWork(kernels, filter), 0);
-    AnyStrip strip(kernels, {&asked, 1});
-    strip.ask(&hash, 1, {}, out);
-    if (*out != 0) return;
-  }
-}
-
 namespace {
 
 /// One batch, in windows that the scratch memory has room for.

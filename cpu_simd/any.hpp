@@ -19,9 +19,6 @@ namespace scbf {
 /// least one.
 void direct_any(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options);
-/// The same for a single key, without what pays only for more.
-void one_any(const Kernels& kernels, std::span<const ConstCounterView> filters, const KeyBatch& key,
-             std::uint8_t* out) noexcept;
 /// The same; all filters are split_block. Throws std::bad_alloc.
 void partitioned_any(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
                      unsigned threads, const BatchOptions& options);

@@ -63,7 +63,9 @@ bool take_first_stage_together(const Asked& a, const Asked& b) noexcept {
 }  // namespace
 
 AnyStrip::AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept
-    : kernels_(kernels), filters_(filters) {
+    : kernels_(kernels),
+      filters_(filters),
+      fetches_(std::ranges::any_of(filters, [](const Asked& a) { return a.first_distance > 0; })) {
   for (std::size_t i = filters.size(); i-- > 1;) {
     if (!take_first_stage_together(filters[i - 1], filters[i])) continue;
     filters[i - 1].alike = std::min(Alike::kMost, filters[i].alike + 1);
@@ -76,10 +78,6 @@ std::size_t AnyStrip::test(const ReadWork& filter, std::uint32_t stage_index,
   const Stage stage = filter.stage(stage_index);
   filter.stage_kernels.locate(stage, hashes, n, positions_.data());
   filter.stage_kernels.test(filter.words(stage), positions_.data(), n, fetch, answers_.data());
-  if (n == 1) {  // single keys: a call per stage less
-    bits[0] = answers_[0];
-    return answers_[0];
-  }
   return kernels_.pack_answers(answers_.data(), n, bits.data());
 }
 
@@ -163,13 +161,28 @@ std::size_t AnyStrip::ask_further(const Asked& asked, const Bits& passed, std::s
   return 0;  // too few to be worth moving the others
 }
 
+void AnyStrip::fetch_ahead(std::size_t next, const std::uint64_t* hashes, std::size_t n) noexcept {
+  fetched_ = std::max(fetched_, next);
+  for (; fetched_ < filters_.size() && (fetched_ - next) * n < kLinesAhead; ++fetched_) {
+    const ReadWork& filter = filters_[fetched_].work;
+    const Stage stage = filter.stage(0);
+    filter.stage_kernels.locate(stage, hashes, n, positions_.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      __builtin_prefetch(filter.line_of(stage, positions_[i]));
+    }
+  }
+}
+
 void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
                    std::uint8_t* out) noexcept {
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
+  const bool ahead = fetches_ && n <= kFarDistance;  // of more, each filter fetches its own
+  fetched_ = 0;
   for (std::size_t next = 0; next < filters_.size() && n > 0;) {
     const bool alone = next == 0 && first_alone_;
     const std::span<const Asked> alike = filters_.subspan(next, alone ? 1 : filters_[next].alike);
+    if (ahead) fetch_ahead(next, hashes, n);
     test_first(alike, hashes, n, chunk_ahead);
     if (next == 0) first_alone_ = worth_moving(passed_by_[0], n);
     next += alike.size();

@@ -69,6 +69,9 @@ class AnyStrip {
   /// The first stage of filters that are alike, into answers_, bits_ and passed_by_.
   void test_first(std::span<const Asked> alike, const std::uint64_t* hashes, std::size_t n,
                   Lines chunk_ahead) noexcept;
+  /// Asks for the first lines of filter `next` and of those after it: few keys, at most
+  /// kFarDistance, would else wait for each filter anew.
+  void fetch_ahead(std::size_t next, const std::uint64_t* hashes, std::size_t n) noexcept;
   /// Who passed the first stage of this one is asked further ones. Returns how many it holds, as
   /// far as is known by now.
   std::size_t ask_further(const Asked& asked, const Bits& passed, std::size_t count,
@@ -80,6 +83,7 @@ class AnyStrip {
 
   const Kernels& kernels_;
   std::span<Asked> filters_;
+  bool fetches_;  ///< some filter is not expected in cache
   alignas(64) std::array<std::uint64_t, kStripKeys> positions_;
   alignas(64) std::array<std::uint8_t, kStripKeys * Alike::kMost> answers_;
   std::array<Bits, Alike::kMost> bits_;              ///< of first stages
@@ -89,6 +93,7 @@ class AnyStrip {
   KeySet waiting_[2];  ///< the same, while their next lines are fetched
   const Asked* waiting_for_ = nullptr;
   std::size_t now_ = 0;       ///< of waiting_: the one in use
+  std::size_t fetched_ = 0;   ///< filters whose first lines were asked for ahead
   bool first_alone_ = false;  ///< the first filter held so many that they should leave after it
 };
 

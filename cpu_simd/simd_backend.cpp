@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "core/src/executor.hpp"
+#include "core/src/few_keys.hpp"
 #include "core/src/key_windows.hpp"
 #include "core/src/unavailable_backend.hpp"
 #include "core/src/word_ops.hpp"
@@ -61,6 +62,11 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
   return plan.keys_per_shard * threads >= std::min(enough, keys);
 }
 
+/// Lookups that are over sooner without vectors.
+bool are_few(const KeyBatch& keys, const BatchOptions& options) noexcept {
+  return keys.size() <= kFewKeys && options.path != Path::partitioned;
+}
+
 class SimdBackend final : public Backend {
  public:
   SimdBackend(std::string name, const Kernels& kernels, const RowKernels& row_kernels)
@@ -87,12 +93,11 @@ class SimdBackend final : public Backend {
 
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options) const override {
+    if (are_few(keys, options)) return few_any({&view, 1}, keys, kernels_.hash_u64, out);
     const ReadWork work(kernels_, view);
     const unsigned threads = thread_count(options);
     if (worth_partitioning(Operation::ask, view.geometry, keys.size(), threads, options)) {
       partitioned_ask(work, work.is_present(), keys, out, threads, options);
-    } else if (work.stages > 1 && keys.size() == 1) {
-      one_any(kernels_, {&view, 1}, keys, out);
     } else if (work.stages > 1) {
       direct_any({&work, 1}, keys, out, options);
     } else {
@@ -106,9 +111,7 @@ class SimdBackend final : public Backend {
       std::fill_n(out, keys.size(), std::uint8_t{0});
       return;
     }
-    if (keys.size() == 1 && options.path != Path::partitioned) {
-      return one_any(kernels_, filters, keys, out);
-    }
+    if (are_few(keys, options)) return few_any(filters, keys, kernels_.hash_u64, out);
     std::vector<ReadWork> works;
     works.reserve(filters.size());
     for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);

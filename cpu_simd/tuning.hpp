@@ -13,6 +13,8 @@ inline constexpr std::size_t kNearDistance = 32;
 /// The same where they come from memory. An out-of-order core reaches some 32 keys ahead by
 /// itself; what is prefetched nearer than that is asked for no earlier than without.
 inline constexpr std::size_t kFarDistance = 128;
+/// Lines of the filters to come that are asked for ahead when there are few keys.
+inline constexpr std::size_t kLinesAhead = 256;
 /// Keys that are hashed and located together; their positions stay in L1.
 inline constexpr std::size_t kStripKeys = 1024;
 /// Positions of keys that are located in all stages at once; they stay in L1, too.

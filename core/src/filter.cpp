@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "answer_forms.hpp"
+#include "few_keys.hpp"
 #include "filter_access.hpp"
 #include "filter_state.hpp"
 #include "scbf/sizing.hpp"
@@ -19,18 +20,13 @@ namespace {
 
 constexpr std::size_t kMaxMetadataBytes = 1u << 20;
 
-template <class Key>
-bool contains_one(const Filter& filter, const Key& key) {
-  std::uint8_t answer = 0;
-  return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
-}
+/// For few_keys.hpp.
+struct Itself {
+  const Filter& filter;
 
-template <class Key>
-unsigned count_one(const Filter& filter, const Key& key) {
-  std::uint8_t answer = 0;
-  filter.count(one(key), {&answer, 1}, kOneKey);
-  return answer;
-}
+  static std::size_t size() noexcept { return 1; }
+  ConstCounterView operator[](std::size_t) const noexcept { return FilterAccess::view(filter); }
+};
 
 }  // namespace
 
@@ -190,12 +186,14 @@ CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
 
 void Filter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
 void Filter::insert(std::string_view key) { insert(one(key), kOneKey); }
-bool Filter::contains(std::uint64_t key) const { return contains_one(*this, key); }
-bool Filter::contains(std::string_view key) const { return contains_one(*this, key); }
+bool Filter::contains(std::uint64_t key) const { return contains_one(*this, Itself{*this}, key); }
+bool Filter::contains(std::string_view key) const {
+  return contains_one(*this, Itself{*this}, key);
+}
 bool Filter::remove(std::uint64_t key) { return remove(one(key), {}, kOneKey).removed == 1; }
 bool Filter::remove(std::string_view key) { return remove(one(key), {}, kOneKey).removed == 1; }
-unsigned Filter::count(std::uint64_t key) const { return count_one(*this, key); }
-unsigned Filter::count(std::string_view key) const { return count_one(*this, key); }
+unsigned Filter::count(std::uint64_t key) const { return count_one(*this, Itself{*this}, key); }
+unsigned Filter::count(std::string_view key) const { return count_one(*this, Itself{*this}, key); }
 
 void Filter::check_compatible(const Filter& other) const {
   if (geometry() != other.geometry()) {

@@ -8,9 +8,11 @@
 #include <new>
 
 #include "answer_forms.hpp"
+#include "few_keys.hpp"
 #include "filter_access.hpp"
 #include "hash_keys.hpp"
 #include "key_windows.hpp"
+#include "scalable_access.hpp"
 #include "stage_walk.hpp"
 
 namespace scbf {
@@ -153,17 +155,16 @@ ScalableRemoveReport ScalableFilter::remove(const KeyBatch& keys, std::span<std:
 
 namespace {
 
-template <class Key>
-bool contains_one(const ScalableFilter& filter, const Key& key) {
-  std::uint8_t answer = 0;
-  return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
-}
-template <class Key>
-unsigned count_one(const ScalableFilter& filter, const Key& key) {
-  std::uint8_t answer = 0;
-  filter.count(one(key), {&answer, 1}, kOneKey);
-  return answer;
-}
+/// For few_keys.hpp. The newest stage holds most.
+struct NewestFirst {
+  const std::vector<ScalableAccess::Stage>& stages;
+
+  std::size_t size() const noexcept { return stages.size(); }
+  ConstCounterView operator[](std::size_t i) const noexcept {
+    return FilterAccess::view(stages[stages.size() - 1 - i].filter);
+  }
+};
+
 template <class Key>
 Removal remove_one(ScalableFilter& filter, const Key& key) {
   std::uint8_t verdict = 0;
@@ -175,11 +176,19 @@ Removal remove_one(ScalableFilter& filter, const Key& key) {
 
 void ScalableFilter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
 void ScalableFilter::insert(std::string_view key) { insert(one(key), kOneKey); }
-bool ScalableFilter::contains(std::uint64_t key) const { return contains_one(*this, key); }
-bool ScalableFilter::contains(std::string_view key) const { return contains_one(*this, key); }
+bool ScalableFilter::contains(std::uint64_t key) const {
+  return contains_one(*this, NewestFirst{stages_}, key);
+}
+bool ScalableFilter::contains(std::string_view key) const {
+  return contains_one(*this, NewestFirst{stages_}, key);
+}
 Removal ScalableFilter::remove(std::uint64_t key) { return remove_one(*this, key); }
 Removal ScalableFilter::remove(std::string_view key) { return remove_one(*this, key); }
-unsigned ScalableFilter::count(std::uint64_t key) const { return count_one(*this, key); }
-unsigned ScalableFilter::count(std::string_view key) const { return count_one(*this, key); }
+unsigned ScalableFilter::count(std::uint64_t key) const {
+  return count_one(*this, NewestFirst{stages_}, key);
+}
+unsigned ScalableFilter::count(std::string_view key) const {
+  return count_one(*this, NewestFirst{stages_}, key);
+}
 
 }  // namespace scbf

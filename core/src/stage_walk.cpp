@@ -3,9 +3,25 @@
 
 #include <numeric>
 
+#include "few_keys.hpp"
+#include "filter_access.hpp"
 #include "scbf/backend.hpp"
 
 namespace scbf {
+
+namespace {
+
+/// For few_keys.hpp.
+struct Views {
+  const std::vector<const Filter*>& filters;
+
+  std::size_t size() const noexcept { return filters.size(); }
+  ConstCounterView operator[](std::size_t i) const noexcept {
+    return FilterAccess::view(*filters[i]);
+  }
+};
+
+}  // namespace
 
 void throw_full(const std::string& reason, std::uint64_t processed, const InsertReport& done) {
   throw FilterFull(fmt::format("{}; of the batch {} keys are in, the next is number {}", reason,
@@ -34,6 +50,9 @@ void RemovalWindow::append(const Backend& backend, std::uint64_t seed, const Key
 }
 
 void RemovalWindow::ask() {
+  if (keys_ <= kFewKeys && stages_[0]->backend().memory() == kHostMemory) {
+    fetch_keys(Views{stages_}, std::span(hashes_).first(keys_));
+  }
   const KeyBatch all = KeyBatch::from_hashes(std::span(hashes_).first(keys_));
   std::fill_n(claimers_.begin(), keys_, kNone);
   std::fill_n(verdicts_.begin(), keys_, static_cast<std::uint8_t>(Removal::absent));
