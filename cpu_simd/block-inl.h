@@ -192,6 +192,28 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
+/// A single key, in all groups of a filter.
+inline bool BlockHoldsKey(const ConstCounterView& filter, std::uint64_t hash) noexcept {
+  const Block::Tag tag;
+  const auto fifteen = hn::Set(tag, 15);
+  const std::uint32_t groups = filter.geometry.groups();
+  const std::uint64_t* group = filter.words;
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const std::uint64_t place = detail::place_in_group(filter.geometry, hash, j);
+    const std::uint64_t* block = Block::words_of(group, place);
+    const std::uint64_t bytes = Block::spread_one(place);
+    Block::Mask absent;
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));
+      const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
+      absent = part == 0 ? empty : hn::Or(absent, empty);
+    }
+    if (!hn::AllFalse(tag, absent)) return false;
+    group += filter.geometry.blocks_per_group() * kWordsPerBlock;
+  }
+  return true;
+}
+
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 /// A key has the same block and nibbles in all filters that are alike: the shuffle and the shift
 /// are done once, and each filter costs a load and a test.

@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "core/src/count_values.hpp"
+#include "core/src/few_keys.hpp"
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/scatter-inl.h"
@@ -33,6 +34,11 @@ inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
     hn::StoreU(hash_u64<VectorOps>(hn::LoadU(tag, keys + i), seed_mask), tag, hashes + i);
   }
   for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
+}
+
+inline bool HoldsKeyHere(const ConstCounterView& filter, std::uint64_t hash) noexcept {
+  return filter.geometry.layout() == Layout::split_block ? BlockHoldsKey(filter, hash)
+                                                         : holds(filter, hash);
 }
 
 inline void CountValuesHere(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
@@ -70,6 +76,7 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64,
+                                HoldsKeyHere,
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,

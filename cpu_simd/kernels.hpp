@@ -127,6 +127,7 @@ struct Kernels {
   std::string_view target;
   void (*hash_u64)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                    std::uint64_t* hashes) noexcept;
+  HoldsKey holds_key;  ///< Backend::holds_key
   CountValues count_values;
   /// Answers that are bytes of 0 or 1 to bits: bit i % 64 of bits[i / 64], those after the last are
   /// 0. `answers` has room for whole words of 64. Returns how many are 1.

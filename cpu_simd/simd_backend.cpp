@@ -62,7 +62,7 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
   return plan.keys_per_shard * threads >= std::min(enough, keys);
 }
 
-/// Lookups that are over sooner without vectors.
+/// Lookups that are over sooner one by one.
 bool are_few(const KeyBatch& keys, const BatchOptions& options) noexcept {
   return keys.size() <= kFewKeys && options.path != Path::partitioned;
 }
@@ -93,7 +93,8 @@ class SimdBackend final : public Backend {
 
   void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
                 const BatchOptions& options) const override {
-    if (are_few(keys, options)) return few_any({&view, 1}, keys, kernels_.hash_u64, out);
+    if (are_few(keys, options))
+      return few_any({&view, 1}, keys, kernels_.hash_u64, kernels_.holds_key, out);
     const ReadWork work(kernels_, view);
     const unsigned threads = thread_count(options);
     if (worth_partitioning(Operation::ask, view.geometry, keys.size(), threads, options)) {
@@ -111,7 +112,8 @@ class SimdBackend final : public Backend {
       std::fill_n(out, keys.size(), std::uint8_t{0});
       return;
     }
-    if (are_few(keys, options)) return few_any(filters, keys, kernels_.hash_u64, out);
+    if (are_few(keys, options))
+      return few_any(filters, keys, kernels_.hash_u64, kernels_.holds_key, out);
     std::vector<ReadWork> works;
     works.reserve(filters.size());
     for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);
@@ -207,6 +209,7 @@ class SimdBackend final : public Backend {
     });
     return total;
   }
+  HoldsKey holds_key() const noexcept override { return kernels_.holds_key; }
   const RowEngine& row_engine() const noexcept override { return row_engine_; }
 
  private:

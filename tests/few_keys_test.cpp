@@ -68,9 +68,9 @@ const std::uint64_t& as_key(const std::uint64_t& key) { return key; }
 std::string_view as_key(const std::string& key) { return key; }
 
 template <class Key>
-void expect_reference(const Geometry& shape, const Questions<Key>& q) {
-  SCOPED_TRACE(shape.describe());
-  Filter filter(shape, {.seed = kSeed});
+void expect_reference(const std::string& backend, const Geometry& shape, const Questions<Key>& q) {
+  SCOPED_TRACE(backend + ", " + shape.describe());
+  Filter filter(shape, {.seed = kSeed, .backend = backend});
   ReferenceFilter reference(shape, kSeed);
   const auto insert = [&](const Key& key) {
     filter.insert(as_key(key));
@@ -91,10 +91,14 @@ void expect_reference(const Geometry& shape, const Questions<Key>& q) {
 }
 
 TEST(OneKey, EqualsTheReference) {
-  for (const Geometry& shape : shapes()) {
-    const auto room = static_cast<std::size_t>(shape.counters() / shape.probes());
-    expect_reference(shape, numbers(std::min<std::size_t>(room, 4000)));
-    expect_reference(shape, texts(std::min<std::size_t>(room, 4000)));
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->memory() != scbf::kHostMemory) continue;
+    const std::string name(backend->name());
+    for (const Geometry& shape : shapes()) {
+      const auto room = static_cast<std::size_t>(shape.counters() / shape.probes());
+      expect_reference(name, shape, numbers(std::min<std::size_t>(room, 4000)));
+      expect_reference(name, shape, texts(std::min<std::size_t>(room, 4000)));
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups of few keys, a single one above all, in counters on the host. What they cost is waiting:
 // so the lines of a key in all filters are asked for before the first of them is waited for. And
-// what pays only for more keys, strips and kernels and their buffers, is left out.
+// what pays only for more keys, strips and their buffers, is left out.
 //
 // `Filters` is a std::span<const ConstCounterView>, or has a size() and a [] as it has. All have
 // the seed of the hashes, and are asked in their order.
@@ -77,7 +77,7 @@ SCBF_INLINE unsigned least_over_groups(const ConstCounterView& filter, std::uint
   }
   return least;
 }
-/// Are all counters of the key non-zero?
+/// Are all counters of the key non-zero? The plain HoldsKey.
 SCBF_INLINE bool holds(const ConstCounterView& filter, std::uint64_t hash) noexcept {
   return least_over_groups(filter, hash, block_holds) > 0;
 }
@@ -113,7 +113,7 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
 
 /// Does any of the filters hold the key?
 template <class Filters>
-SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash) noexcept {
+SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey holds) noexcept {
   for (std::size_t f = 0; f < filters.size(); ++f) {
     if (holds(filters[f], hash)) return true;
   }
@@ -128,9 +128,10 @@ SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) n
   return std::min(sum, kCounterMax);
 }
 
-/// out[i] = 1 if any of the filters holds key i, else 0. There are at most kFewKeys keys.
+/// out[i] = 1 if any of the filters holds key i, else 0. There are at most kFewKeys keys. How they
+/// are hashed and looked up is the backend's.
 void few_any(std::span<const ConstCounterView> filters, const KeyBatch& keys, HashU64 hash_u64,
-             std::uint8_t* out) noexcept;
+             HoldsKey holds, std::uint8_t* out) noexcept;
 
 // ---- contains(key) and count(key) of a Filter or ScalableFilter made of these -------------------
 
@@ -142,7 +143,7 @@ bool contains_one(const AnyFilter& filter, const Filters& filters, const Key& ke
   }
   const std::uint64_t hash = hash_of(key, filter.seed());
   fetch_keys(filters, {&hash, 1});
-  return any_holds(filters, hash);
+  return any_holds(filters, hash, filter.backend().holds_key());
 }
 
 template <class AnyFilter, class Filters, class Key>

@@ -53,10 +53,6 @@ void Filter::State::remove(const KeyBatch& keys, std::uint8_t* verdicts,
   change_nonzero(-1, [&] { return backend->remove(view(), keys, verdicts, options); });
 }
 
-ConstCounterView FilterAccess::view(const Filter& filter) noexcept {
-  return filter.state_->const_view();
-}
-
 Filter::Filter(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
 Filter::Filter(const Geometry& geometry, const FilterOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "file_format.hpp"
 #include "file_input.hpp"
+#include "filter_state.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/filter.hpp"
 
@@ -15,7 +16,9 @@ namespace scbf {
 
 struct FilterAccess {
   /// The counters as its backend takes them; valid until the filter changes its memory.
-  static ConstCounterView view(const Filter& filter) noexcept;
+  static ConstCounterView view(const Filter& filter) noexcept {
+    return filter.state_->const_view();
+  }
   /// A copy that lives on, and can be changed by, another backend. Throws what it throws when
   /// memory is short.
   static Filter copy_on(const Filter& filter, const Backend& backend);

@@ -79,6 +79,9 @@ inline constexpr std::string_view kHostMemory = "host";
 
 class RowEngine;  // core/src/row_engine.hpp: internal
 
+/// Are all counters of the key with this hash non-zero? For counters on the host.
+using HoldsKey = bool (*)(const ConstCounterView& filter, std::uint64_t hash) noexcept;
+
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.
 class Backend {
@@ -140,6 +143,8 @@ class Backend {
   /// Counters that are not 0; one pass over them. By default the sum of the histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
+  /// How few keys are looked up on the host, one at a time; by default plainly.
+  virtual HoldsKey holds_key() const noexcept;
   /// How the rows of a FilterBank are worked on, on the host; by default plainly.
   virtual const RowEngine& row_engine() const noexcept;
 };
