@@ -29,7 +29,7 @@ def fail(message):
 
 # Tables of programs of their own, from the newest result of scripts/bench --systems.
 SYSTEMS = {
-    "docs/performance.md": ("stages", "bank", "growing_bank", "index", "packages"),
+    "docs/performance.md": ("stages", "few_keys", "bank", "growing_bank", "index", "packages"),
 }
 
 
@@ -138,11 +138,33 @@ def draw(results, folder, matplotlib):
     return ["bench_sizes.svg", "bench_targets.svg"]
 
 
+def draw_few_keys(systems, large, keys, axis):
+    """How many times as long as one filter takes, by the number of keys that are asked at once."""
+    table = [dict(zip(systems.tables["few_keys"]["columns"], row))
+             for row in systems.tables["few_keys"]["rows"]]
+    rows = [row for row in table if row["keys"] == keys]
+    one = next(row for row in rows if row["of"] == "one filter")
+    rows = [(int(row["of"].split()[0]), row) for row in rows if row is not one]
+    for column, label, colour in (("one key, absent", "one key", "#0b6e4f"),
+                                  ("8 keys: absent", "8 keys", "#2f6db5"),
+                                  ("64 keys: absent", "64 keys", "#8a6d3b")):
+        axis.plot([stages for stages, _ in rows], [row[column] / one[column] for _, row in rows],
+                  "o-", color=colour, label=label)
+    rows = [row for row in large if row["keys"] == keys and row["policy"] == "tightening"]
+    axis.plot([row["stages"] for row in rows], [row["absent, to one filter"] for row in rows], "x--",
+              color="#777777", label="millions")
+    axis.set(title=f"{keys:,.0f} keys, few asked at once", xlabel="stages",
+             ylabel="times one filter", ylim=(0, None))
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=7)
+
+
 def draw_stages(systems, folder, plt):
     table = [dict(zip(systems.tables["stages"]["columns"], row))
              for row in systems.tables["stages"]["rows"]]
     sizes = list(dict.fromkeys(row["keys"] for row in table))
-    figure, axes = plt.subplots(1, len(sizes), figsize=(4 * len(sizes), 3.2), squeeze=False)
+    figure, axes = plt.subplots(1, len(sizes) + 1, figsize=(3.6 * len(sizes) + 3.6, 3.2),
+                                squeeze=False)
     for axis, keys in zip(axes.flat, sizes):
         for policy, colour in (("tightening", "#0b6e4f"), ("fixed", "#2f6db5")):
             rows = [row for row in table if row["keys"] == keys and row["policy"] == policy]
@@ -159,6 +181,7 @@ def draw_stages(systems, folder, plt):
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("ns per absent key")
     axes[0][0].legend(fontsize=7)
+    draw_few_keys(systems, table, sizes[-1], axes[0][-1])
     figure.tight_layout()
     figure.savefig(folder / "stages.svg", metadata={"Date": None})
     plt.close(figure)
