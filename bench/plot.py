@@ -145,7 +145,7 @@ def draw_few_keys(systems, large, keys, axis):
     rows = [row for row in table if row["keys"] == keys]
     one = next(row for row in rows if row["of"] == "one filter")
     rows = [(int(row["of"].split()[0]), row) for row in rows if row is not one]
-    for column, label, colour in (("one key, absent", "one key", "#0b6e4f"),
+    for column, label, colour in (("one key, alone: absent", "one key", "#0b6e4f"),
                                   ("8 keys: absent", "8 keys", "#2f6db5"),
                                   ("64 keys: absent", "64 keys", "#8a6d3b")):
         axis.plot([stages for stages, _ in rows], [row[column] / one[column] for _, row in rows],
