@@ -142,14 +142,13 @@ def draw_few_keys(systems, large, keys, axis):
     """How many times as long as one filter takes, by the number of keys that are asked at once."""
     table = [dict(zip(systems.tables["few_keys"]["columns"], row))
              for row in systems.tables["few_keys"]["rows"]]
-    rows = [row for row in table if row["keys"] == keys]
-    one = next(row for row in rows if row["of"] == "one filter")
-    rows = [(int(row["of"].split()[0]), row) for row in rows if row is not one]
-    for column, label, colour in (("one key, alone: absent", "one key", "#0b6e4f"),
-                                  ("8 keys: absent", "8 keys", "#2f6db5"),
-                                  ("64 keys: absent", "64 keys", "#8a6d3b")):
-        axis.plot([stages for stages, _ in rows], [row[column] / one[column] for _, row in rows],
-                  "o-", color=colour, label=label)
+    rows = [(int(row["of"].split()[0]), row) for row in table
+            if row["keys"] == keys and row["of"] != "one filter"]
+    for at_once, label, colour in (("alone", "one key", "#0b6e4f"), ("8", "8 keys", "#2f6db5"),
+                                   ("64", "64 keys", "#8a6d3b")):
+        axis.plot([stages for stages, _ in rows],
+                  [row[at_once + ": absent, to one filter"] for _, row in rows], "o-",
+                  color=colour, label=label)
     rows = [row for row in large if row["keys"] == keys and row["policy"] == "tightening"]
     axis.plot([row["stages"] for row in rows], [row["absent, to one filter"] for row in rows], "x--",
               color="#777777", label="millions")
@@ -191,7 +190,7 @@ def draw_systems(systems, folder, matplotlib):
     import matplotlib.pyplot as plt
 
     drawn = []
-    if "stages" in systems.tables:
+    if "stages" in systems.tables and "few_keys" in systems.tables:
         draw_stages(systems, folder, plt)
         drawn.append("stages.svg")
     if "index" in systems.tables:

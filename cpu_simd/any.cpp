@@ -47,7 +47,9 @@ void direct_any(std::span<const ReadWork> filters, const KeyBatch& keys, std::ui
     for (const ReadWork& filter : filters) {
       asked.emplace_back(filter, distance_for(filter.view.geometry.bytes()));
     }
-    AnyStrip strip(filters[0].kernels, asked);
+    const bool far =
+        std::ranges::any_of(asked, [](const Asked& a) { return a.first_distance > 0; });
+    AnyStrip strip(filters[0].kernels, asked, far && filters.size() > 1);
     alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
     for (std::size_t i = first; i < end; i += kStripKeys) {
       const std::size_t n = std::min(kStripKeys, end - i);
@@ -131,7 +133,7 @@ class AnyPass {
       // Few keys touch few lines of the region: each is fetched for its key, then.
       if (region_of(filter, 0).count > keys_each) asked.back().first_distance = kFarDistance;
     }
-    AnyStrip strip(filters_[0].kernels, asked);
+    AnyStrip strip(filters_[0].kernels, asked, false);
     std::vector<Lines> regions(filters_.size());
     const std::size_t chunks = keys_each / kChunkEntries + 1;
     for (std::uint64_t partition = begin; partition < end; ++partition) {

@@ -62,10 +62,8 @@ bool take_first_stage_together(const Asked& a, const Asked& b) noexcept {
 
 }  // namespace
 
-AnyStrip::AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept
-    : kernels_(kernels),
-      filters_(filters),
-      fetches_(std::ranges::any_of(filters, [](const Asked& a) { return a.first_distance > 0; })) {
+AnyStrip::AnyStrip(const Kernels& kernels, std::span<Asked> filters, bool ahead) noexcept
+    : kernels_(kernels), filters_(filters), ahead_(ahead) {
   for (std::size_t i = filters.size(); i-- > 1;) {
     if (!take_first_stage_together(filters[i - 1], filters[i])) continue;
     filters[i - 1].alike = std::min(Alike::kMost, filters[i].alike + 1);
@@ -82,9 +80,10 @@ std::size_t AnyStrip::test(const ReadWork& filter, std::uint32_t stage_index,
 }
 
 void AnyStrip::test_first(std::span<const Asked> alike, const std::uint64_t* hashes, std::size_t n,
-                          Lines chunk_ahead) noexcept {
+                          Lines chunk_ahead, bool fetched) noexcept {
   const Asked& first = alike[0];
-  const Fetch fetch = {.distance = first.first_distance, .ahead = {first.ahead, chunk_ahead}};
+  const Fetch fetch = {.distance = fetched ? 0 : first.first_distance,
+                       .ahead = {first.ahead, chunk_ahead}};
   if (alike.size() == 1) {
     passed_by_[0] = test(first.work, 0, hashes, n, fetch, bits_[0]);
     return;
@@ -177,13 +176,13 @@ void AnyStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead
                    std::uint8_t* out) noexcept {
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
-  const bool ahead = fetches_ && n <= kFarDistance;  // of more, each filter fetches its own
+  const bool ahead = ahead_ && n <= kFarDistance;  // of more, most do not wait
   fetched_ = 0;
   for (std::size_t next = 0; next < filters_.size() && n > 0;) {
     const bool alone = next == 0 && first_alone_;
     const std::span<const Asked> alike = filters_.subspan(next, alone ? 1 : filters_[next].alike);
     if (ahead) fetch_ahead(next, hashes, n);
-    test_first(alike, hashes, n, chunk_ahead);
+    test_first(alike, hashes, n, chunk_ahead, ahead);
     if (next == 0) first_alone_ = worth_moving(passed_by_[0], n);
     next += alike.size();
     chunk_ahead = {};

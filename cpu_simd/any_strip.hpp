@@ -18,7 +18,8 @@
 //
 // A handful of keys in step 2 would each wait for memory, with nothing else under way. So where
 // counters lie in memory, their next lines are only fetched, and tested after step 1 of the next
-// filter.
+// filter. In the same way a strip of few keys asks for the lines of the next filters before it
+// waits for those of the first.
 #pragma once
 
 #include <array>
@@ -53,7 +54,9 @@ struct KeySet {
 
 class AnyStrip {
  public:
-  AnyStrip(const Kernels& kernels, std::span<Asked> filters) noexcept;
+  /// Few keys would wait for the lines of each filter anew; if `ahead`, those of the next ones are
+  /// asked for meanwhile.
+  AnyStrip(const Kernels& kernels, std::span<Asked> filters, bool ahead) noexcept;
 
   /// out[i] = 1 if any filter holds key i, else 0; at most kStripKeys keys. `chunk_ahead` is
   /// fetched meanwhile.
@@ -66,11 +69,11 @@ class AnyStrip {
   /// Answers as bits; returns how many are 1.
   std::size_t test(const ReadWork& filter, std::uint32_t stage, const std::uint64_t* hashes,
                    std::size_t n, const Fetch& fetch, Bits& bits) noexcept;
-  /// The first stage of filters that are alike, into answers_, bits_ and passed_by_.
+  /// The first stage of filters that are alike, into answers_, bits_ and passed_by_. `fetched`:
+  /// their lines were asked for.
   void test_first(std::span<const Asked> alike, const std::uint64_t* hashes, std::size_t n,
-                  Lines chunk_ahead) noexcept;
-  /// Asks for the first lines of filter `next` and of those after it: few keys, at most
-  /// kFarDistance, would else wait for each filter anew.
+                  Lines chunk_ahead, bool fetched) noexcept;
+  /// Asks for the lines of filter `next`, and of those after it as far as kLinesAhead goes.
   void fetch_ahead(std::size_t next, const std::uint64_t* hashes, std::size_t n) noexcept;
   /// Who passed the first stage of this one is asked further ones. Returns how many it holds, as
   /// far as is known by now.
@@ -83,7 +86,7 @@ class AnyStrip {
 
   const Kernels& kernels_;
   std::span<Asked> filters_;
-  bool fetches_;  ///< some filter is not expected in cache
+  bool ahead_;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions_;
   alignas(64) std::array<std::uint8_t, kStripKeys * Alike::kMost> answers_;
   std::array<Bits, Alike::kMost> bits_;              ///< of first stages
@@ -93,7 +96,7 @@ class AnyStrip {
   KeySet waiting_[2];  ///< the same, while their next lines are fetched
   const Asked* waiting_for_ = nullptr;
   std::size_t now_ = 0;       ///< of waiting_: the one in use
-  std::size_t fetched_ = 0;   ///< filters whose first lines were asked for ahead
+  std::size_t fetched_ = 0;   ///< filters whose lines were asked for ahead
   bool first_alone_ = false;  ///< the first filter held so many that they should leave after it
 };
 

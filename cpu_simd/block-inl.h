@@ -162,11 +162,24 @@ HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
 }
 #endif
 
-inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                      const Fetch& fetch, std::uint8_t* answers) noexcept {
+/// Is none of a key's counters in this block 0? `bytes` as for Block::shifts.
+HWY_INLINE bool holds_all(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
+  Block::Mask absent;
+  for (std::size_t part = 0; part < Block::parts; ++part) {
+    const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));  // waits for no counter
+    const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
+    absent = part == 0 ? empty : hn::Or(absent, empty);
+  }
+  return hn::AllFalse(tag, absent);
+}
+
+inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                      const Fetch& fetch, std::uint8_t* answers) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  const Block::Tag tag;
+  const auto fifteen = hn::Set(tag, 15);
   // A mask of eight lanes is a byte as it is: 64 keys' masks become answers at once.
   alignas(64) std::uint8_t empty[kStretchKeys];
   for_each_block(
@@ -180,35 +193,17 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
           HWY_ATTR { answers_of(empty, end - first, answers + first); });
 #else
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
-    const std::uint64_t* block = Block::words_of(words, positions[i]);
-    Block::Mask absent;
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));  // waits for no counter
-      const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
-      absent = part == 0 ? empty : hn::Or(absent, empty);
-    }
-    answers[i] = hn::AllFalse(tag, absent);
+    answers[i] = holds_all(Block::words_of(words, positions[i]), bytes);
   });
 #endif
 }
 
 /// A single key, in all groups of a filter.
 inline bool BlockHoldsKey(const ConstCounterView& filter, std::uint64_t hash) noexcept {
-  const Block::Tag tag;
-  const auto fifteen = hn::Set(tag, 15);
-  const std::uint32_t groups = filter.geometry.groups();
   const std::uint64_t* group = filter.words;
-  for (std::uint32_t j = 0; j < groups; ++j) {
+  for (std::uint32_t j = 0; j < filter.geometry.groups(); ++j) {
     const std::uint64_t place = detail::place_in_group(filter.geometry, hash, j);
-    const std::uint64_t* block = Block::words_of(group, place);
-    const std::uint64_t bytes = Block::spread_one(place);
-    Block::Mask absent;
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));
-      const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
-      absent = part == 0 ? empty : hn::Or(absent, empty);
-    }
-    if (!hn::AllFalse(tag, absent)) return false;
+    if (!holds_all(Block::words_of(group, place), Block::spread_one(place))) return false;
     group += filter.geometry.blocks_per_group() * kWordsPerBlock;
   }
   return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that decide how a batch is worked on, all in one place. Each was measured; what was seen
-// is in docs/performance.md.
+// Sizes that decide how a batch is worked on, all in one place (but for batches of few keys, whose
+// sizes are in core/src/few_keys.hpp). Each was measured; what was seen is in docs/performance.md.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ inline constexpr std::size_t kNearDistance = 32;
 /// The same where they come from memory. An out-of-order core reaches some 32 keys ahead by
 /// itself; what is prefetched nearer than that is asked for no earlier than without.
 inline constexpr std::size_t kFarDistance = 128;
-/// Lines of the filters to come that are asked for ahead when there are few keys.
+/// With few keys, lines of further filters are asked for ahead until so many are under way.
 inline constexpr std::size_t kLinesAhead = 256;
 /// Keys that are hashed and located together; their positions stay in L1.
 inline constexpr std::size_t kStripKeys = 1024;

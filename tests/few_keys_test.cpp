@@ -25,9 +25,9 @@ using scbf::ScalableFilter;
 using Keys = std::vector<std::uint64_t>;
 
 const bool kAdded = add_far_backends();
-constexpr std::uint64_t kSeed = 12;
+constexpr std::uint64_t kSeed = 0xFEDC'BA98'7654'3210;
 
-/// Of every number of groups, of one slice and of the most, small and larger than kCachedBytes.
+/// Of every number of groups, of one slice and of the most, small and taken to lie in memory.
 std::vector<Geometry> shapes() {
   std::vector<Geometry> all;
   for (std::uint32_t groups = 1; groups <= scbf::kMaxGroups; ++groups) {
@@ -102,6 +102,28 @@ TEST(OneKey, EqualsTheReference) {
   }
 }
 
+TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
+  const auto keys = random_keys(600, 8);
+  const scbf::HoldsKey plain = scbf::find_backend("scalar").holds_key();
+  for (const Geometry& shape : shapes()) {
+    ReferenceFilter reference(shape, kSeed);
+    for (std::size_t i = 0; i < 300; ++i) reference.insert(keys[i]);
+    Filter filter(shape, {.seed = kSeed, .backend = "scalar"});
+    filter.insert(KeyBatch(keys).slice(0, 300));
+    const scbf::ConstCounterView view{shape, kSeed, filter.words().data()};
+    for (const scbf::Backend* backend : available_backends()) {
+      if (backend->memory() != scbf::kHostMemory) continue;
+      SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
+      if (backend->name() != "scalar") {
+        ASSERT_NE(backend->holds_key(), plain);
+      }
+      for (const std::uint64_t key : keys) {
+        ASSERT_EQ(backend->holds_key()(view, xxh3(key, kSeed)), reference.contains(key));
+      }
+    }
+  }
+}
+
 // ---- several stages -----------------------------------------------------------------------------
 
 struct StagesCase {
@@ -168,6 +190,9 @@ INSTANTIATE_TEST_SUITE_P(All, Stages, ::testing::ValuesIn(stages_cases()),
 
 TEST_P(Stages, OneKeyIsAskedAsABatchIs) {
   ASSERT_GT(filter.stages(), 2u);
+  if (GetParam().name.find("large") != std::string::npos) {  // lines are fetched ahead
+    ASSERT_GT(filter.stage(filter.stages() - 1).geometry().bytes(), scbf::kCachedBytes);
+  }
   const Answers contains = want(false), count = want(true);
   ASSERT_EQ(count.back(), 15);
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -196,6 +221,30 @@ TEST_P(Stages, FewKeysAreAskedAsManyAre) {
         ASSERT_EQ(out[i], want[first + i]) << "key " << first + i;
         ASSERT_EQ(out_of_some[i], some.valid(i) ? want[first + i] : 0) << "key " << first + i;
       }
+    }
+  }
+}
+
+TEST_P(Stages, FewStringsAndHashes) {
+  std::vector<std::string> strings;
+  for (unsigned i = 0; i < 400; ++i) strings.push_back(random_bytes(i % 300, i));
+  std::vector<std::uint64_t> hashes;
+  for (const std::string& s : strings) hashes.push_back(xxh3(s, kSeed));
+  filter.insert(KeyBatch(strings).slice(0, 200));
+  ScalableFilter scalar = filter;
+  scalar.to("scalar");
+  Answers want(strings.size()), counts(strings.size());
+  scalar.contains(strings, want);
+  scalar.count(strings, counts);
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    ASSERT_EQ(filter.contains(std::string_view(strings[i])), want[i] == 1);
+    ASSERT_EQ(filter.count(std::string_view(strings[i])), counts[i]);
+  }
+  for (std::size_t first = 0; first < strings.size(); first += scbf::kFewKeys) {
+    for (const KeyBatch& all : {KeyBatch(strings), KeyBatch::from_hashes(hashes)}) {
+      Answers out(scbf::kFewKeys);
+      filter.contains(all.slice(first, out.size()), out);
+      for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], want[first + i]);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 
+#include "few_keys.hpp"
 #include "scbf/sizing.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -83,6 +84,14 @@ TEST_P(LargeIndex, KeysLandPast32BitsAndComeOffAgain) {
   EXPECT_TRUE(same_answers(contains(*filter, keys, options), Answers(keys.size(), 1)));
   // Predicted are less than 1e-4 hits among those that were never inserted (split, k = 1: 1e-3).
   EXPECT_TRUE(same_answers(contains(*filter, absent, options), Answers(absent.size(), 0)));
+  for (std::size_t i = 0; i < 50; ++i) {  // single keys go a way of their own, and so do few
+    ASSERT_TRUE(filter->contains(keys[i]));
+    ASSERT_EQ(filter->count(keys[i]), 1u);
+    ASSERT_FALSE(filter->contains(absent[i]));
+    ASSERT_EQ(filter->count(absent[i]), 0u);
+  }
+  const auto few = scbf::KeyBatch(keys).slice(50, scbf::kFewKeys);
+  EXPECT_TRUE(same_answers(contains(*filter, few, options), Answers(few.size(), 1)));
   EXPECT_TRUE(same_answers(remove(*filter, absent, options), Answers(absent.size(), 0)));
   EXPECT_TRUE(same_answers(remove(*filter, keys, options), Answers(keys.size(), 1)));
   for (const auto& [where, times] : want) ASSERT_EQ(word_of(*filter, where.first), 0u);

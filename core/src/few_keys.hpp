@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups of few keys, a single one above all, in counters on the host. What they cost is waiting:
-// so the lines of a key in all filters are asked for before the first of them is waited for. And
+// so the first lines of a key in all filters are asked for before any of them is waited for. And
 // what pays only for more keys, strips and their buffers, is left out.
 //
 // `Filters` is a std::span<const ConstCounterView>, or has a size() and a [] as it has. All have
@@ -13,7 +13,6 @@
 #include <span>
 #include <string_view>
 
-#include "answer_forms.hpp"
 #include "hash_keys.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/detail/packed.hpp"
@@ -132,30 +131,5 @@ SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) n
 /// are hashed and looked up is the backend's.
 void few_any(std::span<const ConstCounterView> filters, const KeyBatch& keys, HashU64 hash_u64,
              HoldsKey holds, std::uint8_t* out) noexcept;
-
-// ---- contains(key) and count(key) of a Filter or ScalableFilter made of these -------------------
-
-template <class AnyFilter, class Filters, class Key>
-bool contains_one(const AnyFilter& filter, const Filters& filters, const Key& key) {
-  if (filter.backend().memory() != kHostMemory) {
-    std::uint8_t answer = 0;
-    return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
-  }
-  const std::uint64_t hash = hash_of(key, filter.seed());
-  fetch_keys(filters, {&hash, 1});
-  return any_holds(filters, hash, filter.backend().holds_key());
-}
-
-template <class AnyFilter, class Filters, class Key>
-unsigned count_one(const AnyFilter& filter, const Filters& filters, const Key& key) {
-  if (filter.backend().memory() != kHostMemory) {
-    std::uint8_t answer = 0;
-    filter.count(one(key), {&answer, 1}, kOneKey);
-    return answer;
-  }
-  const std::uint64_t hash = hash_of(key, filter.seed());
-  fetch_keys(filters, {&hash, 1});
-  return sum_of_counts(filters, hash);
-}
 
 }  // namespace scbf

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "answer_forms.hpp"
-#include "few_keys.hpp"
 #include "filter_access.hpp"
 #include "filter_state.hpp"
+#include "one_key.hpp"
 #include "scbf/sizing.hpp"
 #include "store_copies.hpp"
 #include "word_ops.hpp"
@@ -19,14 +19,6 @@ namespace scbf {
 namespace {
 
 constexpr std::size_t kMaxMetadataBytes = 1u << 20;
-
-/// For few_keys.hpp.
-struct Itself {
-  const Filter& filter;
-
-  static std::size_t size() noexcept { return 1; }
-  ConstCounterView operator[](std::size_t) const noexcept { return FilterAccess::view(filter); }
-};
 
 }  // namespace
 
@@ -182,14 +174,24 @@ CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
 
 void Filter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
 void Filter::insert(std::string_view key) { insert(one(key), kOneKey); }
-bool Filter::contains(std::uint64_t key) const { return contains_one(*this, Itself{*this}, key); }
+bool Filter::contains(std::uint64_t key) const {
+  const ConstCounterView view = state_->const_view();
+  return contains_one(*this, std::span(&view, 1), key);
+}
 bool Filter::contains(std::string_view key) const {
-  return contains_one(*this, Itself{*this}, key);
+  const ConstCounterView view = state_->const_view();
+  return contains_one(*this, std::span(&view, 1), key);
 }
 bool Filter::remove(std::uint64_t key) { return remove(one(key), {}, kOneKey).removed == 1; }
 bool Filter::remove(std::string_view key) { return remove(one(key), {}, kOneKey).removed == 1; }
-unsigned Filter::count(std::uint64_t key) const { return count_one(*this, Itself{*this}, key); }
-unsigned Filter::count(std::string_view key) const { return count_one(*this, Itself{*this}, key); }
+unsigned Filter::count(std::uint64_t key) const {
+  const ConstCounterView view = state_->const_view();
+  return count_one(*this, std::span(&view, 1), key);
+}
+unsigned Filter::count(std::string_view key) const {
+  const ConstCounterView view = state_->const_view();
+  return count_one(*this, std::span(&view, 1), key);
+}
 
 void Filter::check_compatible(const Filter& other) const {
   if (geometry() != other.geometry()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ScalableFilter needs of its stages beyond their public face.
+// What filters in stages, and files, need of a Filter beyond its public face.
 #pragma once
 
 #include <cstdint>

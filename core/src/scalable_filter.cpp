@@ -8,11 +8,10 @@
 #include <new>
 
 #include "answer_forms.hpp"
-#include "few_keys.hpp"
 #include "filter_access.hpp"
 #include "hash_keys.hpp"
 #include "key_windows.hpp"
-#include "scalable_access.hpp"
+#include "one_key.hpp"
 #include "stage_walk.hpp"
 
 namespace scbf {
@@ -153,17 +152,17 @@ ScalableRemoveReport ScalableFilter::remove(const KeyBatch& keys, std::span<std:
 
 // ---- one key ------------------------------------------------------------------------------------
 
-namespace {
-
-/// For few_keys.hpp. The newest stage holds most.
-struct NewestFirst {
-  const std::vector<ScalableAccess::Stage>& stages;
+/// The stages as few_keys.hpp wants them. The newest holds most.
+struct ScalableFilter::NewestFirst {
+  const std::vector<Stage>& stages;
 
   std::size_t size() const noexcept { return stages.size(); }
   ConstCounterView operator[](std::size_t i) const noexcept {
     return FilterAccess::view(stages[stages.size() - 1 - i].filter);
   }
 };
+
+namespace {
 
 template <class Key>
 Removal remove_one(ScalableFilter& filter, const Key& key) {

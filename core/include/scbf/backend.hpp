@@ -143,7 +143,8 @@ class Backend {
   /// Counters that are not 0; one pass over them. By default the sum of the histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
-  /// How few keys are looked up on the host, one at a time; by default plainly.
+  /// How a single key is looked up on the host, by default plainly: Filter::contains(key) calls
+  /// this, not `contains`. (Filter::count(key) reads the counters itself.)
   virtual HoldsKey holds_key() const noexcept;
   /// How the rows of a FilterBank are worked on, on the host; by default plainly.
   virtual const RowEngine& row_engine() const noexcept;

@@ -140,8 +140,8 @@ class Filter {
 
   // ---- one key; for loops use batches, they are many times faster -----------------------------
 
-  // On the host contains and count cost one wait for memory, and in cache some 10 ns
-  // (docs/performance.md, "Few keys"); the others, and on a device all, as much as a batch of one.
+  // On the host contains and count cost little more than the wait for the key's line
+  // (docs/performance.md, "Few keys"). All others, and every one on a device, are batches of one.
 
   void insert(std::uint64_t key);
   void insert(std::string_view key);

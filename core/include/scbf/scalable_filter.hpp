@@ -105,10 +105,11 @@ class ScalableFilter {
   /// eight at a time, the older ones of these included). On a CPU, a batch that has half a key per
   /// line of the first groups or more (of three stages over 4 MiB or more, `split_block`; of two,
   /// 1.25 keys per line) goes through all stages in the order of its hashes: then a stage
-  /// costs what one in cache costs. Of few keys, the lines in all stages are fetched together, so
-  /// that stages cost little more waiting (docs/performance.md, "Several stages"). Temporary
-  /// memory: 68 KiB of stack per thread; for such batches options.scratch_bytes, by default as much
-  /// as all stages have, at most 1 GiB; on a device 13 bytes per key of at most 2^24 at a time.
+  /// costs what one in cache costs (docs/performance.md, "Several stages"). Of at most eight keys
+  /// the lines in all stages are fetched together, of up to 128 those in the next ones ahead:
+  /// several stages cost little more waiting than one ("Few keys" there). Temporary memory: 68 KiB
+  /// of stack per thread; for such batches options.scratch_bytes, by default as much as all stages
+  /// have, at most 1 GiB; on a device 13 bytes per key of at most 2^24 at a time.
   ContainsReport contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                           const BatchOptions& options = {}) const;
   ContainsReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
@@ -182,6 +183,7 @@ class ScalableFilter {
   };
   static constexpr std::uint32_t kForeign = 0xFFFF'FFFFu;
   struct OwnStages;
+  struct NewestFirst;
 
   void check_writable() const;
   Stage make_stage(std::uint32_t index) const;
