@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about one key, and batches of a few, which on the host go a way of their own: filters
-// of both layouts against the reference; filters of several stages and batches around the largest
-// that counts as few against large batches of the scalar backend; in cache and in memory, and on
-// backends with memory of their own.
+// of both layouts against the reference, on every vector target; filters of several stages and
+// batches around the largest that counts as few against large batches of the scalar backend;
+// smaller and larger than what is taken to lie in cache, and on backends with memory of their own.
 #include <gtest/gtest.h>
 
 #include <string>
