@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups of few keys, a single one above all, in counters on the host. What they cost is waiting:
 // so the first lines of a key in all filters are asked for before any of them is waited for. And
-// what pays only for more keys, strips and their buffers, is left out.
+// what pays only for more keys, strips and their buffers, is left out. (Batches of the scalar
+// backend share nothing with this page: they are the model that it is tested against.)
 //
 // `Filters` is a std::span<const ConstCounterView>, or has a size() and a [] as it has. All have
 // the seed of the hashes, and are asked in their order.
