@@ -9,7 +9,7 @@
 #include "errors.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "scbf/paper.hpp"
+#include "paper.hpp"
 #include "sizes.hpp"
 #include "verbs.hpp"
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "core/src/executor.hpp"
 #include "cpu_simd/answers.hpp"
 #include "cpu_simd/any_strip.hpp"
 #include "cpu_simd/shards.hpp"
 #include "cpu_simd/tuning.hpp"
+#include "kit/executor.hpp"
 
 namespace scbf {
 

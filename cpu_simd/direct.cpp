@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/src/executor.hpp"
 #include "cpu_simd/tuning.hpp"
+#include "kit/executor.hpp"
 
 namespace scbf {
 

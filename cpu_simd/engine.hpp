@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "core/src/hash_keys.hpp"
 #include "cpu_simd/kernels.hpp"
+#include "kit/hash_keys.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/detail/positions.hpp"
 

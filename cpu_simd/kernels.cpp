@@ -8,14 +8,14 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "core/src/count_values.hpp"
-#include "core/src/few_keys.hpp"
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
 #include "cpu_simd/targets.hpp"
 #include "cpu_simd/tuning.hpp"
+#include "kit/count_values.hpp"
+#include "kit/few_keys.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace scbf {

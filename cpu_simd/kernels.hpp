@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/src/word_ops.hpp"
+#include "kit/word_ops.hpp"
 
 namespace scbf {
 

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/src/executor.hpp"
 #include "cpu_simd/answers.hpp"
 #include "cpu_simd/conflicts.hpp"
 #include "cpu_simd/shards.hpp"
 #include "cpu_simd/tuning.hpp"
+#include "kit/executor.hpp"
 
 namespace scbf {
 

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/src/row_engine.hpp"
 #include "cpu_simd/kernels.hpp"
 #include "cpu_simd/row_kernels.hpp"
+#include "kit/row_engine.hpp"
 
 namespace scbf {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/src/row_engine.hpp"
+#include "kit/row_engine.hpp"
 
 namespace scbf {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/src/scratch.hpp"
 #include "cpu_simd/kernels.hpp"
+#include "kit/scratch.hpp"
 #include "scbf/backend.hpp"
 
 namespace scbf {

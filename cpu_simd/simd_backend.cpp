@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Highway backends: one per compiled target, and "simd" for the best. Chooses the path.
-#include "cpu_simd/simd_backend.hpp"
+#include "kit/known_backends.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,6 @@
 #include <memory>
 #include <mutex>
 
-#include "core/src/executor.hpp"
-#include "core/src/few_keys.hpp"
-#include "core/src/key_windows.hpp"
-#include "core/src/unavailable_backend.hpp"
-#include "core/src/word_ops.hpp"
 #include "cpu_simd/any.hpp"
 #include "cpu_simd/direct.hpp"
 #include "cpu_simd/kernel_table.hpp"
@@ -21,6 +16,11 @@
 #include "cpu_simd/row_engine.hpp"
 #include "cpu_simd/shards.hpp"
 #include "cpu_simd/tuning.hpp"
+#include "kit/executor.hpp"
+#include "kit/few_keys.hpp"
+#include "kit/key_windows.hpp"
+#include "kit/unavailable_backend.hpp"
+#include "kit/word_ops.hpp"
 
 namespace scbf {
 

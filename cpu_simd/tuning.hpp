@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes that decide how a batch is worked on, all in one place (but for batches of few keys, whose
-// sizes are in core/src/few_keys.hpp). Each was measured; what was seen is in docs/performance.md.
+// sizes are in core/src/kit/few_keys.hpp). Each was measured; what was seen is in
+// docs/performance.md.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 """The position formulas and the sizing maths in plain Python, for the pictures of the primer.
 
 A port of core/include/scbf/detail/{hash,positions}.hpp and of the false-positive rates of
-core/src/sizing.cpp, for short keys and small filters. A test compares its positions with those of
+core/src/maths/sizing.cpp, for short keys and small filters. A test compares its positions with those of
 the library (examples/primer_positions.cpp). Nothing here is used by the library.
 """
 import math

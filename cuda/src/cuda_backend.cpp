@@ -8,10 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "core/src/unavailable_backend.hpp"
 #include "device_store.hpp"
 #include "devices.hpp"
 #include "kernels.hpp"
+#include "kit/known_backends.hpp"
+#include "kit/unavailable_backend.hpp"
 #include "limits.hpp"
 #include "scbf/cuda/errors.hpp"
 #include "staging.hpp"

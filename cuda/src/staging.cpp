@@ -11,8 +11,8 @@
 
 #include "allocation.hpp"
 #include "check.hpp"
-#include "core/src/executor.hpp"
-#include "core/src/hash_keys.hpp"
+#include "kit/executor.hpp"
+#include "kit/hash_keys.hpp"
 #include "scbf/cuda/errors.hpp"
 
 namespace scbf::cuda {

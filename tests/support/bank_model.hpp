@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "bank_check.hpp"
+#include "bank/bank_check.hpp"
 #include "scbf/filter_bank.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"

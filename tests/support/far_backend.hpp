@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend_table.hpp"
-#include "scalar_backend.hpp"
+#include "dispatch/backend_table.hpp"
+#include "kit/known_backends.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf_test {

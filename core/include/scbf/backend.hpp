@@ -77,7 +77,7 @@ using NonzeroChange = std::optional<std::uint64_t>;
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
-class RowEngine;  // core/src/row_engine.hpp: internal
+class RowEngine;  // core/src/kit/row_engine.hpp: internal
 
 /// Are all counters of the key with this hash non-zero? For counters on the host.
 using HoldsKey = bool (*)(const ConstCounterView& filter, std::uint64_t hash) noexcept;

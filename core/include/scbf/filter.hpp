@@ -214,6 +214,7 @@ class Filter {
 
  private:
   friend struct FilterAccess;  // not installed: what ScalableFilter needs of its stages
+  friend struct FilterFiles;   // likewise
   struct State;
   explicit Filter(std::unique_ptr<State> state) noexcept;
   State& mutable_state();  // throws ReadOnly

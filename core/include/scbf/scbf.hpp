@@ -10,7 +10,6 @@
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/key_batch.hpp"
-#include "scbf/paper.hpp"
 #include "scbf/routing.hpp"
 #include "scbf/scalable_bank.hpp"
 #include "scbf/scalable_filter.hpp"

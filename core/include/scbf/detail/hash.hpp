@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on plain integers, for hosts and GPUs, and with them the formulas of formulas.inl.
-// Byte strings are hashed by xxHash itself, in core/src/hash_keys.hpp.
+// Byte strings are hashed by xxHash itself, in core/src/kit/hash_keys.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // XXH3-64 with a seed, of byte strings of every length, for GPUs. Hosts hash by xxHash itself
-// (core/src/hash_keys.cpp) and compile this only to test it. Written from the published
+// (core/src/kit/hash_keys.cpp) and compile this only to test it. Written from the published
 // specification (xxHash 0.8, doc/xxhash_spec.md, "XXH3 Algorithm Overview").
 //
 // A GPU loads only aligned words, so eight bytes at any address are cut out of the two aligned

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bank/member_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "kit/executor.hpp"
+#include "scbf/detail/packed.hpp"
+
+namespace scbf {
+
+static_assert(std::endian::native == std::endian::little);  // bit m of a row is in byte m / 8
+
+namespace {
+
+constexpr std::uint64_t kLineBytes = 64;
+
+// Rows of a strip of keys, on the stack.
+constexpr std::size_t kStripRows = 2048;
+// Probes between a prefetch and its use.
+constexpr std::size_t kProbesAhead = 64;
+// Lines of counters, or of rows when copied, per task.
+constexpr std::uint64_t kTaskLines = 256;
+
+// Rows that are rebuilt at a time: they stay in L2.
+constexpr std::uint64_t kWindowBytes = 256u << 10;
+
+// What it costs, as seen at 1,024 members of 10^5 keys (docs/performance.md): to mark one probe,
+// half of which find their counter zero; to read a line of counters; to read and write one of rows;
+// to gather one line of counters of 64 members.
+constexpr double kMarkProbeNs = 4.5, kReadLineNs = 5.0, kRowLineNs = 8.0, kGatherNs = 350;
+
+void prefetch_row(const std::uint8_t* at) noexcept { __builtin_prefetch(at, 1, 3); }
+
+/// Moves the rows whose counter in `words` is zero to the front and returns how many they are; so
+/// many probes in turn lie in one line. kProbesAhead rows behind the last are looked at, too.
+template <std::size_t per_line>
+std::size_t keep_zeros(const std::uint64_t* words, std::uint64_t* rows,
+                       std::size_t probes) noexcept {
+  for (std::size_t i = 0; i < std::min(probes, kProbesAhead); i += per_line) {
+    __builtin_prefetch(words + rows[i] / kCountersPerWord);
+  }
+  // Branch-free: about half of the counters are zero.
+  std::size_t zeros = 0;
+  for (std::size_t first = 0; first < probes; first += per_line) {
+    __builtin_prefetch(words + rows[first + kProbesAhead] / kCountersPerWord);
+    for (std::size_t i = first; i < first + per_line; ++i) {
+      const std::uint64_t row = rows[i];
+      const unsigned counter =
+          detail::counter_at(words[row / kCountersPerWord], row % kCountersPerWord * kCounterBits);
+      rows[zeros] = row;
+      zeros += counter == 0;
+    }
+  }
+  return zeros;
+}
+
+}  // namespace
+
+MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members)
+    : geometry_(geometry), stride_(row_stride(members)) {
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(rows(), stride_, &bytes)) throw std::bad_alloc();
+  memory_ = CounterMemory::allocate(bytes);
+}
+
+void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
+  if (row_stride(members) <= stride_) return;
+  MemberRows longer(geometry_, members);
+  const std::uint64_t tasks = (geometry_.words() / kWordsPerBlock + kTaskLines - 1) / kTaskLines;
+  run_tasks(options, thread_count(options), tasks, [&](std::size_t task) {
+    const std::uint64_t first = task * kTaskLines * kCountersPerBlock;
+    const std::uint64_t last = std::min(rows(), first + kTaskLines * kCountersPerBlock);
+    for (std::uint64_t row = first; row < last; ++row) {
+      std::memcpy(longer.data() + row * longer.stride_, data() + row * stride_, stride_);
+    }
+  });
+  *this = std::move(longer);
+}
+
+void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words, std::uint32_t slot,
+                            const std::uint64_t* hashes, std::size_t n, bool bit) noexcept {
+  // Rows ahead of the last are prefetched, too: row 0, which costs nothing.
+  std::array<std::uint64_t, kStripRows + kProbesAhead> rows;
+  const std::uint32_t k = geometry_.probes();
+  const std::size_t per_strip = kStripRows / k;
+  const bool blocks = geometry_.layout() == Layout::split_block;
+  std::uint8_t* const column = data() + slot / 8;
+  const auto set = static_cast<std::uint8_t>(bit ? 1u << slot % 8 : 0);
+  const auto keep = static_cast<std::uint8_t>(~(1u << slot % 8));
+  for (std::size_t first = 0; first < n; first += per_strip) {
+    const std::size_t keys = std::min(per_strip, n - first);
+    engine.locate(geometry_, hashes + first, keys, rows.data());
+    const std::size_t probes = keys * k;
+    std::fill_n(rows.begin() + probes, kProbesAhead, 0);
+    const std::size_t zeros = blocks ? keep_zeros<kWordsPerBlock>(words, rows.data(), probes)
+                                     : keep_zeros<1>(words, rows.data(), probes);
+    std::fill_n(rows.begin() + zeros, kProbesAhead, 0);
+    for (std::size_t i = 0; i < std::min(zeros, kProbesAhead); ++i) {
+      prefetch_row(column + rows[i] * stride_);
+    }
+    for (std::size_t i = 0; i < zeros; ++i) {
+      prefetch_row(column + rows[i + kProbesAhead] * stride_);
+      std::uint8_t& byte = column[rows[i] * stride_];
+      byte = static_cast<std::uint8_t>((byte & keep) | set);
+    }
+  }
+}
+
+void MemberRows::rebuild(const RowEngine& engine, std::span<const MemberColumn> columns,
+                         const BatchOptions& options) {
+  if (columns.empty()) return;
+  /// Columns that share a 64-bit word of a row.
+  struct Group {
+    std::uint32_t index;     // of the word
+    std::uint64_t mask = 0;  // columns to be rebuilt
+    std::array<const std::uint64_t*, kGatherMembers> words{};
+  };
+  std::vector<Group> groups;
+  for (const MemberColumn& column : columns) {
+    const std::uint32_t index = column.slot / kGatherMembers;
+    if (groups.empty() || groups.back().index != index) groups.push_back({index});
+    groups.back().mask |= std::uint64_t{1} << column.slot % kGatherMembers;
+    groups.back().words[column.slot % kGatherMembers] = column.words;
+  }
+  const std::size_t word_bytes = std::min<std::size_t>(stride_, sizeof(std::uint64_t));
+  const auto rebuild_line = [&](const Group& group, std::uint64_t line, bool fetch_next) noexcept {
+    const std::uint64_t word = line * kWordsPerBlock;
+    std::array<const std::uint64_t*, kGatherMembers> lines{};
+    for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
+      if (group.words[m] == nullptr) continue;
+      lines[m] = group.words[m] + word;
+      if (fetch_next) __builtin_prefetch(lines[m] + kWordsPerBlock);
+    }
+    alignas(64) std::array<std::uint64_t, kGatherRows> bits;
+    engine.gather(lines, bits.data());
+    std::uint8_t* at = data() + line * kGatherRows * stride_ + group.index * sizeof(std::uint64_t);
+    for (std::uint32_t c = 0; c < kGatherRows; ++c, at += stride_) {
+      std::uint64_t row = 0;
+      std::memcpy(&row, at, word_bytes);
+      row = (row & ~group.mask) | bits[c];
+      std::memcpy(at, &row, word_bytes);
+    }
+  };
+  // A few lines of all groups at a time, whose rows stay in cache until all have written; group by
+  // group, because members of one size lie so that their lines compete for few places in caches.
+  const std::uint64_t all_lines = geometry_.words() / kWordsPerBlock;
+  const std::uint64_t window =
+      std::clamp<std::uint64_t>(kWindowBytes / (kGatherRows * stride_), 1, kTaskLines);
+  run_tasks(options, thread_count(options), (all_lines + kTaskLines - 1) / kTaskLines,
+            [&](std::size_t task) {
+              const std::uint64_t last = std::min(all_lines, (task + 1) * kTaskLines);
+              for (std::uint64_t first = task * kTaskLines; first < last; first += window) {
+                const std::uint64_t end = std::min(last, first + window);
+                for (const Group& group : groups) {
+                  for (std::uint64_t line = first; line < end; ++line) {
+                    rebuild_line(group, line, line + 1 < end);
+                  }
+                }
+              }
+            });
+}
+
+bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept {
+  const double marks = static_cast<double>(keys) * geometry_.probes() * kMarkProbeNs;
+  const auto lines = static_cast<double>(geometry_.words() / kWordsPerBlock);
+  const double member_count = static_cast<double>(members);
+  // As few groups and lines as the members can share.
+  const double groups = std::max(1.0, member_count / kGatherMembers);
+  const double row_lines = stride_ < kLineBytes
+                               ? static_cast<double>(rows() * stride_ / kLineBytes)
+                               : static_cast<double>(rows()) * std::max(1.0, member_count / 512);
+  return marks > lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
+}
+
+std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> columns) const {
+  for (std::uint64_t row = 0; row < rows(); ++row) {
+    std::vector<std::uint8_t> want(stride_);
+    for (const MemberColumn& column : columns) {
+      if (column.words == nullptr) continue;
+      const unsigned counter = detail::counter_at(column.words[row / kCountersPerWord],
+                                                  row % kCountersPerWord * kCounterBits);
+      want[column.slot / 8] |= static_cast<std::uint8_t>((counter != 0) << column.slot % 8);
+    }
+    const std::uint8_t* got = data() + row * stride_;
+    const auto at = std::mismatch(want.begin(), want.end(), got);
+    if (at.first != want.end()) {
+      return fmt::format("row {}, byte {} is {:#04x}, by the counters {:#04x}", row,
+                         at.second - got, *at.second, *at.first);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace scbf

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of a bank: for each counter of the geometry one bit per member, 1 where the member's
+// counter is not zero. Knows counters and bits; members and their numbers are filter_bank.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "kit/counter_memory.hpp"
+#include "kit/row_engine.hpp"
+#include "scbf/backend.hpp"
+
+namespace scbf {
+
+/// A column of the rows and the counters that it is to show; null: all zero.
+struct MemberColumn {
+  std::uint32_t slot;
+  const std::uint64_t* words;
+};
+
+class MemberRows {
+ public:
+  /// Room for so many members and more: up to what the row's length gives. Throws std::bad_alloc.
+  MemberRows(const Geometry& geometry, std::uint32_t members);
+
+  std::uint64_t stride() const noexcept { return stride_; }
+  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(stride_ * 8); }
+  std::uint64_t bytes() const noexcept { return memory_.bytes(); }
+  RowsView view() const noexcept { return {data(), stride_}; }
+
+  /// Copies the rows into longer ones. Throws std::bad_alloc, changing nothing.
+  void grow(std::uint32_t members, const BatchOptions& options);
+
+  /// Gives bit `slot` the value `bit` in the rows of those counters of the keys that are zero in
+  /// `words`: before an insertion 1, after a removal 0. n of any size.
+  void mark_zeros(const RowEngine& engine, const std::uint64_t* words, std::uint32_t slot,
+                  const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
+
+  /// Rebuilds whole columns; `columns` ascend by slot. One pass over the rows and those counters.
+  void rebuild(const RowEngine& engine, std::span<const MemberColumn> columns,
+               const BatchOptions& options);
+
+  /// Whether to rebuild the columns of so many members, rather than mark them, for so many keys.
+  bool worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept;
+
+  /// Compares all columns, slot by slot; those not listed must be zero. Names what differs first.
+  std::optional<std::string> difference(std::span<const MemberColumn> columns) const;
+
+ private:
+  std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
+  std::uint64_t rows() const noexcept { return geometry_.words() * kCountersPerWord; }
+
+  Geometry geometry_;
+  std::uint64_t stride_;
+  CounterMemory memory_;
+};
+
+}  // namespace scbf

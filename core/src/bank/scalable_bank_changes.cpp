@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches that change members of a ScalableBank. Those of several members advance in rounds: each
+// member says where its next keys go (stage_walk.hpp), then every level gets all of its keys in one
+// call, which shares threads and passes over rows among members.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "bank/scalable_bank_state.hpp"
+#include "filter/stage_walk.hpp"
+#include "kit/answer_forms.hpp"
+#include "kit/executor.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Keys of which it is known from which stages they are to be removed, all members together.
+constexpr std::size_t kRemoveTogether = 1u << 20;
+
+/// The batches of one member, in order, and how far they are.
+struct Turn {
+  std::uint32_t member;
+  std::span<const std::size_t> batches;  ///< left; indices of the caller's
+  std::size_t first = 0;                 ///< key of the next of them
+  bool over = false;                     ///< there is nothing left, or no room for it
+
+  std::optional<KeyBatch> rest(std::span<const MemberKeys> all) {
+    for (; !batches.empty(); batches = batches.subspan(1), first = 0) {
+      const KeyBatch& keys = all[batches.front()].keys;
+      if (first < keys.size()) return keys.slice(first, keys.size() - first);
+    }
+    return std::nullopt;
+  }
+};
+
+/// The caller's batches by member.
+struct Turns {
+  explicit Turns(std::span<const MemberKeys> all) : order(all.size()) {
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all[i].member; });
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const std::uint32_t member = all[order[begin]].member;
+      while (end < order.size() && all[order[end]].member == member) ++end;
+      turns.push_back({member, std::span<const std::size_t>(order).subspan(begin, end - begin)});
+    }
+  }
+  std::vector<std::size_t> order;
+  std::vector<Turn> turns;
+};
+
+/// What each level is to insert or remove next.
+template <class Level>
+struct Round {
+  struct Work {
+    Level* level;
+    std::vector<MemberKeys> batches;
+  };
+  std::vector<Work> works;
+
+  void add(Level* level, std::uint32_t slot, const KeyBatch& keys) {
+    auto work = std::ranges::find(works, level, &Work::level);
+    if (work == works.end()) work = works.insert(works.end(), {level, {}});
+    work->batches.push_back({slot, keys});
+  }
+  void clear() noexcept {
+    for (Work& work : works) work.batches.clear();
+  }
+};
+
+}  // namespace
+
+InsertReport ScalableBank::insert(std::uint32_t member, const KeyBatch& keys,
+                                  const BatchOptions& options) {
+  const MemberKeys one{member, keys};
+  return insert(std::span(&one, 1), options);
+}
+
+InsertReport ScalableBank::insert(std::span<const MemberKeys> batches,
+                                  const BatchOptions& options) {
+  State& state = *state_;
+  for (const MemberKeys& batch : batches) state.changeable(batch.member);
+  Turns by_member(batches);
+  std::vector<Turn>& turns = by_member.turns;
+  std::vector<std::uint64_t> processed(batches.size());
+  InsertReport total;
+  struct Full {
+    std::size_t batch;
+    std::string what;
+  };
+  std::optional<Full> full;
+  Round<State::Level> round;
+  // A member's keys of this round.
+  const auto plan = [&](Turn& turn) {
+    State::Stages stages{state, turn.member};
+    std::size_t stage = InsertStep::kNowhere;
+    while (const auto rest = turn.rest(batches)) {
+      const std::size_t batch = turn.batches.front();
+      InsertStep step;
+      if (stage == InsertStep::kNowhere) {
+        const std::uint64_t nulls = batches[batch].keys.slice(0, turn.first).nulls();
+        try {
+          step = next_insert_step(stages, *rest, turn.first, {turn.first - nulls, nulls});
+        } catch (const FilterFull& e) {
+          if (!full || batch < full->batch) {
+            full = Full{batch, fmt::format("member {}: {}", turn.member, e.what())};
+          }
+          turn.over = true;
+          return;
+        }
+      } else {
+        // The stage has not seen its keys yet: only what surely goes there, too.
+        if (surely_taken(stages, stage) < rest->size()) return;
+        step = book_insert(stages, stage, *rest, rest->size());
+      }
+      processed[batch] += step.count;
+      total.inserted += step.valid;
+      total.nulls += step.count - step.valid;
+      turn.first += step.count;
+      if (step.stage == InsertStep::kNowhere) continue;
+      stage = step.stage;
+      const State::Place& place = stages.places()[stage];
+      round.add(place.level, place.slot, rest->slice(0, step.count));
+      if (step.count < rest->size()) return;
+    }
+    turn.over = true;
+  };
+  while (!turns.empty()) {
+    round.clear();
+    for (Turn& turn : turns) plan(turn);
+    std::erase_if(turns, [](const Turn& turn) { return turn.over; });
+    for (const auto& work : round.works) {
+      if (!work.batches.empty()) work.level->bank.insert(work.batches, options);
+    }
+  }
+  if (full) throw MembersFull(full->what, full->batch, std::move(processed), total);
+  return total;
+}
+
+ScalableRemoveReport ScalableBank::remove(std::uint32_t member, const KeyBatch& keys,
+                                          std::span<std::uint8_t> verdicts,
+                                          const BatchOptions& options) {
+  State& state = *state_;
+  state.changeable(member);
+  if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
+  State::Stages stages{state, member};
+  return remove_from_stages(stages, *state.backend, state.seed, keys, verdicts, options);
+}
+
+ScalableRemoveReport ScalableBank::remove(std::span<const MemberKeys> batches,
+                                          const BatchOptions& options) {
+  State& state = *state_;
+  ScalableRemoveReport report;
+  std::uint64_t valid = 0;
+  for (const MemberKeys& batch : batches) {
+    state.changeable(batch.member);
+    const std::size_t nulls = batch.keys.nulls();
+    report.nulls += nulls;
+    valid += batch.keys.size() - nulls;
+  }
+  Turns by_member(batches);
+  Round<State::Level> round;
+  const auto remove_round = [&] {
+    for (const auto& work : round.works) {
+      if (!work.batches.empty()) {
+        report.removed += work.level->bank.remove(work.batches, options).removed;
+      }
+    }
+    round.clear();
+  };
+  // What has one stage needs no further thought.
+  const auto one_stage = [&](const Turn& turn) {
+    return state.members[turn.member].stages.size() == 1;
+  };
+  for (const Turn& turn : by_member.turns) {
+    if (!one_stage(turn)) continue;
+    for (const std::size_t batch : turn.batches) {
+      round.add(&state.first, turn.member, batches[batch].keys);
+    }
+  }
+  remove_round();
+  std::erase_if(by_member.turns, one_stage);
+
+  /// A member's keys that are next.
+  struct Cursor {
+    Turn turn;
+    std::size_t room;  // keys
+    std::vector<const Filter*> stages;
+    RemovalWindow window;
+    std::uint64_t ambiguous = 0;
+    bool active = true;
+  };
+  // The member's next run, from the keys at hand or further ones.
+  const auto plan = [&](Cursor& cursor) {
+    while (!cursor.window.next_run()) {
+      cursor.ambiguous += cursor.window.ambiguous();
+      cursor.window.begin(cursor.stages);
+      std::size_t left = cursor.room;
+      while (left > 0) {
+        const auto rest = cursor.turn.rest(batches);
+        if (!rest) break;
+        const std::size_t count = std::min(left, rest->size());
+        cursor.window.append(*state.backend, state.seed, *rest, 0, count);
+        cursor.turn.first += count;
+        left -= count;
+      }
+      if (left == cursor.room) {
+        cursor.active = false;
+        return;
+      }
+      cursor.window.ask();
+    }
+  };
+  const unsigned threads = thread_count(options);
+  for (std::size_t next = 0; next < by_member.turns.size();) {
+    std::vector<Cursor> cursors;
+    for (std::size_t keys = 0; next < by_member.turns.size() && keys < kRemoveTogether; ++next) {
+      const Turn& turn = by_member.turns[next];
+      std::size_t room = 0;
+      for (const std::size_t batch : turn.batches) {
+        room = std::min(kRemoveKeys, room + batches[batch].keys.size());
+      }
+      if (room == 0) continue;
+      keys += room;
+      cursors.push_back({turn, room, {}, RemovalWindow(room)});
+      for (const State::Place& stage : state.members[turn.member].stages) {
+        cursors.back().stages.push_back(&stage.filter());
+      }
+    }
+    while (!cursors.empty()) {
+      run_tasks(options, threads, cursors.size(), [&](std::size_t i) { plan(cursors[i]); });
+      for (const Cursor& cursor : cursors) {
+        if (!cursor.active) {
+          report.ambiguous += cursor.ambiguous;
+          continue;
+        }
+        const auto& stages = state.members[cursor.turn.member].stages;
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+          const auto run = cursor.window.run(s);
+          if (!run.empty()) {
+            round.add(stages[s].level, stages[s].slot, KeyBatch::from_hashes(run));
+          }
+        }
+      }
+      remove_round();
+      std::erase_if(cursors, [](const Cursor& cursor) { return !cursor.active; });
+    }
+  }
+  report.absent = valid - report.removed - report.ambiguous;
+  return report;
+}
+
+void ScalableBank::clear(std::uint32_t member, const BatchOptions& options) {
+  State& state = *state_;
+  std::vector<State::Place>& stages = state.changeable(member).stages;
+  state.blank(stages, options);
+  try {
+    state.first.inside().members[member]->clear();
+  } catch (...) {
+    state.rebuild(stages);
+    throw;
+  }
+  state.take_later(std::span(stages).subspan(1));
+  stages.resize(1);
+  stages.front().at_most = 0;
+}
+
+}  // namespace scbf

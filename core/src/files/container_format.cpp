@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/container_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "files/field_io.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf::container_format {
+
+namespace {
+
+using file_format::FieldReader;
+using file_format::FieldWriter;
+using file_format::kChecksumOffset;
+using file_format::kMaxMetadataBytes;
+
+/// first_capacity and fpr.
+constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
+
+struct FixedFields {
+  std::uint32_t fixed_bytes, policy, layout;
+  std::uint64_t seed;
+  std::uint32_t stages, most_stages;
+  std::uint64_t first_capacity;
+  double fpr, growth, tightening;
+  std::uint32_t probes, groups;
+  std::uint64_t extent, reserved, header_bytes, file_bytes, metadata_bytes, checksum;
+};
+
+FixedFields read_fields(std::span<const std::byte> first) {
+  FieldReader in{first.data() + kMagic.size() + sizeof(std::uint32_t)};
+  FixedFields f;
+  f.fixed_bytes = in.get<std::uint32_t>();
+  f.policy = in.get<std::uint32_t>();
+  f.layout = in.get<std::uint32_t>();
+  f.seed = in.get<std::uint64_t>();
+  f.stages = in.get<std::uint32_t>();
+  f.most_stages = in.get<std::uint32_t>();
+  f.first_capacity = in.get<std::uint64_t>();
+  f.fpr = in.get_double();
+  f.growth = in.get_double();
+  f.tightening = in.get_double();
+  f.probes = in.get<std::uint32_t>();
+  f.groups = in.get<std::uint32_t>();
+  f.extent = in.get<std::uint64_t>();
+  f.reserved = in.get<std::uint64_t>();
+  f.header_bytes = in.get<std::uint64_t>();
+  f.file_bytes = in.get<std::uint64_t>();
+  f.metadata_bytes = in.get<std::uint64_t>();
+  f.checksum = in.get<std::uint64_t>();
+  return f;
+}
+
+[[noreturn]] void throw_damaged(const std::string& name, const std::string& what) {
+  throw CorruptFile(fmt::format("{}: damaged container header: {}", name, what));
+}
+
+void require_equal(const std::string& name, const char* field, std::uint64_t value,
+                   std::uint64_t expected) {
+  if (value == expected) return;
+  throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
+}
+
+std::uint64_t header_bytes_of(std::uint64_t stages, std::uint64_t metadata_bytes) noexcept {
+  return aligned(kFixedBytes + stages * kEntryBytes + metadata_bytes);
+}
+
+FixedFields checked_fields(std::span<const std::byte> first, const std::string& name) {
+  const std::size_t known = std::min(first.size(), kMagic.size());
+  if (known == 0) throw CorruptFile(fmt::format("{}: empty, not a scalable filter", name));
+  if (std::memcmp(first.data(), kMagic.data(), known) != 0) {
+    throw CorruptFile(
+        fmt::format("{}: not a scalable filter (it does not begin with the magic)", name));
+  }
+  if (first.size() < kFixedBytes) file_format::throw_truncated(first.size(), kFixedBytes, name);
+  const auto version = FieldReader{first.data() + kMagic.size()}.get<std::uint32_t>();
+  if (version > kVersion) {
+    throw CorruptFile(fmt::format(
+        "{}: container version {}: this library reads version {}; read it with a newer one", name,
+        version, kVersion));
+  }
+  require_equal(name, "container version", version, kVersion);
+  const FixedFields f = read_fields(first);
+  require_equal(name, "fixed header bytes", f.fixed_bytes, kFixedBytes);
+  require_equal(name, "reserved field", f.reserved, 0);
+  if (f.stages < 1 || f.stages > kMaxStages) {
+    throw_damaged(name, fmt::format("{} stages: must be 1 to {}", f.stages, kMaxStages));
+  }
+  if (f.metadata_bytes > kMaxMetadataBytes) {
+    throw_damaged(name, fmt::format("metadata bytes {}: must be at most {}", f.metadata_bytes,
+                                    kMaxMetadataBytes));
+  }
+  require_equal(name, "header bytes", f.header_bytes, header_bytes_of(f.stages, f.metadata_bytes));
+  return f;
+}
+
+void require_about(const std::string& name, const char* field, double value, double expected,
+                   double tolerance) {
+  if (std::abs(value - expected) <= tolerance) return;
+  throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
+}
+
+/// Its first stage takes a search, and files of one growth come by the thousand: the last one is
+/// kept.
+Growth tightening_growth(const FixedFields& f, Layout layout) {
+  thread_local std::optional<Growth> last;
+  if (!last || last->first_capacity() != f.first_capacity || last->fpr() != f.fpr ||
+      last->layout() != layout || last->growth() != f.growth ||
+      last->tightening() != f.tightening) {
+    last = Growth::tightening(f.first_capacity, f.fpr, layout, f.growth, f.tightening);
+  }
+  return *last;
+}
+
+Growth checked_growth(const FixedFields& f, const std::string& name) {
+  try {
+    if (f.layout != static_cast<std::uint32_t>(Layout::split) &&
+        f.layout != static_cast<std::uint32_t>(Layout::split_block)) {
+      throw_damaged(name, fmt::format("layout {}: must be 1 or 2", f.layout));
+    }
+    const auto layout = static_cast<Layout>(f.layout);
+    if (f.policy == static_cast<std::uint32_t>(Growth::Policy::fixed)) {
+      const Geometry stage = layout == Layout::split ? Geometry::split(f.probes, f.extent)
+                                                     : Geometry::split_block(f.groups, f.extent);
+      require_equal(name, "probes", f.probes, stage.probes());
+      require_equal(name, "groups", f.groups, stage.groups());
+      const Growth growth = Growth::fixed(stage, f.most_stages);
+      require_about(name, "first capacity", static_cast<double>(f.first_capacity),
+                    static_cast<double>(growth.first_capacity()), 1);
+      require_about(name, "fpr", f.fpr, growth.fpr(), kClose * growth.fpr());
+      if (f.first_capacity == 0 || f.fpr > 1) {
+        throw_damaged(
+            name, fmt::format(
+                      "first capacity {}, fpr {}: must be at least 1 key, and a rate of at most 1",
+                      f.first_capacity, f.fpr));
+      }
+      return growth;
+    }
+    if (f.policy == static_cast<std::uint32_t>(Growth::Policy::tightening)) {
+      require_equal(name, "most stages", f.most_stages, kMaxStages);
+      return tightening_growth(f, layout);
+    }
+  } catch (const InvalidArgument& error) {
+    throw_damaged(name, error.what());
+  }
+  throw_damaged(name, fmt::format("policy {}: must be 1 (fixed) or 2 (tightening)", f.policy));
+}
+
+}  // namespace
+
+std::uint64_t Header::bytes() const noexcept {
+  return header_bytes_of(stages.size(), metadata.size());
+}
+
+std::uint64_t Header::lay_out() noexcept {
+  std::uint64_t end = bytes();
+  for (Entry& stage : stages) {
+    stage.offset = aligned(end);
+    end = stage.offset + stage.bytes;
+  }
+  return end;
+}
+
+std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes) {
+  std::vector<std::byte> bytes(header.bytes());
+  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  FieldWriter out{bytes.data() + kMagic.size()};
+  const Growth& growth = header.growth;
+  const Geometry& g = growth.first_geometry();
+  const bool fixed = growth.policy() == Growth::Policy::fixed;
+  out.put(kVersion);
+  out.put(static_cast<std::uint32_t>(kFixedBytes));
+  out.put(static_cast<std::uint32_t>(growth.policy()));
+  out.put(static_cast<std::uint32_t>(growth.layout()));
+  out.put(header.seed);
+  out.put(static_cast<std::uint32_t>(header.stages.size()));
+  out.put(growth.most_stages());
+  out.put(growth.first_capacity());
+  out.put(growth.fpr());
+  out.put(growth.growth());
+  out.put(growth.tightening());
+  out.put(fixed ? g.probes() : std::uint32_t{0});
+  out.put(fixed ? g.groups() : std::uint32_t{0});
+  out.put(!fixed                              ? std::uint64_t{0}
+          : g.layout() == Layout::split_block ? g.blocks_per_group()
+                                              : g.counters_per_slice());
+  out.put(std::uint64_t{0});
+  out.put(header.bytes());
+  out.put(file_bytes);
+  out.put(std::uint64_t{header.metadata.size()});
+  out.put(std::uint64_t{0});  // the checksum, once the rest is there
+  for (const Entry& stage : header.stages) {
+    out.put(stage.offset);
+    out.put(stage.bytes);
+    out.put(stage.full_at);
+    out.put(stage.fpr);
+    out.put(stage.index);
+    out.put(std::uint32_t{0});
+    out.put(stage.header_checksum);
+  }
+  std::memcpy(out.at, header.metadata.data(), header.metadata.size());
+  FieldWriter{bytes.data() + kChecksumOffset}.put(file_format::header_checksum(bytes));
+  return bytes;
+}
+
+std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name) {
+  return checked_fields(first, name).header_bytes;
+}
+
+Header decode_header(std::span<const std::byte> bytes, const std::string& name,
+                     std::uint64_t& file_bytes) {
+  const FixedFields f = checked_fields(bytes, name);
+  const std::uint64_t computed = file_format::header_checksum(bytes);
+  if (computed != f.checksum) {
+    throw CorruptFile(
+        fmt::format("{}: container header: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
+                    name, f.checksum, computed));
+  }
+  Header header{.growth = checked_growth(f, name), .seed = f.seed};
+  FieldReader in{bytes.data() + kFixedBytes};
+  std::vector<std::uint64_t> offsets;
+  for (std::uint32_t i = 0; i < f.stages; ++i) {
+    Entry stage{};
+    stage.offset = in.get<std::uint64_t>();
+    stage.bytes = in.get<std::uint64_t>();
+    stage.full_at = in.get<std::uint64_t>();
+    stage.fpr = in.get_double();
+    stage.index = in.get<std::uint32_t>();
+    require_equal(name, "reserved field of a stage", in.get<std::uint32_t>(), 0);
+    stage.header_checksum = in.get<std::uint64_t>();
+    // 256 such lengths add up far below 2^64.
+    if (stage.bytes < file_format::kFixedBytes || stage.bytes > std::uint64_t{1} << 46) {
+      throw_damaged(name, fmt::format("stage {} of {} bytes: must be 128 to 2^46", i, stage.bytes));
+    }
+    if (!(stage.fpr > 0 && stage.fpr < 1)) {
+      throw_damaged(name, fmt::format("stage {}: fpr {}: must be in (0, 1)", i, stage.fpr));
+    }
+    if (stage.index >= kMaxStages && stage.index != kForeign) {
+      throw_damaged(name, fmt::format("stage {}: index {}: must be below {}, or 2^32 − 1", i,
+                                      stage.index, kMaxStages));
+    }
+    offsets.push_back(stage.offset);
+    header.stages.push_back(stage);
+  }
+  header.metadata.assign(reinterpret_cast<const char*>(in.at), f.metadata_bytes);
+  file_bytes = header.lay_out();
+  for (std::uint32_t i = 0; i < f.stages; ++i) {
+    require_equal(name, "offset of a stage", offsets[i], header.stages[i].offset);
+  }
+  require_equal(name, "file bytes", f.file_bytes, file_bytes);
+  // What is not said above must be as it is written: zeros, and fields that follow from others.
+  std::vector<std::byte> canonical = encode_header(header, file_bytes);
+  // But for first_capacity and fpr, which checked_growth has compared, and so for the checksum.
+  const auto as_it_is = [&](std::size_t offset, std::size_t count) {
+    std::memcpy(canonical.data() + offset, bytes.data() + offset, count);
+  };
+  as_it_is(kCapacityOffset, kCapacityBytes);
+  as_it_is(kChecksumOffset, sizeof f.checksum);
+  const auto [here, there] = std::mismatch(bytes.begin(), bytes.end(), canonical.begin());
+  if (here != bytes.end()) {
+    throw_damaged(name,
+                  fmt::format("byte {} is {}: must be {}", here - bytes.begin(),
+                              std::to_integer<unsigned>(*here), std::to_integer<unsigned>(*there)));
+  }
+  return header;
+}
+
+}  // namespace scbf::container_format

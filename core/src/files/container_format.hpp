@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a container: the header before the stages of a scalable filter. Each stage is a
+// whole filter file (file_format.hpp) of its own. Pure functions of bytes. Described in
+// docs/file_format.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "files/file_format.hpp"
+#include "scbf/growth.hpp"
+
+namespace scbf::container_format {
+
+inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'S', 0x0D, 0x0A, 0x1A};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kFixedBytes = 128;
+inline constexpr std::uint64_t kEntryBytes = 48;
+inline constexpr std::uint32_t kForeign = 0xFFFF'FFFFu;  ///< index of a stage of another growth
+
+struct Entry {
+  std::uint64_t offset;           ///< of the stage's file, a multiple of 4096
+  std::uint64_t bytes;            ///< its length
+  std::uint64_t full_at;          ///< StageShape::full_at
+  double fpr;                     ///< StageShape::fpr
+  std::uint32_t index;            ///< in the growth, or kForeign
+  std::uint64_t header_checksum;  ///< the one in the stage's header
+};
+
+struct Header {
+  Growth growth;
+  std::uint64_t seed = 0;
+  std::vector<Entry> stages{};
+  std::string metadata{};
+
+  /// Where the first stage begins.
+  std::uint64_t bytes() const noexcept;
+  /// Fills in the offsets; returns the length of the file.
+  std::uint64_t lay_out() noexcept;
+};
+
+/// How far apart, in parts of themselves, numbers may be that follow from others by logarithms:
+/// their last digits are the C library's.
+inline constexpr double kClose = 1e-9;
+
+/// Where a stage can begin that follows something of this length.
+constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
+  return (bytes + file_format::kAlignment - 1) / file_format::kAlignment * file_format::kAlignment;
+}
+
+std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes);
+
+/// The length of the header that begins with `first`, its kFixedBytes; throws CorruptFile unless
+/// they make sense. Bounded by 2 MiB.
+std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
+/// Throws CorruptFile unless everything in it agrees.
+Header decode_header(std::span<const std::byte> bytes, const std::string& name,
+                     std::uint64_t& file_bytes);
+
+}  // namespace scbf::container_format

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/file_format.hpp"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstring>
+
+#include "files/container_format.hpp"
+#include "files/field_io.hpp"
+#include "kit/word_ops.hpp"
+#include "scbf/detail/packed.hpp"
+#include "scbf/errors.hpp"
+
+// Chunks go between memory and file as they are.
+static_assert(std::endian::native == std::endian::little,
+              "the payload is little-endian: a big-endian port must swap its words");
+
+namespace scbf::file_format {
+
+namespace {
+
+constexpr std::uint64_t kTableEntryBytes = 8;
+
+std::uint64_t payload_offset_of(std::uint64_t chunks, std::uint64_t metadata_bytes) noexcept {
+  const std::uint64_t used = kFixedBytes + chunks * kTableEntryBytes + metadata_bytes;
+  return (used + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+struct FixedFields {
+  std::uint32_t header_fixed_bytes, hash, hash_version;
+  std::uint64_t seed;
+  std::uint32_t layout, probes, groups, counter_bits;
+  std::uint64_t extent, keys_inserted, keys_removed, saturated;
+  std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks, metadata_bytes, checksum;
+};
+
+FixedFields read_fields(std::span<const std::byte> first) {
+  FieldReader in{first.data() + kMagic.size() + sizeof(std::uint32_t)};
+  FixedFields f;
+  f.header_fixed_bytes = in.get<std::uint32_t>();
+  f.hash = in.get<std::uint32_t>();
+  f.hash_version = in.get<std::uint32_t>();
+  f.seed = in.get<std::uint64_t>();
+  f.layout = in.get<std::uint32_t>();
+  f.probes = in.get<std::uint32_t>();
+  f.groups = in.get<std::uint32_t>();
+  f.counter_bits = in.get<std::uint32_t>();
+  f.extent = in.get<std::uint64_t>();
+  f.keys_inserted = in.get<std::uint64_t>();
+  f.keys_removed = in.get<std::uint64_t>();
+  f.saturated = in.get<std::uint64_t>();
+  f.payload_offset = in.get<std::uint64_t>();
+  f.payload_bytes = in.get<std::uint64_t>();
+  f.chunk_bytes = in.get<std::uint64_t>();
+  f.chunks = in.get<std::uint64_t>();
+  f.metadata_bytes = in.get<std::uint64_t>();
+  f.checksum = in.get<std::uint64_t>();
+  return f;
+}
+
+[[noreturn]] void throw_damaged(const std::string& name, const std::string& what) {
+  throw CorruptFile(fmt::format("{}: damaged header: {}", name, what));
+}
+
+void require_equal(const std::string& name, const char* field, std::uint64_t value,
+                   std::uint64_t expected) {
+  if (value == expected) return;
+  throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
+}
+
+// Geometry's own limits bound everything that is computed from it: at most 2^45 payload bytes.
+Geometry checked_geometry(const FixedFields& f, const std::string& name) {
+  try {
+    if (f.layout == static_cast<std::uint32_t>(Layout::split)) {
+      const Geometry geometry = Geometry::split(f.probes, f.extent);
+      require_equal(name, "groups of a split filter", f.groups, 0);
+      return geometry;
+    }
+    if (f.layout == static_cast<std::uint32_t>(Layout::split_block)) {
+      const Geometry geometry = Geometry::split_block(f.groups, f.extent);
+      require_equal(name, "probes", f.probes, geometry.probes());
+      return geometry;
+    }
+  } catch (const InvalidArgument& error) {
+    throw_damaged(name, error.what());
+  }
+  throw_damaged(name, fmt::format("layout {}: must be 1 (split) or 2 (split_block)", f.layout));
+}
+
+void check_magic_and_version(std::span<const std::byte> first, const std::string& name) {
+  if (first.empty()) throw CorruptFile(fmt::format("{}: empty, not a filter file", name));
+  if (std::memcmp(first.data(), kMagic.data(), std::min(first.size(), kMagic.size())) != 0) {
+    if (first.size() >= container_format::kMagic.size() &&
+        std::memcmp(first.data(), container_format::kMagic.data(),
+                    container_format::kMagic.size()) == 0) {
+      throw CorruptFile(
+          fmt::format("{}: a scalable filter, of several stages: read it as such", name));
+    }
+    throw CorruptFile(
+        fmt::format("{}: not a filter file (it does not begin with the magic)", name));
+  }
+  if (first.size() < kMagic.size() + sizeof(std::uint32_t)) {
+    throw_truncated(first.size(), kFixedBytes, name);
+  }
+  FieldReader in{first.data() + kMagic.size()};
+  const auto version = in.get<std::uint32_t>();
+  if (version > kVersion) {
+    throw CorruptFile(fmt::format(
+        "{}: format version {}: this library reads version {}; read it with a newer one", name,
+        version, kVersion));
+  }
+  require_equal(name, "format version", version, kVersion);
+}
+
+FixedFields checked_fields(std::span<const std::byte> first, const std::string& name) {
+  check_magic_and_version(first, name);
+  if (first.size() < kFixedBytes) throw_truncated(first.size(), kFixedBytes, name);
+  const FixedFields f = read_fields(first);
+  require_equal(name, "fixed header bytes", f.header_fixed_bytes, kFixedBytes);
+  require_equal(name, "hash", f.hash, kHashXxh3);
+  require_equal(name, "hash version", f.hash_version, kHashVersion);
+  require_equal(name, "counter bits", f.counter_bits, kCounterBits);
+  const Geometry geometry = checked_geometry(f, name);
+  if (f.saturated > geometry.counters()) {
+    throw_damaged(name, fmt::format("saturated counters {}: the filter has {} counters",
+                                    f.saturated, geometry.counters()));
+  }
+  require_equal(name, "payload bytes", f.payload_bytes, geometry.bytes());
+  require_equal(name, "chunk bytes", f.chunk_bytes, kChunkBytes);
+  require_equal(name, "chunks", f.chunks, chunk_count(geometry.bytes()));
+  if (f.metadata_bytes > kMaxMetadataBytes) {
+    throw_damaged(name, fmt::format("metadata bytes {}: must be at most {}", f.metadata_bytes,
+                                    kMaxMetadataBytes));
+  }
+  require_equal(name, "payload offset", f.payload_offset,
+                payload_offset_of(f.chunks, f.metadata_bytes));
+  return f;
+}
+
+}  // namespace
+
+std::uint64_t header_checksum(std::span<const std::byte> header) noexcept {
+  const std::uint64_t zero = 0;
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, header.data(), kChecksumOffset);
+  XXH3_64bits_update(&state, &zero, sizeof zero);
+  const auto rest = header.subspan(kChecksumOffset + sizeof zero);
+  XXH3_64bits_update(&state, rest.data(), rest.size());
+  return XXH3_64bits_digest(&state);
+}
+
+std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::uint64_t chunk_count(std::uint64_t payload_bytes) noexcept {
+  return payload_bytes / kChunkBytes + (payload_bytes % kChunkBytes != 0);
+}
+
+std::uint64_t Header::payload_offset() const noexcept {
+  return payload_offset_of(chunk_count(payload_bytes()), metadata.size());
+}
+
+void throw_truncated(std::uint64_t actual_bytes, std::uint64_t expected_bytes,
+                     const std::string& name) {
+  throw CorruptFile(
+      fmt::format("{}: truncated: {} bytes, must be {}", name, actual_bytes, expected_bytes));
+}
+
+std::vector<std::byte> encode_header(const Header& header) {
+  if (header.metadata.size() > kMaxMetadataBytes) {
+    throw InvalidArgument(fmt::format("metadata of {} bytes: must be at most {}",
+                                      header.metadata.size(), kMaxMetadataBytes));
+  }
+  const std::uint64_t chunks = chunk_count(header.payload_bytes());
+  if (header.chunk_checksums.size() != chunks) {
+    throw InvalidArgument(
+        fmt::format("{} chunk checksums: must be {}", header.chunk_checksums.size(), chunks));
+  }
+  std::vector<std::byte> bytes(header.payload_offset());
+  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  FieldWriter out{bytes.data() + kMagic.size()};
+  const Geometry& g = header.geometry;
+  const bool blocks = g.layout() == Layout::split_block;
+  out.put(kVersion);
+  out.put(static_cast<std::uint32_t>(kFixedBytes));
+  out.put(kHashXxh3);
+  out.put(kHashVersion);
+  out.put(header.seed);
+  out.put(static_cast<std::uint32_t>(g.layout()));
+  out.put(g.probes());
+  out.put(g.groups());
+  out.put(kCounterBits);
+  out.put(blocks ? g.blocks_per_group() : g.counters_per_slice());
+  out.put(header.keys_inserted);
+  out.put(header.keys_removed);
+  out.put(header.saturated);
+  out.put(header.payload_offset());
+  out.put(header.payload_bytes());
+  out.put(kChunkBytes);
+  out.put(chunks);
+  out.put(std::uint64_t{header.metadata.size()});
+  out.put(std::uint64_t{0});  // the checksum, once the rest is there
+  for (const std::uint64_t sum : header.chunk_checksums) out.put(sum);
+  std::memcpy(out.at, header.metadata.data(), header.metadata.size());
+  FieldWriter{bytes.data() + kChecksumOffset}.put(header_checksum(bytes));
+  return bytes;
+}
+
+std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name) {
+  return checked_fields(first, name).payload_offset;
+}
+
+Header decode_header(std::span<const std::byte> bytes, const std::string& name) {
+  const FixedFields f = checked_fields(bytes, name);
+  if (bytes.size() < f.payload_offset) throw_truncated(bytes.size(), f.payload_offset, name);
+  bytes = bytes.first(f.payload_offset);
+  const std::uint64_t computed = header_checksum(bytes);
+  if (computed != f.checksum) {
+    throw CorruptFile(
+        fmt::format("{}: header: checksum mismatch (file 0x{:016x}, computed 0x{:016x})", name,
+                    f.checksum, computed));
+  }
+  Header header{.geometry = checked_geometry(f, name),
+                .seed = f.seed,
+                .keys_inserted = f.keys_inserted,
+                .keys_removed = f.keys_removed,
+                .saturated = f.saturated,
+                .chunk_checksums = std::vector<std::uint64_t>(f.chunks),
+                .metadata = std::string(f.metadata_bytes, '\0')};
+  const auto table = bytes.subspan(kFixedBytes, f.chunks * kTableEntryBytes);
+  std::memcpy(header.chunk_checksums.data(), table.data(), table.size());
+  const auto metadata = bytes.subspan(kFixedBytes + table.size(), f.metadata_bytes);
+  std::memcpy(header.metadata.data(), metadata.data(), metadata.size());
+  const auto padding = bytes.subspan(kFixedBytes + table.size() + metadata.size());
+  const auto stray =
+      std::find_if(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; });
+  if (stray != padding.end()) {
+    throw_damaged(name, fmt::format("padding at byte {} is {}: must be 0",
+                                    f.payload_offset - (padding.end() - stray),
+                                    std::to_integer<unsigned>(*stray)));
+  }
+  return header;
+}
+
+void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const std::string& name) {
+  const std::uint64_t expected = header.file_bytes();
+  if (actual_bytes < expected) throw_truncated(actual_bytes, expected, name);
+  if (actual_bytes > expected) {
+    throw CorruptFile(fmt::format("{}: bytes follow the filter: {} bytes, must be {}", name,
+                                  actual_bytes, expected));
+  }
+}
+
+std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept {
+  // Saturated counters are rare: lines without any pass at the speed of memory.
+  using detail::saturated_bits;
+  std::uint64_t count = 0;
+  std::size_t i = 0;
+  for (; i + kWordsPerBlock <= words.size(); i += kWordsPerBlock) {
+    std::uint64_t any = 0;
+    for (std::size_t j = 0; j < kWordsPerBlock; ++j) any |= saturated_bits(words[i + j]);
+    if (any == 0) continue;
+    for (std::size_t j = 0; j < kWordsPerBlock; ++j) {
+      count += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i + j])));
+    }
+  }
+  for (; i < words.size(); ++i) {
+    count += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i])));
+  }
+  return count;
+}
+
+void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
+  const std::uint64_t expected = header_.chunk_checksums[chunk_];
+  const std::uint64_t computed = checksum(std::as_bytes(words));
+  if (computed != expected) {
+    throw CorruptFile(
+        fmt::format("{}: payload chunk {}: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
+                    name_, chunk_, expected, computed));
+  }
+  if (const auto slice = slice_with_stray_padding(header_.geometry, word_, words)) {
+    throw CorruptFile(fmt::format("{}: payload chunk {}: padding after slice {} is not zero", name_,
+                                  chunk_, *slice));
+  }
+  saturated_ += count_saturated(words);
+  ++chunk_;
+  word_ += words.size();
+}
+
+void PayloadChecker::finish() const {
+  if (saturated_ != header_.saturated) {
+    throw CorruptFile(fmt::format("{}: saturated counters: the header says {}, the payload has {}",
+                                  name_, header_.saturated, saturated_));
+  }
+}
+
+}  // namespace scbf::file_format

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/file_io.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "scbf/errors.hpp"
+
+namespace scbf {
+
+int FileSystemCalls::open(const char* path, int flags, mode_t mode) {
+  return ::open(path, flags, mode);
+}
+int FileSystemCalls::close(int fd) { return ::close(fd); }
+ssize_t FileSystemCalls::read(int fd, void* buffer, std::size_t bytes) {
+  return ::read(fd, buffer, bytes);
+}
+ssize_t FileSystemCalls::write(int fd, const void* buffer, std::size_t bytes) {
+  return ::write(fd, buffer, bytes);
+}
+off_t FileSystemCalls::lseek(int fd, off_t offset, int whence) {
+  return ::lseek(fd, offset, whence);
+}
+int FileSystemCalls::fsync(int fd) { return ::fsync(fd); }
+int FileSystemCalls::fstat(int fd, struct stat* out) { return ::fstat(fd, out); }
+int FileSystemCalls::stat(const char* path, struct stat* out) { return ::stat(path, out); }
+int FileSystemCalls::fchown(int fd, uid_t user, gid_t group) { return ::fchown(fd, user, group); }
+int FileSystemCalls::fchmod(int fd, mode_t mode) { return ::fchmod(fd, mode); }
+int FileSystemCalls::rename(const char* from, const char* to) { return ::rename(from, to); }
+int FileSystemCalls::unlink(const char* path) { return ::unlink(path); }
+
+FileSystemCalls& FileSystemCalls::system() noexcept {
+  static FileSystemCalls calls;
+  return calls;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void throw_io(const fs::path& path, const char* what, int error) {
+  throw IoError(
+      fmt::format("{}: {}: {}", path.string(), what, std::generic_category().message(error)));
+}
+
+template <class Call>
+auto retry_interrupted(Call call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+/// A file descriptor that is closed at the end of its life; close() reports what went wrong.
+class Descriptor {
+ public:
+  Descriptor(FileSystemCalls& calls, int fd) noexcept : calls_(calls), fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) calls_.close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+  void release() noexcept { fd_ = -1; }
+  /// 0 or errno. Linux has closed the descriptor even where it reports EINTR.
+  int close() noexcept {
+    const int result = calls_.close(std::exchange(fd_, -1));
+    return result < 0 && errno != EINTR ? errno : 0;
+  }
+
+ private:
+  FileSystemCalls& calls_;
+  int fd_;
+};
+
+/// Removes a file at the end of its life unless told that it has become the real one.
+class TemporaryName {
+ public:
+  TemporaryName(FileSystemCalls& calls, fs::path path) : calls_(calls), path_(std::move(path)) {}
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName() {
+    if (!kept_) calls_.unlink(path_.c_str());
+  }
+  const fs::path& path() const noexcept { return path_; }
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  FileSystemCalls& calls_;
+  fs::path path_;
+  bool kept_ = false;
+};
+
+void write_all(FileSystemCalls& calls, int fd, std::span<const std::byte> bytes,
+               const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n =
+        retry_interrupted([&] { return calls.write(fd, bytes.data(), bytes.size()); });
+    if (n < 0) throw_io(path, "cannot write", errno);
+    if (n == 0) throw_io(path, "cannot write", EIO);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+/// The name behind a chain of symbolic links, whether a file exists there or not: renaming onto a
+/// link would replace the link.
+fs::path behind_links(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  fs::path target = path;
+  for (int links = 0;; ++links) {
+    std::error_code error;
+    if (!fs::is_symlink(fs::symlink_status(target, error))) return target;
+    if (links == kMostLinks) throw_io(path, "cannot write", ELOOP);
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) throw_io(path, "cannot read symbolic link", error.value());
+    target = target.parent_path() / next;  // an absolute `next` replaces all
+  }
+}
+
+fs::path directory_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+/// Uniqueness comes from O_EXCL; this only makes a second try rare.
+std::uint64_t arbitrary_number() {
+  static std::atomic<std::uint64_t> calls{0};
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::uint64_t x =
+      static_cast<std::uint64_t>(now) ^ (static_cast<std::uint64_t>(::getpid()) << 40);
+  x += ++calls * 0x9E37'79B9'7F4A'7C15;
+  x = (x ^ (x >> 32)) * 0xD6E8'FEB8'6659'FD93;
+  return x ^ (x >> 32);
+}
+
+struct OpenFile {
+  int fd;
+  fs::path name;
+};
+
+OpenFile open_temporary(FileSystemCalls& calls, const fs::path& directory, mode_t mode,
+                        const fs::path& path) {
+  constexpr int kTries = 100;
+  for (int attempt = 1;; ++attempt) {
+    fs::path name = directory / fmt::format(".scbf-{:016x}.tmp", arbitrary_number());
+    const int fd = retry_interrupted([&] {
+      return calls.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    });
+    if (fd >= 0) return {fd, std::move(name)};
+    if (errno != EEXIST || attempt == kTries) {
+      throw_io(path, "cannot create a temporary file beside it", errno);
+    }
+  }
+}
+
+void write_straight(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
+                    FileSystemCalls& calls) {
+  const int fd =
+      retry_interrupted([&] { return calls.open(path.c_str(), O_WRONLY | O_CLOEXEC, 0); });
+  if (fd < 0) throw_io(path, "cannot open for writing", errno);
+  Descriptor out(calls, fd);
+  produce([&](std::span<const std::byte> bytes) { write_all(calls, out.get(), bytes, path); });
+  if (const int error = out.close()) throw_io(path, "cannot write", error);
+}
+
+void sync_directory(const fs::path& directory, const fs::path& path, FileSystemCalls& calls) {
+  constexpr const char* kWhat =
+      "written, but may not survive a power failure: cannot sync directory";
+  const int fd = retry_interrupted(
+      [&] { return calls.open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  if (fd < 0) throw_io(path, kWhat, errno);
+  const Descriptor out(calls, fd);
+  // Some file systems cannot sync a directory and say EINVAL; there is nothing more to be done.
+  if (retry_interrupted([&] { return calls.fsync(fd); }) < 0 && errno != EINVAL) {
+    throw_io(path, kWhat, errno);
+  }
+}
+
+}  // namespace
+
+void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
+                FileSystemCalls& calls) {
+  struct stat old {};
+  const bool exists = retry_interrupted([&] { return calls.stat(path.c_str(), &old); }) == 0;
+  if (!exists && errno != ENOENT) throw_io(path, "cannot write", errno);
+  if (exists && S_ISDIR(old.st_mode)) throw_io(path, "cannot write", EISDIR);
+  if (exists && !S_ISREG(old.st_mode)) return write_straight(path, produce, calls);
+
+  const fs::path target = behind_links(path);
+  if (exists) {
+    // Links in /proc/self/fd may name what has been removed since.
+    struct stat behind {};
+    const int result = retry_interrupted([&] { return calls.stat(target.c_str(), &behind); });
+    if (result < 0 && errno != ENOENT) throw_io(path, "cannot write", errno);
+    if (result < 0 || behind.st_ino != old.st_ino || behind.st_dev != old.st_dev) {
+      throw_io(path, "cannot replace: the file has no name any more", ENOENT);
+    }
+  }
+  const fs::path directory = directory_of(target);
+  OpenFile fresh = open_temporary(calls, directory, exists ? 0600 : 0666, path);
+  const int fd = fresh.fd;
+  // Destroyed in reverse order: closed, then removed.
+  TemporaryName temporary(calls, std::move(fresh.name));
+  Descriptor out(calls, fd);
+  if (exists) {
+    // Only root may give files away; others keep the file as their own.
+    if (retry_interrupted([&] { return calls.fchown(fd, old.st_uid, old.st_gid); }) < 0 &&
+        errno != EPERM) {
+      throw_io(path, "cannot keep the owner", errno);
+    }
+    if (retry_interrupted([&] { return calls.fchmod(fd, old.st_mode & 07777); }) < 0) {
+      throw_io(path, "cannot keep the permissions", errno);
+    }
+  }
+  produce([&](std::span<const std::byte> bytes) { write_all(calls, fd, bytes, path); });
+  if (retry_interrupted([&] { return calls.fsync(fd); }) < 0) {
+    throw_io(path, "cannot write", errno);
+  }
+  if (const int error = out.close()) throw_io(path, "cannot write", error);
+  if (retry_interrupted([&] { return calls.rename(temporary.path().c_str(), target.c_str()); }) <
+      0) {
+    throw_io(path, "cannot rename the new file into place", errno);
+  }
+  temporary.keep();
+  sync_directory(directory, path, calls);
+}
+
+InputFile::InputFile(const fs::path& path, FileSystemCalls& calls)
+    : path_(path),
+      calls_(calls),
+      fd_(retry_interrupted([&] { return calls.open(path.c_str(), O_RDONLY | O_CLOEXEC, 0); })) {
+  if (fd_ < 0) throw_io(path, "cannot open", errno);
+  Descriptor guard(calls, fd_);  // until the constructor can no longer fail
+  struct stat status {};
+  if (retry_interrupted([&] { return calls.fstat(fd_, &status); }) < 0)
+    throw_io(path, "cannot read", errno);
+  if (S_ISDIR(status.st_mode)) throw_io(path, "cannot read", EISDIR);
+  if (S_ISREG(status.st_mode)) bytes_ = static_cast<std::uint64_t>(status.st_size);
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  guard.release();
+}
+
+InputFile::~InputFile() { calls_.close(fd_); }
+
+std::size_t InputFile::read(std::span<std::byte> out) {
+  std::size_t got = 0;
+  while (got < out.size()) {
+    const ssize_t n =
+        retry_interrupted([&] { return calls_.read(fd_, out.data() + got, out.size() - got); });
+    if (n < 0) throw_io(path_, "cannot read", errno);
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  return got;
+}
+
+void InputFile::skip(std::uint64_t bytes) {
+  if (calls_.lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR) < 0) {
+    throw_io(path_, "cannot read", errno);
+  }
+}
+
+bool InputFile::still_named() const {
+  struct stat status {};
+  if (retry_interrupted([&] { return calls_.stat(path_.c_str(), &status); }) < 0)
+    throw_io(path_, "cannot read", errno);
+  return status.st_dev == device_ && status.st_ino == inode_;
+}
+
+}  // namespace scbf

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/few_keys.hpp"
+
+#include <array>
+
+namespace scbf {
+
+HoldsKey Backend::holds_key() const noexcept {
+  return [](const ConstCounterView& filter, std::uint64_t hash) noexcept {
+    return holds(filter, hash);
+  };
+}
+
+void few_any(std::span<const ConstCounterView> filters, const KeyBatch& keys, HashU64 hash_u64,
+             HoldsKey holds, std::uint8_t* out) noexcept {
+  std::array<std::uint64_t, kFewKeys> room;
+  const std::size_t valid = hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, room.data());
+  const std::span<const std::uint64_t> hashes(room.data(), valid);
+  fetch_keys(filters, hashes);
+  for (std::size_t i = 0; i < valid; ++i) out[i] = any_holds(filters, hashes[i], holds);
+  spread_answers(keys, 0, keys.size(), out);
+}
+
+}  // namespace scbf

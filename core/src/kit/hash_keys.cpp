@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/hash_keys.hpp"
+
+#include "scbf/backend.hpp"
+#include "scbf/detail/hash.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace scbf {
+
+namespace {
+
+/// Calls take(i) for each valid key of the stretch and stores what it returns, densely.
+template <class Take>
+std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, std::uint64_t* out,
+                   Take take) noexcept {
+  if (!keys.has_validity()) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = take(first + i);
+    return count;
+  }
+  std::size_t valid = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (keys.valid(i)) out[valid++] = take(i);
+  }
+  return valid;
+}
+
+}  // namespace
+
+std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                    std::uint64_t* hashes) noexcept {
+  const std::uint64_t mask = detail::u64_seed_mask(seed);
+  for (std::size_t i = 0; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
+}
+
+std::size_t Backend::hash(const KeyBatch& keys, std::size_t first, std::size_t count,
+                          std::uint64_t seed, std::uint64_t* hashes) const {
+  return hash_keys(keys, first, count, seed, plain_hash_u64, hashes);
+}
+
+std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
+                      std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept {
+  switch (keys.kind()) {
+    case KeyBatch::Kind::u64:
+      if (!keys.has_validity()) {
+        hash_u64(keys.values() + first, count, seed, hashes);
+        return count;
+      } else {
+        const std::size_t valid =
+            gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
+        hash_u64(hashes, valid, seed, hashes);
+        return valid;
+      }
+    case KeyBatch::Kind::hashes:
+      return gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
+    default:
+      return gather(keys, first, count, hashes,
+                    [&](std::size_t i) { return hash_of_bytes(keys.bytes(i), seed); });
+  }
+}
+
+void spread_answers(const KeyBatch& keys, std::size_t first, std::size_t count,
+                    std::uint8_t* answers) noexcept {
+  if (!keys.has_validity()) return;
+  std::size_t valid = 0;
+  for (std::size_t i = 0; i < count; ++i) valid += keys.valid(first + i);
+  for (std::size_t i = count; i-- > 0;) {
+    answers[i] = keys.valid(first + i) ? answers[--valid] : std::uint8_t{0};
+  }
+}
+
+}  // namespace scbf

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backends by folder. Each folder defines its own function; dispatch/ calls them all. So core
+// needs no header of a backend, and a backend is registered at link time.
+#pragma once
+
+#include <vector>
+
+#include "scbf/backend.hpp"
+
+namespace scbf {
+
+/// scalar/: the model that every other backend is compared with, byte for byte. One key, one
+/// counter at a time, in batch order, on the calling thread.
+const Backend& scalar_backend() noexcept;
+
+/// cpu_simd/: "simd" (the best target that this machine runs) first, then one backend per compiled
+/// target, best first: "simd:AVX2". Targets that this machine does not run are listed as
+/// unavailable.
+const std::vector<const Backend*>& simd_backends();
+
+/// cuda/: "cuda" for the first device, "cuda:1" … for others; never empty: where there is no
+/// device, the one named "cuda" says why. Asks the driver, which starts it.
+const std::vector<const Backend*>& cuda_backends();
+
+}  // namespace scbf

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a bank's rows ask of the processor: where a key's rows are, what they have in common, and
+// the way from the counters of members to bits of rows. Backends on the host bring their own.
+//
+// The row of a counter is its number in the filter: word · 16 + nibble.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kit/hash_keys.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf {
+
+/// The rows of a bank: row r is the `stride` bytes from r · stride on, 64-byte aligned as a whole.
+/// stride is 1, 2, 4 … 64, or a multiple of 32.
+struct RowsView {
+  const std::uint8_t* bytes;
+  std::uint64_t stride;
+};
+
+/// Bytes of a row that holds so many members: few rows per cache line for small banks, and for
+/// large ones no row on more lines than its length needs.
+std::uint64_t row_stride(std::uint32_t members) noexcept;
+
+/// Members whose bits are one 64-bit word of a row.
+inline constexpr std::uint32_t kGatherMembers = 64;
+/// Counters that are gathered at once: those of a cache line.
+inline constexpr std::uint32_t kGatherRows = kCountersPerBlock;
+
+class RowEngine {
+ public:
+  RowEngine() = default;
+  virtual ~RowEngine() = default;
+  RowEngine(const RowEngine&) = delete;
+  RowEngine& operator=(const RowEngine&) = delete;
+
+  virtual HashU64 hash_u64() const noexcept = 0;
+  /// rows[i · k + j] = the row of counter j of hashes[i].
+  virtual void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
+                      std::uint64_t* rows) const noexcept = 0;
+  /// The stride bytes from out + i · stride on = AND of the k rows at rows + i · k, OR `always`.
+  virtual void intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
+                         std::size_t n, const std::uint8_t* always,
+                         std::uint8_t* out) const noexcept = 0;
+  /// lines[m] is a cache line of the counters of member m, or null for zeros. Bit m of bits[c] = 1
+  /// if counter c of it is not 0.
+  virtual void gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                      std::uint64_t* bits) const noexcept = 0;
+};
+
+/// One key, one counter at a time: the model.
+const RowEngine& plain_row_engine() noexcept;
+
+}  // namespace scbf

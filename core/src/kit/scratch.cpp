@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/scratch.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "scbf/backend.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Larger blocks, asked for explicitly, go back to the system at once.
+constexpr std::uint64_t kMostKept = 1u << 30;
+
+std::mutex cache_mutex;
+CounterMemory& cache() {
+  // Never destroyed: filters may still be at work while the program ends.
+  static auto* kept = new CounterMemory();
+  return *kept;
+}
+
+}  // namespace
+
+Scratch::Scratch(std::uint64_t bytes) {
+  {
+    const std::scoped_lock lock(cache_mutex);
+    memory_ = std::exchange(cache(), CounterMemory());
+  }
+  if (memory_.bytes() < bytes) {
+    memory_ = CounterMemory();  // first back, then anew: never both at once
+    memory_ = CounterMemory::allocate(bytes);
+  }
+}
+
+Scratch::~Scratch() {
+  if (memory_.bytes() == 0 || memory_.bytes() > kMostKept) return;
+  const std::scoped_lock lock(cache_mutex);
+  if (cache().bytes() < memory_.bytes()) cache() = std::move(memory_);
+}
+
+void release_scratch() noexcept {
+  const std::scoped_lock lock(cache_mutex);
+  cache() = CounterMemory();
+}
+
+}  // namespace scbf

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/word_ops.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "kit/count_values.hpp"
+#include "scbf/detail/packed.hpp"
+
+namespace scbf {
+
+namespace {
+
+void count_values_plain(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
+                        Histogram& histogram) noexcept {
+  count_values(words, count, step, histogram);
+}
+
+}  // namespace
+
+CountValues plain_count_values() noexcept { return count_values_plain; }
+
+void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept {
+  for (std::size_t i = 0; i < words; ++i) into[i] = detail::added(into[i], from[i]);
+}
+
+SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
+                                    std::size_t words) noexcept {
+  SubtractCounts counts;
+  for (std::size_t i = 0; i < words; ++i) {
+    const auto difference = detail::subtracted(from[i], what[i]);
+    counts.below += static_cast<unsigned>(std::popcount(difference.below));
+    counts.inexact += static_cast<unsigned>(std::popcount(difference.inexact));
+  }
+  return counts;
+}
+
+void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept {
+  for (std::size_t i = 0; i < words; ++i) from[i] = detail::subtracted(from[i], what[i]).word;
+}
+
+std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept {
+  // Fifteen words' bits fit into the nibbles they stand in: one summing up for all of them, and no
+  // population count, which the plainest machines lack.
+  constexpr std::size_t kAtOnce = 15;
+  constexpr std::uint64_t kLowNibbles = 0x0F0F'0F0F'0F0F'0F0Fu, kOnes = 0x0101'0101'0101'0101u;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count;) {
+    std::uint64_t sums = 0;
+    for (const std::size_t end = std::min(count, i + kAtOnce); i < end; ++i) {
+      sums += detail::nonzero_bits(words[i]);
+    }
+    total += (((sums & kLowNibbles) + (sums >> 4 & kLowNibbles)) * kOnes) >> 56;
+  }
+  return total;
+}
+
+std::optional<std::uint64_t> slice_with_stray_padding(
+    const Geometry& geometry, std::uint64_t first_word,
+    std::span<const std::uint64_t> words) noexcept {
+  if (geometry.layout() != Layout::split) return {};
+  const std::uint64_t stride = geometry.slice_stride_words();
+  const std::uint64_t counters = geometry.counters_per_slice();
+  const std::uint64_t end = first_word + words.size();
+  for (std::uint64_t slice = first_word / stride; slice * stride < end; ++slice) {
+    const std::uint64_t first = slice * stride + counters / kCountersPerWord;
+    const std::uint64_t last = std::min((slice + 1) * stride, end);
+    for (std::uint64_t w = std::max(first, first_word); w < last; ++w) {
+      const std::uint64_t used = w == first ? counters % kCountersPerWord * kCounterBits : 0;
+      if (words[w - first_word] >> used != 0) return slice;
+    }
+  }
+  return {};
+}
+
+std::uint64_t histogram_units(const Geometry& geometry) noexcept {
+  return geometry.layout() == Layout::split ? geometry.slice_stride_words() / kWordsPerBlock
+                                            : geometry.blocks_per_group();
+}
+
+std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
+                                     CountValues count) {
+  const Geometry& geometry = view.geometry;
+  std::vector<Histogram> histograms(geometry.probes(), Histogram{});
+  if (first >= last) return histograms;
+  if (geometry.layout() == Layout::split_block) {
+    for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
+      const std::uint32_t group = slice / kWordsPerBlock;
+      const std::uint64_t block = group * geometry.blocks_per_group() + first;
+      count(view.words + block * kWordsPerBlock + slice % kWordsPerBlock, last - first,
+            kWordsPerBlock, histograms[slice]);
+    }
+    return histograms;
+  }
+  const std::uint64_t stride = geometry.slice_stride_words();
+  const bool has_end = last == histogram_units(geometry);
+  const std::uint64_t padding = stride * kCountersPerWord - geometry.counters_per_slice();
+  for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
+    count(view.words + slice * stride + first * kWordsPerBlock, (last - first) * kWordsPerBlock, 1,
+          histograms[slice]);
+    if (has_end) histograms[slice][0] -= padding;
+  }
+  return histograms;
+}
+
+}  // namespace scbf

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The maths of several stages, and the shapes that follow from it. Products of 1 − P go through
+// log1p and expm1: with P = 10^-12 there would be four digits left otherwise.
+#include "scbf/growth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "maths/sizing_search.hpp"
+#include "scbf/errors.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf {
+
+namespace {
+
+constexpr double kMostGrowth = 1024;
+constexpr double kHalf = 0.5;
+
+void check_tightening(double tightening) {
+  if (!(tightening > 0 && tightening < 1)) {
+    throw InvalidArgument(fmt::format("tightening {}: must be in (0, 1)", tightening));
+  }
+}
+
+void check_growth(double growth) {
+  if (!(growth >= 1 && growth <= kMostGrowth)) {
+    throw InvalidArgument(fmt::format("growth {}: must be in [1, {}]", growth, kMostGrowth));
+  }
+}
+
+void check_first(std::uint64_t first) {
+  if (first == 0) throw InvalidArgument("first capacity 0: must be at least 1");
+}
+
+void check_stages(std::uint32_t stages) {
+  if (stages < 1 || stages > kMaxStages) {
+    throw InvalidArgument(fmt::format("{} stages: must be 1 to {}", stages, kMaxStages));
+  }
+}
+
+/// Full once a key more could pass `most` non-zero counters; at least one key always fits.
+std::uint64_t full_below(const Geometry& geometry, double most) {
+  const auto whole = static_cast<std::uint64_t>(most);
+  return whole > geometry.probes() ? whole - geometry.probes() + 1 : 1;
+}
+
+double at_half_fill(const Geometry& geometry) {
+  const auto m = static_cast<double>(geometry.counters_per_slice());
+  return predicted_fpr(geometry, keys_for_fill(kHalf, m));
+}
+
+}  // namespace
+
+double compound_fpr(double stage_fpr, std::uint32_t stages) {
+  sizing::check_fpr(stage_fpr);
+  return -std::expm1(stages * std::log1p(-stage_fpr));
+}
+
+std::uint32_t stages_within(double stage_fpr, double compound) {
+  sizing::check_fpr(stage_fpr);
+  sizing::check_fpr(compound);
+  const double most = std::log1p(-compound) / std::log1p(-stage_fpr);
+  auto stages = static_cast<std::uint32_t>(std::min<double>(kMaxStages, most));
+  // The logarithms may be off by a last digit where the quotient is whole.
+  if (stages < kMaxStages && compound_fpr(stage_fpr, stages + 1) <= compound) ++stages;
+  if (stages > 0 && compound_fpr(stage_fpr, stages) > compound) --stages;
+  return stages;
+}
+
+double stage_fpr_for(double compound, std::uint32_t stages) {
+  sizing::check_fpr(compound);
+  if (stages == 0) throw InvalidArgument("0 stages: must be at least 1");
+  return -std::expm1(std::log1p(-compound) / stages);
+}
+
+double tightened_fpr(double fpr, double tightening, std::uint32_t stage) {
+  sizing::check_fpr(fpr);
+  check_tightening(tightening);
+  return fpr * (1 - tightening) * std::pow(tightening, stage);
+}
+
+double tightened_sum(double fpr, double tightening, std::uint32_t stages) {
+  sizing::check_fpr(fpr);
+  check_tightening(tightening);
+  return fpr * -std::expm1(stages * std::log(tightening));
+}
+
+std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t stage) {
+  check_first(first);
+  check_growth(growth);
+  const double keys = std::ceil(static_cast<double>(first) * std::pow(growth, stage));
+  constexpr double kMost = 9.2e18;  // below 2^63
+  if (!(keys <= kMost)) {
+    throw InvalidArgument(fmt::format("stage {} of {} keys, × {} each: {} keys, at most {}", stage,
+                                      first, growth, keys, kMost));
+  }
+  return static_cast<std::uint64_t>(keys);
+}
+
+std::uint64_t total_capacity(std::uint64_t first, double growth, std::uint32_t stages) {
+  std::uint64_t total = 0;
+  for (std::uint32_t i = 0; i < stages; ++i) {
+    const std::uint64_t keys = grown_capacity(first, growth, i);
+    if (keys > ~total) throw InvalidArgument(fmt::format("{} stages: above 2^64 keys", stages));
+    total += keys;
+  }
+  return total;
+}
+
+std::uint32_t stages_for_keys(std::uint64_t first, double growth, std::uint64_t n) {
+  check_first(first);
+  check_growth(growth);
+  std::uint64_t total = first;
+  std::uint32_t stages = 1;
+  for (; total < n; ++stages) {
+    if (stages == kMaxStages) {
+      throw InvalidArgument(fmt::format("{} keys: {} stages hold {}", n, stages, total));
+    }
+    const std::uint64_t keys = grown_capacity(first, growth, stages);
+    total = keys > n - total ? n : total + keys;
+  }
+  return stages;
+}
+
+double growth_overhead(Layout layout, double fpr, double growth, double tightening, double times) {
+  check_growth(growth);
+  check_tightening(tightening);
+  if (!(times > 1 && times <= 1e9)) {
+    throw InvalidArgument(fmt::format("times {}: must be above 1, at most 1e9", times));
+  }
+  // Large enough that a whole counter or block more or less does not show.
+  constexpr std::uint64_t kKeys = 1'000'000'000;
+  const auto counters_per_key = [&](double rate) {
+    return static_cast<double>(geometry_for(layout, kKeys, rate).counters()) / kKeys;
+  };
+  // In units of the first stage's keys. Stage i is there from `held` keys on, and full at
+  // `held` + g^i; memory over keys, integrated over the logarithm of the keys, is memory·(1/a −
+  // 1/b).
+  const double one_filter = counters_per_key(fpr);
+  double held = 0, counters = 0, sum = 0;
+  for (std::uint32_t i = 0; held < times && i < kMaxStages; ++i) {
+    const double keys = std::pow(growth, i);
+    counters += keys * counters_per_key(tightened_fpr(fpr, tightening, i));
+    const double from = std::max(held, 1.0), to = std::min(held + keys, times);
+    if (to > from) sum += counters / one_filter * (1 / from - 1 / to);
+    held += keys;
+  }
+  return sum / std::log(times);
+}
+
+double compound_fpr(std::span<const StageLoad> stages) {
+  double log_absent = 0;
+  for (const StageLoad& stage : stages) log_absent += std::log1p(-stage.fpr);
+  return -std::expm1(log_absent);
+}
+
+double ambiguous_share(std::span<const StageLoad> stages) {
+  double keys = 0, ambiguous = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    double log_absent = 0;
+    for (std::size_t j = 0; j < stages.size(); ++j) {
+      if (j != i) log_absent += std::log1p(-stages[j].fpr);
+    }
+    keys += stages[i].keys;
+    ambiguous += stages[i].keys * -std::expm1(log_absent);
+  }
+  return keys > 0 ? ambiguous / keys : 0;
+}
+
+std::string_view to_string(Growth::Policy policy) noexcept {
+  return policy == Growth::Policy::fixed ? "fixed" : "tightening";
+}
+
+Growth Growth::fixed(const Geometry& stage, std::uint32_t most_stages) {
+  check_stages(most_stages);
+  if (stage.counters_per_slice() < 2) {
+    throw InvalidArgument(
+        fmt::format("{}: a slice needs at least 2 counters to be half full", stage.describe()));
+  }
+  Growth growth(Policy::fixed, stage);
+  growth.most_stages_ = most_stages;
+  const auto m = static_cast<double>(stage.counters_per_slice());
+  growth.first_capacity_ =
+      std::max<std::uint64_t>(1, static_cast<std::uint64_t>(keys_for_fill(kHalf, m)));
+  growth.fpr_ = compound_fpr(growth.stage(0).fpr, most_stages);
+  return growth;
+}
+
+Growth Growth::tightening(std::uint64_t first_capacity, double fpr, Layout layout, double growth,
+                          double tightening) {
+  check_first(first_capacity);
+  check_growth(growth);
+  Growth result(Policy::tightening,
+                geometry_for(layout, first_capacity, tightened_fpr(fpr, tightening, 0)));
+  result.first_capacity_ = first_capacity;
+  result.fpr_ = fpr;
+  result.growth_ = growth;
+  result.tightening_ = tightening;
+  return result;
+}
+
+StageShape Growth::stage(std::uint32_t index) const {
+  if (index >= most_stages_) {
+    throw InvalidArgument(fmt::format("stage {}: there are at most {}", index, most_stages_));
+  }
+  if (policy_ == Policy::fixed) {
+    return {first_, at_half_fill(first_),
+            full_below(first_, static_cast<double>(first_.counters()) * kHalf)};
+  }
+  const double fpr = tightened_fpr(fpr_, tightening_, index);
+  const Geometry geometry =
+      geometry_for(layout(), grown_capacity(first_capacity_, growth_, index), fpr);
+  const auto keys = static_cast<double>(capacity_for(geometry, fpr));
+  const double fill = expected_fill(keys, static_cast<double>(geometry.counters_per_slice()));
+  return {geometry, fpr, full_below(geometry, fill * static_cast<double>(geometry.counters()))};
+}
+
+std::string Growth::describe() const {
+  if (policy_ == Policy::fixed) {
+    return fmt::format("fixed: at most {} of {}", most_stages_, first_.describe());
+  }
+  return fmt::format("tightening: {} keys, × {} each, rate {}, × {} each", first_capacity_, growth_,
+                     fpr_, tightening_);
+}
+
+FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compound, Layout layout) {
+  const std::uint32_t stages = stages_within(stage_fpr, compound);
+  if (stages == 0) {
+    throw InvalidArgument(fmt::format(
+        "rate {} of a stage: even one passes the rate {} of all; lower the first or raise the "
+        "second",
+        stage_fpr, compound));
+  }
+  std::uint32_t parts = 1;
+  const std::uint32_t most = layout == Layout::split ? kMaxProbes : kMaxGroups;
+  Geometry geometry = geometry_in(layout, stage_bytes, parts);
+  while (at_half_fill(geometry) > stage_fpr) {
+    if (parts == most) {
+      throw InvalidArgument(fmt::format(
+          "rate {}: {} with {} {} reaches {} at half fill", stage_fpr, to_string(layout), most,
+          layout == Layout::split ? "slices" : "groups", at_half_fill(geometry)));
+    }
+    geometry = geometry_in(layout, stage_bytes, ++parts);
+  }
+  const Growth growth = Growth::fixed(geometry, stages);
+  const double rate = at_half_fill(geometry);
+  return {growth, rate, growth.fpr(), growth.first_capacity(), growth.first_capacity() * stages};
+}
+
+}  // namespace scbf

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan(): from two or three of capacity, rate and memory to a geometry, and the words for why.
+// The formulas and their inverses are sizing.cpp.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "maths/sizing_search.hpp"
+#include "scbf/errors.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf {
+namespace {
+
+/// One way to meet a request.
+struct Option {
+  Geometry geometry;
+  std::uint64_t capacity;
+  double fpr;
+};
+
+/// A rate at which a filter made from memory and capacity is no filter.
+constexpr double kUselessFpr = 0.99;
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void check_request(const PlanRequest& request) {
+  if (request.fpr) sizing::check_fpr(*request.fpr);
+  if (request.capacity && *request.capacity == 0) {
+    throw InvalidArgument("capacity 0: must be at least 1");
+  }
+  if (request.memory_bytes && *request.memory_bytes < 64) {
+    throw InvalidArgument(
+        fmt::format("memory {} bytes: must be at least 64, one cache line", *request.memory_bytes));
+  }
+  const int known =
+      request.capacity.has_value() + request.fpr.has_value() + request.memory_bytes.has_value();
+  if (known < 2) {
+    throw InvalidArgument(
+        fmt::format("plan: needs at least two of capacity, fpr and memory, got {}",
+                    request.capacity       ? "only capacity"
+                    : request.fpr          ? "only fpr"
+                    : request.memory_bytes ? "only memory"
+                                           : "none"));
+  }
+  if (request.groups && request.probes) {
+    throw InvalidArgument(
+        fmt::format("groups {} and probes {}: give one, groups for split_block or probes for split",
+                    *request.groups, *request.probes));
+  }
+  if (request.groups && request.layout == Layout::split) {
+    throw InvalidArgument(fmt::format(
+        "groups {}: layout split has none, give probes or use split_block", *request.groups));
+  }
+  if (request.probes && request.layout == Layout::split_block) {
+    throw InvalidArgument(
+        fmt::format("probes {}: layout split_block has 8 per group, give groups or use split",
+                    *request.probes));
+  }
+  if (request.groups) Geometry::split_block(*request.groups, 1);  // refuses 0 and too many
+  if (request.probes) Geometry::split(*request.probes, 1);
+}
+
+/// What `parts` slices or groups make of the request, if they can do it at all.
+std::optional<Option> option(Layout layout, const PlanRequest& request, std::uint32_t parts) {
+  if (request.capacity && request.fpr) {
+    const auto geometry = sizing::smallest(layout, *request.capacity, *request.fpr, parts);
+    if (!geometry) return std::nullopt;
+    return Option{*geometry, *request.capacity, *request.fpr};
+  }
+  if (*request.memory_bytes / 64 < parts) return std::nullopt;
+  const Geometry geometry = geometry_in(layout, *request.memory_bytes, parts);
+  if (request.fpr) {
+    const std::uint64_t capacity = capacity_for(geometry, *request.fpr);
+    if (capacity == 0) return std::nullopt;
+    return Option{geometry, capacity, *request.fpr};
+  }
+  const auto keys = static_cast<double>(*request.capacity);
+  return Option{geometry, *request.capacity, predicted_fpr(geometry, keys)};
+}
+
+/// Memory of `parts` slices or groups for the same keys and rate, relative to this option.
+std::optional<double> relative_memory(const Option& to, Layout layout, std::uint32_t parts) {
+  const auto other = sizing::smallest(layout, to.capacity, to.fpr, parts);
+  if (!other) return std::nullopt;
+  return static_cast<double>(other->bytes()) / static_cast<double>(to.geometry.bytes());
+}
+
+/// Below this rate equal hashes of different keys decide, and more probes gain nothing.
+bool past_use(const PlanRequest& request, const Option& made) {
+  return !request.fpr && made.fpr <= hash_collision_fpr(static_cast<double>(made.capacity));
+}
+
+std::optional<Option> best_size(Layout layout, const PlanRequest& request) {
+  const auto geometry = sizing::smallest(layout, *request.capacity, *request.fpr);
+  if (!geometry) return std::nullopt;
+  return Option{*geometry, *request.capacity, *request.fpr};
+}
+
+/// Memory is given.
+std::optional<Option> best_groups(const PlanRequest& request) {
+  constexpr Layout layout = Layout::split_block;
+  std::uint32_t first = 1;
+  while (first <= kMaxGroups && !option(layout, request, first)) ++first;
+  if (first > kMaxGroups) return std::nullopt;
+  const auto saving = [&](std::uint32_t groups) -> std::optional<double> {
+    const auto current = option(layout, request, groups);
+    if (past_use(request, *current) || !option(layout, request, groups + 1)) return std::nullopt;
+    const auto memory = relative_memory(*current, layout, groups + 1);
+    if (!memory) return std::nullopt;
+    return 1 - *memory;
+  };
+  return option(layout, request, sizing::groups_worth_taking(first, saving));
+}
+
+/// Memory is given.
+std::optional<Option> best_probes(const PlanRequest& request) {
+  const auto better = [&](const Option& a, const Option& b) {
+    return request.fpr ? a.capacity > b.capacity : a.fpr < b.fpr;
+  };
+  std::optional<Option> best;
+  for (std::uint32_t k = 1; k <= kMaxProbes; ++k) {
+    const auto candidate = option(Layout::split, request, k);
+    if (candidate && (!best || better(*candidate, *best))) best = candidate;
+    if (best && past_use(request, *best)) break;
+  }
+  return best;
+}
+
+[[noreturn]] void refuse(Layout layout, const PlanRequest& request, std::uint32_t parts) {
+  if (request.capacity && request.fpr) {
+    sizing::refuse_capacity(layout, *request.capacity, *request.fpr, parts);
+  }
+  if (parts) geometry_in(layout, *request.memory_bytes, parts);  // throws if that is the reason
+  throw InvalidArgument(
+      fmt::format("memory {} bytes: {} holds not one key at fpr {} in it; give more memory or a "
+                  "higher fpr",
+                  *request.memory_bytes, to_string(layout), request.fpr.value_or(0)));
+}
+
+/// All three are given: the option must fit into the memory. If it does not, the fewest parts
+/// that fit, and if none do, a refusal that names the need.
+Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, const Option& wish) {
+  const std::uint64_t memory = *request.memory_bytes;
+  std::uint64_t need = wish.geometry.bytes();
+  if (need <= memory) return wish;
+  if (!parts) {
+    for (std::uint32_t p = 1; p <= (layout == Layout::split ? kMaxProbes : kMaxGroups); ++p) {
+      const auto other = option(layout, request, p);
+      if (other && other->geometry.bytes() <= memory) return *other;
+      if (other) need = std::min(need, other->geometry.bytes());
+    }
+  }
+  throw InvalidArgument(
+      fmt::format("memory {} bytes: capacity {} at fpr {} needs at least {} bytes in layout {}{}",
+                  memory, *request.capacity, *request.fpr, need, to_string(layout),
+                  !parts                    ? ""
+                  : layout == Layout::split ? " with " + plural(parts, "slice")
+                                            : " with " + plural(parts, "group")));
+}
+
+// ---- words ------------------------------------------------------------------------------------
+
+/// "take 12.3 % more memory" or "save 4.5 % of the memory".
+std::string memory_words(double relative, std::string_view save = "save") {
+  if (relative > 1) return fmt::format("take {:.3g} % more memory", (relative - 1) * 100);
+  return fmt::format("{} {:.3g} % of the memory", save, (1 - relative) * 100);
+}
+
+std::string groups_words(const Option& made, std::uint32_t groups) {
+  std::string fewer, more;
+  if (groups > 1) {
+    const auto memory = relative_memory(made, Layout::split_block, groups - 1);
+    fewer =
+        memory ? "one group fewer would " + memory_words(*memory) : "fewer groups cannot hold this";
+  }
+  if (groups < kMaxGroups) {
+    const auto memory = relative_memory(made, Layout::split_block, groups + 1);
+    if (memory) {
+      more = "one more group (and cache line) would " +
+             memory_words(*memory, 1 - *memory < sizing::kGroupMustSave ? "save only" : "save");
+    }
+  }
+  std::string text = fewer + (fewer.empty() || more.empty() ? "" : ", ") + more;
+  if (text.empty()) return text;
+  text[0] = text[0] == 'f' ? 'F' : 'O';
+  return " " + text + ".";
+}
+
+std::string why(const PlanRequest& request, const Option& made) {
+  const Geometry& geometry = made.geometry;
+  const bool blocks = geometry.layout() == Layout::split_block;
+  const std::uint32_t parts = blocks ? geometry.groups() : geometry.probes();
+  std::string text =
+      fmt::format("{} with {}{}: {:.1f} counters and {} per key", to_string(geometry.layout()),
+                  plural(parts, blocks ? "group" : "slice"),
+                  request.groups || request.probes ? " as asked" : "",
+                  static_cast<double>(geometry.counters()) / static_cast<double>(made.capacity),
+                  plural(geometry.cache_lines_per_key(), "cache line"));
+  if (!request.capacity) text += fmt::format(", room for {} keys", made.capacity);
+  if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
+  text += ".";
+
+  if (past_use(request, made)) {
+    text += " More probes would gain nothing: equal 64-bit hashes are likelier.";
+  } else if (blocks) {
+    text += groups_words(made, parts);
+  } else if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
+    text += fmt::format(
+        " split_block would {} and touch {} per key.",
+        memory_words(static_cast<double>(other->bytes()) / static_cast<double>(geometry.bytes())),
+        plural(other->cache_lines_per_key(), "cache line"));
+  }
+
+  const double collisions = hash_collision_fpr(static_cast<double>(made.capacity));
+  if (!past_use(request, made) && collisions >= made.fpr / 10) {
+    text += fmt::format(" Keys that are not 64-bit integers add {:.2g} by equal 64-bit hashes.",
+                        collisions);
+  }
+  return text;
+}
+
+Plan plan_in(Layout layout, const PlanRequest& request) {
+  const std::uint32_t parts = request.groups.value_or(request.probes.value_or(0));
+  const bool sized = request.capacity && request.fpr;
+  auto made = parts                     ? option(layout, request, parts)
+              : sized                   ? best_size(layout, request)
+              : layout == Layout::split ? best_probes(request)
+                                        : best_groups(request);
+  if (!made) refuse(layout, request, parts);
+  if (sized && request.memory_bytes) {
+    made = fitted(layout, request, parts, *made);
+  }
+  if (!request.fpr && made->fpr > kUselessFpr) {
+    throw InvalidArgument(fmt::format(
+        "memory {} bytes: capacity {} would let {:.4g} % of absent keys pass in layout {} (limit "
+        "{:.0f} %); give more memory or fewer keys",
+        *request.memory_bytes, *request.capacity, made->fpr * 100, to_string(layout),
+        kUselessFpr * 100));
+  }
+  const auto keys = static_cast<double>(made->capacity);
+  return {made->geometry,
+          made->capacity,
+          made->fpr,
+          predicted_fpr(made->geometry, keys),
+          8 * static_cast<double>(made->geometry.bytes()) / keys,
+          why(request, *made)};
+}
+
+}  // namespace
+
+Plan plan(const PlanRequest& request) {
+  check_request(request);
+  if (request.layout) return plan_in(*request.layout, request);
+  if (request.groups) return plan_in(Layout::split_block, request);
+  if (request.probes) return plan_in(Layout::split, request);
+  try {
+    return plan_in(Layout::split_block, request);
+  } catch (const InvalidArgument& in_blocks) {
+    try {
+      Plan made = plan_in(Layout::split, request);
+      made.reason += fmt::format(" Not split_block: {}.", in_blocks.what());
+      return made;
+    } catch (const InvalidArgument& in_slices) {
+      if (!request.memory_bytes) throw;  // both limits are capacities, and this one is larger
+      throw InvalidArgument(fmt::format("{}; {}", in_blocks.what(), in_slices.what()));
+    }
+  }
+}
+
+}  // namespace scbf

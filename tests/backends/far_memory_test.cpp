@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters whose counters are not on the host: every operation over far memory
+// (support/far_backend.hpp) equals the scalar model, filters move between memories, compare and
+// combine across them, and what fails on the way leaves them as they were.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <type_traits>
+
+#include "files/file_test_support.hpp"
+#include "support/far_backend.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Filter;
+using scbf::Geometry;
+using scbf::InvalidArgument;
+using scbf::NotOnHost;
+using scbf::test::Bytes;
+using scbf::test::source_of;
+using scbf::test::TemporaryFolder;
+using scbf::test::to_bytes;
+
+// Before tests are made from what is in the table.
+const bool kAdded = add_far_backends();
+
+// Two and a half of the chunks that counters are copied and files are checked in.
+const Geometry kGeometry = Geometry::split_block(1, 40'960);
+constexpr std::uint64_t kWords = 40'960 * 8;
+constexpr std::uint64_t kChunk = 128 * 1024;
+
+/// Its books, metadata and seed are all worth keeping; some counters are saturated.
+Filter filled(std::string_view backend, std::uint64_t seed = 5) {
+  Filter filter(kGeometry, {.seed = seed, .backend = backend});
+  filter.insert(random_keys(50'000, 1));
+  filter.remove(random_keys(20'000, 1));
+  for (int i = 0; i < 20; ++i) filter.insert("often");
+  filter.set_metadata("m");
+  return filter;
+}
+
+/// Equal in everything that a filter is.
+void expect_same(const Filter& got, const Filter& want) {
+  EXPECT_TRUE(knows_its_fill(got));
+  EXPECT_TRUE(knows_its_fill(want));
+  EXPECT_TRUE(same_words(words_of(got), words_of(want)));
+  EXPECT_EQ(got.geometry(), want.geometry());
+  EXPECT_EQ(got.seed(), want.seed());
+  EXPECT_EQ(got.keys_inserted(), want.keys_inserted());
+  EXPECT_EQ(got.keys_removed(), want.keys_removed());
+  EXPECT_EQ(got.metadata(), want.metadata());
+}
+
+/// Every test begins with far memory that works, and ends with all of it given back.
+class FarMemory : public ::testing::Test {
+ protected:
+  void SetUp() override { far_log().heal(); }
+  void TearDown() override {
+    far_log().heal();
+    EXPECT_EQ(far_log().stores, 0) << "far memory was not given back";
+  }
+  /// Far words allocated by `operation`, in filters' sizes.
+  template <class Operation>
+  static std::uint64_t allocated_by(Operation operation) {
+    const std::uint64_t before = far_log().allocated;
+    operation();
+    return (far_log().allocated - before) / kWords;
+  }
+};
+
+// ---- the double itself, and the table -----------------------------------------------------------
+
+TEST_F(FarMemory, CannotBeFollowedOnTheHost) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto store = scbf::find_backend("far").allocate(8);
+  EXPECT_FALSE(store->on_host());
+  EXPECT_DEATH((*store->words() = 1), "");
+  // Nor can near counters be used far away.
+  std::array<std::uint64_t, 8> near{};
+  const std::vector<std::uint64_t> key(1, 3);
+  EXPECT_THROW(
+      scbf::find_backend("far").insert({Geometry::split_block(1, 1), 0, near.data()}, key, {}),
+      std::logic_error);
+}
+
+TEST_F(FarMemory, BackendsOfTestsAreInTheTableUnderNamesOfTheirOwn) {
+  ASSERT_TRUE(kAdded);
+  const auto available = available_backends();
+  for (const char* name : {"far", "far:again", "farther"}) {
+    EXPECT_EQ(scbf::find_backend(name).name(), name);
+    EXPECT_EQ(std::count(available.begin(), available.end(), &scbf::find_backend(name)), 1);
+  }
+  const auto span = scbf::backends();
+  const FarBackend twice("far", "far memory");
+  SCBF_EXPECT_THROW(scbf::add_backend(twice), InvalidArgument, "'far'");
+  EXPECT_EQ(scbf::backends().data(), span.data());
+  EXPECT_EQ(scbf::backends().size(), span.size());
+}
+
+// ---- every operation ----------------------------------------------------------------------------
+
+class FarShapes : public ::testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(All, FarShapes, ::testing::ValuesIn(contract_shapes(150'000)),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(FarShapes, OperationsEqualTheModel) {
+  const Geometry& geometry = GetParam().geometry;
+  Filter far(geometry, {.seed = 8, .backend = "far"}),
+      model(geometry, {.seed = 8, .backend = "scalar"});
+  ASSERT_TRUE(same_words(words_of(far), std::vector<std::uint64_t>(geometry.words())));
+  Mixture mixture(3);
+  std::vector<std::byte> bitmap(4000 / 8 + 1);
+  Random random(4);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  for (const std::size_t n : {0u, 1u, 65u, 4000u}) {
+    SCOPED_TRACE("batch of " + std::to_string(n));
+    const auto in = mixture.to_insert(n), asked = mixture.to_ask(n), out = mixture.to_ask(n);
+    const auto some = scbf::KeyBatch(in).with_validity(bitmap, 3);
+    EXPECT_EQ(far.insert(some).inserted, model.insert(some).inserted);
+    far.insert(in);
+    model.insert(in);
+    ASSERT_TRUE(same_words(words_of(far), model.words()));
+    ASSERT_TRUE(same_answers(contains(far, asked), contains(model, asked)));
+    ASSERT_TRUE(same_answers(count(far, asked), count(model, asked)));
+    Answers bits((n + 7) / 8, 0xCC), model_bits = bits;
+    std::vector<std::uint64_t> hits(n, 7), model_hits = hits;
+    EXPECT_EQ(far.contains_bits(asked, bits).hits, model.contains_bits(asked, model_bits).hits);
+    ASSERT_TRUE(same_answers(bits, model_bits));
+    EXPECT_EQ(far.find(asked, hits).hits, model.find(asked, model_hits).hits);
+    ASSERT_TRUE(same_answers(hits, model_hits));
+    ASSERT_TRUE(same_answers(remove(far, out), remove(model, out)));
+    const auto got = far.remove(asked), want = model.remove(asked);
+    EXPECT_EQ(got.removed, want.removed);
+    EXPECT_EQ(got.absent, want.absent);
+    ASSERT_TRUE(same_words(words_of(far), model.words()));
+  }
+  far.insert("one key");
+  model.insert("one key");
+  far.insert(std::uint64_t{12});
+  model.insert(std::uint64_t{12});
+  EXPECT_TRUE(far.contains("one key"));
+  EXPECT_EQ(far.count(std::uint64_t{12}), model.count(std::uint64_t{12}));
+  EXPECT_TRUE(far.remove("one key"));
+  EXPECT_TRUE(model.remove("one key"));
+  expect_same(far, model);
+  const auto got = far.statistics(), want = model.statistics();
+  EXPECT_EQ(got.histogram, want.histogram);
+  EXPECT_EQ(got.slice_fill, want.slice_fill);
+  EXPECT_EQ(got.estimated_fpr, want.estimated_fpr);
+}
+
+TEST_F(FarMemory, ConstOperationsRunAtOnce) {
+  const Filter shared = filled("far"), near = filled("scalar");
+  const auto keys = random_keys(2000, 1);
+  const Answers hits = contains(near, keys);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 3; ++round) {
+        wrong += contains(shared, keys) != hits;
+        wrong += !(Filter(shared) == near);
+        wrong += words_of(shared) != words_of(near);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(FarMemory, ClearEmptiesCountersAndBooks) {
+  Filter far = filled("far");
+  far.clear();
+  EXPECT_EQ(far, Filter(kGeometry, {.seed = 5, .backend = "scalar"}));
+  EXPECT_EQ(far.keys_inserted(), 0u);
+  far_log().copies_left = 0;
+  Filter full = filled("far", 6);
+  EXPECT_THROW(full.clear(), FarError);
+  far_log().heal();
+  expect_same(full, filled("scalar", 6));
+}
+
+// ---- words --------------------------------------------------------------------------------------
+
+TEST_F(FarMemory, WordsAreOnlyLentOnTheHost) {
+  Filter far = filled("far");
+  SCBF_EXPECT_THROW(far.words(), NotOnHost, "far memory");
+  SCBF_EXPECT_THROW(far.words(), NotOnHost, "read_words");
+  SCBF_EXPECT_THROW(far.words(), NotOnHost, "to(\"simd\")");
+  static_assert(std::is_base_of_v<scbf::Error, NotOnHost>);
+  far.to("simd");
+  EXPECT_TRUE(same_words(far.words(), words_of(filled("scalar"))));
+}
+
+TEST_F(FarMemory, ReadWordsReadsAnyStretchAndStaysWithinBounds) {
+  for (const char* backend : {"far", "simd"}) {
+    SCOPED_TRACE(backend);
+    const Filter filter = filled(backend), model = filled("scalar");
+    const auto all = model.words();
+    for (const auto& [first, size] : {std::pair<std::uint64_t, std::size_t>{0, 1},
+                                      {1, 1},
+                                      {kWords - 1, 1},
+                                      {kWords, 0},
+                                      {kChunk - 3, 7},
+                                      {17, 200'000},
+                                      {0, kWords},
+                                      {kWords - 100, 100}}) {
+      std::vector<std::uint64_t> got(size, 0xCCCC);
+      filter.read_words(first, got);
+      ASSERT_TRUE(same_words(got, all.subspan(first, size))) << first;
+    }
+    std::vector<std::uint64_t> two(2, 0xCCCC), none;
+    const auto refused = [&](std::uint64_t first, std::vector<std::uint64_t>& out) {
+      SCBF_EXPECT_THROW(filter.read_words(first, out), InvalidArgument, std::to_string(first));
+      SCBF_EXPECT_THROW(filter.read_words(first, out), InvalidArgument, std::to_string(kWords));
+    };
+    refused(kWords - 1, two);
+    refused(kWords, two);
+    refused(UINT64_MAX, two);  // 2^64 - 1 + 2 wraps around
+    refused(kWords + 1, none);
+    std::vector<std::uint64_t> more(kWords + 1);
+    refused(0, more);
+    EXPECT_EQ(two, std::vector<std::uint64_t>(2, 0xCCCC));
+  }
+}
+
+// ---- copies and moves ---------------------------------------------------------------------------
+
+TEST_F(FarMemory, CopiesAreDeepAndStayWhereTheyAre) {
+  const Filter near = filled("scalar");
+  Filter far = filled("far");
+  const std::uint64_t read = far_log().words_read, copied = far_log().words_copied;
+  Filter copy = far;
+  EXPECT_EQ(far_log().words_copied - copied, kWords);
+  EXPECT_EQ(far_log().words_read, read) << "the copy went over the host";
+  EXPECT_EQ(copy.backend().name(), "far");
+  expect_same(copy, near);
+  copy.insert(std::uint64_t{1});
+  EXPECT_FALSE(copy == far);
+  expect_same(far, near);
+  far = copy;
+  EXPECT_EQ(far, copy);
+  Filter moved = std::move(copy);
+  EXPECT_EQ(moved, far);
+  Filter host(Geometry::split(1, 1), {.backend = "simd"});
+  host = moved;  // takes the backend, too
+  EXPECT_EQ(host.backend().name(), "far");
+  EXPECT_EQ(far_log().stores, 3);
+}
+
+TEST_F(FarMemory, FailedConstructionsAndCopiesLeaveBothSidesAlone) {
+  Filter far = filled("far"), other(kGeometry, {.backend = "far"});
+  far_log().fail_allocate = true;
+  EXPECT_THROW(Filter(kGeometry, {.backend = "far"}), FarError);
+  EXPECT_THROW((void)Filter(far), FarError);
+  EXPECT_THROW(other = far, FarError);
+  far_log().heal();
+  far_log().copies_left = 0;
+  EXPECT_THROW((void)Filter(far), FarError);
+  EXPECT_THROW(other = far, FarError);
+  far_log().heal();
+  EXPECT_EQ(far_log().stores, 2);
+  EXPECT_EQ(other, Filter(kGeometry, {.backend = "scalar"}));
+  expect_same(far, filled("scalar"));
+}
+
+// ---- to -----------------------------------------------------------------------------------------
+
+TEST_F(FarMemory, ToMovesAFilterThereAndBack) {
+  const Filter near = filled("scalar");
+  Filter filter = near;
+  EXPECT_EQ(&filter.to("far"), &filter);
+  EXPECT_EQ(filter.backend().name(), "far");
+  EXPECT_EQ(far_log().stores, 1);
+  expect_same(filter, near);
+  EXPECT_FALSE(filter.read_only());
+  filter.insert(std::uint64_t{77});
+  EXPECT_TRUE(filter.contains(std::uint64_t{77}));
+  EXPECT_TRUE(filter.remove(std::uint64_t{77}));
+  filter.to("simd");
+  EXPECT_EQ(far_log().stores, 0) << "what was left behind is still held";
+  EXPECT_EQ(filter.backend().name(), "simd");
+  EXPECT_TRUE(same_words(filter.words(), near.words()));
+  EXPECT_EQ(filter.keys_inserted(), near.keys_inserted() + 1);
+}
+
+TEST_F(FarMemory, ToWithinOneMemoryCopiesNothing) {
+  Filter far = filled("far");
+  EXPECT_EQ(allocated_by([&] { far.to("far:again").to("far:again").to("far").to("far:again"); }),
+            0u);
+  EXPECT_EQ(far.backend().name(), "far:again");
+  expect_same(far, filled("scalar"));
+  Filter host = filled("scalar");
+  const std::uint64_t* const words = host.words().data();
+  host.to("simd").to("scalar").to("auto");
+  EXPECT_EQ(host.words().data(), words);
+}
+
+TEST_F(FarMemory, ToBetweenTwoDevicesGoesOverTheHostInChunks) {
+  Filter far = filled("far");
+  EXPECT_EQ(allocated_by([&] { far.to("farther"); }), 1u);
+  EXPECT_EQ(far.backend().memory(), "farther memory");
+  EXPECT_EQ(far_log().stores, 1);
+  expect_same(far, filled("scalar"));
+}
+
+TEST_F(FarMemory, AFailedToLeavesTheFilterWhereItWas) {
+  const Filter near = filled("scalar");
+  const auto unharmed = [&](Filter& filter, std::string_view backend) {
+    far_log().heal();
+    EXPECT_EQ(filter.backend().name(), backend);
+    expect_same(filter, near);
+    Filter changed = filter;  // and it still works
+    changed.insert(std::uint64_t{1});
+    EXPECT_TRUE(changed.contains(std::uint64_t{1}));
+  };
+  Filter host = near, far = filled("far");
+  SCBF_EXPECT_THROW(host.to("nonsense"), scbf::BackendUnavailable, "nonsense");
+  SCBF_EXPECT_THROW(far.to("nonsense"), scbf::BackendUnavailable, "nonsense");
+  unharmed(host, "scalar");
+  unharmed(far, "far");
+  far_log().fail_allocate = true;
+  EXPECT_THROW(host.to("far"), FarError);
+  unharmed(host, "scalar");
+  far_log().fail_allocate = true;
+  EXPECT_THROW(far.to("farther"), FarError);
+  unharmed(far, "far");
+  far_log().copies_left = 0;
+  EXPECT_THROW(host.to("far"), FarError);
+  unharmed(host, "scalar");
+  far_log().copies_left = 0;
+  EXPECT_THROW(far.to("scalar"), FarError);
+  unharmed(far, "far");
+  far_log().copies_left = 3;  // the second chunk does not arrive
+  EXPECT_THROW(far.to("farther"), FarError);
+  unharmed(far, "far");
+  EXPECT_EQ(far_log().stores, 1);
+}
+
+// ---- comparing and combining --------------------------------------------------------------------
+
+TEST_F(FarMemory, EqualityCrossesMemories) {
+  const Filter near = filled("scalar"), far = filled("far"), farther = filled("farther");
+  const std::vector<const Filter*> all = {&near, &far, &farther};
+  for (const Filter* a : all) {
+    for (const Filter* b : all) EXPECT_EQ(*a, *b);
+    EXPECT_FALSE(*a == filled("far", 6)) << "seeds differ";
+    EXPECT_FALSE(*a == Filter(Geometry::split_block(2, 20'480), {.seed = 5, .backend = "far"}));
+  }
+  // One counter more, in the first, a middle and the last chunk.
+  std::array<bool, 3> seen{};
+  for (std::uint64_t key = 0; key < 20; ++key) {
+    Filter other = far;
+    other.insert(key);
+    const auto words = words_of(other);
+    for (std::uint64_t w = 0; w < kWords; ++w) seen[w / kChunk] |= words[w] != near.words()[w];
+    for (const Filter* a : all) {
+      EXPECT_FALSE(*a == other);
+      EXPECT_FALSE(other == *a);
+    }
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 3);
+}
+
+TEST_F(FarMemory, MergeAndSubtractCrossMemories) {
+  const auto other_keys = random_keys(30'000, 9);
+  for (const char* mine : {"scalar", "far", "farther"}) {
+    for (const char* others : {"simd", "far", "far:again", "farther"}) {
+      SCOPED_TRACE(std::string(mine) + " and " + others);
+      Filter filter = filled(mine), model = filled("scalar");
+      Filter other(kGeometry, {.seed = 5, .backend = others}), other_model(kGeometry, {.seed = 5});
+      other.insert(other_keys);
+      other_model.insert(other_keys);
+      for (int i = 0; i < 3; ++i) {
+        other.insert("often");
+        other_model.insert("often");
+      }
+      filter.merge(other);
+      model.merge(other_model);
+      expect_same(filter, model);
+      EXPECT_EQ(filter.backend().name(), mine);
+      const auto got = filter.subtract(other), want = model.subtract(other_model);
+      EXPECT_EQ(got.inexact_counters, want.inexact_counters);
+      EXPECT_GT(want.inexact_counters, 0u);
+      expect_same(filter, model);
+      expect_same(other, other_model);
+      EXPECT_EQ(other.backend().name(), others);
+      other.insert(std::uint64_t{4});
+      EXPECT_THROW(filter.subtract(other), scbf::Incompatible);  // below zero
+      expect_same(filter, model);
+      EXPECT_THROW(filter.merge(filled("far", 6)), scbf::Incompatible);
+    }
+  }
+}
+
+TEST_F(FarMemory, MergeCopiesOnlyWhatLiesElsewhere) {
+  Filter far = filled("far");
+  const Filter near = filled("scalar"), again = filled("far:again");
+  EXPECT_EQ(allocated_by([&] { far.merge(again); }), 0u);
+  EXPECT_EQ(allocated_by([&] { far.merge(far); }), 0u);
+  EXPECT_EQ(allocated_by([&] { far.merge(near); }), 1u);
+  EXPECT_EQ(far_log().stores, 2) << "the temporary copy is still held";
+}
+
+TEST_F(FarMemory, FailedMergeAndSubtractChangeNothing) {
+  const Filter near = filled("scalar");
+  Filter far = filled("far"), host = filled("scalar");
+  const auto unharmed = [&] {
+    far_log().heal();
+    expect_same(far, near);
+    expect_same(host, near);
+  };
+  far_log().fail_allocate = true;
+  EXPECT_THROW(far.merge(near), FarError);
+  unharmed();
+  far_log().fail_allocate = true;
+  EXPECT_THROW(far.subtract(near), FarError);
+  unharmed();
+  far_log().copies_left = 0;
+  EXPECT_THROW(far.merge(near), FarError);
+  unharmed();
+  far_log().copies_left = 0;
+  EXPECT_THROW(host.merge(far), FarError);
+  unharmed();
+  far_log().copies_left = 0;
+  EXPECT_THROW(host.subtract(far), FarError);
+  unharmed();
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+TEST_F(FarMemory, FilesAreTheSameBytesAndReadAnywhere) {
+  const TemporaryFolder folder;
+  const Filter near = filled("scalar"), far = filled("far");
+  const Bytes bytes = to_bytes(near);
+  EXPECT_TRUE(to_bytes(far) == bytes);
+  far.save(folder / "far");
+  EXPECT_TRUE(scbf::test::read_bytes(folder / "far") == bytes);
+  EXPECT_EQ(scbf::verify_file(folder / "far").saturated, near.statistics().saturated);
+  for (const char* backend : {"far", "scalar"}) {
+    const Filter loaded = Filter::load(folder / "far", {.backend = backend});
+    EXPECT_EQ(loaded.backend().name(), backend);
+    expect_same(loaded, near);
+    const Filter read = Filter::read(source_of(bytes, 1000), {.backend = backend});
+    EXPECT_EQ(read.backend().name(), backend);
+    expect_same(read, near);
+  }
+}
+
+TEST_F(FarMemory, OnlyVerifiedChunksAreWrittenAndDamageIsNoticed) {
+  const Bytes bytes = to_bytes(filled("scalar"));
+  const std::size_t payload = bytes.size() - kWords * 8;
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{kChunk} * 8, std::size_t{kWords} * 8 - 1}) {
+    Bytes damaged = bytes;
+    damaged[payload + at] ^= std::byte{1};
+    const std::uint64_t written = far_log().words_written;
+    EXPECT_THROW(Filter::read(source_of(damaged), {.backend = "far"}), scbf::CorruptFile);
+    EXPECT_EQ(far_log().words_written - written, at / 8 / kChunk * kChunk);
+  }
+  Bytes short_by_one = bytes;
+  short_by_one.pop_back();
+  EXPECT_THROW(Filter::read(source_of(short_by_one), {.backend = "far"}), scbf::CorruptFile);
+  far_log().copies_left = 1;
+  EXPECT_THROW(Filter::read(source_of(bytes), {.backend = "far"}), FarError);
+  far_log().heal();
+  far_log().fail_allocate = true;
+  EXPECT_THROW(Filter::read(source_of(bytes), {.backend = "far"}), FarError);
+}
+
+TEST_F(FarMemory, AFailedSaveLeavesTheOldFile) {
+  const TemporaryFolder folder;
+  Filter far = filled("far");
+  far.save(folder / "f");
+  const Bytes before = scbf::test::read_bytes(folder / "f");
+  far.insert(std::uint64_t{3});
+  for (const std::uint64_t copies : {0u, 2u, 3u, 5u}) {  // in the first pass and in the second
+    far_log().copies_left = copies;
+    EXPECT_THROW(far.save(folder / "f"), FarError);
+    far_log().heal();
+    EXPECT_TRUE(scbf::test::read_bytes(folder / "f") == before);
+    EXPECT_EQ(folder.entries(), 1u);
+  }
+}
+
+TEST_F(FarMemory, AMappedFilterStaysMappedOnTheHostAndIsAnOrdinaryOneElsewhere) {
+  const TemporaryFolder folder;
+  const Filter near = filled("scalar");
+  near.save(folder / "f");
+  const Bytes before = scbf::test::read_bytes(folder / "f");
+  Filter mapped = Filter::map(folder / "f", {.backend = "scalar"});
+  mapped.to("simd");
+  EXPECT_TRUE(mapped.read_only());
+  const Filter copy = mapped;
+  EXPECT_FALSE(copy.read_only());
+  expect_same(copy, near);
+
+  Filter merged = filled("far");  // a mapped filter is read wherever it is asked for
+  merged.merge(mapped);
+  Filter twice = near;
+  twice.merge(near);
+  expect_same(merged, twice);
+  EXPECT_EQ(mapped, filled("far"));
+
+  far_log().fail_allocate = true;
+  EXPECT_THROW(mapped.to("far"), FarError);
+  far_log().heal();
+  EXPECT_TRUE(mapped.read_only());
+  mapped.to("far");
+  EXPECT_FALSE(mapped.read_only());
+  expect_same(mapped, near);
+  mapped.insert(std::uint64_t{6});
+  mapped.to("scalar");
+  EXPECT_FALSE(mapped.read_only());
+  EXPECT_TRUE(mapped.contains(std::uint64_t{6}));
+  mapped.clear();
+  EXPECT_TRUE(scbf::test::read_bytes(folder / "f") == before);
+}
+
+TEST_F(FarMemory, ToMapToADeviceIsToLoad) {
+  const TemporaryFolder folder;
+  filled("scalar").save(folder / "f");
+  Filter filter = Filter::map(folder / "f", {.backend = "far"});
+  EXPECT_FALSE(filter.read_only());
+  EXPECT_EQ(filter.backend().name(), "far");
+  expect_same(filter, filled("scalar"));
+  Bytes bytes = scbf::test::read_bytes(folder / "f");
+  bytes.back() ^= std::byte{1};
+  scbf::test::write_bytes(folder / "damaged", bytes);
+  EXPECT_NO_THROW(Filter::map(folder / "damaged", {.backend = "scalar"}));
+  EXPECT_THROW(Filter::map(folder / "damaged", {.backend = "far"}), scbf::CorruptFile);
+}
+
+}  // namespace

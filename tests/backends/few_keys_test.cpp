@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about one key, and batches of a few, which on the host go a way of their own: filters
+// of both layouts against the reference, on every vector target; filters of several stages and
+// batches around the largest that counts as few against large batches of the scalar backend;
+// smaller and larger than what is taken to lie in cache, and on backends with memory of their own.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kit/few_keys.hpp"
+#include "scbf/scalable_filter.hpp"
+#include "support/far_backend.hpp"
+#include "support/keys.hpp"
+#include "support/reference.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Filter;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::KeyBatch;
+using scbf::ScalableFilter;
+using Keys = std::vector<std::uint64_t>;
+
+const bool kAdded = add_far_backends();
+constexpr std::uint64_t kSeed = 0xFEDC'BA98'7654'3210;
+
+/// Of every number of groups, of one slice and of the most, small and taken to lie in memory.
+std::vector<Geometry> shapes() {
+  std::vector<Geometry> all;
+  for (std::uint32_t groups = 1; groups <= scbf::kMaxGroups; ++groups) {
+    all.push_back(Geometry::split_block(groups, 37));
+  }
+  for (const std::uint32_t slices : {1u, 2u, 7u, 8u, 9u, 64u}) {
+    all.push_back(Geometry::split(slices, 1001));
+  }
+  all.push_back(Geometry::split_block(1, 20'000));
+  all.push_back(Geometry::split_block(3, 7'000));
+  all.push_back(Geometry::split(9, 300'000));
+  return all;
+}
+
+/// Keys some of which are in a filter, once to twenty times, as numbers or as text.
+template <class Key>
+struct Questions {
+  std::vector<Key> once, often, asked;
+};
+Questions<std::uint64_t> numbers(std::size_t room) {
+  Questions<std::uint64_t> q{random_keys(room / 2, 1), random_keys(3, 2), random_keys(1500, 3)};
+  q.asked.insert(q.asked.end(), q.once.begin(),
+                 q.once.begin() + std::min<std::ptrdiff_t>(700, room / 2));
+  q.asked.insert(q.asked.end(), q.often.begin(), q.often.end());
+  return q;
+}
+Questions<std::string> texts(std::size_t room) {
+  const auto of = [](const Keys& keys) {
+    std::vector<std::string> result;
+    for (const std::uint64_t key : keys) result.push_back(random_bytes(key % 50, key));
+    return result;
+  };
+  const auto q = numbers(room);
+  return {of(q.once), of(q.often), of(q.asked)};
+}
+
+const std::uint64_t& as_key(const std::uint64_t& key) { return key; }
+std::string_view as_key(const std::string& key) { return key; }
+
+template <class Key>
+void expect_reference(const std::string& backend, const Geometry& shape, const Questions<Key>& q) {
+  SCOPED_TRACE(backend + ", " + shape.describe());
+  Filter filter(shape, {.seed = kSeed, .backend = backend});
+  ReferenceFilter reference(shape, kSeed);
+  const auto insert = [&](const Key& key) {
+    filter.insert(as_key(key));
+    reference.insert(as_key(key));
+  };
+  for (const Key& key : q.once) insert(key);
+  for (std::size_t i = 0; i < q.often.size(); ++i) {
+    for (std::size_t times = 0; times <= 9 * (i + 1); ++times) insert(q.often[i]);
+  }
+  std::size_t hits = 0;
+  for (const Key& key : q.asked) {
+    ASSERT_EQ(filter.contains(as_key(key)), reference.contains(as_key(key)));
+    ASSERT_EQ(filter.count(as_key(key)), reference.count(as_key(key)));
+    hits += filter.contains(as_key(key));
+  }
+  EXPECT_GT(hits, q.often.size());
+  EXPECT_LT(hits, q.asked.size());
+}
+
+TEST(OneKey, EqualsTheReference) {
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->memory() != scbf::kHostMemory) continue;
+    const std::string name(backend->name());
+    for (const Geometry& shape : shapes()) {
+      const auto room = static_cast<std::size_t>(shape.counters() / shape.probes());
+      expect_reference(name, shape, numbers(std::min<std::size_t>(room, 4000)));
+      expect_reference(name, shape, texts(std::min<std::size_t>(room, 4000)));
+    }
+  }
+}
+
+TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
+  const auto keys = random_keys(600, 8);
+  const scbf::HoldsKey plain = scbf::find_backend("scalar").holds_key();
+  for (const Geometry& shape : shapes()) {
+    ReferenceFilter reference(shape, kSeed);
+    for (std::size_t i = 0; i < 300; ++i) reference.insert(keys[i]);
+    Filter filter(shape, {.seed = kSeed, .backend = "scalar"});
+    filter.insert(KeyBatch(keys).slice(0, 300));
+    const scbf::ConstCounterView view{shape, kSeed, filter.words().data()};
+    for (const scbf::Backend* backend : available_backends()) {
+      if (backend->memory() != scbf::kHostMemory) continue;
+      SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
+      if (backend->name() != "scalar") {
+        ASSERT_NE(backend->holds_key(), plain);
+      }
+      for (const std::uint64_t key : keys) {
+        ASSERT_EQ(backend->holds_key()(view, xxh3(key, kSeed)), reference.contains(key));
+      }
+    }
+  }
+}
+
+// ---- several stages -----------------------------------------------------------------------------
+
+struct StagesCase {
+  std::string name, backend;
+  Growth growth;
+  std::size_t keys;
+};
+std::ostream& operator<<(std::ostream& out, const StagesCase& c) { return out << c.name; }
+
+std::vector<StagesCase> stages_cases() {
+  const auto blocks = Growth::tightening(30, 0.1),
+             slices = Growth::tightening(50, 0.05, scbf::Layout::split);
+  const auto alike = Growth::fixed(Geometry::split_block(2, 20), 12);
+  const auto large = Growth::tightening(40'000, 0.03),
+             large_slices = Growth::tightening(60'000, 0.1, scbf::Layout::split);
+  std::vector<StagesCase> all;
+  for (const std::string backend : {"simd", "scalar", "far"}) {
+    all.push_back({backend + "_blocks", backend, blocks, 2'500});
+    all.push_back({backend + "_slices", backend, slices, 2'500});
+    all.push_back({backend + "_alike", backend, alike, 2'000});
+    if (backend == "far") continue;
+    all.push_back({backend + "_large", backend, large, 200'000});
+    all.push_back({backend + "_large_slices", backend, large_slices, 250'000});
+  }
+  return all;
+}
+
+class Stages : public ::testing::TestWithParam<StagesCase> {
+ protected:
+  Stages()
+      : inside(random_keys(GetParam().keys, 4)),
+        filter(GetParam().growth, {.seed = kSeed, .backend = GetParam().backend}),
+        asked(random_keys(3000, 5)) {
+    // The first five ten times each in the oldest stage and in the newest: more than 15 together.
+    const auto insert_ten_times = [&] {
+      for (std::size_t i = 0; i < 10; ++i) filter.insert(KeyBatch(inside).slice(0, 5));
+    };
+    insert_ten_times();
+    filter.insert(inside);
+    insert_ten_times();
+    Random random(6);
+    for (std::size_t i = 0; i < 1500; ++i) asked[2 * i] = inside[random.below(inside.size())];
+    asked.insert(asked.end(), inside.begin(), inside.begin() + 5);
+  }
+  /// Large batches of the scalar backend: another way to the answers.
+  Answers want(bool count) const {
+    ScalableFilter scalar = filter;
+    scalar.to("scalar");
+    Answers out(asked.size());
+    if (count) {
+      scalar.count(asked, out);
+    } else {
+      scalar.contains(asked, out);
+    }
+    return out;
+  }
+
+  Keys inside;
+  ScalableFilter filter;
+  Keys asked;
+};
+INSTANTIATE_TEST_SUITE_P(All, Stages, ::testing::ValuesIn(stages_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(Stages, OneKeyIsAskedAsABatchIs) {
+  ASSERT_GT(filter.stages(), 2u);
+  if (GetParam().name.find("large") != std::string::npos) {  // lines are fetched ahead
+    ASSERT_GT(filter.stage(filter.stages() - 1).geometry().bytes(), scbf::kCachedBytes);
+  }
+  const Answers contains = want(false), count = want(true);
+  ASSERT_EQ(count.back(), 15);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    ASSERT_EQ(filter.contains(asked[i]), contains[i] == 1) << "key " << i;
+    ASSERT_EQ(filter.count(asked[i]), count[i]) << "key " << i;
+  }
+}
+
+TEST_P(Stages, FewKeysAreAskedAsManyAre) {
+  const Answers want = this->want(false);
+  std::vector<std::byte> validity(asked.size() / 8 + 1);
+  Random random(7);
+  for (auto& byte : validity) byte = static_cast<std::byte>(random());
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{2}, scbf::kFewKeys - 1, scbf::kFewKeys, scbf::kFewKeys + 1,
+        std::size_t{40}, std::size_t{128}, std::size_t{129}}) {
+    SCOPED_TRACE("batches of " + std::to_string(size));
+    for (std::size_t first = 0; first + size <= asked.size(); first += size) {
+      const KeyBatch batch = KeyBatch(asked).slice(first, size);
+      const KeyBatch some = KeyBatch(asked).with_validity(validity, 0).slice(first, size);
+      Answers out(size + 1, 0xCC), out_of_some(size);
+      filter.contains(batch, std::span(out).first(size), {.threads = 1});
+      filter.contains(some, out_of_some, {.threads = 1});
+      ASSERT_EQ(out.back(), 0xCC) << "written past the end";
+      for (std::size_t i = 0; i < size; ++i) {
+        ASSERT_EQ(out[i], want[first + i]) << "key " << first + i;
+        ASSERT_EQ(out_of_some[i], some.valid(i) ? want[first + i] : 0) << "key " << first + i;
+      }
+    }
+  }
+}
+
+TEST_P(Stages, FewStringsAndHashes) {
+  std::vector<std::string> strings;
+  for (unsigned i = 0; i < 400; ++i) strings.push_back(random_bytes(i % 300, i));
+  std::vector<std::uint64_t> hashes;
+  for (const std::string& s : strings) hashes.push_back(xxh3(s, kSeed));
+  filter.insert(KeyBatch(strings).slice(0, 200));
+  ScalableFilter scalar = filter;
+  scalar.to("scalar");
+  Answers want(strings.size()), counts(strings.size());
+  scalar.contains(strings, want);
+  scalar.count(strings, counts);
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    ASSERT_EQ(filter.contains(std::string_view(strings[i])), want[i] == 1);
+    ASSERT_EQ(filter.count(std::string_view(strings[i])), counts[i]);
+  }
+  for (std::size_t first = 0; first < strings.size(); first += scbf::kFewKeys) {
+    for (const KeyBatch& all : {KeyBatch(strings), KeyBatch::from_hashes(hashes)}) {
+      Answers out(scbf::kFewKeys);
+      filter.contains(all.slice(first, out.size()), out);
+      for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], want[first + i]);
+    }
+  }
+}
+
+TEST_P(Stages, RemovalOfOneKeyEqualsABatch) {
+  ScalableFilter batch = filter;
+  const Keys some(asked.begin(), asked.begin() + 400);
+  Answers verdicts(some.size());
+  batch.remove(some, verdicts);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    ASSERT_EQ(static_cast<unsigned>(filter.remove(some[i])), verdicts[i]) << "key " << i;
+  }
+  EXPECT_TRUE(filter == batch);
+}
+
+}  // namespace

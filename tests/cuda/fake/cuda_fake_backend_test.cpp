@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf::Filter on (fake) devices where it is more than the contract: windows and their boundaries,
+// memory that is pinned, threads, filters on the move, files.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <thread>
+
+#include "fake_test_support.hpp"
+#include "files/file_test_support.hpp"
+#include "support/keys.hpp"
+#include "support/scale.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Filter;
+using scbf::Geometry;
+using scbf::KeyBatch;
+
+[[maybe_unused]] const bool kStarted = start_fake_cuda();
+
+const Geometry kGeometry = Geometry::split_block(1, 777);
+const char* const kBackends[] = {"cuda", "cuda:1", "cuda:windows"};
+
+Filter filled(std::string_view backend, std::uint64_t seed = 5) {
+  Filter filter(kGeometry, {.seed = seed, .backend = backend});
+  filter.insert(random_keys(5000, 1));
+  filter.remove(random_keys(2000, 1));
+  filter.set_metadata("m");
+  return filter;
+}
+
+void expect_same(const Filter& got, const Filter& want) {
+  EXPECT_TRUE(same_words(words_of(got), words_of(want)));
+  EXPECT_EQ(got.keys_inserted(), want.keys_inserted());
+  EXPECT_EQ(got.keys_removed(), want.keys_removed());
+  EXPECT_EQ(got.metadata(), want.metadata());
+}
+
+/// All operations on these keys, against the model.
+void compare(Filter& filter, Filter& model, const KeyBatch& keys) {
+  ASSERT_EQ(filter.insert(keys).inserted, model.insert(keys).inserted);
+  ASSERT_TRUE(same_words(words_of(filter), words_of(model)));
+  ASSERT_TRUE(same_answers(contains(filter, keys), contains(model, keys)));
+  ASSERT_TRUE(same_answers(count(filter, keys), count(model, keys)));
+  if (!keys.empty()) {
+    const auto half = keys.slice(0, (keys.size() + 1) / 2);
+    ASSERT_TRUE(same_answers(remove(filter, half), remove(model, half)));
+  }
+  // More than is left of some: which copies are removed depends on the order of all windows.
+  ASSERT_TRUE(same_answers(remove(filter, keys), remove(model, keys)));
+  filter.insert(keys);
+  model.insert(keys);
+  const auto got = filter.remove(keys), want = model.remove(keys);
+  ASSERT_EQ(got.removed, want.removed);
+  ASSERT_EQ(got.absent, want.absent);
+  ASSERT_TRUE(same_words(words_of(filter), words_of(model)));
+}
+
+// ---- windows ------------------------------------------------------------------------------------
+
+TEST(Windows, BatchesAroundTheirBoundaries) {
+  for (const Geometry& geometry : {kGeometry, Geometry::split(7, 4000)}) {
+    Filter filter(geometry, {.seed = 3, .backend = "cuda:windows"}),
+        model(geometry, {.seed = 3, .backend = "scalar"});
+    for (const std::size_t windows : {1u, 2u, 3u, 4u, 7u}) {
+      for (const std::size_t n : {windows * kSmallWindow - 1, windows * kSmallWindow,
+                                  windows * kSmallWindow + 1, windows * kSmallWindow + 64}) {
+        SCOPED_TRACE(n);
+        // Few copies, in other windows and in the same: the order of removals counts.
+        auto keys = random_keys(n, n);
+        for (std::size_t i = 0; i < n; i += 3) keys[i] = i % 300;
+        ASSERT_NO_FATAL_FAILURE(compare(filter, model, keys));
+      }
+    }
+  }
+}
+
+TEST(Windows, EveryKindOfKeyWithNullsAtAnyBit) {
+  std::vector<std::string> strings;
+  for (const StringSet& set : string_sets()) {
+    if (set.name != "long_path") {
+      strings.insert(strings.end(), set.keys.begin(), set.keys.end());
+    }
+  }
+  for (std::size_t i = 0; strings.size() < 2 * kSmallWindow + 77; ++i) {
+    strings.push_back(random_bytes(i % 40, i));
+  }
+  const StringColumn column(strings, 3);
+  const auto values = random_keys(strings.size(), 8);
+  const std::vector<KeyBatch> batches = {values,
+                                         KeyBatch::from_hashes(values),
+                                         KeyBatch::from_fixed(std::as_bytes(std::span(values)), 8),
+                                         KeyBatch::from_fixed(std::as_bytes(std::span(values)), 1),
+                                         KeyBatch::from_offsets(column.data, column.offsets32),
+                                         KeyBatch::from_offsets(column.data, column.offsets64),
+                                         column.views,
+                                         column.strings};
+  std::vector<std::byte> bitmap(values.size() + 100);
+  Random random(5);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  Filter filter(kGeometry, {.seed = 9, .backend = "cuda:windows"}),
+      model(kGeometry, {.seed = 9, .backend = "scalar"});
+  std::size_t offset = 0;
+  for (const KeyBatch& batch : batches) {
+    SCOPED_TRACE(static_cast<int>(batch.kind()));
+    ASSERT_NO_FATAL_FAILURE(compare(filter, model, batch));
+    for (int i = 0; i < 2; ++i) {
+      offset += 3;
+      ASSERT_NO_FATAL_FAILURE(compare(filter, model, batch.with_validity(bitmap, offset)));
+      const auto part = batch.with_validity(bitmap, offset).slice(5, batch.size() - 9);
+      ASSERT_NO_FATAL_FAILURE(compare(filter, model, part));
+    }
+  }
+}
+
+/// Memory that the device reads and writes by itself.
+template <class T>
+class Pinned {
+ public:
+  explicit Pinned(std::size_t n) : n_(n) {
+    void* data = nullptr;
+    EXPECT_EQ(cudaMallocHost(&data, n * sizeof(T)), cudaSuccess);
+    data_ = static_cast<T*>(data);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data_); }
+  std::span<T> span() const { return {data_, n_}; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t n_;
+};
+
+TEST(Windows, PinnedMemoryOfTheCallerIsUsedAsItIs) {
+  constexpr std::size_t n = 3 * kSmallWindow + 5;
+  const Pinned<std::uint64_t> keys(n);
+  const Pinned<std::uint8_t> answers(n);
+  const auto values = random_keys(n, 1);
+  std::copy(values.begin(), values.end(), keys.span().begin());
+  const KeyBatch batch(std::span<const std::uint64_t>(keys.span()));
+  Filter filter(kGeometry, {.backend = "cuda:windows"}), model(kGeometry, {.backend = "scalar"});
+  filter.insert(batch);
+  model.insert(values);
+  ASSERT_TRUE(same_words(words_of(filter), model.words()));
+  const auto asked = random_keys(n, 2);
+  std::copy(asked.begin(), asked.end(), keys.span().begin());
+  const Answers hits = contains(model, asked);
+  const auto expect_hits = [&] {
+    EXPECT_TRUE(same_answers(Answers(answers.span().begin(), answers.span().end()), hits));
+    std::fill(answers.span().begin(), answers.span().end(), std::uint8_t{0xCC});
+  };
+  filter.contains(batch, answers.span());
+  expect_hits();
+  filter.contains(asked, answers.span());
+  expect_hits();
+  EXPECT_TRUE(same_answers(contains(filter, batch), hits));
+  // It is the caller's again: nothing may still read it.
+  std::fill(keys.span().begin(), keys.span().end(), 0);
+  std::copy(values.begin(), values.end(), keys.span().begin());
+  filter.remove(batch, answers.span());
+  EXPECT_TRUE(
+      same_answers(Answers(answers.span().begin(), answers.span().end()), remove(model, values)));
+  EXPECT_TRUE(same_words(words_of(filter), model.words()));
+}
+
+TEST(Windows, PinnedMemoryIsLeftAloneWhenABatchFails) {
+  Filter filter(kGeometry, {.backend = "cuda:windows"});
+  for (std::uint64_t nth = 1; nth < 9; ++nth) {
+    const Pinned<std::uint64_t> keys(3 * kSmallWindow);
+    const Pinned<std::uint8_t> answers(3 * kSmallWindow);
+    fake_cuda::fail_call([](auto f) { return f == "cudaMemcpyAsync"; }, nth, cudaErrorUnknown);
+    try {
+      filter.contains(std::span<const std::uint64_t>(keys.span()), answers.span());
+    } catch (const scbf::Error&) {
+      EXPECT_TRUE(fake_cuda::has_failed());
+    }
+    fake_cuda::heal();
+    // The caller frees it now; the runtime notices if it is in use.
+  }
+}
+
+TEST(Windows, OfDifferentSizesInTurn) {
+  Filter filter(kGeometry, {.backend = "cuda"}), model(kGeometry, {.backend = "scalar"});
+  for (const std::size_t n : {10u, 5000u, 100u, 9000u, 4096u, 20'000u, 1u}) {
+    ASSERT_NO_FATAL_FAILURE(compare(filter, model, random_keys(n, n)));
+  }
+}
+
+// ---- threads ------------------------------------------------------------------------------------
+
+TEST(CudaThreads, ConstOperationsRunAtOnce) {
+  for (const char* backend : kBackends) {
+    const Filter shared = filled(backend), model = filled("scalar");
+    const auto keys = random_keys(3 * kSmallWindow + 1, 1);
+    const Answers hits = contains(model, keys), counts = count(model, keys);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        (void)cudaSetDevice(t % 2);
+        for (std::size_t round = 0; round < scaled(10, 3); ++round) {
+          wrong += contains(shared, keys) != hits;
+          wrong += count(shared, keys) != counts;
+          wrong += !(Filter(shared) == model);
+          wrong += words_of(shared) != words_of(model);
+          wrong += shared.statistics().nonzero != model.statistics().nonzero;
+        }
+        int device = -1;
+        (void)cudaGetDevice(&device);
+        wrong += device != t % 2;
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0) << backend;
+  }
+}
+
+TEST(CudaThreads, EachHasItsFilterAndScratchIsGivenBackMeanwhile) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t round = 0; round < scaled(8, 3); ++round) {
+        wrong += !(filled(kBackends[t], t) == filled("scalar", t));
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    scbf::cuda::release_device_scratch();
+    std::this_thread::yield();
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// ---- on the move --------------------------------------------------------------------------------
+
+TEST(Moves, BetweenHostAndDevicesAndBack) {
+  const Filter near = filled("scalar");
+  for (const char* backend : kBackends) {
+    SCOPED_TRACE(backend);
+    Filter filter = near;
+    filter.to(backend);
+    SCBF_EXPECT_THROW(filter.words(), scbf::NotOnHost, "cuda:");
+    expect_same(filter, near);
+    for (const char* next : kBackends) {
+      filter.to(next);
+      EXPECT_EQ(filter.backend().name(), next);
+      expect_same(filter, near);
+      filter.insert(std::uint64_t{77});
+      EXPECT_TRUE(filter.contains(std::uint64_t{77}));
+      EXPECT_TRUE(filter.remove(std::uint64_t{77}));
+      EXPECT_EQ(filter, near);
+      filter.assign(near.words(), near.keys_inserted(), near.keys_removed());
+      Filter copy = filter;
+      EXPECT_EQ(copy, near);
+      copy.insert("more");
+      EXPECT_FALSE(copy == filter);
+      copy.clear();
+      EXPECT_EQ(copy, Filter(kGeometry, {.seed = 5}));
+      copy.assign(near.words(), 1, 2);
+      EXPECT_EQ(copy, near);
+      EXPECT_TRUE(same_words(words_of(filter), near.words()));
+    }
+    filter.to("simd");
+    EXPECT_TRUE(same_words(filter.words(), near.words()));
+  }
+}
+
+TEST(Moves, MergeAndSubtractAcrossMemories) {
+  for (const char* mine : {"simd", "cuda", "cuda:1", "cuda:windows"}) {
+    for (const char* others : {"simd", "cuda", "cuda:1", "cuda:windows"}) {
+      SCOPED_TRACE(std::string(mine) + " and " + others);
+      Filter filter = filled(mine), model = filled("scalar");
+      Filter other(kGeometry, {.seed = 5, .backend = others});
+      other.insert(random_keys(900, 9));
+      Filter near = other;
+      near.to("scalar");
+      filter.merge(other);
+      model.merge(near);
+      expect_same(filter, model);
+      EXPECT_EQ(filter.subtract(other).inexact_counters, model.subtract(near).inexact_counters);
+      expect_same(filter, model);
+      other.merge(filled("cuda"));
+      other.insert(random_keys(5000, 10));
+      EXPECT_THROW(filter.subtract(other), scbf::Incompatible);
+      expect_same(filter, model);
+    }
+  }
+}
+
+TEST(Moves, Files) {
+  const scbf::test::TemporaryFolder folder;
+  const auto path = folder.path() / "filter";
+  for (const char* backend : kBackends) {
+    SCOPED_TRACE(backend);
+    const Filter filter = filled(backend), near = filled("scalar");
+    filter.save(path);
+    expect_same(Filter::load(path), near);
+    expect_same(Filter::load(path, {.backend = backend}), near);
+    Filter mapped = Filter::map(path);
+    EXPECT_TRUE(mapped.read_only());
+    mapped.to(backend);
+    EXPECT_FALSE(mapped.read_only());
+    expect_same(mapped, near);
+  }
+}
+
+TEST(Moves, ACopyIsMadeBeforeEitherSideGoesOn) {
+  for (const char* backend : kBackends) {
+    for (int round = 0; round < 5; ++round) {
+      Filter filter = filled(backend), model = filled("scalar");
+      const Filter before = model;
+      const auto keys = random_keys(300, 77);
+      Filter copy = filter;
+      copy.insert(keys);
+      model.insert(keys);
+      EXPECT_TRUE(same_words(words_of(copy), model.words()));
+      const Filter second = filter;
+      filter.insert(keys);
+      EXPECT_TRUE(same_words(words_of(second), before.words()));
+    }
+  }
+}
+
+// ---- what it costs ------------------------------------------------------------------------------
+
+TEST(Cost, BatchesNeverWaitForTheWholeDeviceAndKeepTheirScratch) {
+  Filter filter(kGeometry, {.backend = "cuda"});
+  const auto keys = random_keys(9000, 1);
+  Answers out(keys.size());
+  const auto all = [&] {
+    filter.insert(keys, {.path = scbf::Path::partitioned});
+    filter.contains(keys, out);
+    filter.remove(keys, out, {.path = scbf::Path::partitioned});
+    filter.statistics();
+  };
+  all();
+  const char* const kCostly[] = {"cudaDeviceSynchronize", "cudaMalloc",       "cudaFree",
+                                 "cudaMallocHost",        "cudaMemcpy",       "cudaFreeHost",
+                                 "cudaMemPoolCreate",     "cudaMemPoolTrimTo"};
+  std::vector<std::uint64_t> before;
+  for (const char* call : kCostly) before.push_back(fake_cuda::calls_of(call));
+  all();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(fake_cuda::calls_of(kCostly[i]), before[i]) << kCostly[i];
+  }
+}
+
+TEST(Cost, BatchesDoNotWaitForOtherWorkOfTheProgram) {
+  in_own_process([] {
+    fake_cuda::set_schedule(fake_cuda::Schedule::late);
+    Filter filter(kGeometry, {.backend = "cuda"});
+    bool done = false;
+    ASSERT_EQ(fake_cuda::launch(nullptr, [&] { done = true; }), cudaSuccess);
+    const auto keys = random_keys(9000, 1);
+    filter.insert(keys);
+    (void)contains(filter, keys);
+    (void)filter.statistics();
+    EXPECT_FALSE(done);
+    cudaDeviceSynchronize();
+    EXPECT_TRUE(done);
+  });
+}
+
+TEST(Cost, AWaitingErrorOfTheCallersIsNotReportedByBatches) {
+  Filter filter(kGeometry, {.backend = "cuda"});
+  (void)cudaSetDevice(77);  // refused
+  filter.insert(random_keys(100, 1), {.path = scbf::Path::direct});
+  EXPECT_EQ(count(filter, random_keys(100, 1)), Answers(100, 1));
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice) << "it was taken from the caller";
+}
+
+}  // namespace

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a header claims costs no memory before it has been compared with the length of the file.
+// Allocations of this program go through here, so that they are seen.
+#include <new>
+
+#include "files/file_test_support.hpp"
+#include "scbf/scalable_filter.hpp"
+
+namespace {
+
+std::size_t largest_allocation = 0;
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  largest_allocation = std::max(largest_allocation, bytes);
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace scbf::test {
+namespace {
+
+constexpr std::uint64_t kMostMetadata = 1u << 20;
+
+/// A golden file that claims to have more metadata than bytes, and agrees with itself in that.
+void write_claim(const fs::path& path, const std::string& golden, std::size_t header_bytes_at,
+                 std::uint64_t before_metadata) {
+  Bytes bytes = read_bytes(fs::path(SCBF_TEST_DATA_DIR) / "golden" / golden);
+  const std::uint64_t header_bytes = (before_metadata + kMostMetadata + 4095) / 4096 * 4096;
+  put<std::uint64_t>(bytes, 112, kMostMetadata);
+  put<std::uint64_t>(bytes, header_bytes_at, header_bytes);
+  sign_header(bytes, header_bytes);
+  write_bytes(path, bytes);
+}
+
+/// It is refused, and that takes little memory.
+template <class Read>
+void expect_refused_cheaply(const fs::path& path, Read read) {
+  constexpr std::size_t kLittle = 1u << 16;
+  largest_allocation = 0;
+  EXPECT_THROW_WITH(read(path), CorruptFile, "truncated");
+  EXPECT_GT(largest_allocation, 0u) << "not seen";
+  EXPECT_LT(largest_allocation, kLittle);
+}
+
+TEST(Claims, OfAFilterCostNothing) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "f.scbf";
+  write_claim(path, "split_k7.scbf", 80, 128 + 8);
+  expect_refused_cheaply(path, [](const fs::path& p) { Filter::load(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { Filter::map(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { read_file_info(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { verify_file(p); });
+}
+
+TEST(Claims, OfAContainerCostNothing) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "f.scbf";
+  write_claim(path, "scalable.scbf", 96, 128 + 3 * 48);
+  expect_refused_cheaply(path, [](const fs::path& p) { ScalableFilter::load(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { ScalableFilter::map(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { read_scalable_file_info(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { verify_scalable_file(p); });
+}
+
+}  // namespace
+}  // namespace scbf::test

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters come back from files and streams as they were, and no damage goes unnoticed: every bit,
+// every length, every message. Headers made by an enemy are file_hostile_test.cpp, failing disks
+// file_fault_test.cpp, fixed bytes golden_test.cpp.
+#include <fcntl.h>
+
+#include <regex>
+
+#include "files/file_test_support.hpp"
+
+namespace scbf::test {
+namespace {
+
+void expect_same(const Filter& actual, const Filter& expected) {
+  EXPECT_TRUE(actual == expected);
+  EXPECT_EQ(actual.keys_inserted(), expected.keys_inserted());
+  EXPECT_EQ(actual.keys_removed(), expected.keys_removed());
+  EXPECT_EQ(actual.metadata(), expected.metadata());
+}
+
+bool refused(auto&& action) {
+  try {
+    action();
+    return false;
+  } catch (const CorruptFile&) {
+    return true;
+  }
+}
+
+/// Changes single bytes of a file in place.
+class ByteEditor {
+ public:
+  explicit ByteEditor(const fs::path& path) : fd_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {}
+  ByteEditor(const ByteEditor&) = delete;
+  ByteEditor& operator=(const ByteEditor&) = delete;
+  ~ByteEditor() { ::close(fd_); }
+  void put(std::size_t at, std::byte value) {
+    if (::pwrite(fd_, &value, 1, static_cast<off_t>(at)) != 1) throw std::runtime_error("pwrite");
+  }
+
+ private:
+  int fd_;
+};
+
+// More than two chunks, the last one short, and (split) slices that cross chunks.
+std::vector<Geometry> large_geometries() {
+  return {Geometry::split_block(1, 40'000), Geometry::split_block(3, 12'345),
+          Geometry::split(5, 1'000'003)};
+}
+
+TEST(FileFormat, RoundTripThroughFileStreamAndMap) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  std::vector<Geometry> geometries = small_geometries();
+  for (const Geometry& g : large_geometries()) geometries.push_back(g);
+  for (const Geometry& geometry : geometries) {
+    SCOPED_TRACE(geometry.describe());
+    const Filter filter = sample(geometry, 5000);
+    filter.save(path);
+    const Bytes bytes = to_bytes(filter);
+    EXPECT_EQ(read_bytes(path), bytes);
+    expect_same(Filter::load(path), filter);
+    expect_same(Filter::read(source_of(bytes)), filter);
+    const Filter mapped = Filter::map(path);
+    expect_same(mapped, filter);
+    EXPECT_TRUE(mapped.read_only());
+    EXPECT_EQ(to_bytes(mapped), bytes);
+
+    const FileInfo info = verify_file(path);
+    EXPECT_EQ(info.version, 1u);
+    EXPECT_EQ(info.geometry, geometry);
+    EXPECT_EQ(info.seed, filter.seed());
+    EXPECT_EQ(info.keys_inserted, filter.keys_inserted());
+    EXPECT_EQ(info.keys_removed, 1u);
+    EXPECT_EQ(info.saturated, filter.statistics().saturated);
+    EXPECT_GE(info.saturated, geometry.layout() == Layout::split ? geometry.probes() : 8);
+    EXPECT_EQ(info.payload_offset % 4096, 0u);
+    EXPECT_EQ(info.payload_bytes, geometry.bytes());
+    EXPECT_EQ(info.file_bytes, bytes.size());
+    EXPECT_EQ(info.chunk_bytes, 1u << 20);
+    EXPECT_EQ(info.metadata, filter.metadata());
+    EXPECT_EQ(read_file_info(path).file_bytes, bytes.size());
+  }
+}
+
+TEST(FileFormat, MappedAnswersEqualLoadedOnesAndMappedIsReadOnly) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  std::vector<std::uint64_t> queries(20'000);
+  for (std::size_t i = 0; i < queries.size(); ++i) queries[i] = i;
+  for (const Geometry& geometry : large_geometries()) {
+    sample(geometry, 5000).save(path);
+    const Filter loaded = Filter::load(path);
+    Filter mapped = Filter::map(path);
+    std::vector<std::uint8_t> expected(queries.size()), actual(queries.size());
+    loaded.count(queries, expected);
+    mapped.count(queries, actual);
+    EXPECT_EQ(actual, expected);
+    EXPECT_THROW(mapped.insert(std::uint64_t{1}), ReadOnly);
+    EXPECT_THROW(mapped.remove(std::uint64_t{1}), ReadOnly);
+    EXPECT_THROW(mapped.clear(), ReadOnly);
+    EXPECT_THROW(mapped.merge(loaded), ReadOnly);
+    Filter copy = mapped;
+    copy.insert(std::uint64_t{1});
+    EXPECT_FALSE(copy.read_only());
+    // A mapped filter outlives the name of its file, and may be saved over it.
+    copy.save(path);
+    mapped.count(queries, actual);
+    EXPECT_EQ(actual, expected);
+    mapped.save(path);
+    expect_same(Filter::load(path), loaded);
+  }
+}
+
+TEST(FileFormat, StreamsOfSmallPiecesAndFiltersInARow) {
+  const Filter a = sample(Geometry::split(7, 100)), b = sample(Geometry::split_block(2, 7));
+  Bytes both = to_bytes(a);
+  const Bytes second = to_bytes(b);
+  both.insert(both.end(), second.begin(), second.end());
+  for (const std::size_t most : {std::size_t{1}, std::size_t{3}, std::size_t{4095}}) {
+    const ByteSource source = source_of(both, most);
+    expect_same(Filter::read(source), a);
+    expect_same(Filter::read(source), b);
+    EXPECT_THROW_WITH(Filter::read(source), CorruptFile, "stream: empty");
+  }
+  EXPECT_THROW(Filter::read([](std::span<std::byte> out) { return out.size() + 1; }),
+               InvalidArgument);
+  struct SourceBroke {};
+  EXPECT_THROW(Filter::read([](std::span<std::byte>) -> std::size_t { throw SourceBroke{}; }),
+               SourceBroke);
+}
+
+TEST(FileFormat, MetadataOfEveryLengthAroundTheAlignment) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  Filter filter = sample(Geometry::split_block(1, 2));
+  const std::size_t room = 4096 - 128 - 8;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, room - 1, room, room + 1,
+                                   room + 4096, std::size_t{1} << 20}) {
+    std::string metadata(length, '\0');
+    for (std::size_t i = 0; i < length; ++i) metadata[i] = static_cast<char>(i * 7);
+    filter.set_metadata(metadata);
+    filter.save(path);
+    EXPECT_EQ(fs::file_size(path), (128 + 8 + length + 4095) / 4096 * 4096 + 128);
+    expect_same(Filter::load(path), filter);
+    expect_same(Filter::map(path), filter);
+  }
+}
+
+TEST(FileFormat, EverySingleFlippedBitIsDetected) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  // One with padding inside the payload (split, 100 counters = 6.25 words), one without.
+  for (const Geometry& geometry : {Geometry::split(2, 100), Geometry::split_block(1, 2)}) {
+    SCOPED_TRACE(geometry.describe());
+    Bytes bytes = to_bytes(sample(geometry));
+    write_bytes(path, bytes);
+    ByteEditor editor(path);
+    std::size_t flipped = 0;
+    for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+      const std::size_t at = bit / 8;
+      const std::byte whole = bytes[at];
+      bytes[at] ^= std::byte{1} << (bit % 8);
+      editor.put(at, bytes[at]);
+      ASSERT_TRUE(refused([&] { Filter::load(path); })) << "bit " << bit;
+      ASSERT_TRUE(refused([&] { verify_file(path); })) << "bit " << bit;
+      ASSERT_TRUE(refused([&] { Filter::read(source_of(bytes)); })) << "bit " << bit;
+      if (at < 4096) {
+        ASSERT_TRUE(refused([&] { read_file_info(path); })) << "bit " << bit;
+        ASSERT_TRUE(refused([&] { Filter::map(path); })) << "bit " << bit;
+      }
+      bytes[at] = whole;
+      editor.put(at, whole);
+      ++flipped;
+    }
+    EXPECT_EQ(flipped, (4096 + geometry.bytes()) * 8);
+    EXPECT_NO_THROW(verify_file(path));
+  }
+}
+
+TEST(FileFormat, TruncationAtEveryLengthIsDetected) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  Bytes bytes = to_bytes(sample(Geometry::split(2, 100)));
+  write_bytes(path, bytes);
+  while (!bytes.empty()) {
+    bytes.pop_back();
+    fs::resize_file(path, bytes.size());
+    const std::string expected = bytes.empty() ? "empty" : "truncated: ";
+    EXPECT_THROW_WITH(Filter::load(path), CorruptFile, expected);
+    EXPECT_THROW_WITH(verify_file(path), CorruptFile, expected);
+    EXPECT_THROW_WITH(read_file_info(path), CorruptFile, expected);
+    EXPECT_THROW_WITH(Filter::map(path), CorruptFile, expected);
+    EXPECT_THROW_WITH(Filter::read(source_of(bytes)), CorruptFile, expected);
+  }
+}
+
+TEST(FileFormat, AppendedBytesAreDetected) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  const Bytes bytes = to_bytes(sample(Geometry::split_block(1, 10)));
+  for (const std::size_t more : {1u, 64u, 4096u}) {
+    Bytes longer = bytes;
+    longer.resize(bytes.size() + more);
+    write_bytes(path, longer);
+    EXPECT_THROW_WITH(Filter::load(path), CorruptFile, "bytes follow");
+    EXPECT_THROW_WITH(verify_file(path), CorruptFile, "bytes follow");
+    EXPECT_THROW_WITH(read_file_info(path), CorruptFile, "bytes follow");
+    EXPECT_THROW_WITH(Filter::map(path), CorruptFile, "bytes follow");
+  }
+}
+
+TEST(FileFormat, MessagesTellWhatIsWrong) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  const Bytes good = to_bytes(sample(Geometry::split_block(1, 70'000)));  // 5 chunks
+  const auto message = [&](const Bytes& bytes) -> std::string {
+    write_bytes(path, bytes);
+    try {
+      Filter::load(path);
+    } catch (const CorruptFile& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+
+  EXPECT_TRUE(has(message({}), "filter.scbf: empty, not a filter file"));
+  const Bytes other(5000, std::byte{'x'});
+  EXPECT_TRUE(has(message(other), "filter.scbf: not a filter file"));
+  EXPECT_TRUE(has(message(Bytes(3, std::byte{'x'})), "not a filter file"));
+  EXPECT_TRUE(
+      has(message(Bytes(good.begin(), good.begin() + 3)), "truncated: 3 bytes, must be 128"));
+  EXPECT_TRUE(
+      has(message(Bytes(good.begin(), good.begin() + 200)), "truncated: 200 bytes, must be 4096"));
+  EXPECT_TRUE(has(message(Bytes(good.begin(), good.begin() + 5000)),
+                  "truncated: 5000 bytes, must be 4484096"));
+  Bytes newer = good;
+  put<std::uint32_t>(newer, 8, 2);
+  EXPECT_TRUE(has(message(newer), "format version 2: this library reads version 1"));
+  Bytes bad = good;
+  bad[bad.size() - 1] ^= std::byte{1};
+  EXPECT_TRUE(
+      std::regex_match(message(bad), std::regex(".*filter.scbf: payload chunk 4: checksum mismatch "
+                                                "\\(file 0x[0-9a-f]+, computed 0x[0-9a-f]+\\)")));
+  bad = good;
+  bad[4096 + (3u << 20)] ^= std::byte{1};
+  EXPECT_TRUE(has(message(bad), "filter.scbf: payload chunk 3: checksum mismatch (file 0x"));
+  bad = good;
+  bad[24] ^= std::byte{1};  // the seed: any value is possible
+  EXPECT_TRUE(has(message(bad), "filter.scbf: header: checksum mismatch (file 0x"));
+  EXPECT_EQ(message(good), "accepted");
+}
+
+TEST(FileFormat, FilesThatCannotBeReadAreIoErrors) {
+  const TemporaryFolder folder;
+  EXPECT_THROW_WITH(Filter::load(folder / "absent"), IoError, "absent: cannot open: No such file");
+  EXPECT_THROW_WITH(Filter::map(folder / "absent"), IoError, "No such file");
+  EXPECT_THROW_WITH(verify_file(folder / "absent"), IoError, "No such file");
+  EXPECT_THROW_WITH(read_file_info(folder / "absent"), IoError, "No such file");
+  EXPECT_THROW_WITH(Filter::load(folder.path()), IoError, "Is a directory");
+  EXPECT_THROW_WITH(Filter::map("/dev/null"), IoError, "not a regular file");
+  EXPECT_THROW_WITH(Filter::load("/dev/null"), CorruptFile, "empty");
+}
+
+}  // namespace
+}  // namespace scbf::test

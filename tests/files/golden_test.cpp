@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The format holds still: today's code writes the very bytes of tests/golden and understands
+// them (the container there: scalable_file_test.cpp); and readers written in Python from
+// docs/file_format.md agree with the library.
+//
+// A change of the format is a new version with golden files of its own beside the old ones.
+// SCBF_WRITE_GOLDEN=1 writes missing files (never existing ones) when such files are added.
+#include <sys/wait.h>
+
+#include <cstdio>
+
+#include "files/file_test_support.hpp"
+#include "scbf/scalable_filter.hpp"
+
+namespace scbf::test {
+namespace {
+
+const fs::path kGolden = fs::path(SCBF_TEST_DATA_DIR) / "golden";
+
+struct Golden {
+  std::string name;
+  Geometry geometry;
+};
+
+std::vector<Golden> golden_filters() {
+  return {{"split_block_g1.scbf", Geometry::split_block(1, 13)},
+          {"split_block_g2.scbf", Geometry::split_block(2, 8)},
+          {"split_k7.scbf", Geometry::split(7, 150)}};
+}
+
+std::vector<std::uint64_t> integer_keys() {
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t i = 0; i < 40; ++i) keys.push_back(i * i * i);
+  for (const std::uint64_t key :
+       {std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<std::string> string_keys() {
+  // Every length class of XXH3: 0, 1 – 3, 4 – 8, 9 – 16, 17 – 128, 129 – 240, longer.
+  std::vector<std::string> keys;
+  for (const std::size_t length : {0, 1, 3, 4, 8, 9, 16, 17, 128, 129, 240, 241, 1500}) {
+    keys.push_back(std::string(length, 'a'));
+  }
+  keys.push_back(std::string("a\0b", 3));
+  keys.push_back("Schlüssel");
+  return keys;
+}
+
+Filter build(const Golden& golden) {
+  Filter filter(golden.geometry, {.seed = 0xFEDC'BA98'7654'3210});
+  filter.insert(integer_keys());
+  filter.insert(string_keys());
+  filter.insert(std::vector<std::string>(17, "saturated"));
+  filter.insert(std::vector<std::string>(3, "thrice"));
+  filter.remove(std::vector<std::string>{"thrice", "a"});
+  filter.set_metadata("{\"name\": \"" + golden.name + "\", \"sign\": \"✓\"}");
+  return filter;
+}
+
+TEST(GoldenFile, TodaysCodeWritesTheSameBytes) {
+  for (const Golden& golden : golden_filters()) {
+    SCOPED_TRACE(golden.name);
+    const Bytes written = to_bytes(build(golden));
+    const char* write = std::getenv("SCBF_WRITE_GOLDEN");
+    if (write != nullptr && *write == '1' && !fs::exists(kGolden / golden.name)) {
+      write_bytes(kGolden / golden.name, written);
+    }
+    EXPECT_EQ(written, read_bytes(kGolden / golden.name));
+  }
+}
+
+TEST(GoldenFile, IsUnderstood) {
+  for (const Golden& golden : golden_filters()) {
+    SCOPED_TRACE(golden.name);
+    const fs::path path = kGolden / golden.name;
+    const FileInfo info = verify_file(path);
+    EXPECT_EQ(info.geometry, golden.geometry);
+    EXPECT_EQ(info.seed, 0xFEDC'BA98'7654'3210);
+    EXPECT_EQ(info.keys_inserted, integer_keys().size() + string_keys().size() + 20);
+    EXPECT_EQ(info.keys_removed, 2u);
+    EXPECT_TRUE(has(info.metadata, "\"sign\": \"✓\""));
+    for (const Filter& filter : {Filter::load(path), Filter::map(path)}) {
+      for (const std::uint64_t key : integer_keys()) EXPECT_TRUE(filter.contains(key)) << key;
+      for (const std::string& key : string_keys()) {
+        EXPECT_TRUE(key == "a" || filter.contains(key)) << key;
+      }
+      EXPECT_EQ(filter.count("saturated"), 15u);
+      EXPECT_GE(filter.count("thrice"), 2u);
+      unsigned found = 0;
+      for (std::uint64_t key = 1'000'000; key < 1'001'000; ++key) found += filter.contains(key);
+      EXPECT_LT(found, 200u);
+    }
+  }
+}
+
+// ---- a reader that shares no code with the library ----------------------------------------------
+
+constexpr const char* kFilters = "read_filter.py";
+constexpr const char* kContainers = "read_container.py";
+
+std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
+
+/// Runs a reader; its exit status. Output goes to `out`.
+int run_reader(const char* reader, const fs::path& file, const std::string& arguments,
+               const fs::path& out) {
+  const char* python = std::getenv("SCBF_PYTHON");
+  const std::string command = std::string(python != nullptr ? python : "python3") + " -B " +
+                              quoted(kGolden / reader) + " " + quoted(file) + " " + arguments +
+                              " > " + quoted(out) + " 2>&1";
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string text_of(const fs::path& path) {
+  const Bytes bytes = read_bytes(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class IndependentReader : public testing::Test {
+ protected:
+  void SetUp() override {
+    const int status =
+        run_reader(kFilters, kGolden / golden_filters()[0].name, "", folder_ / "out");
+    if (status != 3 && status != 127) return;
+    const std::string reason =
+        "python3 with the package xxhash is not there (Debian: python3-xxhash; another "
+        "interpreter: SCBF_PYTHON=…)";
+    const char* required = std::getenv("SCBF_REQUIRE_PYTHON");
+    if (required != nullptr && *required == '1') FAIL() << reason;
+    GTEST_SKIP() << reason;
+  }
+
+  /// The reader's counts of all these keys must be the library's.
+  template <class AnyFilter>
+  void compare(const char* reader, const fs::path& path, const AnyFilter& filter) {
+    std::ofstream keys(folder_ / "keys");
+    std::string expected;
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      for (const std::uint64_t key : {i, i * i * i, i << 32, ~i}) {
+        keys << "u64 " << key << "\n";
+        expected += std::to_string(filter.count(key)) + "\n";
+      }
+    }
+    std::vector<std::string> strings = string_keys();
+    strings.insert(strings.end(), {"saturated", "thrice", "absent", std::string(300, '\0')});
+    for (const std::string& key : strings) {
+      keys << "hex ";
+      for (const char c : key) {
+        char hex[3];
+        std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(c));
+        keys << hex;
+      }
+      keys << "\n";
+      expected += std::to_string(filter.count(key)) + "\n";
+    }
+    keys.close();
+    const int status =
+        run_reader(reader, path, "count < " + quoted(folder_ / "keys"), folder_ / "out");
+    ASSERT_EQ(status, 0) << text_of(folder_ / "out");
+    EXPECT_EQ(text_of(folder_ / "out"), expected);
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(IndependentReader, AgreesOnTheGoldenFiles) {
+  for (const Golden& golden : golden_filters()) {
+    SCOPED_TRACE(golden.name);
+    const fs::path path = kGolden / golden.name;
+    compare(kFilters, path, Filter::load(path));
+    ASSERT_EQ(run_reader(kFilters, path, "", folder_ / "out"), 0);
+    const std::string header = text_of(folder_ / "out");
+    EXPECT_TRUE(has(header, "\"seed\": 18364758544493064720"));
+    EXPECT_TRUE(has(header, "\"keys_removed\": 2"));
+  }
+}
+
+TEST_F(IndependentReader, AgreesOnFiltersOfSeveralChunks) {
+  const fs::path path = folder_ / "filter.scbf";
+  for (const Geometry& geometry : {Geometry::split_block(3, 12'345), Geometry::split_block(1, 1),
+                                   Geometry::split(5, 1'000'003), Geometry::split(64, 1)}) {
+    SCOPED_TRACE(geometry.describe());
+    Filter filter(geometry, {.seed = 42});
+    filter.insert(integer_keys());
+    filter.insert(string_keys());
+    filter.insert(std::vector<std::string>(20, "saturated"));
+    filter.save(path);
+    compare(kFilters, path, filter);
+  }
+}
+
+TEST_F(IndependentReader, AgreesOnTheGoldenContainer) {
+  const fs::path path = kGolden / "scalable.scbf";
+  compare(kContainers, path, ScalableFilter::load(path));
+  ASSERT_EQ(run_reader(kContainers, path, "", folder_ / "out"), 0);
+  const std::string header = text_of(folder_ / "out");
+  EXPECT_TRUE(has(header, "\"seed\": 18364758544493064720"));
+  const ScalableFileInfo info = verify_scalable_file(path);
+  ASSERT_EQ(info.stages.size(), 3u);
+  for (const auto& stage : info.stages) {
+    EXPECT_TRUE(has(header, "\"offset\": " + std::to_string(stage.offset)));
+    EXPECT_TRUE(has(header, "\"full_at\": " + std::to_string(stage.shape.full_at)));
+  }
+}
+
+TEST_F(IndependentReader, AgreesOnContainersOfAllKinds) {
+  const fs::path path = folder_ / "container.scbf";
+  for (const Growth& growth :
+       {Growth::fixed(Geometry::split(1, 200), 256), Growth::fixed(Geometry::split_block(2, 5), 9),
+        Growth::tightening(10, 0.05, Layout::split, 1.5, 0.7),
+        Growth::tightening(200'000, 0.001)}) {
+    SCOPED_TRACE(growth.describe());
+    ScalableFilter filter(growth, {.seed = 42});
+    filter.insert(integer_keys());
+    filter.insert(string_keys());
+    filter.insert(std::vector<std::string>(20, "saturated"));
+    filter.save(path);
+    compare(kContainers, path, filter);
+    // A stage that comes from elsewhere; and counts above what a counter holds.
+    ScalableFilter other(Growth::tightening(77, 0.01), {.seed = 42});
+    other.insert(std::vector<std::string>(20, "saturated"));
+    filter.merge(other);
+    filter.save(path);
+    compare(kContainers, path, filter);
+    ASSERT_EQ(run_reader(kContainers, path, "", folder_ / "out"), 0);
+    EXPECT_TRUE(has(text_of(folder_ / "out"), "\"index\": 4294967295"));
+  }
+}
+
+TEST_F(IndependentReader, RefusesDamage) {
+  const fs::path path = folder_ / "filter.scbf";
+  const auto refuses = [&](const char* reader, const char* golden,
+                           const std::vector<std::size_t>& places) {
+    const Bytes good = read_bytes(kGolden / golden);
+    for (const std::size_t at : places) {
+      Bytes bytes = good;
+      bytes[at < good.size() ? at : good.size() - 1] ^= std::byte{4};
+      write_bytes(path, bytes);
+      EXPECT_EQ(run_reader(reader, path, "", folder_ / "out"), 1)
+          << at << ": " << text_of(folder_ / "out");
+    }
+  };
+  refuses(kFilters, "split_k7.scbf", {0, 30, 130, 4000, 4100, SIZE_MAX});
+  // Magic, header, entry, metadata, padding, and of a stage: header, padding, counters; between
+  // stages; the last counters.
+  refuses(kContainers, "scalable.scbf",
+          {0, 30, 130, 280, 4000, 4100, 4300, 8200, 9000, 12288, SIZE_MAX});
+}
+
+}  // namespace
+}  // namespace scbf::test
