@@ -21,7 +21,7 @@
 
 #include "keys.hpp"
 #include "report.hpp"
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 #include "scbf/sizing.hpp"
 
 namespace {
@@ -116,11 +116,15 @@ void measure(std::size_t n, Growth::Policy policy, std::uint32_t stages) {
   const KeyList keys = present_keys(0, n, 1);
   Filter one(n, kRate);
   one.insert(column(keys), kAlone);
-  ScalableFilter growing(growth_for(policy, n, stages));
+  Filter growing(growth_for(policy, n, stages));
   growing.insert(column(keys), kAlone);
   if (growing.stages() != stages) wrong(fmt::format("{} stages", growing.stages()));
   std::vector<Filter> apart;  // copies, newest first
-  for (std::size_t s = growing.stages(); s-- > 0;) apart.push_back(growing.stage(s));
+  for (std::size_t s = growing.stages(); s-- > 0;) {
+    const StageView stage = growing.stage(s);
+    apart.emplace_back(stage.geometry())
+        .assign(stage.words(), stage.keys_inserted(), stage.keys_removed());
+  }
 
   std::vector<std::uint8_t> answers(asked), together(asked), part(asked);
   const auto ask_apart = [&](Column batch) {
@@ -172,8 +176,7 @@ void wait() noexcept {
 }
 
 /// Returns the hits.
-template <class AnyFilter>
-std::uint64_t ask_few(const AnyFilter& filter, Column keys, std::size_t size,
+std::uint64_t ask_few(const Filter& filter, Column keys, std::size_t size,
                       std::span<std::uint8_t> out) {
   std::uint64_t hits = 0;
   if (size <= 1) {
@@ -204,7 +207,7 @@ void measure_few(std::size_t n, std::uint32_t stages) {
   const KeyList keys = present_keys(0, n, 1);
   Filter one(n, kRate);
   one.insert(column(keys), kAlone);
-  ScalableFilter growing(growth_for(Growth::Policy::tightening, n, stages));
+  Filter growing(growth_for(Growth::Policy::tightening, n, stages));
   growing.insert(column(keys), kAlone);
   if (growing.stages() != stages) wrong(fmt::format("{} stages", growing.stages()));
   Times of_one[std::size(kFewSizes)], of_growing[std::size(kFewSizes)];
@@ -213,7 +216,7 @@ void measure_few(std::size_t n, std::uint32_t stages) {
   for (int round = 0; round < 7; ++round) {
     for (const Question kind : {Question::miss, Question::hit}) {
       for (std::size_t s = 0; s < std::size(kFewSizes); ++s) {
-        const auto ask = [&](const auto& filter, const std::string& what, Times& times) {
+        const auto ask = [&](const Filter& filter, const std::string& what, Times& times) {
           const Batch batch(kind, ++number, n, kFewAsked);
           const Column words = column(batch.keys);
           std::uint64_t hits = 0;

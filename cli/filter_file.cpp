@@ -10,6 +10,7 @@
 
 #include "errors.hpp"
 #include "sizes.hpp"
+#include "stopwatch.hpp"
 
 namespace scbf::cli {
 
@@ -51,18 +52,13 @@ KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std:
   return notes.kind.value_or(KeyKind::lines);
 }
 
-AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+Filter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
   std::error_code ignored;
-  const FilterOptions options{.backend = run.backend};
-  const bool mappable = fs::is_regular_file(file, ignored);
-  if (is_scalable_file(file)) {
-    return load ? ScalableFilter::load(file, options) : ScalableFilter::map(file, options);
-  }
-  return mappable && !load ? Filter::map(file, options) : Filter::load(file, options);
+  if (load || !fs::is_regular_file(file, ignored)) return open_for_changes(file, run);
+  return Filter::map(file, {.backend = run.backend});
 }
 
-AnyFilter open_for_changes(const std::string& file, const RunOptions& run) {
-  if (is_scalable_file(file)) return ScalableFilter::load(file, {.backend = run.backend});
+Filter open_for_changes(const std::string& file, const RunOptions& run) {
   return Filter::load(file, {.backend = run.backend});
 }
 
@@ -84,13 +80,25 @@ void check_output(const std::string& path, bool json) {
   }
 }
 
-void save_filter(const AnyFilter& filter, const std::string& path) {
+void save_filter(const Filter& filter, const std::string& path) {
   if (path != "-") return filter.save(path);
   Output out;
   filter.write([&](std::span<const std::byte> bytes) {
     out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   });
   out.finish();
+}
+
+void describe_work(Json& json, const KeyReader& reader, const Filter& filter, const RunOptions& run,
+                   double seconds) {
+  json["keys"] = reader.keys();
+  json["empty_lines"] = reader.empty_lines();
+  json["key_kind"] = to_string(reader.kind());
+  json["seconds"] = seconds;
+  json["keys_per_second"] = per_second(reader.keys(), seconds);
+  json["backend"] = filter.backend().name();
+  json["target"] = filter.backend().target();
+  json["threads"] = run.resolved_threads();
 }
 
 void describe_geometry(Json& json, const Geometry& geometry) {
@@ -102,6 +110,37 @@ void describe_geometry(Json& json, const Geometry& geometry) {
   json["counters"] = geometry.counters();
   json["bytes"] = geometry.bytes();
   json["cache_lines_per_key"] = geometry.cache_lines_per_key();
+}
+
+void describe_growth(Json& json, const Growth& growth) {
+  json["policy"] = to_string(growth.policy());
+  json["fpr_target"] = growth.fpr();
+  json["most_stages"] = growth.most_stages();
+  json["first_capacity"] = growth.first_capacity();
+  json["growth"] = growth.growth();
+  json["tightening"] = growth.tightening();
+}
+
+void describe_size(Json& json, const Filter& filter) {
+  json["bytes"] = filter.bytes();
+  if (filter.growth().policy() != Growth::Policy::one) json["stages"] = filter.stages();
+}
+
+namespace {
+
+template <class Counted>
+void describe_counted(Json& json, const Counted& statistics) {
+  json["fill"] = statistics.fill;
+  json["saturated"] = statistics.saturated;
+  json["estimated_keys"] = statistics.estimated_keys;
+  json["estimated_fpr"] = statistics.estimated_fpr;
+}
+
+}  // namespace
+
+void describe_fill(Json& json, const Statistics& statistics) { describe_counted(json, statistics); }
+void describe_fill(Json& json, const StageStatistics& statistics) {
+  describe_counted(json, statistics);
 }
 
 void warn_if_over_capacity(std::uint64_t keys, const FilterNotes& notes, double estimated_fpr) {

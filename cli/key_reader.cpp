@@ -34,10 +34,6 @@ constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-std::string display_name(const std::string& input) {
-  return input == "-" ? "standard input" : input;
-}
-
 [[noreturn]] void throw_io(const std::string& input, const char* what, int error) {
   throw IoError(
       fmt::format("{}: {}: {}", display_name(input), what, std::generic_category().message(error)));
@@ -55,22 +51,6 @@ struct stat status_of(const std::string& input) {
   if (result < 0) throw_io(input, "cannot read", errno);
   if (S_ISDIR(status.st_mode)) throw_io(input, "cannot read", EISDIR);
   return status;
-}
-
-int open_input(const std::string& input) {
-  if (input == "-") return STDIN_FILENO;
-  const int fd = ::open(input.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw_io(input, "cannot open", errno);
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-  return fd;
-}
-
-std::size_t read_from(int fd, char* into, std::size_t bytes, const std::string& input) {
-  for (;;) {
-    const ssize_t n = ::read(fd, into, bytes);
-    if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno != EINTR) throw_io(input, "cannot read", errno);
-  }
 }
 
 /// Newlines in `text` that end a line with something in it; `before` is the character in front.
@@ -91,6 +71,26 @@ std::uint64_t count_line_ends(std::string_view text, char before) {
 }
 
 }  // namespace
+
+std::string display_name(const std::string& input) {
+  return input == "-" ? "standard input" : input;
+}
+
+int open_input(const std::string& input) {
+  if (input == "-") return STDIN_FILENO;
+  const int fd = ::open(input.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw_io(input, "cannot open", errno);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return fd;
+}
+
+std::size_t read_from(int fd, char* into, std::size_t bytes, const std::string& input) {
+  for (;;) {
+    const ssize_t n = ::read(fd, into, bytes);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR) throw_io(input, "cannot read", errno);
+  }
+}
 
 std::string_view to_string(KeyKind kind) noexcept {
   return kind == KeyKind::lines ? "lines" : "u64";

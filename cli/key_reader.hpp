@@ -75,6 +75,7 @@ class KeyReader {
   bool fill(KeyBlock& block);
 
   KeyKind kind() const noexcept { return kind_; }
+  Pace pace() const noexcept { return pace_; }
   std::uint64_t keys() const noexcept { return keys_; }
   std::uint64_t empty_lines() const noexcept { return empty_lines_; }
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
@@ -100,6 +101,13 @@ class KeyReader {
   std::uint64_t keys_ = 0, empty_lines_ = 0, bytes_read_ = 0;
   std::uint64_t input_bytes_ = 0;  // read from the current input
 };
+
+/// "-" is standard input.
+std::string display_name(const std::string& input);
+/// Opens an input to be read once from its beginning. Throws IoError.
+int open_input(const std::string& input);
+/// How many bytes came; 0 at the end. Throws IoError.
+std::size_t read_from(int fd, char* into, std::size_t bytes, const std::string& input);
 
 /// Calls use(block) for block after block. With `overlap`, the next one is read by a second
 /// thread meanwhile.

@@ -17,6 +17,23 @@
 
 namespace scbf::cli {
 
+void add_threads_to(CommandLine& line, unsigned& threads) {
+  line.option("--threads", "T", "Threads to use; 0 (default): all there are",
+              [&threads](const std::string& text) {
+                threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
+              });
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  for (std::size_t from = 0;;) {
+    const std::size_t comma = text.find(',', from);
+    items.push_back(text.substr(from, comma - from));
+    if (comma == std::string::npos) return items;
+    from = comma + 1;
+  }
+}
+
 void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
   line.option(
       "--keys", "KIND",
@@ -47,10 +64,7 @@ void RunOptions::add_backend_to(CommandLine& line) {
                 device = static_cast<unsigned>(parse_count("--device", text, 0, 1023));
                 settle_device();
               });
-  line.option("--threads", "T", "Threads to use; 0 (default): all there are",
-              [this](const std::string& text) {
-                threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
-              });
+  add_threads_to(line, threads);
 }
 
 void RunOptions::settle_device() {
@@ -106,6 +120,18 @@ unsigned RunOptions::resolved_threads() const {
 
 BatchOptions RunOptions::batch() const {
   return {.threads = resolved_threads(), .scratch_bytes = scratch_bytes};
+}
+
+void RunOptions::go_through(KeyReader& reader, const char* what,
+                            const std::function<void(const KeyBlock&)>& use) const {
+  Progress progress_line(progress, what, reader.total_bytes());
+  // A second thread that waits for a slow pipe could not be stopped when our reader leaves.
+  const bool may_wait = reader.pace() == KeyReader::Pace::prompt && !reader.total_bytes();
+  for_each_block(reader, resolved_threads() > 1 && !may_wait, [&](const KeyBlock& block) {
+    use(block);
+    progress_line.update(block.keys_so_far(), block.bytes_so_far());
+  });
+  progress_line.finish(reader.keys(), reader.bytes_read());
 }
 
 void ShapeOptions::add_to(CommandLine& line) {

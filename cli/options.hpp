@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,14 @@
 #include "scbf/sizing.hpp"
 
 namespace scbf::cli {
+
+/// Rate of filters where nothing else is said.
+inline constexpr double kDefaultFpr = 0.01;
+
+/// --threads; 0 = all there are.
+void add_threads_to(CommandLine& line, unsigned& threads);
+/// "a,b" → a, b: what is between commas, empty or not.
+std::vector<std::string> split_list(const std::string& text);
 
 /// Where keys come from and what they are.
 struct KeyOptions {
@@ -36,6 +45,7 @@ struct RunOptions {
   ProgressMode progress = ProgressMode::automatic;
   bool json = false;
 
+  /// --backend, --device, --threads.
   void add_backend_to(CommandLine& line);
   void add_scratch_to(CommandLine& line);
   void add_progress_to(CommandLine& line);
@@ -44,8 +54,10 @@ struct RunOptions {
   /// The number behind 0: what this process may run on.
   unsigned resolved_threads() const;
   BatchOptions batch() const;
-  /// Whether a second thread may read ahead.
-  bool overlap() const { return resolved_threads() > 1; }
+  /// Calls use(block) for all keys and shows how far it is; `what` is being done. A second thread
+  /// reads ahead where it may.
+  void go_through(KeyReader& reader, const char* what,
+                  const std::function<void(const KeyBlock&)>& use) const;
 
  private:
   /// Makes `backend` that of `device`. The two options come in any order.

@@ -21,7 +21,6 @@ namespace scbf::cli {
 
 namespace {
 
-constexpr double kDefaultRate = 0.01;
 /// Rates that are laid side by side with the one asked for.
 constexpr double kRates[] = {0.1, 0.01, 0.001};
 constexpr std::uint64_t kHolding[] = {0, 1, 10, 100};
@@ -74,7 +73,7 @@ Question question(const RegionOptions& options, const PlanRequest& shape) {
              .values = 0,
              .rows = options.rows,
              .machine_bytes = shape.memory_bytes,
-             .rate = shape.fpr.value_or(kDefaultRate),
+             .rate = shape.fpr.value_or(kDefaultFpr),
              .layout = shape.layout.value_or(Layout::split_block),
              .holding = options.holding};
   // A value in each row, all different.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elapsed time.
+// Elapsed time, and rates.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace scbf::cli {
 
@@ -16,5 +17,10 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+/// 0 where no time has passed.
+inline double per_second(std::uint64_t things, double seconds) {
+  return seconds > 0 ? static_cast<double>(things) / seconds : 0;
+}
 
 }  // namespace scbf::cli

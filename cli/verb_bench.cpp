@@ -32,20 +32,17 @@ struct Options {
   std::vector<Layout> layouts = {Layout::split_block, Layout::split};
   std::vector<std::string> backends;  ///< empty: scalar up to kScalarKeys, and auto
   std::vector<Operation> operations{std::begin(kOperations), std::end(kOperations)};
-  double fpr = 0.01;
+  double fpr = kDefaultFpr;
   double seconds = 0.1;
   std::uint64_t seed = 1;
   Path path = Path::automatic;
   RunOptions run;
 };
 
-std::vector<std::string> split_list(const std::string& option, const std::string& text) {
-  std::vector<std::string> items;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    if (end == begin) throw UsageError(fmt::format("{} '{}': an item is empty", option, text));
-    items.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+std::vector<std::string> items_of(const std::string& option, const std::string& text) {
+  std::vector<std::string> items = split_list(text);
+  for (const std::string& item : items) {
+    if (item.empty()) throw UsageError(fmt::format("{} '{}': an item is empty", option, text));
   }
   return items;
 }
@@ -54,7 +51,7 @@ template <class Item, class Parse>
 void parse_list(std::vector<Item>& into, const std::string& option, const std::string& text,
                 const Parse& parse) {
   into.clear();
-  for (const std::string& item : split_list(option, text)) into.push_back(parse(item));
+  for (const std::string& item : items_of(option, text)) into.push_back(parse(item));
 }
 
 Path path_from_string(const std::string& name) {
@@ -238,7 +235,7 @@ Run set_up_bench(CommandLine& line) {
   });
   line.option("--backends", "B,...",
               "Names that 'scbf backends' lists; default scalar (up to 1M keys) and auto",
-              [o](const std::string& text) { o->backends = split_list("--backends", text); });
+              [o](const std::string& text) { o->backends = items_of("--backends", text); });
   line.option("--operations", "O,...", "Of insert,hit,miss,mix,count,remove; default all",
               [o](const std::string& text) {
                 parse_list(o->operations, "--operations", text, operation_from_string);
@@ -252,10 +249,7 @@ Run set_up_bench(CommandLine& line) {
               [o](const std::string& text) { o->path = path_from_string(text); });
   line.option("--seed", "S", "Of the keys; default 1",
               [o](const std::string& text) { o->seed = parse_seed("--seed", text); });
-  line.option("--threads", "T", "Threads to use; 0 (default): all there are",
-              [o](const std::string& text) {
-                o->run.threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
-              });
+  add_threads_to(line, options->run.threads);
   options->run.add_scratch_to(line);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print JSON");

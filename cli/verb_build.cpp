@@ -20,7 +20,7 @@ namespace scbf::cli {
 
 namespace {
 
-constexpr double kDefaultFpr = 0.01;
+constexpr std::uint64_t kDefaultFirstCapacity = 100'000;
 
 struct Options {
   ShapeOptions shape;
@@ -48,11 +48,10 @@ std::uint64_t counted_capacity(const std::vector<std::string>& sources, KeyKind 
   return std::max<std::uint64_t>(keys, 1);
 }
 
-constexpr std::uint64_t kDefaultFirstCapacity = 100'000;
-
 Growth growth_of(const Options& options) {
   const PlanRequest& shape = options.shape.request;
   const double fpr = shape.fpr.value_or(kDefaultFpr);
+  const Layout layout = shape.layout.value_or(Layout::split_block);
   if (shape.groups || shape.probes) {
     throw UsageError("build: --groups and --probes: with --scalable, each stage has its own");
   }
@@ -63,145 +62,98 @@ Growth growth_of(const Options& options) {
           "build: --policy fixed needs --memory and --stage-fpr, of one stage, and --fpr, of all; "
           "and takes no --capacity, --growth or --tightening");
     }
-    return plan_fixed(*shape.memory_bytes, *options.stage_fpr, fpr,
-                      shape.layout.value_or(Layout::split_block))
-        .growth;
+    return plan_fixed(*shape.memory_bytes, *options.stage_fpr, fpr, layout).growth;
   }
   if (shape.memory_bytes || options.stage_fpr) {
     throw UsageError("build: --memory and --stage-fpr go with --scalable --policy fixed");
   }
-  return Growth::tightening(shape.capacity.value_or(kDefaultFirstCapacity), fpr,
-                            shape.layout.value_or(Layout::split_block),
+  return Growth::tightening(shape.capacity.value_or(kDefaultFirstCapacity), fpr, layout,
                             options.factor.value_or(kDefaultGrowth),
                             options.tightening.value_or(kDefaultTightening));
 }
 
-/// A filter full of keys, saved, and what that took.
-struct Built {
-  AnyFilter filter;
-  KeyKind kind;
-  std::uint64_t keys, empty_lines, input_bytes;
-  double seconds, save_seconds;
-  Summary summary;
-
-  double rate() const { return seconds > 0 ? static_cast<double>(keys) / seconds : 0; }
+/// What to build.
+struct Design {
+  Growth growth;
+  FilterNotes notes;
+  std::optional<Plan> plan = {};  ///< of a single stage
+  bool counted = false;           ///< its capacity
+  double count_seconds = 0;
 };
 
-/// Puts the keys of all sources into what make() returns.
-template <class Make>
-Built build_from(const Options& options, KeyKind kind, Make make) {
-  const RunOptions& run = options.run;
-  const Stopwatch watch;
-  KeyReader reader(options.keys.sources(), kind);
-  AnyFilter filter = make(FilterOptions{.seed = options.seed, .backend = run.backend});
-  {
-    Progress progress(run.progress, "building", reader.total_bytes());
-    for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
-      filter.insert(block.batch(), run.batch());
-      progress.update(block.keys_so_far(), block.bytes_so_far());
-    });
-    progress.finish(reader.keys(), reader.bytes_read());
-  }
-  const double seconds = watch.seconds();
-  const Stopwatch save_watch;
-  save_filter(filter, options.out);
-  const double save_seconds = save_watch.seconds();
-  const Summary summary = filter.summary(run.batch());
-  return {std::move(filter),   kind,    reader.keys(), reader.empty_lines(),
-          reader.bytes_read(), seconds, save_seconds,  summary};
-}
-
-/// What reports on filters of both kinds begin with,
-Json report_head(const Options& options, const Built& built) {
-  Json json;
-  json["file"] = options.out;
-  json["keys"] = built.keys;
-  json["empty_lines"] = built.empty_lines;
-  json["input_bytes"] = built.input_bytes;
-  json["seconds"] = built.seconds;
-  json["keys_per_second"] = built.rate();
-  json["save_seconds"] = built.save_seconds;
-  json["backend"] = built.filter.backend().name();
-  json["target"] = built.filter.backend().target();
-  json["threads"] = options.run.resolved_threads();
-  json["key_kind"] = to_string(built.kind);
-  json["seed"] = options.seed;
-  return json;
-}
-/// and what they have in the end.
-void describe_summary(Json& json, const Summary& summary) {
-  json["fill"] = summary.fill;
-  json["saturated"] = summary.saturated;
-  json["estimated_keys"] = summary.estimated_keys;
-  json["estimated_fpr"] = summary.estimated_fpr;
-}
-
-void build_scalable(const Options& options, KeyKind kind) {
+Design growing(const Options& options, KeyKind kind) {
   const Growth growth = growth_of(options);
-  const Built built = build_from(options, kind, [&](const FilterOptions& with) {
-    ScalableFilter filter(growth, with);
-    filter.set_metadata(write_notes({kind, std::nullopt, growth.fpr()}));
-    return filter;
-  });
-  const Summary& summary = built.summary;
-  const std::size_t stages = built.filter.scalable()->stages();
-  if (options.run.json) {
-    Json json = report_head(options, built);
-    describe_growth(json, growth);
-    json["stages"] = stages;
-    json["bytes"] = summary.bytes;
-    describe_summary(json, summary);
-    json["fpr_bound"] = built.filter.scalable()->fpr_bound();
-    print_json(json);
-  } else if (options.out != "-") {
-    print_text(fmt::format(
-        "{}: {} keys in {:.2f} s, {} keys/s; {} stage{}, {}; estimated rate {}\n", options.out,
-        grouped(built.keys), built.seconds, human_rate(built.rate()), stages,
-        stages == 1 ? "" : "s", human_bytes(summary.bytes), percent(summary.estimated_fpr)));
-  }
+  return {.growth = growth, .notes = {.kind = kind, .fpr = growth.fpr()}};
 }
 
-void build_plain(const Options& options, KeyKind kind) {
-  const RunOptions& run = options.run;
+Design single_stage(const Options& options, KeyKind kind) {
   PlanRequest request = options.shape.request;
   if (!request.fpr && !request.memory_bytes) request.fpr = kDefaultFpr;
-  const Stopwatch count_watch;
+  const Stopwatch watch;
   const bool counted = !request.capacity && !(request.fpr && request.memory_bytes);
-  if (counted) request.capacity = counted_capacity(options.keys.sources(), kind, run);
-  const double count_seconds = counted ? count_watch.seconds() : 0;
+  if (counted) request.capacity = counted_capacity(options.keys.sources(), kind, options.run);
+  const double count_seconds = counted ? watch.seconds() : 0;
   const Plan shape = plan(request);
+  return {.growth = Growth::one(shape.geometry),
+          .notes = {.kind = kind, .capacity = shape.capacity, .fpr = shape.fpr},
+          .plan = shape,
+          .counted = counted,
+          .count_seconds = count_seconds};
+}
 
-  const FilterNotes notes{kind, shape.capacity, shape.fpr};
-  const Built built = build_from(options, kind, [&](const FilterOptions& with) {
-    Filter filter(shape.geometry, with);
-    filter.set_metadata(write_notes(notes));
-    return filter;
-  });
-  const Summary& summary = built.summary;
-  if (run.json) {
-    Json json = report_head(options, built);
-    json["count_seconds"] = count_seconds;
-    json["capacity"] = shape.capacity;
-    json["capacity_counted"] = counted;
-    json["fpr"] = shape.fpr;
-    json["predicted_fpr"] = shape.predicted_fpr;
-    describe_geometry(json, shape.geometry);
-    describe_summary(json, summary);
-    json["reason"] = shape.reason;
-    print_json(json);
-  } else if (options.out != "-") {
-    const Backend& backend = built.filter.backend();
-    print_text(fmt::format(
-        "{}: {} keys{} in {:.2f} s, {} keys/s ({} {}, threads: {})\n"
-        "{}, {}; capacity {}{}; fill {}, {} saturated; estimated rate {}\n",
-        options.out, grouped(built.keys),
-        built.empty_lines > 0 ? fmt::format(" ({} empty lines)", grouped(built.empty_lines)) : "",
-        built.seconds, human_rate(built.rate()), backend.name(), backend.target(),
-        run.resolved_threads(), shape.geometry.describe(), human_bytes(summary.bytes),
-        grouped(shape.capacity), counted ? " (counted, repetitions included)" : "",
-        percent(summary.fill), grouped(summary.saturated), percent(summary.estimated_fpr)));
+/// A filter with all keys in, saved, and what that took.
+struct Built {
+  const Filter& filter;
+  const KeyReader& reader;
+  double seconds, save_seconds;
+  Statistics statistics;
+};
+
+Json to_json(const Options& options, const Design& design, const Built& built) {
+  Json json;
+  json["file"] = options.out;
+  describe_work(json, built.reader, built.filter, options.run, built.seconds);
+  json["input_bytes"] = built.reader.bytes_read();
+  json["save_seconds"] = built.save_seconds;
+  json["seed"] = options.seed;
+  if (const std::optional<Plan>& plan = design.plan) {
+    json["count_seconds"] = design.count_seconds;
+    json["capacity"] = plan->capacity;
+    json["capacity_counted"] = design.counted;
+    json["fpr"] = plan->fpr;
+    json["predicted_fpr"] = plan->predicted_fpr;
+    json["reason"] = plan->reason;
+    describe_geometry(json, plan->geometry);
+  } else {
+    describe_growth(json, design.growth);
+    json["fpr_bound"] = built.statistics.fpr_bound;
   }
-  warn_if_over_capacity(built.keys, notes, summary.estimated_fpr);
+  describe_size(json, built.filter);
+  describe_fill(json, built.statistics);
+  return json;
+}
+
+std::string to_text(const Options& options, const Design& design, const Built& built) {
+  const KeyReader& reader = built.reader;
+  const Backend& backend = built.filter.backend();
+  const Statistics& s = built.statistics;
+  const std::string keys = fmt::format("{}: {} keys", options.out, grouped(reader.keys()));
+  const std::string time = fmt::format(" in {:.2f} s, {} keys/s", built.seconds,
+                                       human_rate(per_second(reader.keys(), built.seconds)));
+  const std::string rate = "estimated rate " + percent(s.estimated_fpr);
+  if (!design.plan) {
+    return fmt::format("{}{}; {} stage{}, {}; {}\n", keys, time, s.stages.size(),
+                       s.stages.size() == 1 ? "" : "s", human_bytes(s.bytes), rate);
+  }
+  const std::string empty = reader.empty_lines() > 0
+                                ? fmt::format(" ({} empty lines)", grouped(reader.empty_lines()))
+                                : "";
+  return fmt::format(
+      "{}{}{} ({} {}, threads: {})\n{}, {}; capacity {}{}; fill {}, {} saturated; {}\n", keys,
+      empty, time, backend.name(), backend.target(), options.run.resolved_threads(),
+      design.plan->geometry.describe(), human_bytes(s.bytes), grouped(design.plan->capacity),
+      design.counted ? " (counted, repetitions included)" : "", percent(s.fill),
+      grouped(s.saturated), rate);
 }
 
 int build(const Options& options) {
@@ -209,14 +161,28 @@ int build(const Options& options) {
       (options.policy || options.factor || options.tightening || options.stage_fpr)) {
     throw UsageError("build: --policy, --growth, --tightening and --stage-fpr go with --scalable");
   }
-  find_backend(options.run.backend);  // before any work is done in vain
-  check_output(options.out, options.run.json);
+  const RunOptions& run = options.run;
+  find_backend(run.backend);  // before any work is done in vain
+  check_output(options.out, run.json);
   const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
-  if (options.scalable) {
-    build_scalable(options, kind);
-  } else {
-    build_plain(options, kind);
+  const Design design = options.scalable ? growing(options, kind) : single_stage(options, kind);
+
+  const Stopwatch watch;
+  KeyReader reader(options.keys.sources(), kind);
+  Filter filter(design.growth, {.seed = options.seed, .backend = run.backend});
+  filter.set_metadata(write_notes(design.notes));
+  run.go_through(reader, "building",
+                 [&](const KeyBlock& block) { filter.insert(block.batch(), run.batch()); });
+  const double seconds = watch.seconds();
+  const Stopwatch save_watch;
+  save_filter(filter, options.out);
+  const Built built{filter, reader, seconds, save_watch.seconds(), filter.statistics(run.batch())};
+  if (run.json) {
+    print_json(to_json(options, design, built));
+  } else if (options.out != "-") {
+    print_text(to_text(options, design, built));
   }
+  warn_if_over_capacity(reader.keys(), design.notes, built.statistics.estimated_fpr);
   return kOk;
 }
 

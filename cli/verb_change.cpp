@@ -9,7 +9,6 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "progress.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -39,7 +38,7 @@ struct Options {
 struct Change {
   const char* progress;
   /// Applies a batch and books it in the report.
-  void (*apply)(AnyFilter&, const KeyBatch&, const BatchOptions&, Json& report);
+  void (*apply)(Filter&, const KeyBatch&, const BatchOptions&, Json& report);
   std::string (*describe)(const Json& report);
 };
 
@@ -47,35 +46,23 @@ struct Change {
 Json change(const Options& options, const Change& what, Json report) {
   const RunOptions& run = options.run;
   check_output(options.target(), run.json);
-  AnyFilter filter = open_for_changes(options.file, run);
+  Filter filter = open_for_changes(options.file, run);
   const FilterNotes notes = read_notes(filter.metadata());
   const KeyKind kind = agreed_kind(options.keys, notes, options.file);
   const Stopwatch watch;
   KeyReader reader(options.keys.sources(), kind);
-  {
-    Progress progress(run.progress, what.progress, reader.total_bytes());
-    for_each_block(reader, run.overlap(), [&](const KeyBlock& block) {
-      what.apply(filter, block.batch(), run.batch(), report);
-      progress.update(block.keys_so_far(), block.bytes_so_far());
-    });
-    progress.finish(reader.keys(), reader.bytes_read());
-  }
+  run.go_through(reader, what.progress, [&](const KeyBlock& block) {
+    what.apply(filter, block.batch(), run.batch(), report);
+  });
   const double seconds = watch.seconds();
   save_filter(filter, options.target());
 
-  const Summary statistics = filter.summary(run.batch());
+  const Statistics statistics = filter.statistics(run.batch());
+  const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["file"] = options.target();
-  report["keys"] = reader.keys();
-  report["empty_lines"] = reader.empty_lines();
-  report["key_kind"] = to_string(kind);
-  report["seconds"] = seconds;
-  report["keys_per_second"] = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
-  report["backend"] = filter.backend().name();
-  report["target"] = filter.backend().target();
-  report["threads"] = run.resolved_threads();
-  report["bytes"] = statistics.bytes;
-  if (filter.scalable() != nullptr) report["stages"] = filter.scalable()->stages();
-  report["keys_in_filter"] = keys_left(statistics.keys_inserted, statistics.keys_removed);
+  describe_work(report, reader, filter, run, seconds);
+  describe_size(report, filter);
+  report["keys_in_filter"] = keys;
   report["fill"] = statistics.fill;
   report["saturated"] = statistics.saturated;
   report["estimated_fpr"] = statistics.estimated_fpr;
@@ -83,12 +70,10 @@ Json change(const Options& options, const Change& what, Json report) {
     print_json(report);
   } else if (options.target() != "-") {
     print_text(fmt::format("{}: {}; {} keys now, fill {}, {} saturated\n", options.target(),
-                           what.describe(report),
-                           grouped(report["keys_in_filter"].get<std::uint64_t>()),
-                           percent(statistics.fill), grouped(statistics.saturated)));
+                           what.describe(report), grouped(keys), percent(statistics.fill),
+                           grouped(statistics.saturated)));
   }
-  warn_if_over_capacity(keys_left(statistics.keys_inserted, statistics.keys_removed), notes,
-                        statistics.estimated_fpr);
+  warn_if_over_capacity(keys, notes, statistics.estimated_fpr);
   return report;
 }
 
@@ -97,7 +82,7 @@ void add(Json& report, const char* key, std::uint64_t value) {
 }
 
 int insert(const Options& options) {
-  const auto apply = [](AnyFilter& filter, const KeyBatch& keys, const BatchOptions& batch,
+  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
                         Json& report) {
     add(report, "inserted", filter.insert(keys, batch).inserted);
   };
@@ -109,9 +94,9 @@ int insert(const Options& options) {
 }
 
 int remove(const Options& options) {
-  const auto apply = [](AnyFilter& filter, const KeyBatch& keys, const BatchOptions& batch,
+  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
                         Json& report) {
-    const ScalableRemoveReport removed = filter.remove(keys, batch);
+    const RemoveReport removed = filter.remove(keys, {}, batch);
     add(report, "removed", removed.removed);
     add(report, "absent", removed.absent);
     add(report, "ambiguous", removed.ambiguous);

@@ -37,7 +37,7 @@ struct Options {
   const std::string& target() const { return out.empty() ? file : out; }
 };
 
-void check_kinds(const AnyFilter& filter, const AnyFilter& other, const Options& options,
+void check_kinds(const Filter& filter, const Filter& other, const Options& options,
                  const std::string& other_file) {
   const auto kind = read_notes(filter.metadata()).kind;
   const auto other_kind = read_notes(other.metadata()).kind;
@@ -52,10 +52,10 @@ void check_kinds(const AnyFilter& filter, const AnyFilter& other, const Options&
 template <class Combine>
 int combine_all(const Options& options, const char* verb, Json report, const Combine& combine) {
   check_output(options.target(), options.run.json);
-  AnyFilter filter = open_for_changes(options.file, options.run);
+  Filter filter = open_for_changes(options.file, options.run);
   for (const std::string& name : options.others) {
     // Loaded, not mapped: what is added to a good filter must have been verified.
-    const AnyFilter other = open_for_changes(name, options.run);
+    const Filter other = open_for_changes(name, options.run);
     check_kinds(filter, other, options, name);
     try {
       combine(filter, other, report);
@@ -64,17 +64,13 @@ int combine_all(const Options& options, const char* verb, Json report, const Com
     }
   }
   save_filter(filter, options.target());
-  const Summary statistics = filter.summary(options.run.batch());
+  const Statistics statistics = filter.statistics(options.run.batch());
   const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["file"] = options.target();
   report["filters"] = options.others.size();
   report["keys"] = keys;
-  report["bytes"] = statistics.bytes;
-  if (filter.scalable() != nullptr) report["stages"] = filter.scalable()->stages();
-  report["fill"] = statistics.fill;
-  report["saturated"] = statistics.saturated;
-  report["estimated_keys"] = statistics.estimated_keys;
-  report["estimated_fpr"] = statistics.estimated_fpr;
+  describe_size(report, filter);
+  describe_fill(report, statistics);
   if (options.run.json) {
     print_json(report);
   } else if (options.target() != "-") {
@@ -89,7 +85,7 @@ int combine_all(const Options& options, const char* verb, Json report, const Com
 
 int merge(const Options& options) {
   return combine_all(options, "merged", Json::object(),
-                     [&](AnyFilter& filter, const AnyFilter& other, Json&) {
+                     [&](Filter& filter, const Filter& other, Json&) {
                        filter.merge(other, options.run.batch());
                      });
 }
@@ -97,7 +93,7 @@ int merge(const Options& options) {
 int subtract(const Options& options) {
   std::uint64_t inexact = 0;
   const int code = combine_all(options, "subtracted", Json{{"inexact_counters", std::uint64_t{0}}},
-                               [&](AnyFilter& filter, const AnyFilter& other, Json& report) {
+                               [&](Filter& filter, const Filter& other, Json& report) {
                                  inexact +=
                                      filter.subtract(other, options.run.batch()).inexact_counters;
                                  report["inexact_counters"] = inexact;

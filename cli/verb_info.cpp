@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "errors.hpp"
@@ -24,171 +25,156 @@ struct InfoOptions {
   RunOptions run;
 };
 
-Json header_json(const std::string& file, const FileInfo& info) {
+/// Metadata is free-form; as JSON where it is JSON.
+Json metadata_json(const std::string& metadata) {
+  Json json = Json::parse(metadata, nullptr, false);
+  return json.is_discarded() ? Json(metadata) : json;
+}
+
+/// Keys inserted and removed, of all stages.
+struct Books {
+  std::uint64_t inserted = 0, removed = 0;
+
+  explicit Books(const FileInfo& info) {
+    for (const StageFileInfo& stage : info.stages) {
+      inserted += stage.keys_inserted;
+      removed += stage.keys_removed;
+    }
+  }
+  void describe(Json& json) const {
+    json["keys"] = keys_left(inserted, removed);
+    json["keys_inserted"] = inserted;
+    json["keys_removed"] = removed;
+  }
+  std::string text() const {
+    return fmt::format("{} ({} inserted, {} removed)", grouped(keys_left(inserted, removed)),
+                       grouped(inserted), grouped(removed));
+  }
+};
+
+/// What only a file with a single stage says, all of it flat,
+void describe_single(Json& json, const StageFileInfo& stage, const StageStatistics* statistics) {
+  json["hash"] = stage.hash;
+  json["hash_version"] = stage.hash_version;
+  json["counter_bits"] = stage.counter_bits;
+  describe_geometry(json, stage.shape.geometry);
+  json["payload_offset"] = stage.payload_offset;
+  json["payload_bytes"] = stage.payload_bytes;
+  json["chunk_bytes"] = stage.chunk_bytes;
+  json["chunks"] = stage.chunks;
+  json["saturated"] = stage.saturated;
+  if (statistics == nullptr) return;
+  json["slice_fill"] = statistics->slice_fill;
+  json["histogram"] = statistics->histogram;
+}
+
+/// and what only a container says.
+void describe_container(Json& json, const FileInfo& info, const Statistics* statistics) {
+  describe_growth(json, info.growth);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < info.stages.size(); ++i) {
+    const StageFileInfo& stage = info.stages[i];
+    Json one;
+    describe_geometry(one, stage.shape.geometry);
+    one["fpr"] = stage.shape.fpr;
+    one["full_at"] = stage.shape.full_at;
+    one["offset"] = stage.offset;
+    one["keys_inserted"] = stage.keys_inserted;
+    one["keys_removed"] = stage.keys_removed;
+    if (statistics != nullptr) describe_fill(one, statistics->stages[i]);
+    bytes += stage.shape.geometry.bytes();
+    json["stages"].push_back(std::move(one));
+  }
+  json["bytes"] = bytes;
+  if (statistics == nullptr) return;
+  json["fpr_bound"] = statistics->fpr_bound;
+  json["ambiguous_share"] = statistics->ambiguous_share;
+}
+
+/// `statistics` is null where only the headers are asked for.
+Json to_json(const std::string& file, const FileInfo& info, const Statistics* statistics) {
   Json json;
   json["file"] = file;
   json["version"] = info.version;
-  json["hash"] = info.hash;
-  json["hash_version"] = info.hash_version;
   json["seed"] = info.seed;
-  describe_geometry(json, info.geometry);
-  json["counter_bits"] = info.counter_bits;
-  json["keys"] = keys_left(info.keys_inserted, info.keys_removed);
-  json["keys_inserted"] = info.keys_inserted;
-  json["keys_removed"] = info.keys_removed;
-  json["saturated"] = info.saturated;
+  Books(info).describe(json);
+  if (info.is_container()) {
+    describe_container(json, info, statistics);
+  } else {
+    describe_single(json, info.stages[0], statistics ? &statistics->stages[0] : nullptr);
+    json["metadata_bytes"] = info.metadata.size();
+  }
   json["file_bytes"] = info.file_bytes;
-  json["payload_offset"] = info.payload_offset;
-  json["payload_bytes"] = info.payload_bytes;
-  json["chunk_bytes"] = info.chunk_bytes;
-  json["chunks"] = info.chunks;
-  json["metadata_bytes"] = info.metadata.size();
-  // Metadata is free-form; as JSON where it is JSON.
-  Json metadata = Json::parse(info.metadata, nullptr, false);
-  json["metadata"] = metadata.is_discarded() ? Json(info.metadata) : std::move(metadata);
+  json["metadata"] = metadata_json(info.metadata);
+  if (statistics != nullptr) describe_fill(json, *statistics);
   return json;
 }
 
-std::string header_text(const std::string& file, const FileInfo& info) {
-  const Geometry& g = info.geometry;
+std::string to_text(const std::string& file, const FileInfo& info, const Statistics* statistics) {
+  const bool container = info.is_container();
   std::string text;
-  const auto row = [&](const char* name, const std::string& value) {
+  const auto row = [&](std::string_view name, std::string_view value) {
     text += fmt::format("{:<16} {}\n", name, value);
   };
-  row("file", fmt::format("{} ({}, version {})", file, human_bytes(info.file_bytes), info.version));
-  row("geometry", g.describe());
-  row("probes", fmt::format("{} in {} cache line{}", g.probes(), g.cache_lines_per_key(),
-                            g.cache_lines_per_key() == 1 ? "" : "s"));
-  row("counters", fmt::format("{}, {}", grouped(g.counters()), human_bytes(g.bytes())));
-  row("hash", fmt::format("{}, seed {}", info.hash, info.seed));
-  row("keys", fmt::format("{} ({} inserted, {} removed)",
-                          grouped(keys_left(info.keys_inserted, info.keys_removed)),
-                          grouped(info.keys_inserted), grouped(info.keys_removed)));
-  row("saturated", fmt::format("{} counters", grouped(info.saturated)));
-  if (!info.metadata.empty()) {
-    row("metadata",
-        info.metadata.size() <= 200 ? info.metadata : human_bytes(info.metadata.size()));
+  row("file", fmt::format("{} ({}, {}version {})", file, human_bytes(info.file_bytes),
+                          container ? "container " : "", info.version));
+  if (container) {
+    row("growth", info.growth.describe());
+  } else {
+    const Geometry& g = info.growth.first_geometry();
+    row("geometry", g.describe());
+    row("probes", fmt::format("{} in {} cache line{}", g.probes(), g.cache_lines_per_key(),
+                              g.cache_lines_per_key() == 1 ? "" : "s"));
+    row("counters", fmt::format("{}, {}", grouped(g.counters()), human_bytes(g.bytes())));
   }
+  row("hash", fmt::format("{}, seed {}", info.stages[0].hash, info.seed));
+  row("keys", Books(info).text());
+  if (container) {
+    if (statistics != nullptr) {
+      row("estimated rate", fmt::format("{} (bound {})", percent(statistics->estimated_fpr),
+                                        percent(statistics->fpr_bound)));
+      row("ambiguous", percent(statistics->ambiguous_share) + " of the keys");
+    }
+    for (std::size_t i = 0; i < info.stages.size(); ++i) {
+      const StageShape& shape = info.stages[i].shape;
+      row(fmt::format("stage {}", i),
+          fmt::format("{}, {}, rate {}{}", shape.geometry.describe(),
+                      human_bytes(shape.geometry.bytes()), percent(shape.fpr),
+                      statistics ? ", fill " + percent(statistics->stages[i].fill) : ""));
+    }
+    return text;
+  }
+  row("saturated", grouped(info.stages[0].saturated) + " counters");
+  if (const std::string& metadata = info.metadata; !metadata.empty()) {
+    row("metadata", metadata.size() <= 200 ? metadata : human_bytes(metadata.size()));
+  }
+  if (statistics == nullptr) return text;
+  const double keys = statistics->estimated_keys;
+  row("fill", percent(statistics->fill));
+  row("estimated",
+      (std::isfinite(keys) ? grouped(static_cast<std::uint64_t>(keys + 0.5)) : "too many") +
+          " distinct keys, from the fill");
+  row("estimated rate", percent(statistics->estimated_fpr));
   return text;
 }
 
-void add_statistics(Json& json, const Statistics& statistics) {
-  json["fill"] = statistics.fill;
-  json["saturated"] = statistics.saturated;
-  json["estimated_keys"] = statistics.estimated_keys;  // null when the filter is full
-  json["estimated_fpr"] = statistics.estimated_fpr;
-  json["slice_fill"] = statistics.slice_fill;
-  json["histogram"] = statistics.histogram;
-}
-
-std::string statistics_text(const Statistics& statistics) {
-  return fmt::format("{:<16} {}\n{:<16} {} distinct keys, from the fill\n{:<16} {}\n", "fill",
-                     percent(statistics.fill), "estimated",
-                     std::isfinite(statistics.estimated_keys)
-                         ? grouped(static_cast<std::uint64_t>(statistics.estimated_keys + 0.5))
-                         : "too many",
-                     "estimated rate", percent(statistics.estimated_fpr));
-}
-
-Json scalable_header_json(const std::string& file, const ScalableFileInfo& info) {
-  Json json;
-  json["file"] = file;
-  json["version"] = info.version;
-  json["seed"] = info.seed;
-  describe_growth(json, info.growth);
-  std::uint64_t inserted = 0, removed = 0, bytes = 0;
-  Json stages = Json::array();
-  for (const auto& stage : info.stages) {
-    Json one = stage_json(stage.shape);
-    one["offset"] = stage.offset;
-    one["keys_inserted"] = stage.filter.keys_inserted;
-    one["keys_removed"] = stage.filter.keys_removed;
-    inserted += stage.filter.keys_inserted;
-    removed += stage.filter.keys_removed;
-    bytes += stage.shape.geometry.bytes();
-    stages.push_back(std::move(one));
-  }
-  json["stages"] = std::move(stages);
-  json["bytes"] = bytes;
-  json["keys"] = keys_left(inserted, removed);
-  json["keys_inserted"] = inserted;
-  json["keys_removed"] = removed;
-  json["file_bytes"] = info.file_bytes;
-  Json metadata = Json::parse(info.metadata, nullptr, false);
-  json["metadata"] = metadata.is_discarded() ? Json(info.metadata) : std::move(metadata);
-  return json;
-}
-
-int scalable_info(const InfoOptions& options) {
-  const ScalableFileInfo header = options.header_only ? read_scalable_file_info(options.file)
-                                                      : verify_scalable_file(options.file);
-  Json json = scalable_header_json(options.file, header);
-  std::string text = fmt::format(
-      "{:<16} {} ({}, container version {})\n{:<16} {}\n{:<16} XXH3-64, seed {}\n{:<16} {} ({} "
-      "inserted, {} removed)\n",
-      "file", options.file, human_bytes(header.file_bytes), header.version, "growth",
-      header.growth.describe(), "hash", header.seed, "keys",
-      grouped(json["keys"].get<std::uint64_t>()),
-      grouped(json["keys_inserted"].get<std::uint64_t>()),
-      grouped(json["keys_removed"].get<std::uint64_t>()));
-  std::vector<double> fills;
-  if (!options.header_only) {
-    const AnyFilter filter = open_for_queries(options.file, options.run, false);
-    const ScalableStatistics s = filter.scalable()->statistics(options.run.batch());
-    for (std::size_t i = 0; i < s.stages.size(); ++i) {
-      const Statistics& stage = s.stages[i].counters;
-      fills.push_back(stage.fill);
-      json["stages"][i]["fill"] = stage.fill;
-      json["stages"][i]["saturated"] = stage.saturated;
-      json["stages"][i]["estimated_keys"] = stage.estimated_keys;
-      json["stages"][i]["estimated_fpr"] = stage.estimated_fpr;
-    }
-    json["fill"] = static_cast<double>(s.nonzero) / static_cast<double>(s.counters);
-    json["saturated"] = s.saturated;
-    json["estimated_keys"] = s.estimated_keys;
-    json["estimated_fpr"] = s.estimated_fpr;
-    json["fpr_bound"] = s.fpr_bound;
-    json["ambiguous_share"] = s.ambiguous_share;
-    text += fmt::format("{:<16} {} (bound {})\n{:<16} {} of the keys\n", "estimated rate",
-                        percent(s.estimated_fpr), percent(s.fpr_bound), "ambiguous",
-                        percent(s.ambiguous_share));
-  }
-  for (std::size_t i = 0; i < header.stages.size(); ++i) {
-    const StageShape& shape = header.stages[i].shape;
-    text += fmt::format("{:<16} {}, {}, rate {}{}\n", fmt::format("stage {}", i),
-                        shape.geometry.describe(), human_bytes(shape.geometry.bytes()),
-                        percent(shape.fpr),
-                        fills.empty() ? "" : fmt::format(", fill {}", percent(fills[i])));
-  }
-  if (options.run.json) {
-    print_json(json);
-  } else {
-    print_text(text);
-  }
-  return kOk;
-}
-
 int info(const InfoOptions& options) {
-  if (is_scalable_file(options.file)) return scalable_info(options);
-  if (options.header_only) {
-    const FileInfo header = read_file_info(options.file);
-    if (options.run.json) {
-      print_json(header_json(options.file, header));
-    } else {
-      print_text(header_text(options.file, header));
+  const std::string& file = options.file;
+  std::optional<Statistics> statistics;
+  const FileInfo info = options.header_only ? read_file_info(file) : verify_file(file);
+  if (!options.header_only) {
+    // Statistics of a damaged file would be wrong without looking wrong, so all of it is verified.
+    const Filter filter = open_for_queries(file, options.run, false);
+    if (filter.stages() != info.stages.size()) {
+      throw IoError(fmt::format("{}: replaced by another meanwhile", file));
     }
-    return kOk;
+    statistics = filter.statistics(options.run.batch());
   }
-  // Statistics of a damaged file would be wrong without looking wrong, so all of it is verified.
-  const FileInfo header = verify_file(options.file);
-  const AnyFilter filter = open_for_queries(options.file, options.run, false);
-  const Statistics statistics = filter.plain()->statistics(options.run.batch());
+  const Statistics* const known = statistics ? &*statistics : nullptr;
   if (options.run.json) {
-    Json json = header_json(options.file, header);
-    add_statistics(json, statistics);
-    print_json(json);
+    print_json(to_json(file, info, known));
   } else {
-    print_text(header_text(options.file, header) + statistics_text(statistics));
+    print_text(to_text(file, info, known));
   }
   return kOk;
 }
@@ -202,20 +188,14 @@ int verify(const VerifyOptions& options) {
   Json all = Json::array();
   std::string text;
   for (const std::string& file : options.files) {
-    if (is_scalable_file(file)) {
-      const ScalableFileInfo info = verify_scalable_file(file);
-      all.push_back(Json{{"file", file},
-                         {"ok", true},
-                         {"file_bytes", info.file_bytes},
-                         {"stages", info.stages.size()}});
-      text += fmt::format("{}: ok, {} stages, {}\n", file, info.stages.size(),
-                          human_bytes(info.file_bytes));
-      continue;
-    }
     const FileInfo info = verify_file(file);
-    all.push_back(Json{{"file", file}, {"ok", true}, {"file_bytes", info.file_bytes}});
-    text += fmt::format("{}: ok, {}, {}\n", file, info.geometry.describe(),
+    Json one{{"file", file}, {"ok", true}, {"file_bytes", info.file_bytes}};
+    if (info.is_container()) one["stages"] = info.stages.size();
+    text += fmt::format("{}: ok, {}, {}\n", file,
+                        info.is_container() ? fmt::format("{} stages", info.stages.size())
+                                            : info.growth.first_geometry().describe(),
                         human_bytes(info.file_bytes));
+    all.push_back(std::move(one));
   }
   if (options.json) {
     print_json(all.size() == 1 ? all.front() : all);

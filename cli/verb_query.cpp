@@ -10,7 +10,6 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "progress.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -51,42 +50,29 @@ struct Session {
   explicit Session(const Options& o)
       : options(o),
         filter(open_for_queries(o.file, o.run, o.load)),
-        kind(agreed_kind(o.keys, read_notes(filter.metadata()), o.file)),
-        reader(o.keys.sources(), kind, KeyReader::Pace::prompt) {}
+        reader(o.keys.sources(), agreed_kind(o.keys, read_notes(filter.metadata()), o.file),
+               KeyReader::Pace::prompt) {}
 
   /// use(block, answers): answers has a byte for each key, which ask(batch, answers) has filled.
   template <class Ask, class Use>
   void go_through(const Ask& ask, const Use& use) {
-    Progress progress(options.run.progress, "asking", reader.total_bytes());
     std::vector<std::uint8_t> answers;
-    // A second thread that waits for a slow pipe could not be stopped when our reader leaves.
-    const bool overlap = options.run.overlap() && reader.total_bytes().has_value();
-    for_each_block(reader, overlap, [&](const KeyBlock& block) {
+    options.run.go_through(reader, "asking", [&](const KeyBlock& block) {
       answers.resize(block.size());
       ask(block.batch(), answers);
       use(block, answers);
-      progress.update(block.keys_so_far(), block.bytes_so_far());
     });
-    progress.finish(reader.keys(), reader.bytes_read());
   }
 
   Json report(double seconds) const {
     Json json;
     json["file"] = options.file;
-    json["keys"] = reader.keys();
-    json["empty_lines"] = reader.empty_lines();
-    json["key_kind"] = to_string(kind);
-    json["seconds"] = seconds;
-    json["keys_per_second"] = seconds > 0 ? static_cast<double>(reader.keys()) / seconds : 0;
-    json["backend"] = filter.backend().name();
-    json["target"] = filter.backend().target();
-    json["threads"] = options.run.resolved_threads();
+    describe_work(json, reader, filter, options.run, seconds);
     return json;
   }
 
   const Options& options;
-  AnyFilter filter;
-  KeyKind kind;
+  Filter filter;
   KeyReader reader;
 };
 

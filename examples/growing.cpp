@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 
 int main() {
-  scbf::ScalableFilter seen(10'000, 0.01);
+  scbf::Filter seen(scbf::Growth::tightening(10'000, 0.01));
   for (int day = 0; day < 100; ++day) {
     std::vector<std::string> visitors;
     for (int i = 0; i < 10'000; ++i) {
@@ -33,7 +33,7 @@ int main() {
               static_cast<unsigned long long>(report.ambiguous));
 
   seen.save("visitors.scbf");
-  const auto mapped = scbf::ScalableFilter::map("visitors.scbf");
+  const auto mapped = scbf::Filter::map("visitors.scbf");
   const bool still_there = mapped.contains("visitor 500000");
   return taken_for_seen < 1'150 && report.absent == 0 && report.ambiguous < 200 && still_there ? 0
                                                                                                : 1;

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "scbf/scalable_bank.hpp"
+#include "scbf/bank.hpp"
 
 namespace {
 
@@ -21,7 +21,7 @@ std::vector<std::uint64_t> customers_of(std::uint32_t shop) {
 
 int main() {
   // A thousand customers each, to begin with; 1 % of the shops asked in vain, however they grow.
-  scbf::ScalableBank shops(scbf::Growth::tightening(1000, 0.01), {.capacity = 100});
+  scbf::Bank shops(scbf::Growth::tightening(1000, 0.01), {.capacity = 100});
   for (std::uint32_t shop = 0; shop < 100; ++shop)
     shops.insert(shops.add_member(), customers_of(shop));
   std::printf("shop 0 has %zu stages, shop 1 has %zu\n", shops.stages(0), shops.stages(1));

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "scbf/bank.hpp"
 #include "scbf/detail/positions.hpp"
-#include "scbf/filter_bank.hpp"
 #include "scbf/sizing.hpp"
 
 namespace {
@@ -47,7 +47,7 @@ scbf::Filter vector_of(std::string_view bits) {
   return filter;
 }
 /// Which members have all bits of x: the AND of three questions of one bit.
-unsigned have_x(const scbf::FilterBank& bank) {
+unsigned have_x(const scbf::Bank& bank) {
   const std::array x{hash_at(1), hash_at(2), hash_at(4)};
   std::vector<std::uint8_t> answers(x.size() * bank.answer_bytes());
   bank.contains_bits(scbf::KeyBatch::from_hashes(x), answers);
@@ -57,7 +57,7 @@ unsigned have_x(const scbf::FilterBank& bank) {
 void figure() {
   scbf::Filter two_hops = vector_of("11010");
   two_hops.merge(vector_of("00011"));
-  scbf::FilterBank n1(kFigure), n2(kFigure);
+  scbf::Bank n1(scbf::Growth::one(kFigure)), n2(scbf::Growth::one(kFigure));
   n1.add_members({vector_of("00101"), vector_of("11100"), two_hops});
   expect(have_x(n1) == 0b100,
          "figure: of V0, V1 and V2 only V2 = BF-union(11010, 00011) matches x");
@@ -148,8 +148,9 @@ class Router {
         }
       }
       first_shell_.push_back(shells_.size() - network.neighbours[node].size());
-      scbf::FilterBank& bank = banks_.emplace_back(
-          geometry, scbf::BankOptions{.capacity = static_cast<std::uint32_t>(members.size())});
+      scbf::Bank& bank = banks_.emplace_back(
+          scbf::Growth::one(geometry),
+          scbf::BankOptions{.capacity = static_cast<std::uint32_t>(members.size())});
       bank.add_members(std::move(members), kOneThread);
     }
   }
@@ -180,7 +181,7 @@ class Router {
 
  private:
   const Network& network_;
-  std::vector<scbf::FilterBank> banks_;
+  std::vector<scbf::Bank> banks_;
   std::vector<Shells> shells_;  // of all nodes and directions
   std::vector<std::size_t> first_shell_;
 };

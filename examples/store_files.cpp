@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "scbf/filter_bank.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/sizing.hpp"
 
 namespace {
@@ -29,11 +29,11 @@ std::string key_of(Kind kind, std::string_view row, std::string_view qualifier) 
   return std::to_string(row.size()) + ':' + std::string(row) + std::string(qualifier);
 }
 
-scbf::FilterBank bank_of(Kind kind, const std::vector<StoreFile>& files, double fpr) {
+scbf::Bank bank_of(Kind kind, const std::vector<StoreFile>& files, double fpr) {
   std::uint64_t most = 1;
   for (const StoreFile& file : files) most = std::max<std::uint64_t>(most, file.size());
-  scbf::FilterBank bank(scbf::geometry_for(scbf::Layout::split_block, most, fpr),
-                        {.capacity = static_cast<std::uint32_t>(files.size())});
+  scbf::Bank bank(scbf::Growth::one(scbf::geometry_for(scbf::Layout::split_block, most, fpr)),
+                  {.capacity = static_cast<std::uint32_t>(files.size())});
   std::vector<std::vector<std::string>> columns;
   std::vector<scbf::MemberKeys> batches;
   for (const StoreFile& file : files) {

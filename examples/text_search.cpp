@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "scbf/filter_bank.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/sizing.hpp"
 
 namespace {
@@ -97,7 +97,8 @@ std::vector<Document> sample() {
 class Index {
  public:
   explicit Index(const std::vector<Document>& documents)
-      : bank_(geometry(documents), {.capacity = static_cast<std::uint32_t>(documents.size())}) {
+      : bank_(scbf::Growth::one(geometry(documents)),
+              {.capacity = static_cast<std::uint32_t>(documents.size())}) {
     std::vector<scbf::MemberKeys> batches;
     for (const Document& document : documents) {
       batches.push_back({bank_.add_member(), document.words});
@@ -127,7 +128,7 @@ class Index {
     for (const Document& document : documents) most = std::max(most, document.words.size());
     return scbf::geometry_for(scbf::Layout::split_block, most, 0.01);
   }
-  scbf::FilterBank bank_;
+  scbf::Bank bank_;
 };
 
 /// What grep finds in the same words, a line per document.

@@ -10,6 +10,7 @@
 #include "errors.hpp"
 #include "index_options.hpp"
 #include "index_verbs.hpp"
+#include "options.hpp"
 #include "reports.hpp"
 #include "sizes.hpp"
 #include "table_reader.hpp"
@@ -25,17 +26,6 @@ struct Options {
   std::vector<std::string> indexed;
   IndexPlan plan;
 };
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> names;
-  std::size_t from = 0;
-  while (true) {
-    const std::size_t comma = text.find(',', from);
-    names.push_back(text.substr(from, comma - from));
-    if (comma == std::string::npos) return names;
-    from = comma + 1;
-  }
-}
 
 /// The names of all columns, the key's among them or not.
 std::vector<std::string> column_names(const Options& options) {

@@ -7,6 +7,7 @@
 
 #include "errors.hpp"
 #include "key_reader.hpp"
+#include "options.hpp"
 #include "sizes.hpp"
 
 namespace scbf::cli {
@@ -16,10 +17,7 @@ void IndexTarget::add_to(CommandLine& line, const std::string& json_help, Writes
   line.option("--backend", "NAME",
               "What computes the filters: auto (default) or a name that 'scbf backends' lists",
               backend_);
-  line.option("--threads", "T", "Threads to use; 0 (default): all there are",
-              [this](const std::string& text) {
-                options.threads = static_cast<unsigned>(parse_count("--threads", text, 0, 4096));
-              });
+  add_threads_to(line, options.threads);
   if (writes == Writes::yes) {
     line.flag("--sync", "Wait until the disk has what is written", options.sync);
   }

@@ -186,7 +186,7 @@ int load(const Options& options) {
   SecondaryIndex index = options.target.open();
   const Loaded loaded = load_into(options, index);
   const IndexStatistics now = index.statistics();
-  const double rate = loaded.seconds > 0 ? static_cast<double>(loaded.rows) / loaded.seconds : 0;
+  const double rate = per_second(loaded.rows, loaded.seconds);
   if (options.target.json) {
     Json json;
     json["index"] = options.target.folder;

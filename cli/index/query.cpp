@@ -209,7 +209,7 @@ int query_batch(const QueryOptions& options) {
       write_answer(options, index.schema(), values[i], some[i - from], table, answers);
     }
   }
-  const double rate = seconds > 0 ? static_cast<double>(totals.queries) / seconds : 0;
+  const double rate = per_second(totals.queries, seconds);
   if (options.target.json) {
     Json json;
     json["queries"] = totals.queries;

@@ -2,17 +2,13 @@
 #include "records.hpp"
 
 #include <csv.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <new>
-#include <system_error>
 #include <utility>
 
-#include "errors.hpp"
+#include "key_reader.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 
@@ -22,6 +18,9 @@ namespace {
 
 constexpr std::size_t kBlock = 256 << 10;
 constexpr std::size_t kFieldGrowth = 64 << 10;  // libcsv's own 128 bytes make long fields quadratic
+/// Most bytes of a row as text: any byte may be a quote, which is doubled, and then there are key,
+/// separators and quotes around fields.
+constexpr std::size_t kMaxRecordBytes = 2 * kMaxRowBytes + (1 << 20);
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 int never(unsigned char) { return 0; }
@@ -29,17 +28,14 @@ int line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }
 
 }  // namespace
 
-RecordReader::RecordReader(std::string file, TableFormat format)
-    : name_(file == "-" ? "standard input" : std::move(file)),
+RecordReader::RecordReader(const std::string& file, TableFormat format)
+    : name_(display_name(file)),
       format_(format),
       buffer_(new char[kBlock]),
-      parser_(std::make_unique<csv_parser>()) {
-  fd_ = name_ == "standard input" ? STDIN_FILENO : ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) {
-    throw IoError(
-        fmt::format("{}: cannot open: {}", name_, std::generic_category().message(errno)));
-  }
-  csv_init(parser_.get(), CSV_STRICT | CSV_STRICT_FINI);
+      parser_(std::make_unique<csv_parser>()),
+      fd_(open_input(file)) {
+  // CSV_REPALL_NL: empty lines end a record too, so that take_record sees every line end.
+  csv_init(parser_.get(), CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
   csv_set_blk_size(parser_.get(), kFieldGrowth);
   csv_set_space_func(parser_.get(), never);
   if (format_ == TableFormat::tsv) {
@@ -67,16 +63,9 @@ bool RecordReader::next(Record& record) {
 }
 
 void RecordReader::read_more() {
-  ssize_t n = 0;
-  do {
-    n = ::read(fd_, buffer_.get(), kBlock);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) {
-    throw IoError(
-        fmt::format("{}: cannot read: {}", name_, std::generic_category().message(errno)));
-  }
+  const std::size_t n = read_from(fd_, buffer_.get(), kBlock, name_);
   if (n == 0) return finish();
-  std::string_view block(buffer_.get(), static_cast<std::size_t>(n));
+  std::string_view block(buffer_.get(), n);
   const bool first = bytes_read_ == 0;
   bytes_read_ += block.size();
   if (first && block.starts_with(kByteOrderMark)) block.remove_prefix(kByteOrderMark.size());
@@ -94,18 +83,13 @@ void RecordReader::parse(std::string_view line) {
   if (format_ == TableFormat::tsv && line.find('\0') != std::string_view::npos) {
     fail(line_, "a byte that is 0: this is no text");
   }
-  if (current_bytes_ + parser_->entry_pos + line.size() > 2 * kMaxRowBytes) {
+  current_bytes_ += line.size();
+  if (current_bytes_ > kMaxRecordBytes) {
     fail(current_.line, fmt::format("a row of more than {}; is a quote not closed?",
-                                    human_bytes(2 * kMaxRowBytes)));
+                                    human_bytes(kMaxRecordBytes)));
   }
-  const bool between_records = parser_->pstate == 0;  // ROW_NOT_BEGUN
-  if (between_records) current_.line = line_;
-  const auto field = [](void* bytes, std::size_t length, void* self) {
-    static_cast<RecordReader*>(self)->take_field({static_cast<const char*>(bytes), length});
-  };
-  const auto record = [](int, void* self) { static_cast<RecordReader*>(self)->take_record(); };
   const std::size_t parsed =
-      csv_parse(parser_.get(), line.data(), line.size(), field, record, this);
+      csv_parse(parser_.get(), line.data(), line.size(), take_field, take_record, this);
   if (failure_) std::rethrow_exception(failure_);
   if (parsed == line.size()) return;
   if (csv_error(parser_.get()) == CSV_ENOMEM) throw std::bad_alloc();
@@ -115,40 +99,36 @@ void RecordReader::parse(std::string_view line) {
 
 void RecordReader::finish() {
   ended_ = true;
-  const auto field = [](void* bytes, std::size_t length, void* self) {
-    static_cast<RecordReader*>(self)->take_field({static_cast<const char*>(bytes), length});
-  };
-  const auto record = [](int, void* self) { static_cast<RecordReader*>(self)->take_record(); };
-  const bool ok = csv_fini(parser_.get(), field, record, this) == 0;
+  const bool ok = csv_fini(parser_.get(), take_field, take_record, this) == 0;
   if (failure_) std::rethrow_exception(failure_);
   if (!ok) fail(current_.line, "a quote is opened in this row and never closed");
 }
 
-void RecordReader::take_field(std::string_view field) noexcept {
+void RecordReader::take_field(void* bytes, std::size_t length, void* self) noexcept {
+  auto& reader = *static_cast<RecordReader*>(self);
   try {
-    current_bytes_ += field.size();
-    current_.fields.emplace_back(field);
+    reader.current_.fields.emplace_back(static_cast<const char*>(bytes), length);
   } catch (...) {
-    failure_ = std::current_exception();
+    reader.failure_ = std::current_exception();
   }
 }
 
-void RecordReader::take_record() noexcept {
+void RecordReader::take_record(int end, void* self) noexcept {
+  auto& reader = *static_cast<RecordReader*>(self);
+  std::vector<std::string>& fields = reader.current_.fields;
   try {
-    if (format_ == TableFormat::tsv && !current_.fields.empty() &&
-        current_.fields.back().ends_with('\r')) {
-      current_.fields.back().pop_back();
-      if (current_.fields.size() == 1 && current_.fields[0].empty()) {  // an empty line
-        current_.fields.clear();
-        current_bytes_ = 0;
-        return;
-      }
+    if (reader.format_ == TableFormat::tsv && !fields.empty() && fields.back().ends_with('\r')) {
+      fields.back().pop_back();
+      if (fields.size() == 1 && fields[0].empty()) fields.clear();  // an empty line
     }
-    ready_.push_back({std::exchange(current_.fields, {}), current_.line});
-    current_bytes_ = 0;
+    if (!fields.empty()) {
+      reader.ready_.push_back({std::exchange(fields, {}), reader.current_.line});
+    }
   } catch (...) {
-    failure_ = std::current_exception();
+    reader.failure_ = std::current_exception();
   }
+  reader.current_.line = reader.line_ + (end == '\n' ? 1 : 0);
+  reader.current_bytes_ = 0;
 }
 
 }  // namespace scbf::cli

@@ -29,7 +29,7 @@ struct Record {
 class RecordReader {
  public:
   /// "-" is standard input. Throws IoError.
-  RecordReader(std::string file, TableFormat format);
+  RecordReader(const std::string& file, TableFormat format);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
   ~RecordReader();
@@ -44,16 +44,17 @@ class RecordReader {
   void read_more();
   void parse(std::string_view line);
   void finish();
-  void take_field(std::string_view field) noexcept;
-  void take_record() noexcept;
+  // What libcsv calls, at the end of a field and of a record.
+  static void take_field(void* bytes, std::size_t length, void* self) noexcept;
+  static void take_record(int end, void* self) noexcept;
 
   std::string name_;
   TableFormat format_;
-  int fd_ = -1;
   std::unique_ptr<char[]> buffer_;
   std::unique_ptr<csv_parser> parser_;
-  Record current_;
-  std::size_t current_bytes_ = 0;
+  int fd_;
+  Record current_{.fields = {}, .line = 1};
+  std::size_t current_bytes_ = 0;  // of its text
   std::deque<Record> ready_;
   std::exception_ptr failure_;  // of a callback: nothing may be thrown through C
   std::uint64_t line_ = 1, bytes_read_ = 0;

@@ -38,16 +38,17 @@ std::vector<std::string> header_of(RecordReader& records) {
   return record.fields;
 }
 
-/// The longest of the values that a field holds.
+/// The longest of the values that a field holds, divided as the index does it.
 std::size_t longest_value(std::string_view field, std::string_view separator) {
+  constexpr std::string_view kBlanks = " \t\r\n";
   if (separator.empty()) return field.size();
   std::size_t longest = 0;
   while (true) {
     const std::size_t end = field.find(separator);
-    std::string_view value = field.substr(0, end);
-    const std::size_t first = value.find_first_not_of(" \t");
+    const std::string_view value = field.substr(0, end);
+    const std::size_t first = value.find_first_not_of(kBlanks);
     if (first != std::string_view::npos) {
-      longest = std::max(longest, value.find_last_not_of(" \t") - first + 1);
+      longest = std::max(longest, value.find_last_not_of(kBlanks) - first + 1);
     }
     if (end == std::string_view::npos) return longest;
     field.remove_prefix(end + separator.size());

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "scbf/counter_store.hpp"
+#include "scbf/store.hpp"
 
 namespace scbf::cuda {
 

@@ -124,7 +124,9 @@ class Checking {
   void ask_filter(const Region& region, const std::vector<std::string>& entries) {
     const std::vector<std::string_view> views(entries.begin(), entries.end());
     MemberLists lists;
-    router_.route(router_.hash(views), lists);
+    const std::vector<std::uint64_t> hashes = router_.hash(views);
+    router_.read(
+        [&](const Bank& bank) { bank.find(KeyBatch::from_hashes(hashes), lists, kAlone); });
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const auto members = lists.of(i);
       if (!std::binary_search(members.begin(), members.end(), region.member)) {

@@ -66,12 +66,12 @@ void FilterBuilder::add(std::string_view entry) {
 
 void FilterBuilder::flush() {
   const std::vector<std::string_view> views(entries_.begin(), entries_.end());
-  filter_.insert(KeyBatch::from_hashes(router_.hash(views)), {.threads = 1});
+  filter_.insert(KeyBatch::from_hashes(router_.hash(views)), kAlone);
   entries_.clear();
   bytes_ = 0;
 }
 
-ScalableFilter FilterBuilder::take() {
+Filter FilterBuilder::take() {
   flush();
   return std::move(filter_);
 }
@@ -97,8 +97,7 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
   }
 }
 
-ScalableFilter SecondaryIndex::State::built_from_values(RegionId region,
-                                                        std::uint64_t* values) const {
+Filter SecondaryIndex::State::built_from_values(RegionId region, std::uint64_t* values) const {
   FilterBuilder builder(router);
   for_each_value(*store, {}, region,
                  [&](std::string_view entry, std::uint64_t) { builder.add(entry); });
@@ -108,15 +107,16 @@ ScalableFilter SecondaryIndex::State::built_from_values(RegionId region,
 
 void SecondaryIndex::State::rebuild(Region& region) {
   std::uint64_t values = 0;
-  router.replace(region.member, built_from_values(region.id, &values));
+  Filter filter = built_from_values(region.id, &values);
+  router.change([&](Bank& bank) { bank.replace_member(region.member, std::move(filter), kAlone); });
   region.values = values;
   region.trusted = true;
   region.left_over = 0;
-  set_rate(region, router.facts(region.member).fpr);
+  estimate_rate(region);
 }
 
 void SecondaryIndex::State::distrust(Region& region) {
-  router.ask_always(region.member);
+  router.change([&](Bank& bank) { bank.ask_always(region.member, true); });
   region.trusted = false;
   set_rate(region, 1);
   remove_filter_file(region.id);
@@ -135,7 +135,7 @@ void SecondaryIndex::State::save(Region& region) {
   store->sync();
   crash_point("save: the log is on disk");
   const std::uint64_t changes = region.changes;
-  ScalableFilter filter = router.copy(region.member);
+  Filter filter = router.read([&](const Bank& bank) { return bank.copy_member(region.member); });
   filter.set_metadata(describe_filter_file({identity, region.id, changes, region.left_over}));
   filter.save(filter_path(region.id));
   crash_point("save: the filter is on disk");
@@ -153,12 +153,17 @@ void SecondaryIndex::State::set_rate(Region& region, double fpr) {
   ++rates_as_of;
 }
 
+void SecondaryIndex::State::estimate_rate(Region& region) {
+  set_rate(region,
+           router.read([&](const Bank& bank) { return estimated_fpr(bank, region.member); }));
+}
+
 void SecondaryIndex::State::refresh_rate(Region& region) {
   if (!region.trusted) return;
   const std::uint64_t now = region.values, then = region.rate_at;
   const std::uint64_t changed = now > then ? now - then : then - now;
   if (changed == 0 || changed * kRateParts < now) return;
-  set_rate(region, router.facts(region.member).fpr);
+  estimate_rate(region);
 }
 
 void SecondaryIndex::checkpoint() {

@@ -30,13 +30,13 @@ class FilterBuilder {
   explicit FilterBuilder(const Router& router);
   void add(std::string_view entry);
   std::uint64_t values() const noexcept { return values_; }
-  ScalableFilter take();
+  Filter take();
 
  private:
   void flush();
 
   const Router& router_;
-  ScalableFilter filter_;
+  Filter filter_;
   std::vector<std::string> entries_;
   std::size_t bytes_ = 0;  ///< of these
   std::uint64_t values_ = 0;

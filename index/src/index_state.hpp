@@ -105,13 +105,14 @@ struct SecondaryIndex::State {
   std::filesystem::path filter_path(RegionId region) const;
   /// Saves a trusted filter that changed; makes it anew first if much is left over in it.
   void save(index::Region& region);
-  ScalableFilter built_from_values(RegionId region, std::uint64_t* values = nullptr) const;
+  Filter built_from_values(RegionId region, std::uint64_t* values = nullptr) const;
   void rebuild(index::Region& region);
   void distrust(index::Region& region);
   /// So that nobody takes a file for the filter of what follows.
   void remove_filter_file(RegionId region) const;
   /// Brings region.fpr up to date, if enough changed since.
   void refresh_rate(index::Region& region);
+  void estimate_rate(index::Region& region);
   void set_rate(index::Region& region, double fpr);
 
   // ---- recovery.cpp
@@ -124,14 +125,14 @@ struct SecondaryIndex::State {
     std::string from;
     ServerId server;
     index::RegionState state = {};
-    ScalableFilter filter;
+    Filter filter;
   };
-  /// What becomes of the old regions' places in the bank: given up when the new ones have theirs,
-  /// or, where they hold no value, the first goes to the first new one (a bank that was full is
-  /// spared to grow).
-  enum class Bank : std::uint8_t { new_places, reuse_first };
+  /// What becomes of the old regions' members of the bank. They are given up when the new regions
+  /// have theirs; or, where they hold no value, the first goes to the first new region, so that a
+  /// full bank need not grow.
+  enum class OldMembers : std::uint8_t { give_up, reuse_first };
   void switch_regions(std::size_t first, std::size_t count, std::vector<NewRegion> fresh,
-                      Bank bank = Bank::new_places);
+                      OldMembers members = OldMembers::give_up);
   ServerId least_loaded_server() const;
   /// A number that no region had. Throws IoError when there are none left.
   RegionId new_number();

@@ -186,7 +186,8 @@ std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) c
     const std::shared_lock lock(state_->topology);
     map = state_->map;
     at = state_->store->snapshot();
-    state_->router.route(hashes, lists);
+    state_->router.read(
+        [&](const Bank& bank) { bank.find(KeyBatch::from_hashes(hashes), lists, kAlone); });
   }
   const auto outlook = state_->outlook(map);
   std::vector<QueryAnswer> answers;

@@ -7,6 +7,7 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 #include "crash_points.hpp"
@@ -27,7 +28,7 @@ struct Recovered {
   RegionRecord record;
   RegionId id = 0;
   RegionState state;
-  std::optional<ScalableFilter> filter;  ///< none: asked always
+  std::optional<Filter> filter;  ///< none: asked always
   std::uint64_t saved = 0, log_entries = 0, left_over = 0;
   std::string reason;  ///< why the filter could not be taken as it was; empty if it could
 };
@@ -79,9 +80,32 @@ void clear_remains(Store& store, const std::vector<Recovered>& regions) {
   }
 }
 
+/// The stages that a growth gives, each worked out once. Thread-safe.
+class Stages {
+ public:
+  explicit Stages(const Growth& growth) : growth_(growth) {}
+
+  /// Does the filter have these stages, in order?
+  bool are_in(const Filter& filter) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t s = 0; s < filter.stages(); ++s) {
+      if (s >= growth_.most_stages()) return false;
+      if (s == shapes_.size()) shapes_.push_back(growth_.stage(static_cast<std::uint32_t>(s)));
+      if (!(filter.stage(s).shape() == shapes_[s])) return false;
+    }
+    return true;
+  }
+
+ private:
+  Growth growth_;
+  std::mutex mutex_;
+  std::vector<StageShape> shapes_;
+};
+
 /// The filter's file, and the log that goes on from there. Leaves a reason if that is not all.
-void bring_up_to_date(const Store& store, const Router& router, std::uint64_t identity,
-                      const std::filesystem::path& file, Recovered& region) {
+void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
+                      std::uint64_t identity, const std::filesystem::path& file,
+                      Recovered& region) {
   const auto refuse = [&](std::string reason) {
     region.reason = std::move(reason);
     region.filter.reset();
@@ -98,14 +122,14 @@ void bring_up_to_date(const Store& store, const Router& router, std::uint64_t id
     region.filter = router.empty_filter();
   } else {
     try {
-      region.filter = ScalableFilter::load(file);
+      region.filter = Filter::load(file);
     } catch (const Error& error) {
       return refuse(error.what());
     }
     const auto said = parse_filter_file(region.filter->metadata());
     if (!said || said->index != identity || said->region != region.id ||
-        region.filter->growth() != router.growth() || region.filter->seed() != router.seed() ||
-        !router.regular(*region.filter)) {
+        region.filter->growth() != router.empty_filter().growth() ||
+        region.filter->seed() != router.empty_filter().seed() || !stages.are_in(*region.filter)) {
       return refuse(fmt::format("{} is the filter of something else", file.string()));
     }
     if (said->changes > region.state.changes) {
@@ -122,9 +146,9 @@ void bring_up_to_date(const Store& store, const Router& router, std::uint64_t id
       return refuse(fmt::format("its log has no change {}", seen));
     }
     const FilterChange change = decode_change(record.value());
-    region.filter->insert(KeyBatch::from_hashes(change.added), {.threads = 1});
+    region.filter->insert(KeyBatch::from_hashes(change.added), kAlone);
     region.left_over +=
-        region.filter->remove(KeyBatch::from_hashes(change.removed), {}, {.threads = 1}).ambiguous;
+        region.filter->remove(KeyBatch::from_hashes(change.removed), {}, kAlone).ambiguous;
     region.log_entries += change.added.size() + change.removed.size();
   }
   if (seen != region.state.changes) {
@@ -132,10 +156,10 @@ void bring_up_to_date(const Store& store, const Router& router, std::uint64_t id
   }
 }
 
-void load_filter(const Store& store, const Router& router, std::uint64_t identity,
+void load_filter(const Store& store, const Router& router, Stages& stages, std::uint64_t identity,
                  const std::filesystem::path& file, Recovered& region) {
   try {
-    bring_up_to_date(store, router, identity, file, region);
+    bring_up_to_date(store, router, stages, identity, file, region);
   } catch (const Error& error) {  // of what the log holds, or of a filter that is full
     region.reason = error.what();
     region.filter.reset();
@@ -193,10 +217,11 @@ void SecondaryIndex::State::read_everything() {
   oneapi::tbb::task_arena arena(options.threads == 0
                                     ? oneapi::tbb::task_arena::automatic
                                     : static_cast<int>(std::min(options.threads, kMostThreads)));
+  Stages stages(router.empty_filter().growth());
   arena.execute([&] {
     oneapi::tbb::parallel_for(std::size_t{0}, regions.size(), [&](std::size_t i) {
       Recovered& region = regions[i];
-      load_filter(*store, router, identity, filter_path(region.id), region);
+      load_filter(*store, router, stages, identity, filter_path(region.id), region);
       if (!region.filter && options.rebuild) {
         region.filter = built_from_values(region.id, &region.state.values);
         region.left_over = region.log_entries = 0;
@@ -204,11 +229,12 @@ void SecondaryIndex::State::read_everything() {
     });
   });
 
-  std::vector<ScalableFilter> filters;
+  std::vector<Filter> filters;
   for (Recovered& region : regions) {
     filters.push_back(region.filter ? std::move(*region.filter) : router.empty_filter());
   }
-  const std::vector<std::uint32_t> members = router.add(std::move(filters));
+  const std::vector<std::uint32_t> members =
+      router.change([&](Bank& bank) { return bank.add_members(std::move(filters), kAlone); });
   std::vector<Place> places;
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const Recovered& from = regions[i];

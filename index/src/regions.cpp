@@ -143,14 +143,18 @@ ServerId SecondaryIndex::State::least_loaded_server() const {
 /// Puts fresh regions, whose local indexes are written, in the place of `count` from `first` on,
 /// whose writers are held.
 void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
-                                           std::vector<NewRegion> fresh, Bank bank) {
+                                           std::vector<NewRegion> fresh, OldMembers old_members) {
   const auto before = current_map();
-  const std::size_t reused = bank == Bank::reuse_first ? 1 : 0;
-  std::vector<ScalableFilter> filters;
+  const std::size_t reused = old_members == OldMembers::reuse_first ? 1 : 0;
+  std::vector<Filter> filters;
   for (NewRegion& region : std::span(fresh).subspan(reused)) {
     filters.push_back(std::move(region.filter));
   }
-  const std::vector<std::uint32_t> added = router.add(std::move(filters));
+  const std::vector<std::uint32_t> added =
+      router.change([&](Bank& bank) { return bank.add_members(std::move(filters), kAlone); });
+  const auto drop = [&](std::uint32_t member) {
+    router.change([&](Bank& bank) { bank.remove_member(member, kAlone); });
+  };
   std::vector<std::uint32_t> members = added;
 
   std::vector<Place> old;
@@ -162,7 +166,9 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
     places.erase(places.begin() + static_cast<std::ptrdiff_t>(first),
                  places.begin() + static_cast<std::ptrdiff_t>(first + count));
     if (reused > 0) {
-      router.replace(old[0].region->member, std::move(fresh[0].filter));
+      router.change([&](Bank& bank) {
+        bank.replace_member(old[0].region->member, std::move(fresh[0].filter), kAlone);
+      });
       members.insert(members.begin(), old[0].region->member);
     }
     for (const Place& place : old) {
@@ -187,14 +193,14 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
     map = std::move(after);
     for (const Place& place : old) place.region->retired = true;
   } catch (...) {
-    for (const std::uint32_t member : added) router.drop(member);
+    for (const std::uint32_t member : added) drop(member);
     throw;
   }
   crash_point("regions: the map has changed");
   try {
     StoreBatch gone = store->batch();
     for (const Place& place : old) {
-      if (place.region->member != members[0]) router.drop(place.region->member);
+      if (place.region->member != members[0]) drop(place.region->member);
       const std::string prefix = region_key(place.region->id);
       for (const Family family : kLocal) gone.erase_range(family, prefix, after_prefix(prefix));
       remove_filter_file(place.region->id);
@@ -230,7 +236,7 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
                      {},
                      state.router.empty_filter()});
   }
-  state.switch_regions(0, now->size(), std::move(fresh), State::Bank::reuse_first);
+  state.switch_regions(0, now->size(), std::move(fresh), State::OldMembers::reuse_first);
 }
 
 std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,

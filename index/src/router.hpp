@@ -1,68 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// The global index: a bank with one growing filter per region, behind a lock. Knows hashes and
-// members, nothing of rows.
+// The global index: a bank with one growing filter for each region, and its lock.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
-#include <optional>
+#include <shared_mutex>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "fair_mutex.hpp"
-#include "scbf/scalable_bank.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/secondary_index.hpp"
 
 namespace scbf::index {
 
-using Hashes = std::span<const std::uint64_t>;
+/// Questions and changes are small: threads come from the callers.
+inline constexpr BatchOptions kAlone{.threads = 1};
 
 class Router {
  public:
   Router(const IndexPlan& plan, const IndexOptions& options);
 
-  const Growth& growth() const noexcept { return growth_; }
-  std::uint64_t seed() const noexcept { return seed_; }
-  ScalableFilter empty_filter() const { return empty_; }
-  /// Are its stages those that the growth gives, in order?
-  bool regular(const ScalableFilter& filter) const;
-  /// Of entries (encoding.hpp); thread-safe.
+  // Growth, seed and backend never change: these take no lock.
+
+  /// A filter that can be a member. Regions begin with a copy of it, which is cheaper than to work
+  /// out the shape of a stage.
+  const Filter& empty_filter() const noexcept { return empty_; }
+  /// Of entries (encoding.hpp).
   std::vector<std::uint64_t> hash(std::span<const std::string_view> entries) const;
 
-  std::vector<std::uint32_t> add(std::vector<ScalableFilter> filters);
-  void drop(std::uint32_t member);
-  void replace(std::uint32_t member, ScalableFilter filter);
-  ScalableFilter copy(std::uint32_t member) const;
-  void ask_always(std::uint32_t member);
-
-  void insert(std::uint32_t member, Hashes hashes);
-  /// Returns how many stay in the filter although nothing stands for them any more, because
-  /// several stages claimed them.
-  std::uint64_t remove(std::uint32_t member, Hashes hashes);
-
-  /// Which members may hold each of the hashes.
-  void route(Hashes hashes, MemberLists& lists) const;
-
-  struct Facts {
-    std::uint32_t stages;
-    std::uint64_t bytes;
-    double fpr;  ///< from the fill of the stages
-    bool asked_always;
-  };
-  Facts facts(std::uint32_t member) const;
-  BankMemory memory() const;
+  /// Returns work(bank). Others may read at the same time.
+  template <class Work>
+  auto read(const Work& work) const {
+    const std::shared_lock lock(mutex_);
+    return work(bank_);
+  }
+  /// Returns work(bank). All others wait, those that read included.
+  template <class Work>
+  auto change(const Work& work) {
+    const std::lock_guard lock(mutex_);
+    return work(bank_);
+  }
 
  private:
-  Growth growth_;
-  const Backend* backend_;
-  std::uint64_t seed_;
-  ScalableFilter empty_;
-  mutable std::mutex shapes_mutex_;
-  mutable std::vector<StageShape> shapes_;  ///< of the stages asked about so far
+  Filter empty_;
   mutable FairSharedMutex mutex_;
-  ScalableBank bank_;
+  Bank bank_;
 };
+
+/// The rate of a member's filter as its fill says; 1 if it is asked always.
+double estimated_fpr(const Bank& bank, std::uint32_t member);
 
 }  // namespace scbf::index

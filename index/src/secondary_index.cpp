@@ -155,12 +155,18 @@ std::vector<RegionInfo> SecondaryIndex::regions() const {
   std::vector<RegionInfo> infos;
   for (std::size_t i = 0; i < now.size(); ++i) {
     const Region& region = *now[i].region;
-    const Router::Facts facts = state_->router.facts(region.member);
     const std::uint64_t saved = region.saved,
                         unsaved = std::max(region.changes.load(), saved) - saved;
-    infos.push_back({region.id, now[i].from, std::string(now.end(i)), now[i].server, region.rows,
-                     region.values, facts.stages, facts.bytes, facts.fpr, region.left_over, unsaved,
-                     facts.asked_always});
+    state_->router.read([&](const Bank& bank) {
+      const auto stages = static_cast<std::uint32_t>(bank.stages(region.member));
+      std::uint64_t bytes = 0;
+      for (std::size_t s = 0; s < stages; ++s) {
+        bytes += bank.stage(region.member, s).geometry().bytes();
+      }
+      infos.push_back({region.id, now[i].from, std::string(now.end(i)), now[i].server, region.rows,
+                       region.values, stages, bytes, estimated_fpr(bank, region.member),
+                       region.left_over, unsaved, bank.asked_always(region.member)});
+    });
   }
   return infos;
 }
@@ -174,7 +180,7 @@ IndexStatistics SecondaryIndex::statistics() const {
     ++sum.regions;
   }
   sum.servers = state_->plan.servers;
-  sum.bit_row_bytes = state_->router.memory().rows;
+  sum.bit_row_bytes = state_->router.read([](const Bank& bank) { return bank.memory().rows; });
   sum.store_bytes = state_->store->bytes();
   sum.queries = state_->tally.queries;
   sum.requests = state_->tally.requests;

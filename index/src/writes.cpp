@@ -67,7 +67,11 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   batch.put(Family::meta, "state/" + region_key(region.id), encode_state(state));
 
   try {
-    router.insert(region.member, change.added);
+    if (!change.added.empty()) {
+      router.change([&](Bank& bank) {
+        bank.insert(region.member, KeyBatch::from_hashes(change.added), kAlone);
+      });
+    }
     crash_point("write: the filter has the new values");
     store->write(std::move(batch), options.sync);
   } catch (...) {
@@ -82,7 +86,13 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   add(report, write.report);
   if (!region.trusted) return;
   try {
-    region.left_over += router.remove(region.member, change.removed);
+    if (!change.removed.empty()) {
+      // Values that several stages claim stay in the filter, and stand for nothing.
+      region.left_over += router.change([&](Bank& bank) {
+        return bank.remove(region.member, KeyBatch::from_hashes(change.removed), {}, kAlone)
+            .ambiguous;
+      });
+    }
   } catch (const std::exception&) {  // they stay, which is harmless
     region.left_over += change.removed.size();
   }

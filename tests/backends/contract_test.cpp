@@ -111,8 +111,8 @@ TEST_P(Contract, WholeFilters) {
   ASSERT_TRUE(same_words(words_of(filter), model.words()));
   ASSERT_TRUE(knows_its_fill(filter));
   const auto got_statistics = filter.statistics(options), want_statistics = model.statistics();
-  EXPECT_EQ(got_statistics.histogram, want_statistics.histogram);
-  EXPECT_EQ(got_statistics.slice_fill, want_statistics.slice_fill);
+  EXPECT_EQ(got_statistics.stages[0].histogram, want_statistics.stages[0].histogram);
+  EXPECT_EQ(got_statistics.stages[0].slice_fill, want_statistics.stages[0].slice_fill);
   EXPECT_EQ(got_statistics.saturated, want_statistics.saturated);
 }
 

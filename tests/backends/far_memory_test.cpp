@@ -21,6 +21,7 @@ using scbf::Filter;
 using scbf::Geometry;
 using scbf::InvalidArgument;
 using scbf::NotOnHost;
+using scbf::Removal;
 using scbf::test::Bytes;
 using scbf::test::source_of;
 using scbf::test::TemporaryFolder;
@@ -145,12 +146,12 @@ TEST_P(FarShapes, OperationsEqualTheModel) {
   model.insert(std::uint64_t{12});
   EXPECT_TRUE(far.contains("one key"));
   EXPECT_EQ(far.count(std::uint64_t{12}), model.count(std::uint64_t{12}));
-  EXPECT_TRUE(far.remove("one key"));
-  EXPECT_TRUE(model.remove("one key"));
+  EXPECT_EQ(far.remove("one key"), Removal::removed);
+  EXPECT_EQ(model.remove("one key"), Removal::removed);
   expect_same(far, model);
   const auto got = far.statistics(), want = model.statistics();
-  EXPECT_EQ(got.histogram, want.histogram);
-  EXPECT_EQ(got.slice_fill, want.slice_fill);
+  EXPECT_EQ(got.stages[0].histogram, want.stages[0].histogram);
+  EXPECT_EQ(got.stages[0].slice_fill, want.stages[0].slice_fill);
   EXPECT_EQ(got.estimated_fpr, want.estimated_fpr);
 }
 
@@ -281,7 +282,7 @@ TEST_F(FarMemory, ToMovesAFilterThereAndBack) {
   EXPECT_FALSE(filter.read_only());
   filter.insert(std::uint64_t{77});
   EXPECT_TRUE(filter.contains(std::uint64_t{77}));
-  EXPECT_TRUE(filter.remove(std::uint64_t{77}));
+  EXPECT_EQ(filter.remove(std::uint64_t{77}), Removal::removed);
   filter.to("simd");
   EXPECT_EQ(far_log().stores, 0) << "what was left behind is still held";
   EXPECT_EQ(filter.backend().name(), "simd");
@@ -441,7 +442,7 @@ TEST_F(FarMemory, FilesAreTheSameBytesAndReadAnywhere) {
   EXPECT_TRUE(to_bytes(far) == bytes);
   far.save(folder / "far");
   EXPECT_TRUE(scbf::test::read_bytes(folder / "far") == bytes);
-  EXPECT_EQ(scbf::verify_file(folder / "far").saturated, near.statistics().saturated);
+  EXPECT_EQ(scbf::verify_file(folder / "far").stages[0].saturated, near.statistics().saturated);
   for (const char* backend : {"far", "scalar"}) {
     const Filter loaded = Filter::load(folder / "far", {.backend = backend});
     EXPECT_EQ(loaded.backend().name(), backend);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kit/few_keys.hpp"
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -21,7 +21,6 @@ using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
 using scbf::KeyBatch;
-using scbf::ScalableFilter;
 using Keys = std::vector<std::uint64_t>;
 
 const bool kAdded = add_far_backends();
@@ -170,7 +169,7 @@ class Stages : public ::testing::TestWithParam<StagesCase> {
   }
   /// Large batches of the scalar backend: another way to the answers.
   Answers want(bool count) const {
-    ScalableFilter scalar = filter;
+    Filter scalar = filter;
     scalar.to("scalar");
     Answers out(asked.size());
     if (count) {
@@ -182,7 +181,7 @@ class Stages : public ::testing::TestWithParam<StagesCase> {
   }
 
   Keys inside;
-  ScalableFilter filter;
+  Filter filter;
   Keys asked;
 };
 INSTANTIATE_TEST_SUITE_P(All, Stages, ::testing::ValuesIn(stages_cases()),
@@ -231,7 +230,7 @@ TEST_P(Stages, FewStringsAndHashes) {
   std::vector<std::uint64_t> hashes;
   for (const std::string& s : strings) hashes.push_back(xxh3(s, kSeed));
   filter.insert(KeyBatch(strings).slice(0, 200));
-  ScalableFilter scalar = filter;
+  Filter scalar = filter;
   scalar.to("scalar");
   Answers want(strings.size()), counts(strings.size());
   scalar.contains(strings, want);
@@ -250,7 +249,7 @@ TEST_P(Stages, FewStringsAndHashes) {
 }
 
 TEST_P(Stages, RemovalOfOneKeyEqualsABatch) {
-  ScalableFilter batch = filter;
+  Filter batch = filter;
   const Keys some(asked.begin(), asked.begin() + 400);
   Answers verdicts(some.size());
   batch.remove(some, verdicts);

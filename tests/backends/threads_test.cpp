@@ -41,7 +41,8 @@ TEST(Threads, ConstOperationsMayRunAtOnce) {
         for (int round = 0; round < 3; ++round) {
           wrong += contains(shared, keys, mode.options()) != hits;
           wrong += count(shared, keys, mode.options()) != counts;
-          wrong += shared.statistics(mode.options()).histogram != statistics.histogram;
+          wrong += shared.statistics(mode.options()).stages[0].histogram !=
+                   statistics.stages[0].histogram;
           wrong += !(scbf::Filter(shared) == shared);
           wrong += !shared.contains(keys[0]);
         }

@@ -129,6 +129,18 @@ class Oddities(IndexTest):
         rows = [["big", "x" * 3_000_000 + '"\n', "t", "h"], ["next", "y", "t", "h" * 65_535]]
         self.round_trip(rows, "i")
 
+    def test_blanks_around_values(self):
+        # A value may be as long as the index allows, whatever blanks are beside it.
+        self.create()
+        longest = "h" * 65_535
+        self.write("t.csv", as_csv([["1", "n", "T", f"x, \t{longest}\r\n ,y\n"]]))
+        self.scbf("index", "load", "i", "t.csv")
+        for value in ("x", "y"):
+            self.assertEqual(self.rows("query", "i", f"hobbies={value}", "--keys"), [["1"]])
+        self.write("value", longest)
+        self.assertEqual(self.rows("query", "i", "--batch", "value", "--column", "hobbies",
+                                   "--keys")[0][-1], "1")
+
     def test_keys_that_look_like_lists_and_options(self):
         self.create()
         keys = ["[a,b]", "a", "b", "-x", "--json", "[", "]"]
@@ -171,6 +183,8 @@ class BadInput(IndexTest):
         (HEAD + b"1,a,b,c\n,a,b,c\n", ["line 3", "no id"]),
         (HEAD + b"1,\"a\nb\nc\",b,c\n2,\"never closed,b,c\n3,d\n", ["line 5", "never closed"]),
         (HEAD + b"1,a\"b,c,d\n", ["line 2", "quote"]),
+        (HEAD + b"1,\"a\r\nb\",c,d\r\n\r\n2,a,b\r\n", ["line 5", "3 fields"]),
+        (HEAD + b"1,\"a\nb\",c,d\r2,a,b\n", ["line 3", "3 fields"]),
         (HEAD + b"1,\"a\"b,c,d\n", ["line 2", "quote"]),
         (HEAD + b"1,a,b,c\n" + b"k" * 65_536 + b",a,b,c\n", ["line 3", "key", "65,535"]),
         (HEAD + b"1,a," + b"t" * 65_536 + b",c\n", ["line 2", "town", "65,535"]),

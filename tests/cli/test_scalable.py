@@ -70,7 +70,32 @@ class Scalable(CommandTest):
         self.assertIn("contained in no stage", self.err)
         self.build("plain.scbf", words(10))
         self.scbf("merge", "a.scbf", "plain.scbf", code=CORRUPT)
-        self.assertIn("grows in stages", self.err)
+        self.assertIn("one grows by stages, the other has a single stage", self.err)
+
+    def test_through_pipes(self):
+        self.grow("f.scbf", words(20_000))
+        whole = self.read("f.scbf")
+        self.assertGreater(len(whole), 1 << 17)  # more than a pipe holds
+        self.assertEqual(self.scbf("build", "--scalable", "--capacity", 100, "-o", "-",
+                                   stdin=lines(words(20_000))), whole)
+        self.write("keys", lines(words(20_000)))
+        self.write("others", lines(words(5000, "no")))
+        for name in ("keys", "others"):
+            for verb in ("query", "count"):
+                self.assertEqual(self.scbf(verb, "/dev/stdin", name, stdin=whole),
+                                 self.scbf(verb, "f.scbf", name))
+        self.assertEqual(self.scbf("insert", "/dev/stdin", "others", "-o", "-", stdin=whole),
+                         self.scbf("insert", "f.scbf", "others", "-o", "-"))
+        self.grow("g.scbf", words(10, "g"))
+        self.assertEqual(self.scbf("merge", "g.scbf", "/dev/stdin", "-o", "-", stdin=whole),
+                         self.scbf("merge", "g.scbf", "f.scbf", "-o", "-"))
+        self.assertIn(b"stages", self.scbf("verify", "/dev/stdin", stdin=whole))
+        header = self.scbf_json("info", "f.scbf", "--header")
+        header["file"] = "/dev/stdin"
+        self.assertEqual(self.scbf_json("info", "/dev/stdin", "--header", stdin=whole), header)
+        for bad in (whole[:-1], whole + b"x", whole[:-1] + bytes([whole[-1] ^ 1])):
+            self.scbf("query", "/dev/stdin", "keys", stdin=bad, code=CORRUPT)
+            self.scbf("verify", "/dev/stdin", stdin=bad, code=CORRUPT)
 
     def test_info_and_verify(self):
         self.grow("f.scbf", words(3000), "--fpr", "2%", "--growth", 3, "--tightening", 0.5)

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "files/file_test_support.hpp"
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 
 namespace {
 
@@ -60,10 +60,10 @@ TEST(Claims, OfAContainerCostNothing) {
   const TemporaryFolder folder;
   const fs::path path = folder / "f.scbf";
   write_claim(path, "scalable.scbf", 96, 128 + 3 * 48);
-  expect_refused_cheaply(path, [](const fs::path& p) { ScalableFilter::load(p); });
-  expect_refused_cheaply(path, [](const fs::path& p) { ScalableFilter::map(p); });
-  expect_refused_cheaply(path, [](const fs::path& p) { read_scalable_file_info(p); });
-  expect_refused_cheaply(path, [](const fs::path& p) { verify_scalable_file(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { Filter::load(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { Filter::map(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { read_file_info(p); });
+  expect_refused_cheaply(path, [](const fs::path& p) { verify_file(p); });
 }
 
 }  // namespace

@@ -68,16 +68,19 @@ TEST(FileFormat, RoundTripThroughFileStreamAndMap) {
 
     const FileInfo info = verify_file(path);
     EXPECT_EQ(info.version, 1u);
-    EXPECT_EQ(info.geometry, geometry);
+    ASSERT_EQ(info.stages.size(), 1u);
+    EXPECT_EQ(info.growth, Growth::one(geometry));
+    const auto& stage = info.stages[0];
+    EXPECT_EQ(stage.shape.geometry, geometry);
     EXPECT_EQ(info.seed, filter.seed());
-    EXPECT_EQ(info.keys_inserted, filter.keys_inserted());
-    EXPECT_EQ(info.keys_removed, 1u);
-    EXPECT_EQ(info.saturated, filter.statistics().saturated);
-    EXPECT_GE(info.saturated, geometry.layout() == Layout::split ? geometry.probes() : 8);
-    EXPECT_EQ(info.payload_offset % 4096, 0u);
-    EXPECT_EQ(info.payload_bytes, geometry.bytes());
+    EXPECT_EQ(stage.keys_inserted, filter.keys_inserted());
+    EXPECT_EQ(stage.keys_removed, 1u);
+    EXPECT_EQ(stage.saturated, filter.statistics().saturated);
+    EXPECT_GE(stage.saturated, geometry.layout() == Layout::split ? geometry.probes() : 8);
+    EXPECT_EQ(stage.payload_offset % 4096, 0u);
+    EXPECT_EQ(stage.payload_bytes, geometry.bytes());
     EXPECT_EQ(info.file_bytes, bytes.size());
-    EXPECT_EQ(info.chunk_bytes, 1u << 20);
+    EXPECT_EQ(stage.chunk_bytes, 1u << 20);
     EXPECT_EQ(info.metadata, filter.metadata());
     EXPECT_EQ(read_file_info(path).file_bytes, bytes.size());
   }

@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "files/file_test_support.hpp"
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 
 namespace scbf::test {
 namespace {
@@ -77,10 +77,10 @@ TEST(GoldenFile, IsUnderstood) {
     SCOPED_TRACE(golden.name);
     const fs::path path = kGolden / golden.name;
     const FileInfo info = verify_file(path);
-    EXPECT_EQ(info.geometry, golden.geometry);
+    EXPECT_EQ(info.growth, scbf::Growth::one(golden.geometry));
     EXPECT_EQ(info.seed, 0xFEDC'BA98'7654'3210);
-    EXPECT_EQ(info.keys_inserted, integer_keys().size() + string_keys().size() + 20);
-    EXPECT_EQ(info.keys_removed, 2u);
+    EXPECT_EQ(info.stages[0].keys_inserted, integer_keys().size() + string_keys().size() + 20);
+    EXPECT_EQ(info.stages[0].keys_removed, 2u);
     EXPECT_TRUE(has(info.metadata, "\"sign\": \"✓\""));
     for (const Filter& filter : {Filter::load(path), Filter::map(path)}) {
       for (const std::uint64_t key : integer_keys()) EXPECT_TRUE(filter.contains(key)) << key;
@@ -194,11 +194,11 @@ TEST_F(IndependentReader, AgreesOnFiltersOfSeveralChunks) {
 
 TEST_F(IndependentReader, AgreesOnTheGoldenContainer) {
   const fs::path path = kGolden / "scalable.scbf";
-  compare(kContainers, path, ScalableFilter::load(path));
+  compare(kContainers, path, Filter::load(path));
   ASSERT_EQ(run_reader(kContainers, path, "", folder_ / "out"), 0);
   const std::string header = text_of(folder_ / "out");
   EXPECT_TRUE(has(header, "\"seed\": 18364758544493064720"));
-  const ScalableFileInfo info = verify_scalable_file(path);
+  const FileInfo info = verify_file(path);
   ASSERT_EQ(info.stages.size(), 3u);
   for (const auto& stage : info.stages) {
     EXPECT_TRUE(has(header, "\"offset\": " + std::to_string(stage.offset)));
@@ -213,14 +213,14 @@ TEST_F(IndependentReader, AgreesOnContainersOfAllKinds) {
         Growth::tightening(10, 0.05, Layout::split, 1.5, 0.7),
         Growth::tightening(200'000, 0.001)}) {
     SCOPED_TRACE(growth.describe());
-    ScalableFilter filter(growth, {.seed = 42});
+    Filter filter(growth, {.seed = 42});
     filter.insert(integer_keys());
     filter.insert(string_keys());
     filter.insert(std::vector<std::string>(20, "saturated"));
     filter.save(path);
     compare(kContainers, path, filter);
     // A stage that comes from elsewhere; and counts above what a counter holds.
-    ScalableFilter other(Growth::tightening(77, 0.01), {.seed = 42});
+    Filter other(Growth::tightening(77, 0.01), {.seed = 42});
     other.insert(std::vector<std::string>(20, "saturated"));
     filter.merge(other);
     filter.save(path);

@@ -16,8 +16,10 @@ namespace {
 using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
+using scbf::Growth;
 using scbf::Incompatible;
 using scbf::InvalidArgument;
+using scbf::Removal;
 
 const Geometry kGeometry = Geometry::split_block(2, 100);
 
@@ -155,11 +157,11 @@ TEST_P(FilterOn, SingleKeysEqualBatchesOfOne) {
   single.insert(std::uint64_t{9});
   batch.insert(std::vector<std::uint64_t>{9});
   EXPECT_EQ(single, batch);
-  EXPECT_TRUE(single.remove(std::uint64_t{9}));
-  EXPECT_FALSE(single.remove(std::uint64_t{9}));
+  EXPECT_EQ(single.remove(std::uint64_t{9}), Removal::removed);
+  EXPECT_EQ(single.remove(std::uint64_t{9}), Removal::absent);
   EXPECT_FALSE(single.contains(std::uint64_t{9}));
-  EXPECT_TRUE(single.remove(std::string_view("a")));
-  EXPECT_FALSE(single.remove(std::string_view("a")));
+  EXPECT_EQ(single.remove(std::string_view("a")), Removal::removed);
+  EXPECT_EQ(single.remove(std::string_view("a")), Removal::absent);
   EXPECT_EQ(single.keys_inserted(), 4u);
   EXPECT_EQ(single.keys_removed(), 2u);
 }
@@ -274,7 +276,11 @@ TEST(FilterMerge, OnlyEqualGeometryAndSeedAndSaysWhatDiffers) {
   SCBF_EXPECT_THROW(a.merge(groups), Incompatible, "1 group of 200 blocks");
   SCBF_EXPECT_THROW(a.subtract(layout), Incompatible, "16 slices of 1600 counters");
   EXPECT_TRUE(same_words(words_of(a), before));
-  EXPECT_NO_THROW(a.check_compatible(Filter(kGeometry, {.seed = 1, .backend = "scalar"})));
+  const Filter grows(Growth::tightening(1000, 0.01), {.seed = 1});
+  SCBF_EXPECT_THROW(a.merge(grows), Incompatible, "one grows by stages");
+  SCBF_EXPECT_THROW(a.subtract(grows), Incompatible, "one grows by stages");
+  EXPECT_TRUE(same_words(words_of(a), before));
+  EXPECT_NO_THROW(a.merge(Filter(kGeometry, {.seed = 1, .backend = "scalar"})));
 }
 
 TEST_P(FilterOn, MergeIsInsertingBothAndSubtractItsInverse) {

@@ -12,11 +12,11 @@
 namespace {
 
 using namespace scbf_test;
+using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
 using scbf::KeyBatch;
 using scbf::Layout;
-using scbf::ScalableFilter;
 
 // Threads are not what is tested here, and oneTBB's are not seen by the thread sanitizer.
 constexpr scbf::BatchOptions kAlone{.threads = 1};
@@ -46,7 +46,7 @@ TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
   const std::pair<const std::vector<std::uint64_t>*, const std::vector<std::uint64_t>*> sets[] = {
       {&keys, &absent}, {&sequential, &later}};
   for (const auto& [in, out] : sets) {
-    ScalableFilter filter(GetParam().growth, {.seed = 11});
+    Filter filter(GetParam().growth, {.seed = 11});
     std::size_t held = 0;
     for (double size = 1000; held < in->size(); size *= 1.6) {
       const auto to = std::min(in->size(), static_cast<std::size_t>(size));
@@ -74,7 +74,7 @@ TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
 TEST(FixedRate, IsThatOfThePaper) {
   // Table 1 of the paper at 45 KiB of positions, P = 0.1 %, ten stages: P_d under 1 %.
   const auto plan = scbf::plan_fixed(4 * 45 * 1024, 0.001, 0.01);
-  ScalableFilter filter(plan.growth, {.seed = 5});
+  Filter filter(plan.growth, {.seed = 5});
   filter.insert(random_keys(plan.capacity - plan.capacity / 1000, 1), kAlone);
   EXPECT_EQ(filter.stages(), 10u);
   const auto absent = random_keys(1'000'000, 0xABCD'EF00'1234u);
@@ -89,7 +89,7 @@ TEST(Ambiguous, ShareIsAsPredicted) {
        {Growth::tightening(3000, 0.1), Growth::tightening(3000, 0.05, Layout::split),
         Growth::fixed(Geometry::split(5, 6000), 20)}) {
     SCOPED_TRACE(growth.describe());
-    ScalableFilter filter(growth, {.seed = 3});
+    Filter filter(growth, {.seed = 3});
     const auto keys = random_keys(60'000, 1);
     filter.insert(keys, kAlone);
     ASSERT_GT(filter.stages(), 3u);
@@ -97,7 +97,7 @@ TEST(Ambiguous, ShareIsAsPredicted) {
     // A hundredth at a time, and back: what is removed hardly shows in the fill.
     std::uint64_t ambiguous = 0;
     for (std::size_t first = 0; first < keys.size(); first += 600) {
-      ScalableFilter copy = filter;
+      Filter copy = filter;
       const auto report = copy.remove(KeyBatch(keys).slice(first, 600), {}, kAlone);
       ambiguous += report.ambiguous;
       ASSERT_EQ(report.removed + report.ambiguous, 600u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScalableFilter against the model of support/scalable_model.hpp, on every backend, far memory
+// Filter against the model of support/scalable_model.hpp, on every backend, far memory
 // included, path and thread count: the same bytes, answers and verdicts however batches are cut,
 // also where stages fill up; no false negatives under any legal sequence; what happens at the
 // limit.
@@ -16,6 +16,7 @@
 namespace {
 
 using namespace scbf_test;
+using scbf::Filter;
 using scbf::FilterFull;
 using scbf::Geometry;
 using scbf::Growth;
@@ -24,7 +25,6 @@ using scbf::InvalidArgument;
 using scbf::KeyBatch;
 using scbf::Layout;
 using scbf::Removal;
-using scbf::ScalableFilter;
 using Keys = std::vector<std::uint64_t>;
 
 const bool kAdded = add_far_backends();
@@ -61,8 +61,8 @@ std::vector<Case> cases() {
 
 class Scalable : public ::testing::TestWithParam<Case> {
  protected:
-  ScalableFilter filter(std::uint64_t seed) const {
-    return ScalableFilter(GetParam().growth, {.seed = seed, .backend = GetParam().backend});
+  Filter filter(std::uint64_t seed) const {
+    return Filter(GetParam().growth, {.seed = seed, .backend = GetParam().backend});
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, Scalable, ::testing::ValuesIn(cases()), [](const auto& test) {
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, Scalable, ::testing::ValuesIn(cases()), [](const a
 
 TEST_P(Scalable, EqualsTheModel) {
   const auto options = GetParam().mode.options();
-  ScalableFilter filter = this->filter(3);
+  Filter filter = this->filter(3);
   ScalableModel model(GetParam().growth, 3);
   Mixture mixture(4);
   std::size_t ambiguous = 0;
@@ -101,7 +101,7 @@ TEST_P(Scalable, EqualsTheModel) {
 TEST_P(Scalable, EmptiesCompletelyInOneBatch) {
   // Claims by other stages vanish in the course of the batch: keys that several claim at first.
   const auto options = GetParam().mode.options();
-  ScalableFilter filter = this->filter(9);
+  Filter filter = this->filter(9);
   ScalableModel model(GetParam().growth, 9);
   const Keys keys = random_keys(700, 5);
   filter.insert(keys, options);
@@ -116,7 +116,7 @@ TEST_P(Scalable, EmptiesCompletelyInOneBatch) {
 
 TEST_P(Scalable, StringsWithNullsAndAllForms) {
   const auto options = GetParam().mode.options();
-  ScalableFilter filter = this->filter(1);
+  Filter filter = this->filter(1);
   ScalableModel model(GetParam().growth, 1);
   std::vector<std::string> strings;
   for (unsigned i = 0; i < 900; ++i) strings.push_back(random_bytes(i % 40, i));
@@ -190,8 +190,8 @@ RC_GTEST_PROP(ScalableBatches, EqualAnySplitOfThem, ()) {
       *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, n + 1));
   ends.push_back(n);
   std::sort(ends.begin(), ends.end());
-  ScalableFilter whole(growth, {.seed = 1, .backend = one.name()});
-  ScalableFilter pieces(growth, {.seed = 1, .backend = two.name()});
+  Filter whole(growth, {.seed = 1, .backend = one.name()});
+  Filter pieces(growth, {.seed = 1, .backend = two.name()});
   std::uint64_t done = n, done_in_pieces = n;
   try {
     whole.insert(in, mode.options());
@@ -225,14 +225,14 @@ RC_GTEST_PROP(ScalableBatches, EqualAnySplitOfThem, ()) {
 RC_GTEST_PROP(ScalableSequences, HaveNoFalseNegatives, ()) {
   const Growth growth = some_growth();
   const scbf::Backend& backend = **rc::gen::elementOf(available_backends());
-  ScalableFilter filter(growth, {.seed = 2, .backend = backend.name()});
+  Filter filter(growth, {.seed = 2, .backend = backend.name()});
   std::map<std::uint64_t, unsigned> truth;
   const auto steps = *rc::gen::inRange(1, 12);
   Random random(*rc::gen::arbitrary<std::uint64_t>());
   for (int step = 0; step < steps; ++step) {
     Keys keys(random.below(150));
     for (auto& key : keys) key = random.below(300);
-    const auto insert = [&](ScalableFilter& into) {
+    const auto insert = [&](Filter& into) {
       std::uint64_t done = keys.size();
       try {
         into.insert(keys);
@@ -262,7 +262,7 @@ RC_GTEST_PROP(ScalableSequences, HaveNoFalseNegatives, ()) {
         break;
       }
       case 4: {
-        ScalableFilter other(growth, {.seed = 2});
+        Filter other(growth, {.seed = 2});
         insert(other);
         try {
           filter.merge(other);
@@ -273,7 +273,7 @@ RC_GTEST_PROP(ScalableSequences, HaveNoFalseNegatives, ()) {
         break;
       }
       default: {
-        ScalableFilter copy = filter;
+        Filter copy = filter;
         insert(filter);  // must not show in the copy
         filter = std::move(copy);
       }
@@ -291,7 +291,7 @@ TEST(FixedStages, SayWhenTheyAreFullAndWhatIsIn) {
   for (const scbf::Backend* backend : available_backends()) {
     SCOPED_TRACE(backend->name());
     const Growth growth = Growth::fixed(Geometry::split(5, 300), 3);
-    ScalableFilter filter(growth, {.backend = backend->name()});
+    Filter filter(growth, {.backend = backend->name()});
     const Keys keys = random_keys(2000, 1);
     std::uint64_t in = 0;
     try {
@@ -304,7 +304,7 @@ TEST(FixedStages, SayWhenTheyAreFullAndWhatIsIn) {
     }
     EXPECT_NEAR(static_cast<double>(in), 3 * 300 * std::log(2.0), 60);
     EXPECT_EQ(filter.keys_inserted(), in);
-    ScalableFilter only(growth);
+    Filter only(growth);
     only.insert(KeyBatch(keys).slice(0, in));
     EXPECT_TRUE(only == filter);
     // Nothing goes in, nothing changes; empty and null keys need no room.
@@ -322,7 +322,7 @@ TEST(FixedStages, SayWhenTheyAreFullAndWhatIsIn) {
 }
 
 TEST(FixedStages, TrailingNullsAfterTheLastRoomAreNoFailure) {
-  ScalableFilter filter(Growth::fixed(Geometry::split(5, 300), 1));
+  Filter filter(Growth::fixed(Geometry::split(5, 300), 1));
   const Keys keys = random_keys(400, 1);
   std::uint64_t in = 0;
   try {
@@ -332,7 +332,7 @@ TEST(FixedStages, TrailingNullsAfterTheLastRoomAreNoFailure) {
   }
   std::vector<std::byte> bitmap(400 / 8, std::byte{0});
   for (std::size_t i = 0; i < in; ++i) bitmap[i / 8] |= std::byte{1} << (i % 8);
-  ScalableFilter again(Growth::fixed(Geometry::split(5, 300), 1));
+  Filter again(Growth::fixed(Geometry::split(5, 300), 1));
   const auto report = again.insert(KeyBatch(keys).with_validity(bitmap));
   EXPECT_EQ(report.inserted, in);
   EXPECT_EQ(report.nulls, 400 - in);
@@ -340,7 +340,7 @@ TEST(FixedStages, TrailingNullsAfterTheLastRoomAreNoFailure) {
 }
 
 TEST(ScalableGrowth, MemoryThatEndsInTheMiddleLosesNoKey) {
-  ScalableFilter filter(Growth::tightening(100, 0.01), {.backend = "far"});
+  Filter filter(Growth::tightening(100, 0.01), {.backend = "far"});
   far_log().heal();
   filter.insert(1);
   far_log().fail_allocate = true;
@@ -356,14 +356,14 @@ TEST(ScalableGrowth, MemoryThatEndsInTheMiddleLosesNoKey) {
   far_log().heal();
   EXPECT_GT(in, 50u);
   filter.insert(KeyBatch(keys).slice(in, keys.size() - in));
-  ScalableFilter want(Growth::tightening(100, 0.01));
+  Filter want(Growth::tightening(100, 0.01));
   want.insert(1);
   want.insert(keys);
   EXPECT_TRUE(filter == want);
 }
 
 TEST(ScalableGrowth, RemovalMakesRoomSoThatTurnoverNeedsNoGrowth) {
-  ScalableFilter filter(Growth::tightening(1000, 0.01));
+  Filter filter(Growth::tightening(1000, 0.01));
   const Keys keys = random_keys(30'000, 1);
   filter.insert(KeyBatch(keys).slice(0, 3000));
   const std::size_t stages = filter.stages();
@@ -376,16 +376,16 @@ TEST(ScalableGrowth, RemovalMakesRoomSoThatTurnoverNeedsNoGrowth) {
 
 TEST(ScalableMerge, JoinsStagesThatFitAndAppendsTheOthers) {
   const Growth growth = Growth::tightening(1000, 0.01);
-  ScalableFilter a(growth), b(growth);
+  Filter a(growth), b(growth);
   const Keys keys = random_keys(6000, 1);
   a.insert(KeyBatch(keys).slice(0, 400));
   b.insert(KeyBatch(keys).slice(400, 300));
   a.merge(b);
   EXPECT_EQ(a.stages(), 1u);
-  ScalableFilter both(growth);
+  Filter both(growth);
   both.insert(KeyBatch(keys).slice(0, 700));
   EXPECT_TRUE(a == both);
-  ScalableFilter large(growth);
+  Filter large(growth);
   large.insert(KeyBatch(keys).slice(700, 5300));
   const std::size_t stages = large.stages();
   a.merge(large);
@@ -393,14 +393,16 @@ TEST(ScalableMerge, JoinsStagesThatFitAndAppendsTheOthers) {
   EXPECT_EQ(a.keys_inserted(), 6000u);
   EXPECT_EQ(Answers(6000, 1), contains(a, keys));
   for (std::size_t s = 0; s < a.stages(); ++s) {
-    EXPECT_LE(a.stage(s).nonzero(), a.shape(s).full_at + a.shape(s).geometry.probes() - 1);
+    EXPECT_LE(a.stage(s).nonzero(),
+              a.stage(s).shape().full_at + a.stage(s).shape().geometry.probes() - 1);
   }
-  EXPECT_NEAR(a.fpr_bound(), large.fpr_bound() + a.shape(0).fpr, 1e-4);
+  EXPECT_NEAR(a.fpr_bound(), large.fpr_bound() + a.stage(0).shape().fpr, 1e-4);
   // Grows on where the series of both is.
   a.insert(random_keys(20'000, 2));
-  for (std::size_t s = 1; s + 1 < a.stages(); ++s) EXPECT_GE(a.shape(s).fpr, a.shape(s + 1).fpr);
+  for (std::size_t s = 1; s + 1 < a.stages(); ++s)
+    EXPECT_GE(a.stage(s).shape().fpr, a.stage(s + 1).shape().fpr);
 
-  ScalableFilter twice = large;
+  Filter twice = large;
   twice.merge(twice);
   EXPECT_EQ(twice.keys_inserted(), 2 * large.keys_inserted());
   EXPECT_EQ(Answers(5300, 1), contains(twice, KeyBatch(keys).slice(700, 5300)));
@@ -409,15 +411,15 @@ TEST(ScalableMerge, JoinsStagesThatFitAndAppendsTheOthers) {
 TEST(ScalableMerge, IsUndoneBySubtract) {
   for (const char* backend : {"scalar", "simd", "far"}) {
     const Growth growth = Growth::tightening(1000, 0.01);
-    ScalableFilter a(growth, {.backend = backend}), b(growth);
+    Filter a(growth, {.backend = backend}), b(growth);
     a.insert(random_keys(700, 1));
     b.insert(random_keys(5000, 2));
-    const ScalableFilter before = a;
+    const Filter before = a;
     a.merge(b);
     EXPECT_EQ(a.subtract(b).inexact_counters, 0u);
     ASSERT_TRUE(a.stage(0) == before.stage(0));
     for (std::size_t s = 1; s < a.stages(); ++s) EXPECT_EQ(a.stage(s).nonzero(), 0u);
-    const ScalableFilter after = a;
+    const Filter after = a;
     SCBF_EXPECT_THROW(a.subtract(b), Incompatible, "contained in no stage");
     EXPECT_TRUE(a == after);
     a.merge(b);
@@ -429,27 +431,27 @@ TEST(ScalableMerge, IsUndoneBySubtract) {
 
 TEST(ScalableMerge, RefusesOtherSeedsAndTooManyStages) {
   const Growth growth = Growth::fixed(Geometry::split(5, 300), 2);
-  ScalableFilter a(growth, {.seed = 1}), b(growth, {.seed = 2}), c(growth, {.seed = 1});
+  Filter a(growth, {.seed = 1}), b(growth, {.seed = 2}), c(growth, {.seed = 1});
   SCBF_EXPECT_THROW(a.merge(b), Incompatible, "seeds differ: 1 and 2");
   SCBF_EXPECT_THROW(a.subtract(b), Incompatible, "seeds differ: 1 and 2");
   a.insert(random_keys(300, 1));
   c.insert(random_keys(300, 2));
-  const ScalableFilter before = a;
+  const Filter before = a;
   SCBF_EXPECT_THROW(a.merge(c), Incompatible, "more than 2 stages");
   EXPECT_TRUE(a == before);
 }
 
 TEST(ScalableWhole, MovesBetweenMemoriesAsOne) {
   far_log().heal();
-  ScalableFilter filter(Growth::tightening(300, 0.01));
+  Filter filter(Growth::tightening(300, 0.01));
   filter.insert(random_keys(4000, 1));
-  const ScalableFilter before = filter;
+  const Filter before = filter;
   filter.to("far");
   EXPECT_EQ(filter.backend().name(), "far");
   EXPECT_TRUE(filter == before);
   filter.insert(random_keys(4000, 2));
   filter.to("farther").to("simd");
-  ScalableFilter want = before;
+  Filter want = before;
   want.insert(random_keys(4000, 2));
   EXPECT_TRUE(filter == want);
   far_log().copies_left = 2;
@@ -461,15 +463,15 @@ TEST(ScalableWhole, MovesBetweenMemoriesAsOne) {
 }
 
 TEST(ScalableWhole, StatisticsAddUp) {
-  ScalableFilter filter(Growth::tightening(1000, 0.01));
+  Filter filter(Growth::tightening(1000, 0.01));
   filter.insert(random_keys(20'000, 1));
   filter.remove(random_keys(500, 1));
   const auto s = filter.statistics();
   ASSERT_EQ(s.stages.size(), filter.stages());
   std::uint64_t nonzero = 0, bytes = 0;
   for (std::size_t i = 0; i < filter.stages(); ++i) {
-    EXPECT_EQ(s.stages[i].shape, filter.shape(i));
-    EXPECT_EQ(s.stages[i].counters.nonzero, filter.stage(i).nonzero());
+    EXPECT_EQ(s.stages[i].shape, filter.stage(i).shape());
+    EXPECT_EQ(s.stages[i].nonzero, filter.stage(i).nonzero());
     nonzero += filter.stage(i).nonzero();
     bytes += filter.stage(i).geometry().bytes();
   }
@@ -482,12 +484,12 @@ TEST(ScalableWhole, StatisticsAddUp) {
   EXPECT_LE(s.estimated_fpr, s.fpr_bound);
   EXPECT_LT(s.fpr_bound, 0.01);
   filter.clear();
-  EXPECT_TRUE(filter == ScalableFilter(Growth::tightening(1000, 0.01)));
+  EXPECT_TRUE(filter == Filter(Growth::tightening(1000, 0.01)));
   EXPECT_EQ(filter.keys_inserted(), 0u);
 }
 
 TEST(ScalableWhole, RefusesBuffersOfTheWrongSize) {
-  ScalableFilter filter(Growth::tightening(10, 0.01));
+  Filter filter(Growth::tightening(10, 0.01));
   const Keys keys = random_keys(100, 1);
   filter.insert(keys);
   Answers few(99);

@@ -69,7 +69,9 @@ TEST_P(StatisticsOf, EqualsCountingByHand) {
     filter.insert(std::vector<std::uint64_t>(n / 20, 99));
     const auto s = filter.statistics(GetParam().mode.options());
     scbf::Histogram histogram{};
-    ASSERT_EQ(s.slice_fill.size(), g.probes());
+    ASSERT_EQ(s.stages.size(), 1u);
+    const scbf::StageStatistics& stage = s.stages[0];
+    ASSERT_EQ(stage.slice_fill.size(), g.probes());
     std::uint64_t nonzero = 0;
     for (std::uint32_t slice = 0; slice < g.probes(); ++slice) {
       std::uint64_t in_slice = 0;
@@ -79,10 +81,10 @@ TEST_P(StatisticsOf, EqualsCountingByHand) {
         in_slice += c != 0;
       }
       nonzero += in_slice;
-      ASSERT_DOUBLE_EQ(s.slice_fill[slice],
+      ASSERT_DOUBLE_EQ(stage.slice_fill[slice],
                        static_cast<double>(in_slice) / static_cast<double>(counters.size()));
     }
-    ASSERT_EQ(s.histogram, histogram);
+    ASSERT_EQ(stage.histogram, histogram);
     ASSERT_EQ(s.nonzero, nonzero);
     ASSERT_EQ(s.saturated, histogram[15]);
     ASSERT_DOUBLE_EQ(s.fill, static_cast<double>(nonzero) / static_cast<double>(g.counters()));

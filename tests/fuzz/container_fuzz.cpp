@@ -15,12 +15,12 @@
 #include <string>
 
 #include "fuzz_support.hpp"
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 
 namespace {
 
 using namespace scbf::fuzz;
-using scbf::ScalableFilter;
+using scbf::Filter;
 
 /// Makes all checksums of a container right, and of its stages, as far as they are there.
 void sign_container(std::span<std::byte> bytes) {
@@ -81,7 +81,7 @@ auto attempt(const Bytes& bytes, std::size_t most_at_once, Call call)
   return result;
 }
 
-void use(ScalableFilter& filter) {
+void use(Filter& filter) {
   for (std::uint64_t key = 0; key < 16; ++key)
     require(filter.contains(key) == (filter.count(key) > 0));
   (void)filter.statistics();
@@ -106,15 +106,14 @@ Number number_at(const Bytes& bytes, std::size_t at) {
 /// A filter that was read from the first `read` of these bytes writes the very same, but for the
 /// last digits of another C library's logarithms and the checksum over them; and what it writes
 /// writes itself.
-void require_same_but_for_digits(const ScalableFilter& filter, const Bytes& bytes,
-                                 std::size_t read) {
+void require_same_but_for_digits(const Filter& filter, const Bytes& bytes, std::size_t read) {
   Bytes written;
   filter.write([&](std::span<const std::byte> part) {
     written.insert(written.end(), part.begin(), part.end());
   });
   require(written.size() == read);
   Pieces again(written);
-  require_same_bytes(ScalableFilter::read(again.source()), written, written.size());
+  require_same_bytes(Filter::read(again.source()), written, written.size());
   const auto take_over = [&](std::size_t at) {
     std::memcpy(written.data() + at, bytes.data() + at, 8);
   };
@@ -139,14 +138,11 @@ void check(const Bytes& bytes) {
   constexpr std::size_t kMiB = 1u << 20, kSmall = 1u << 16;
   const std::size_t of_file = 2 * bytes.size() + kSmall, of_stream = of_file + 2 * kMiB;
   Pieces pieces(bytes);
-  const auto read =
-      attempt(bytes, of_stream, [&] { return ScalableFilter::read(pieces.source()); });
-  auto loaded = attempt(bytes, of_file, [&] { return ScalableFilter::load(file.path()); });
-  const auto verified =
-      attempt(bytes, of_file, [&] { return scbf::verify_scalable_file(file.path()); });
-  auto mapped = attempt(bytes, of_file, [&] { return ScalableFilter::map(file.path()); });
-  const auto info =
-      attempt(bytes, of_file, [&] { return scbf::read_scalable_file_info(file.path()); });
+  const auto read = attempt(bytes, of_stream, [&] { return Filter::read(pieces.source()); });
+  auto loaded = attempt(bytes, of_file, [&] { return Filter::load(file.path()); });
+  const auto verified = attempt(bytes, of_file, [&] { return scbf::verify_file(file.path()); });
+  auto mapped = attempt(bytes, of_file, [&] { return Filter::map(file.path()); });
+  const auto info = attempt(bytes, of_file, [&] { return scbf::read_file_info(file.path()); });
   // Behind a filter in a stream something may follow.
   const bool whole = read && pieces.given() == bytes.size();
   require(loaded.has_value() == whole && verified.has_value() == whole);
@@ -154,8 +150,13 @@ void check(const Bytes& bytes) {
   require((mapped && info) || !whole);
   require(mapped.has_value() == info.has_value());
   if (read) {
-    require_same_but_for_digits(*read, bytes, pieces.given());
-    require(scbf::is_scalable_file(file.path()));
+    const bool grows = read->growth().policy() != scbf::Growth::Policy::one;
+    if (grows) {
+      require_same_but_for_digits(*read, bytes, pieces.given());
+    } else {
+      require_same_bytes(*read, bytes, pieces.given());
+    }
+    require(!info || info->is_container() == grows);
   }
   if (loaded) {
     require(*loaded == *read && *mapped == *read && loaded->metadata() == read->metadata());

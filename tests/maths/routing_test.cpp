@@ -84,7 +84,7 @@ TEST(BankSize, IsThatOfABankThatThereIs) {
   for (const Layout layout : {Layout::split, Layout::split_block}) {
     const Geometry geometry = geometry_for(layout, 5000, 0.01);
     for (const std::uint32_t members : {1u, 8u, 9u, 64u, 65u, 300u}) {
-      FilterBank bank(geometry, {.capacity = members});
+      Bank bank(Growth::one(geometry), {.capacity = members});
       for (std::uint32_t i = 0; i < members; ++i) bank.add_member();
       const BankMemory planned = bank_memory(geometry, members);
       EXPECT_EQ(planned.counters, bank.memory().counters);

@@ -73,7 +73,7 @@ def complaints(path, text):
 def self_test():
     """A check that finds nothing proves nothing: a good include passes, its bad twin does not."""
     good = '#include "kit/executor.hpp"\n#include "scbf/filter.hpp"\n#include <vector>\n'
-    bad = '#include "filter/filter_state.hpp"\n'
+    bad = '#include "filter/stage.hpp"\n'
     engine = pathlib.Path("cpu_simd/direct.cpp")
     assert not list(complaints(engine, good)), "a good include is refused"
     assert len(list(complaints(engine, bad))) == 1, "a bad include passes"

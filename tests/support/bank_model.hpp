@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a FilterBank should be: separate scalar filters; how the two are compared, counters, rows
-// and answers; and random steps taken by both.
+// What a bank should be: separate filters on the scalar backend; how the two are compared,
+// counters, books, rows, slots and answers; and random steps taken by both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bank/bank_check.hpp"
-#include "scbf/filter_bank.hpp"
+#include "scbf/bank.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
@@ -31,45 +31,71 @@ inline std::vector<const scbf::Backend*> host_backends() {
   return all;
 }
 
-/// What a bank should be: filters, each alone, on the scalar backend.
-template <class AnyFilter>
-struct MembersModel {
-  std::map<std::uint32_t, AnyFilter> members;
-  std::set<std::uint32_t> ask;
+inline std::vector<std::pair<std::string, scbf::Growth>> bank_growths() {
+  using scbf::Geometry, scbf::Growth;
+  return {{"one_blocks_g1", Growth::one(Geometry::split_block(1, 5))},
+          {"one_blocks_g2", Growth::one(Geometry::split_block(2, 4))},
+          {"one_split_k7", Growth::one(Geometry::split(7, 129))},
+          {"one_split_k20", Growth::one(Geometry::split(20, 16))},
+          {"blocks", Growth::tightening(60, 0.1)},
+          {"split", Growth::tightening(40, 0.3, scbf::Layout::split, 1.5, 0.7)},
+          {"fixed_split", Growth::fixed(Geometry::split(3, 200), 5)},
+          {"fixed_blocks", Growth::fixed(Geometry::split_block(2, 9), 6)}};
+}
 
+/// What a bank should be: filters of this growth and seed, each alone, on the scalar backend.
+struct BankModel {
+  scbf::Growth growth;
+  std::uint64_t seed;
+  /// Keys of random steps are below this. Few, so that they come back and counters saturate; enough
+  /// for members to grow, if they do.
+  std::uint64_t some_keys;
+  std::map<std::uint32_t, scbf::Filter> members = {};
+  std::set<std::uint32_t> ask = {};
+
+  BankModel(const scbf::Growth& of_members, std::uint64_t hash_seed)
+      : growth(of_members),
+        seed(hash_seed),
+        some_keys(growth.policy() == scbf::Growth::Policy::one ? 60 : 800) {}
+
+  scbf::Filter filter() const { return scbf::Filter(growth, {.seed = seed, .backend = "scalar"}); }
+  /// Keys to ask for: some that may be in, some that never are.
+  Keys asked_keys() const {
+    Keys keys(70);
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i * some_keys / 60;
+    return keys;
+  }
   std::uint32_t lowest_free() const {
-    std::uint32_t slot = 0;
-    while (members.contains(slot)) ++slot;
-    return slot;
+    std::uint32_t member = 0;
+    while (members.contains(member)) ++member;
+    return member;
   }
   /// Members that may hold each key.
   std::vector<std::vector<std::uint32_t>> answers(const scbf::KeyBatch& keys) const {
     std::vector<std::vector<std::uint32_t>> lists(keys.size());
-    for (const auto& [slot, filter] : members) {
+    for (const auto& [member, filter] : members) {
       const Answers hits = contains(filter, keys);
       for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (keys.valid(i) && (hits[i] != 0 || ask.contains(slot))) lists[i].push_back(slot);
+        if (keys.valid(i) && (hits[i] != 0 || ask.contains(member))) lists[i].push_back(member);
       }
     }
     return lists;
   }
 };
 
-struct BankModel : MembersModel<scbf::Filter> {
-  scbf::Geometry geometry;
-  std::uint64_t seed;
-
-  BankModel(const scbf::Geometry& of_members, std::uint64_t hash_seed)
-      : geometry(of_members), seed(hash_seed) {}
-  scbf::Filter filter() const {
-    return scbf::Filter(geometry, {.seed = seed, .backend = "scalar"});
+/// `members` empty ones, in both.
+inline void add_members(scbf::Bank& bank, BankModel& model, std::uint32_t members) {
+  for (std::uint32_t i = 0; i < members; ++i) {
+    const std::uint32_t member = model.lowest_free();
+    ASSERT_EQ(bank.add_member(), member);
+    model.members.emplace(member, model.filter());
   }
-};
+}
 
 /// The bank's answers as lists, read from its packed answers.
-template <class Bank>
-std::vector<std::vector<std::uint32_t>> unpacked(const Bank& bank, const scbf::KeyBatch& keys,
-                                                 const scbf::BatchOptions& options) {
+inline std::vector<std::vector<std::uint32_t>> unpacked(const scbf::Bank& bank,
+                                                        const scbf::KeyBatch& keys,
+                                                        const scbf::BatchOptions& options) {
   std::vector<std::uint8_t> bits(keys.size() * bank.answer_bytes(), 0xCC);
   bank.contains_bits(keys, bits, options);
   std::vector<std::vector<std::uint32_t>> lists(keys.size());
@@ -94,8 +120,7 @@ inline ::testing::AssertionResult same_lists(const scbf::MemberLists& got,
 }
 
 /// Several threads ask what one was told before.
-template <class Bank>
-void expect_questions_at_once(const Bank& bank, const scbf::KeyBatch& keys) {
+inline void expect_questions_at_once(const scbf::Bank& bank, const scbf::KeyBatch& keys) {
   const auto want = unpacked(bank, keys, {.threads = 1});
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -112,23 +137,40 @@ void expect_questions_at_once(const Bank& bank, const scbf::KeyBatch& keys) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// Counters, rows and answers.
-inline ::testing::AssertionResult same_bank(const scbf::FilterBank& bank, const BankModel& model,
+inline ::testing::AssertionResult same_stage(const scbf::StageView& got,
+                                             const scbf::StageView& want) {
+  if (got.geometry() != want.geometry()) return ::testing::AssertionFailure() << "the geometry";
+  if (got.keys_inserted() != want.keys_inserted() || got.keys_removed() != want.keys_removed()) {
+    return ::testing::AssertionFailure() << "the books";
+  }
+  return same_words(words_of(got), words_of(want));
+}
+
+/// Counters, books, rows, places and answers.
+inline ::testing::AssertionResult same_bank(const scbf::Bank& bank, const BankModel& model,
                                             const scbf::KeyBatch& keys,
                                             const scbf::BatchOptions& options) {
   if (const auto wrong = scbf::BankCheck::difference(bank)) {
-    return ::testing::AssertionFailure() << "rows and counters differ: " << *wrong;
+    return ::testing::AssertionFailure() << "the bank is not in order: " << *wrong;
   }
   if (bank.size() != model.members.size()) {
     return ::testing::AssertionFailure() << bank.size() << " members";
   }
   for (const auto& [slot, filter] : model.members) {
     if (!bank.has_member(slot)) return ::testing::AssertionFailure() << "no member " << slot;
-    auto same = same_words(words_of(bank.member(slot)), words_of(filter));
-    if (!same) return same;
-    if (bank.member(slot).keys_inserted() != filter.keys_inserted() ||
-        bank.member(slot).keys_removed() != filter.keys_removed()) {
-      return ::testing::AssertionFailure() << "the books of member " << slot;
+    if (bank.stages(slot) != filter.stages()) {
+      return ::testing::AssertionFailure() << "member " << slot << " has " << bank.stages(slot)
+                                           << " stages, the model " << filter.stages();
+    }
+    for (std::size_t s = 0; s < filter.stages(); ++s) {
+      const auto same = same_stage(bank.stage(slot, s), filter.stage(s));
+      if (!same) {
+        return ::testing::AssertionFailure()
+               << "member " << slot << ", stage " << s << ": " << same.message();
+      }
+    }
+    if (bank.asked_always(slot) != model.ask.contains(slot)) {
+      return ::testing::AssertionFailure() << "the mark of member " << slot;
     }
   }
   const auto want = model.answers(keys);
@@ -155,9 +197,8 @@ enum class Step {
   remove_many,
   merge,
   subtract,
-  merge_own,  ///< FilterBank only
 };
-inline constexpr Step kLastStep = Step::merge_own, kLastGrowingStep = Step::subtract;
+inline constexpr Step kLastStep = Step::subtract;
 
 /// Steps that need a member.
 inline bool needs_member(Step step) {
@@ -166,8 +207,8 @@ inline bool needs_member(Step step) {
 
 /// One random step on both, of those that are about members and not about their keys: add_empty to
 /// reserve. `filled()` is a filter with some keys, of which at most `most` are added at once.
-template <class Bank, class Model, class Filled, class SomeMember>
-void take_member_step(Step step, Bank& bank, Model& model, Random& random,
+template <class Filled, class SomeMember>
+void take_member_step(Step step, scbf::Bank& bank, BankModel& model, Random& random,
                       const scbf::BatchOptions& options, const Filled& filled, std::size_t most,
                       const SomeMember& some_member) {
   switch (step) {
@@ -236,33 +277,51 @@ void take_member_step(Step step, Bank& bank, Model& model, Random& random,
   }
 }
 
-/// One random step on both. `keys` are few and come back.
-inline void take_step(Step step, scbf::FilterBank& bank, BankModel& model, Random& random,
-                      const scbf::BatchOptions& options) {
+struct Tally {
+  std::size_t most_stages = 0;
+  std::uint64_t ambiguous = 0, ambiguous_in_many = 0;
+};
+
+/// One random step on both.
+inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& random,
+                      const scbf::BatchOptions& options, Tally* tally = nullptr) {
   const auto some_keys = [&](std::size_t most) {
     Keys keys(random.below(most + 1));
-    for (auto& key : keys) key = random.below(60);
+    for (auto& key : keys) key = random.below(model.some_keys);
     return keys;
+  };
+  // As much of it as there is room for; how much that is.
+  const auto fill = [&](scbf::Filter& filter, const Keys& keys) -> std::uint64_t {
+    try {
+      return filter.insert(keys).inserted;
+    } catch (const scbf::FilterFull& full) {
+      return full.processed();
+    }
   };
   const auto filled = [&](std::size_t most) {
     scbf::Filter filter = model.filter();
-    filter.insert(some_keys(most));
+    fill(filter, some_keys(most));
     return filter;
   };
+  // The first more often than the last, so that some grow.
   const auto some_member = [&] {
-    return std::next(model.members.begin(),
-                     static_cast<std::ptrdiff_t>(random.below(model.members.size())))
-        ->first;
+    const auto i = random.below(random.below(model.members.size()) + 1);
+    return std::next(model.members.begin(), static_cast<std::ptrdiff_t>(i))->first;
   };
-  // Both small, so that rows are marked, and large, so that they are rebuilt.
   const std::size_t most = random.below(2) == 0 ? 20 : 400;
   if (model.members.empty() && needs_member(step)) step = Step::add_empty;
   switch (step) {
     case Step::insert: {
       const std::uint32_t slot = some_member();
       const Keys keys = some_keys(most);
-      ASSERT_EQ(bank.insert(slot, keys, options).inserted, keys.size());
-      model.members.at(slot).insert(keys);
+      const std::uint64_t want = fill(model.members.at(slot), keys);
+      std::uint64_t got = 0;
+      try {
+        got = bank.insert(slot, keys, options).inserted;
+      } catch (const scbf::FilterFull& full) {
+        got = full.processed();
+      }
+      ASSERT_EQ(got, want);
       break;
     }
     case Step::remove: {
@@ -273,72 +332,87 @@ inline void take_step(Step step, scbf::FilterBank& bank, BankModel& model, Rando
       const Answers want = remove(model.members.at(slot), keys);
       ASSERT_EQ(verdicts, want);
       ASSERT_EQ(report.removed, static_cast<std::uint64_t>(std::ranges::count(want, 1)));
-      ASSERT_EQ(report.absent, keys.size() - report.removed);
+      ASSERT_EQ(report.ambiguous, static_cast<std::uint64_t>(std::ranges::count(want, 2)));
+      ASSERT_EQ(report.absent, keys.size() - report.removed - report.ambiguous);
+      if (tally != nullptr) tally->ambiguous += report.ambiguous;
       break;
     }
-    case Step::insert_many:
+    case Step::insert_many: {
+      std::vector<Keys> columns(random.below(12));
+      std::vector<scbf::MemberKeys> batches;
+      std::set<std::uint32_t> full;
+      std::uint64_t want = 0, got = 0;
+      for (Keys& column : columns) {
+        column = some_keys(most);
+        const std::uint32_t slot = some_member();  // some twice
+        batches.push_back({slot, column});
+        if (full.contains(slot)) continue;
+        const std::uint64_t in = fill(model.members.at(slot), column);
+        if (in < column.size()) full.insert(slot);
+        want += in;
+      }
+      try {
+        got = bank.insert(batches, options).inserted;
+        ASSERT_TRUE(full.empty());
+      } catch (const scbf::MembersFull& e) {
+        got = e.done().inserted;
+        ASSERT_FALSE(full.empty());
+      }
+      ASSERT_EQ(got, want);
+      break;
+    }
     case Step::remove_many: {
       std::vector<Keys> columns(random.below(12));
       std::vector<scbf::MemberKeys> batches;
       scbf::RemoveReport want;
-      std::size_t keys = 0;
       for (Keys& column : columns) {
         column = some_keys(most);
-        keys += column.size();
         const std::uint32_t slot = some_member();  // some twice
         batches.push_back({slot, column});
-        if (step == Step::insert_many) {
-          model.members.at(slot).insert(column);
-        } else {
-          const auto part = model.members.at(slot).remove(column);
-          want.removed += part.removed;
-          want.absent += part.absent;
-        }
+        const auto part = model.members.at(slot).remove(column);
+        want.removed += part.removed;
+        want.absent += part.absent;
+        want.ambiguous += part.ambiguous;
       }
-      if (step == Step::insert_many) {
-        ASSERT_EQ(bank.insert(batches, options).inserted, keys);
-      } else {
-        const auto got = bank.remove(batches, options);
-        ASSERT_EQ(got.removed, want.removed);
-        ASSERT_EQ(got.absent, want.absent);
-      }
+      const auto got = bank.remove(batches, options);
+      ASSERT_EQ(got.removed, want.removed);
+      ASSERT_EQ(got.absent, want.absent);
+      ASSERT_EQ(got.ambiguous, want.ambiguous);
+      if (tally != nullptr) tally->ambiguous_in_many += got.ambiguous;
       break;
     }
     case Step::merge: {
       const std::uint32_t slot = some_member();
-      const scbf::Filter filter = filled(most);
-      bank.merge(slot, filter, options);
-      model.members.at(slot).merge(filter);
-      break;
-    }
-    case Step::merge_own: {
-      const std::uint32_t slot = some_member(), other = some_member();  // the same at times
-      bank.merge(slot, bank.member(other), options);
-      model.members.at(slot).merge(model.members.at(other));
+      const scbf::Filter other =
+          random.below(2) == 0 ? filled(most) : bank.copy_member(some_member());
+      try {
+        model.members.at(slot).merge(other);
+        bank.merge(slot, other, options);
+      } catch (const scbf::Incompatible&) {
+        SCBF_EXPECT_THROW(bank.merge(slot, other, options), scbf::Incompatible, "more than");
+      }
       break;
     }
     case Step::subtract: {
       const std::uint32_t slot = some_member();
-      const scbf::Filter filter = filled(3);
+      const scbf::Filter other = random.below(2) == 0 ? filled(3) : bank.copy_member(some_member());
       try {
-        model.members.at(slot).subtract(filter);
-        bank.subtract(slot, filter, options);
+        model.members.at(slot).subtract(other);
+        bank.subtract(slot, other, options);
       } catch (const scbf::Incompatible&) {
-        SCBF_EXPECT_THROW(bank.subtract(slot, filter, options), scbf::Incompatible, "below zero");
+        SCBF_EXPECT_THROW(bank.subtract(slot, other, options), scbf::Incompatible, "");
       }
       break;
     }
     default:
       take_member_step(
           step, bank, model, random, options,
-          [&] { return filled(step == Step::add_filters ? 5 : most); }, 70, some_member);
+          [&] { return filled(step == Step::add_filters ? most / 10 : most); }, 8, some_member);
   }
-}
-
-inline Keys all_keys() {
-  Keys keys(70);  // 0 … 59 may be in, the others are not
-  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;
-  return keys;
+  if (tally == nullptr) return;
+  for (const auto& [slot, filter] : model.members) {
+    tally->most_stages = std::max(tally->most_stages, filter.stages());
+  }
 }
 
 }  // namespace scbf_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "scbf/scalable_filter.hpp"
+#include "scbf/filter.hpp"
 #include "support/reference.hpp"
 #include "support/setups.hpp"
 
@@ -50,7 +50,7 @@ class ScalableModel {
     return scbf::Removal::removed;
   }
 
-  ::testing::AssertionResult equals(const scbf::ScalableFilter& filter) const {
+  ::testing::AssertionResult equals(const scbf::Filter& filter) const {
     if (filter.stages() != stages_.size()) {
       return ::testing::AssertionFailure()
              << filter.stages() << " stages, the model has " << stages_.size();

@@ -187,7 +187,8 @@ inline std::vector<Case> cases_of(const std::vector<Shape>& shapes) {
 }
 
 /// The counters of a filter, wherever they are.
-inline std::vector<std::uint64_t> words_of(const scbf::Filter& filter) {
+template <class FilterOrStage>
+inline std::vector<std::uint64_t> words_of(const FilterOrStage& filter) {
   // Not zeros, so that a word that is not read shows.
   std::vector<std::uint64_t> words(filter.geometry().words(), 0xCCCC'CCCC'CCCC'CCCCu);
   filter.read_words(0, words);

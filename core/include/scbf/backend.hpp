@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "scbf/counter_store.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/key_batch.hpp"
+#include "scbf/store.hpp"
 
 namespace scbf {
 
@@ -146,7 +146,7 @@ class Backend {
   /// How a single key is looked up on the host, by default plainly: Filter::contains(key) calls
   /// this, not `contains`. (Filter::count(key) reads the counters itself.)
   virtual HoldsKey holds_key() const noexcept;
-  /// How the rows of a FilterBank are worked on, on the host; by default plainly.
+  /// How the rows of a bank are worked on, on the host; by default plainly.
   virtual const RowEngine& row_engine() const noexcept;
 };
 

@@ -66,26 +66,32 @@ double ambiguous_share(std::span<const StageLoad> stages);
 
 // ---- policies -----------------------------------------------------------------------------------
 
+/// full_at of a stage that takes whatever comes.
+inline constexpr std::uint64_t kNeverFull = ~std::uint64_t{0};
+
 /// What a stage is, and when it is full.
 struct StageShape {
   Geometry geometry;
   /// Its share of the rate: an upper bound on its own, as long as it is not fuller than meant.
   double fpr;
   /// Keys are inserted as long as fewer counters than this are non-zero. One key adds at most k, so
-  /// that afterwards the fill is still the one at which the rate is `fpr`.
+  /// that afterwards the fill is still the one at which the rate is `fpr`. Or kNeverFull.
   std::uint64_t full_at;
 
   friend bool operator==(const StageShape&, const StageShape&) = default;
 };
 
-/// How a ScalableFilter grows; a small value.
+/// How a filter grows; a small value.
 class Growth {
  public:
   enum class Policy : std::uint32_t {
+    one = 0,         ///< a single stage that is never full: its rate is as good as its sizing
     fixed = 1,       ///< the paper's: identical stages, each up to half fill, at most so many
     tightening = 2,  ///< later stages larger and stricter: the rate stays under the target for ever
   };
 
+  /// A single stage, which takes all keys.
+  static Growth one(const Geometry& stage) noexcept;
   /// Identical stages, at most `most_stages`. Throws InvalidArgument unless 1 ≤ most_stages ≤
   /// kMaxStages.
   static Growth fixed(const Geometry& stage, std::uint32_t most_stages);
@@ -98,15 +104,15 @@ class Growth {
 
   Policy policy() const noexcept { return policy_; }
   Layout layout() const noexcept { return first_.layout(); }
-  /// fixed: d; tightening: kMaxStages.
+  /// one: 1; fixed: d; tightening: kMaxStages.
   std::uint32_t most_stages() const noexcept { return most_stages_; }
-  /// The bound on the rate of all stages that there will ever be: P, or P_d.
+  /// The bound on the rate of all stages that there will ever be: P, or P_d; 1, none, for one.
   double fpr() const noexcept { return fpr_; }
-  /// Keys of the first stage. (tightening; fixed: as many as half fill means.)
+  /// Keys of the first stage. fixed: as many as half fill means; one: 0, it is not known.
   std::uint64_t first_capacity() const noexcept { return first_capacity_; }
-  double growth() const noexcept { return growth_; }          ///< 1 if fixed
-  double tightening() const noexcept { return tightening_; }  ///< 1 if fixed
-  /// fixed: the geometry of all stages; tightening: of the first.
+  double growth() const noexcept { return growth_; }          ///< 1 but for tightening
+  double tightening() const noexcept { return tightening_; }  ///< 1 but for tightening
+  /// one, fixed: the geometry of all stages; tightening: of the first.
   const Geometry& first_geometry() const noexcept { return first_; }
 
   /// Stage i, from 0 on. Throws InvalidArgument for i ≥ most_stages(), and where the limits of
@@ -127,7 +133,7 @@ class Growth {
   double fpr_ = 0;
   double growth_ = 1, tightening_ = 1;
 };
-/// "fixed" or "tightening".
+/// "one", "fixed" or "tightening".
 std::string_view to_string(Growth::Policy policy) noexcept;
 
 /// The paper's planner: memory for one stage (M), its rate (P) and that of all stages (P_d) give

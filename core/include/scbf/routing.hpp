@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "scbf/filter_bank.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/geometry.hpp"
 
 namespace scbf {

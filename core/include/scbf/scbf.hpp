@@ -4,14 +4,12 @@
 #pragma once
 
 #include "scbf/backend.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
-#include "scbf/filter_bank.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/key_batch.hpp"
 #include "scbf/routing.hpp"
-#include "scbf/scalable_bank.hpp"
-#include "scbf/scalable_filter.hpp"
 #include "scbf/sizing.hpp"
 #include "scbf/version.hpp"

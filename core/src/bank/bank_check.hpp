@@ -5,16 +5,14 @@
 #include <optional>
 #include <string>
 
-#include "scbf/filter_bank.hpp"
-#include "scbf/scalable_bank.hpp"
+#include "scbf/bank.hpp"
 
 namespace scbf {
 
 struct BankCheck {
-  /// What is wrong first, or nothing. Cost: all counters, one at a time.
-  static std::optional<std::string> difference(const FilterBank& bank);
-  /// The same of all stages; and whether the map of stages says where they are.
-  static std::optional<std::string> difference(const ScalableBank& bank);
+  /// What is wrong first, or nothing: rows that are not what the counters say, or stages that are
+  /// not where the map of stages says. Cost: all counters, one at a time.
+  static std::optional<std::string> difference(const Bank& bank);
 };
 
 }  // namespace scbf

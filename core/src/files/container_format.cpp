@@ -18,7 +18,6 @@ namespace {
 using file_format::FieldReader;
 using file_format::FieldWriter;
 using file_format::kChecksumOffset;
-using file_format::kMaxMetadataBytes;
 
 /// first_capacity and fpr.
 constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
@@ -241,7 +240,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
     if (!(stage.fpr > 0 && stage.fpr < 1)) {
       throw_damaged(name, fmt::format("stage {}: fpr {}: must be in (0, 1)", i, stage.fpr));
     }
-    if (stage.index >= kMaxStages && stage.index != kForeign) {
+    if (stage.index >= kMaxStages && stage.index != kForeignStage) {
       throw_damaged(name, fmt::format("stage {}: index {}: must be below {}, or 2^32 − 1", i,
                                       stage.index, kMaxStages));
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "files/file_format.hpp"
+#include "filter/stage.hpp"
 #include "scbf/growth.hpp"
 
 namespace scbf::container_format {
@@ -20,14 +21,13 @@ inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'S'
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kFixedBytes = 128;
 inline constexpr std::uint64_t kEntryBytes = 48;
-inline constexpr std::uint32_t kForeign = 0xFFFF'FFFFu;  ///< index of a stage of another growth
 
 struct Entry {
   std::uint64_t offset;           ///< of the stage's file, a multiple of 4096
   std::uint64_t bytes;            ///< its length
   std::uint64_t full_at;          ///< StageShape::full_at
   double fpr;                     ///< StageShape::fpr
-  std::uint32_t index;            ///< in the growth, or kForeign
+  std::uint32_t index;            ///< in the growth, or kForeignStage
   std::uint64_t header_checksum;  ///< the one in the stage's header
 };
 

@@ -25,7 +25,6 @@ inline constexpr std::uint64_t kFixedBytes = 128;  ///< fields before the chunk 
 inline constexpr std::uint64_t kChecksumOffset = 120;
 inline constexpr std::uint64_t kAlignment = 4096;  ///< of the payload in the file
 inline constexpr std::uint64_t kChunkBytes = 1u << 20;
-inline constexpr std::uint64_t kMaxMetadataBytes = 1u << 20;
 
 /// XXH3-64, seed 0.
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;

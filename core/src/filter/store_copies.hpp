@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scbf/backend.hpp"
-#include "scbf/counter_store.hpp"
+#include "scbf/store.hpp"
 
 namespace scbf {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Filter and ScalableFilter share about answers: their number checked, hits counted, and bytes
+// Answers of filters: their number checked, hits counted, and bytes
 // turned into the other forms, bits and indices; and batches of one key.
 #pragma once
 

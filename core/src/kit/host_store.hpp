@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kit/counter_memory.hpp"
-#include "scbf/counter_store.hpp"
+#include "scbf/store.hpp"
 
 namespace scbf {
 

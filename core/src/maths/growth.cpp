@@ -171,7 +171,23 @@ double ambiguous_share(std::span<const StageLoad> stages) {
 }
 
 std::string_view to_string(Growth::Policy policy) noexcept {
-  return policy == Growth::Policy::fixed ? "fixed" : "tightening";
+  switch (policy) {
+    case Growth::Policy::one:
+      return "one";
+    case Growth::Policy::fixed:
+      return "fixed";
+    case Growth::Policy::tightening:
+      break;
+  }
+  return "tightening";
+}
+
+Growth Growth::one(const Geometry& stage) noexcept {
+  Growth growth(Policy::one, stage);
+  growth.most_stages_ = 1;
+  growth.first_capacity_ = 0;
+  growth.fpr_ = 1;
+  return growth;
 }
 
 Growth Growth::fixed(const Geometry& stage, std::uint32_t most_stages) {
@@ -206,6 +222,7 @@ StageShape Growth::stage(std::uint32_t index) const {
   if (index >= most_stages_) {
     throw InvalidArgument(fmt::format("stage {}: there are at most {}", index, most_stages_));
   }
+  if (policy_ == Policy::one) return {first_, 1, kNeverFull};
   if (policy_ == Policy::fixed) {
     return {first_, at_half_fill(first_),
             full_below(first_, static_cast<double>(first_.counters()) * kHalf)};
@@ -219,6 +236,7 @@ StageShape Growth::stage(std::uint32_t index) const {
 }
 
 std::string Growth::describe() const {
+  if (policy_ == Policy::one) return fmt::format("one: {}", first_.describe());
   if (policy_ == Policy::fixed) {
     return fmt::format("fixed: at most {} of {}", most_stages_, first_.describe());
   }

@@ -8,14 +8,16 @@
 //   // answer.rows, and what asking for them took: answer.routing
 //
 // Two layers. Each region has a local index in the store beside its rows: (column, value) → keys of
-// rows, and how many there are. Before them stands a bank with one scalable filter per region,
+// rows, and how many there are. Before them stands a bank with one growing filter per region,
 // which says which regions may hold a value, so that only the servers of those need to be asked.
 // docs/secondary_index.md says how it works and what is guaranteed when.
 //
 // Threads: any number may read and write at once. Writers to one region take turns; splitting,
-// merging and rebuilding a region keeps its writers waiting. Everybody waits only while the bank
-// takes a filter in or gives one up (a pass over its rows of bits) and while the map changes (a
-// synced write).
+// merging and rebuilding a region keeps its writers waiting. All filters share one lock. A query
+// holds it together with others while it asks them; whoever changes a filter holds it alone, and
+// everybody else waits: a write while its new values enter and its old ones leave, and what takes
+// a filter in or gives one up (a pass over the bank's rows of bits). Everybody also waits while
+// the map changes (a synced write).
 #pragma once
 
 #include <cstdint>

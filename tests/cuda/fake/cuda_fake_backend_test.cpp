@@ -254,7 +254,7 @@ TEST(Moves, BetweenHostAndDevicesAndBack) {
       expect_same(filter, near);
       filter.insert(std::uint64_t{77});
       EXPECT_TRUE(filter.contains(std::uint64_t{77}));
-      EXPECT_TRUE(filter.remove(std::uint64_t{77}));
+      EXPECT_EQ(filter.remove(std::uint64_t{77}), scbf::Removal::removed);
       EXPECT_EQ(filter, near);
       filter.assign(near.words(), near.keys_inserted(), near.keys_removed());
       Filter copy = filter;

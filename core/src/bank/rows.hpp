@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a bank: for each counter of the geometry one bit per member, 1 where the member's
-// counter is not zero. Knows counters and bits; members and their numbers are filter_bank.cpp.
+// counter is not zero. Knows counters and bits; members and their stages are level.hpp and
+// bank_state.hpp.
 #pragma once
 
 #include <cstdint>

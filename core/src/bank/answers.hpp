@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of banks: for each key a row of bits, one per member; as they are, or as lists. Shared by
-// FilterBank and ScalableBank, which bring how keys are asked:
-// ask(first, count, out) writes the rows of keys first … first + count − 1.
+// Answers of a bank: for each key a row of bits, one per member; as they are, or as lists. How keys
+// are asked is the bank's: ask(first, count, out) writes the rows of keys first … first + count
+// − 1.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kit/executor.hpp"
-#include "scbf/filter_bank.hpp"
+#include "scbf/bank.hpp"
 
 namespace scbf {
 
@@ -40,7 +40,7 @@ inline void spread_rows(const KeyBatch& keys, std::size_t first, std::size_t cou
   }
 }
 
-/// As FilterBank::contains_bits.
+/// As Bank::contains_bits.
 template <class Ask>
 BankReport pack_members(const KeyBatch& keys, std::size_t stride, std::span<std::uint8_t> bits,
                         const BatchOptions& options, const Ask& ask) {
@@ -62,7 +62,7 @@ inline std::uint32_t lowest_bit(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(word | std::uint64_t{1} << 63));
 }
 
-/// As FilterBank::find.
+/// As Bank::find.
 template <class Ask>
 BankReport list_members(const KeyBatch& keys, std::size_t stride, MemberLists& lists,
                         const BatchOptions& options, const Ask& ask) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that change members of a ScalableBank. Those of several members advance in rounds: each
-// member says where its next keys go (stage_walk.hpp), then every level gets all of its keys in one
-// call, which shares threads and passes over rows among members.
+// Batches that change members of a bank. Those of several members advance in rounds: each
+// member says where its next keys go (filter/walk.hpp), then every level gets all of its keys in
+// one call, which shares threads and passes over rows among members.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "bank/scalable_bank_state.hpp"
-#include "filter/stage_walk.hpp"
+#include "bank/bank_state.hpp"
+#include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/executor.hpp"
 
@@ -53,7 +53,6 @@ struct Turns {
 };
 
 /// What each level is to insert or remove next.
-template <class Level>
 struct Round {
   struct Work {
     Level* level;
@@ -73,16 +72,18 @@ struct Round {
 
 }  // namespace
 
-InsertReport ScalableBank::insert(std::uint32_t member, const KeyBatch& keys,
-                                  const BatchOptions& options) {
+InsertReport Bank::insert(std::uint32_t member, const KeyBatch& keys, const BatchOptions& options) {
   const MemberKeys one{member, keys};
   return insert(std::span(&one, 1), options);
 }
 
-InsertReport ScalableBank::insert(std::span<const MemberKeys> batches,
-                                  const BatchOptions& options) {
-  State& state = *state_;
+InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOptions& options) {
+  BankState& state = *state_;
   for (const MemberKeys& batch : batches) state.changeable(batch.member);
+  if (state.growth.policy() == Growth::Policy::one) {
+    const ChangeCounts counts = state.first.change_many(Change::insert, batches, options);
+    return {counts.changed, counts.nulls};
+  }
   Turns by_member(batches);
   std::vector<Turn>& turns = by_member.turns;
   std::vector<std::uint64_t> processed(batches.size());
@@ -92,10 +93,10 @@ InsertReport ScalableBank::insert(std::span<const MemberKeys> batches,
     std::string what;
   };
   std::optional<Full> full;
-  Round<State::Level> round;
+  Round round;
   // A member's keys of this round.
   const auto plan = [&](Turn& turn) {
-    State::Stages stages{state, turn.member};
+    BankState::Stages stages{state, turn.member};
     std::size_t stage = InsertStep::kNowhere;
     while (const auto rest = turn.rest(batches)) {
       const std::size_t batch = turn.batches.front();
@@ -113,8 +114,8 @@ InsertReport ScalableBank::insert(std::span<const MemberKeys> batches,
         }
       } else {
         // The stage has not seen its keys yet: only what surely goes there, too.
-        if (surely_taken(stages, stage) < rest->size()) return;
-        step = book_insert(stages, stage, *rest, rest->size());
+        if (surely_taken(stages[stage]) < rest->size()) return;
+        step = book_insert(stages[stage], stage, *rest, rest->size());
       }
       processed[batch] += step.count;
       total.inserted += step.valid;
@@ -122,7 +123,7 @@ InsertReport ScalableBank::insert(std::span<const MemberKeys> batches,
       turn.first += step.count;
       if (step.stage == InsertStep::kNowhere) continue;
       stage = step.stage;
-      const State::Place& place = stages.places()[stage];
+      const BankState::Place& place = stages.places()[stage];
       round.add(place.level, place.slot, rest->slice(0, step.count));
       if (step.count < rest->size()) return;
     }
@@ -133,27 +134,25 @@ InsertReport ScalableBank::insert(std::span<const MemberKeys> batches,
     for (Turn& turn : turns) plan(turn);
     std::erase_if(turns, [](const Turn& turn) { return turn.over; });
     for (const auto& work : round.works) {
-      if (!work.batches.empty()) work.level->bank.insert(work.batches, options);
+      if (!work.batches.empty()) work.level->change_many(Change::insert, work.batches, options);
     }
   }
   if (full) throw MembersFull(full->what, full->batch, std::move(processed), total);
   return total;
 }
 
-ScalableRemoveReport ScalableBank::remove(std::uint32_t member, const KeyBatch& keys,
-                                          std::span<std::uint8_t> verdicts,
-                                          const BatchOptions& options) {
-  State& state = *state_;
+RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
+                          std::span<std::uint8_t> verdicts, const BatchOptions& options) {
+  BankState& state = *state_;
   state.changeable(member);
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  State::Stages stages{state, member};
+  BankState::Stages stages{state, member};
   return remove_from_stages(stages, *state.backend, state.seed, keys, verdicts, options);
 }
 
-ScalableRemoveReport ScalableBank::remove(std::span<const MemberKeys> batches,
-                                          const BatchOptions& options) {
-  State& state = *state_;
-  ScalableRemoveReport report;
+RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOptions& options) {
+  BankState& state = *state_;
+  RemoveReport report;
   std::uint64_t valid = 0;
   for (const MemberKeys& batch : batches) {
     state.changeable(batch.member);
@@ -162,11 +161,11 @@ ScalableRemoveReport ScalableBank::remove(std::span<const MemberKeys> batches,
     valid += batch.keys.size() - nulls;
   }
   Turns by_member(batches);
-  Round<State::Level> round;
+  Round round;
   const auto remove_round = [&] {
     for (const auto& work : round.works) {
       if (!work.batches.empty()) {
-        report.removed += work.level->bank.remove(work.batches, options).removed;
+        report.removed += work.level->change_many(Change::remove, work.batches, options).changed;
       }
     }
     round.clear();
@@ -188,7 +187,7 @@ ScalableRemoveReport ScalableBank::remove(std::span<const MemberKeys> batches,
   struct Cursor {
     Turn turn;
     std::size_t room;  // keys
-    std::vector<const Filter*> stages;
+    std::vector<const Stage*> stages;
     RemovalWindow window;
     std::uint64_t ambiguous = 0;
     bool active = true;
@@ -226,8 +225,8 @@ ScalableRemoveReport ScalableBank::remove(std::span<const MemberKeys> batches,
       if (room == 0) continue;
       keys += room;
       cursors.push_back({turn, room, {}, RemovalWindow(room)});
-      for (const State::Place& stage : state.members[turn.member].stages) {
-        cursors.back().stages.push_back(&stage.filter());
+      for (const BankState::Place& stage : state.members[turn.member].stages) {
+        cursors.back().stages.push_back(&stage.stage());
       }
     }
     while (!cursors.empty()) {
@@ -253,19 +252,20 @@ ScalableRemoveReport ScalableBank::remove(std::span<const MemberKeys> batches,
   return report;
 }
 
-void ScalableBank::clear(std::uint32_t member, const BatchOptions& options) {
-  State& state = *state_;
-  std::vector<State::Place>& stages = state.changeable(member).stages;
+void Bank::clear(std::uint32_t member, const BatchOptions& options) {
+  BankState& state = *state_;
+  std::vector<BankState::Place>& stages = state.changeable(member).stages;
+  std::vector<Stage> gone;
+  gone.reserve(stages.size());
   state.blank(stages, options);
   try {
-    state.first.inside().members[member]->clear();
+    state.first.at(member).clear();
   } catch (...) {
     state.rebuild(stages);
     throw;
   }
-  state.take_later(std::span(stages).subspan(1));
+  state.take_later(std::span(stages).subspan(1), gone);
   stages.resize(1);
-  stages.front().at_most = 0;
 }
 
 }  // namespace scbf

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How batches that change a filter in stages go through them: which stage takes the next keys, how
-// many of them, and from which stage keys are removed. Knows stages, not who keeps them: a
-// ScalableFilter (scalable_filter.cpp) or a bank (scalable_bank.cpp).
+// many of them, and from which stage keys are removed. Knows stages, not who keeps them: a filter
+// (filter.cpp) or a bank (bank/changes.cpp).
 //
 // `Stages` is a view of the stages of one filter, oldest first:
 //   std::size_t size() const;               const Growth& growth() const;
-//   const StageShape& shape(i) const;       const Filter& filter(i) const;
-//   std::uint64_t& at_most(i);              // non-zero counters: an upper bound that costs nothing
+//   Stage& operator[](i);
 //   void add();                             // one more, empty; throws when it cannot be had
 //   RemoveReport remove(i, keys, verdicts, options);
 #pragma once
@@ -21,9 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "filter/stage.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/hash_keys.hpp"
-#include "scbf/scalable_filter.hpp"
 
 namespace scbf {
 
@@ -45,10 +44,10 @@ struct InsertStep {
 template <class Stages>
 std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const InsertReport& done) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const std::uint64_t full_at = stages.shape(s).full_at;
-    if (stages.at_most(s) < full_at) return s;
-    stages.at_most(s) = stages.filter(s).nonzero();
-    if (stages.at_most(s) < full_at) return s;
+    Stage& stage = stages[s];
+    if (stage.at_most < stage.shape.full_at) return s;
+    stage.at_most = stage.nonzero();
+    if (stage.at_most < stage.shape.full_at) return s;
   }
   if (stages.size() >= stages.growth().most_stages()) {
     throw_full(fmt::format("all {} stages are full ({}): begin another filter, or plan for more "
@@ -69,21 +68,19 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
 }
 
 /// Keys that a stage takes before it can be full: each adds at most k.
-template <class Stages>
-std::uint64_t surely_taken(Stages& stages, std::size_t stage) {
-  const std::uint64_t probes = stages.shape(stage).geometry.probes();
-  const std::uint64_t full_at = stages.shape(stage).full_at, at_most = stages.at_most(stage);
-  return at_most < full_at ? (full_at - at_most + probes - 1) / probes : 0;
+inline std::uint64_t surely_taken(const Stage& stage) noexcept {
+  const std::uint64_t probes = stage.geometry().probes(), full_at = stage.shape.full_at;
+  if (full_at == kNeverFull) return ~std::uint64_t{0};
+  return stage.at_most < full_at ? (full_at - stage.at_most + probes - 1) / probes : 0;
 }
 
 /// Books the first `count` keys of `rest` on a stage.
-template <class Stages>
-InsertStep book_insert(Stages& stages, std::size_t stage, const KeyBatch& rest, std::size_t count) {
+inline InsertStep book_insert(Stage& stage, std::size_t number, const KeyBatch& rest,
+                              std::size_t count) {
   const std::uint64_t valid = count - rest.slice(0, count).nulls();
-  const Geometry& geometry = stages.shape(stage).geometry;
-  stages.at_most(stage) =
-      std::min(stages.at_most(stage) + valid * geometry.probes(), geometry.counters());
-  return {stage, count, valid};
+  const Geometry& geometry = stage.geometry();
+  stage.at_most = std::min(stage.at_most + valid * geometry.probes(), geometry.counters());
+  return {number, count, valid};
 }
 
 /// The first keys of `rest`, as many as surely go to one stage; they are booked, and must be
@@ -94,14 +91,13 @@ InsertStep next_insert_step(Stages& stages, const KeyBatch& rest, std::uint64_t 
                             const InsertReport& done) {
   if (rest.nulls() == rest.size()) return {InsertStep::kNowhere, rest.size(), 0};  // need no room
   const std::size_t s = stage_with_room(stages, processed, done);
+  Stage& stage = stages[s];
   // What the stage is after these keys is known exactly; the last of its room goes in ever smaller
   // pieces.
-  if (surely_taken(stages, s) < rest.size()) {
-    stages.at_most(s) = std::min(stages.at_most(s), stages.filter(s).nonzero());
-  }
+  if (surely_taken(stage) < rest.size()) stage.at_most = std::min(stage.at_most, stage.nonzero());
   return book_insert(
-      stages, s, rest,
-      static_cast<std::size_t>(std::min<std::uint64_t>(surely_taken(stages, s), rest.size())));
+      stage, s, rest,
+      static_cast<std::size_t>(std::min<std::uint64_t>(surely_taken(stage), rest.size())));
 }
 
 // ---- removal ------------------------------------------------------------------------------------
@@ -122,7 +118,7 @@ class RemovalWindow {
   explicit RemovalWindow(std::size_t keys);
 
   /// An empty window for these stages. They must not be moved while it is used.
-  void begin(std::span<const Filter* const> stages);
+  void begin(std::span<const Stage* const> stages);
   /// Valid keys among keys first … first + count − 1.
   void append(const Backend& backend, std::uint64_t seed, const KeyBatch& keys, std::size_t first,
               std::size_t count);
@@ -134,7 +130,7 @@ class RemovalWindow {
   std::span<const std::uint64_t> run(std::size_t stage) const noexcept {
     return std::span(run_hashes_).subspan(starts_[stage], starts_[stage + 1] - starts_[stage]);
   }
-  /// Room for what the stage's filter says to each of them.
+  /// Room for what the stage says to each of them.
   std::span<std::uint8_t> run_answers(std::size_t stage) noexcept {
     return std::span(answers_).subspan(starts_[stage], starts_[stage + 1] - starts_[stage]);
   }
@@ -154,7 +150,7 @@ class RemovalWindow {
   static constexpr std::uint32_t kNone = 0xFFFF'FFFFu, kSeveral = kNone - 1;
   std::uint32_t claimer_now(std::size_t key) const;
 
-  std::vector<const Filter*> stages_;
+  std::vector<const Stage*> stages_;
   std::size_t keys_ = 0;
   std::size_t run_end_ = 0;  ///< keys before it have had their turn
   std::uint64_t ambiguous_ = 0;
@@ -168,25 +164,20 @@ class RemovalWindow {
   std::vector<std::uint8_t> answers_;
 };
 
-/// ScalableFilter::remove for one filter's stages; `verdicts` has been checked.
+/// Filter::remove for one filter's stages; `verdicts` has been checked.
 template <class Stages>
-ScalableRemoveReport remove_from_stages(Stages& stages, const Backend& backend, std::uint64_t seed,
-                                        const KeyBatch& keys, std::span<std::uint8_t> verdicts,
-                                        const BatchOptions& options) {
-  ScalableRemoveReport report;
+RemoveReport remove_from_stages(Stages& stages, const Backend& backend, std::uint64_t seed,
+                                const KeyBatch& keys, std::span<std::uint8_t> verdicts,
+                                const BatchOptions& options) {
+  if (stages.size() == 1) return stages.remove(0, keys, verdicts, options);
+  RemoveReport report;
   report.nulls = keys.nulls();
-  if (stages.size() == 1) {
-    const RemoveReport one = stages.remove(0, keys, verdicts, options);
-    report.removed = one.removed;
-    report.absent = one.absent;
-    return report;
-  }
-  std::vector<const Filter*> filters;
-  for (std::size_t s = 0; s < stages.size(); ++s) filters.push_back(&stages.filter(s));
+  std::vector<const Stage*> pointers;
+  for (std::size_t s = 0; s < stages.size(); ++s) pointers.push_back(&stages[s]);
   RemovalWindow window(std::min(keys.size(), kRemoveKeys));
   for (std::size_t first = 0; first < keys.size(); first += kRemoveKeys) {
     const std::size_t count = std::min(kRemoveKeys, keys.size() - first);
-    window.begin(filters);
+    window.begin(pointers);
     window.append(backend, seed, keys, first, count);
     window.ask();
     while (window.next_run()) {

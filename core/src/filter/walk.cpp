@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "filter/stage_walk.hpp"
+#include "filter/walk.hpp"
 
 #include <numeric>
 
-#include "filter/filter_access.hpp"
 #include "kit/few_keys.hpp"
 #include "scbf/backend.hpp"
 
@@ -13,12 +12,10 @@ namespace {
 
 /// For few_keys.hpp.
 struct Views {
-  const std::vector<const Filter*>& filters;
+  const std::vector<const Stage*>& stages;
 
-  std::size_t size() const noexcept { return filters.size(); }
-  ConstCounterView operator[](std::size_t i) const noexcept {
-    return FilterAccess::view(*filters[i]);
-  }
+  std::size_t size() const noexcept { return stages.size(); }
+  ConstCounterView operator[](std::size_t i) const noexcept { return stages[i]->view(); }
 };
 
 }  // namespace
@@ -37,7 +34,7 @@ RemovalWindow::RemovalWindow(std::size_t keys)
       run_keys_(keys),
       answers_(keys) {}
 
-void RemovalWindow::begin(std::span<const Filter* const> stages) {
+void RemovalWindow::begin(std::span<const Stage* const> stages) {
   stages_.assign(stages.begin(), stages.end());
   starts_.assign(stages.size() + 1, 0);
   keys_ = run_end_ = 0;
@@ -50,14 +47,14 @@ void RemovalWindow::append(const Backend& backend, std::uint64_t seed, const Key
 }
 
 void RemovalWindow::ask() {
-  if (keys_ <= kFewKeys && stages_[0]->backend().memory() == kHostMemory) {
+  if (keys_ <= kFewKeys && stages_[0]->backend->memory() == kHostMemory) {
     fetch_keys(Views{stages_}, std::span(hashes_).first(keys_));
   }
   const KeyBatch all = KeyBatch::from_hashes(std::span(hashes_).first(keys_));
   std::fill_n(claimers_.begin(), keys_, kNone);
   std::fill_n(verdicts_.begin(), keys_, static_cast<std::uint8_t>(Removal::absent));
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    stages_[s]->contains(all, std::span(answers_).first(keys_), kOneKey);
+    stages_[s]->backend->contains(stages_[s]->view(), all, answers_.data(), kOneKey);
     for (std::size_t i = 0; i < keys_; ++i) {
       if (answers_[i] != 0) {
         claimers_[i] = claimers_[i] == kNone ? static_cast<std::uint32_t>(s) : kSeveral;
@@ -71,7 +68,8 @@ std::uint32_t RemovalWindow::claimer_now(std::size_t key) const {
   std::uint32_t claimer = kNone;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     std::uint8_t answer = 0;
-    if (stages_[s]->contains(one, {&answer, 1}, kOneKey).hits == 0) continue;
+    stages_[s]->backend->contains(stages_[s]->view(), one, &answer, kOneKey);
+    if (answer == 0) continue;
     if (claimer != kNone) return kSeveral;
     claimer = static_cast<std::uint32_t>(s);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ScalableBank whose threads or memory fail, at every place where they can: rows, counters and
+// A bank whose threads or memory fail, at every place where they can: rows, counters and
 // the map of stages agree afterwards, and what is all or nothing was nothing.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/scalable_bank_model.hpp"
+#include "support/bank_model.hpp"
 
 namespace {
 
@@ -49,13 +49,13 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free
 namespace {
 
 using namespace scbf_test;
+using scbf::Bank;
 using scbf::BatchOptions;
+using scbf::Filter;
 using scbf::FilterFull;
 using scbf::Geometry;
 using scbf::Growth;
 using scbf::MemberKeys;
-using scbf::ScalableBank;
-using scbf::ScalableFilter;
 
 /// Runs so many times and fails then.
 class FailsLater final : public scbf::Executor {
@@ -74,23 +74,23 @@ class FailsLater final : public scbf::Executor {
   mutable int left_;
 };
 
-/// Members 0 to 4 and the last have one to three stages; that one's first stage may be in another
-/// word of the rows than the others'.
-ScalableBankModel some_members(const Growth& growth, std::uint32_t members, std::size_t keys) {
-  ScalableBankModel model(growth, 0);
+/// Members 0 to 4 and the last have one to three stages, if they grow; that one's first stage may
+/// be in another word of the rows than the others'.
+BankModel some_members(const Growth& growth, std::uint32_t members, std::size_t keys) {
+  BankModel model(growth, 0);
   for (std::uint32_t m = 0; m < members; ++m) {
-    ScalableFilter filter = model.filter();
+    Filter filter = model.filter();
     const std::uint32_t size = m == members - 1 ? 4 : m < 5 ? m : 0;
     filter.insert(random_keys(size * keys, m), {.threads = 1});
     model.members.emplace(m, std::move(filter));
   }
-  EXPECT_EQ(model.members.at(4).stages(), 3u);
+  EXPECT_EQ(model.members.at(4).stages(), growth.policy() == Growth::Policy::one ? 1u : 3u);
   model.ask = {3, 4};
   return model;
 }
-ScalableBank made_anew(const ScalableBankModel& model) {
-  ScalableBank bank(model.growth, {.capacity = 66});
-  std::vector<ScalableFilter> filters;
+Bank made_anew(const BankModel& model) {
+  Bank bank(model.growth, {.capacity = 66});
+  std::vector<Filter> filters;
   for (const auto& [slot, filter] : model.members) filters.push_back(filter);
   bank.add_members(std::move(filters), {.threads = 1});
   for (const std::uint32_t member : model.ask) bank.ask_always(member, true);
@@ -99,15 +99,17 @@ ScalableBank made_anew(const ScalableBankModel& model) {
 
 struct Operation {
   std::string name;
-  std::function<void(ScalableBank&, ScalableBankModel&, const BatchOptions&)> run;
+  std::function<void(Bank&, BankModel&, const BatchOptions&)> run;
   bool all_or_nothing, threads = true;
 };
 /// `last`: a member; `keys`: what makes it two stages larger.
-std::vector<Operation> operations(std::uint32_t last, std::size_t keys) {
+std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std::size_t keys) {
+  // With one stage counters change in place, and rows follow.
+  const bool copies = growth.policy() != Growth::Policy::one;
   static Keys many, few;
   many = random_keys(keys, 1), few = random_keys(keys / 50, 2);
-  const auto grown = [](ScalableBankModel& model) {
-    ScalableFilter filter = model.filter();
+  const auto grown = [](BankModel& model) {
+    Filter filter = model.filter();
     filter.insert(many, {.threads = 1});
     return filter;
   };
@@ -131,12 +133,13 @@ std::vector<Operation> operations(std::uint32_t last, std::size_t keys) {
        },
        true},
       {"merge",
-       [=](auto& bank, auto& model, auto& options) { bank.merge(3, grown(model), options); }, true},
+       [=](auto& bank, auto& model, auto& options) { bank.merge(3, grown(model), options); },
+       copies},
       {"subtract",
        [=](auto& bank, auto& model, auto& options) {
          bank.subtract(3, model.members.at(3), options);
        },
-       true},
+       copies},
       {"clear", [](auto& bank, auto&, auto& options) { bank.clear(4, options); }, true},
       {"insert", [](auto& bank, auto&, auto& options) { bank.insert(1, many, options); }, false,
        false},
@@ -156,24 +159,32 @@ std::vector<Operation> operations(std::uint32_t last, std::size_t keys) {
 class FailingBank : public ::testing::TestWithParam<Growth::Policy> {
  protected:
   static Growth growth(std::uint32_t keys) {
-    return GetParam() == Growth::Policy::fixed ? Growth::fixed(Geometry::split(5, keys * 5 / 2), 40)
-                                               : Growth::tightening(keys, 0.05);
+    switch (GetParam()) {
+      case Growth::Policy::one:
+        return Growth::one(Geometry::split_block(1, keys / 12));
+      case Growth::Policy::fixed:
+        return Growth::fixed(Geometry::split(5, keys * 5 / 2), 40);
+      case Growth::Policy::tightening:
+        break;
+    }
+    return Growth::tightening(keys, 0.05);
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, FailingBank,
-                         ::testing::Values(Growth::Policy::fixed, Growth::Policy::tightening),
+                         ::testing::Values(Growth::Policy::one, Growth::Policy::fixed,
+                                           Growth::Policy::tightening),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST_P(FailingBank, AgreesWhenThreadsFail) {
   // Stages of more than one task.
   constexpr std::uint32_t kKeys = 4000;
-  ScalableBankModel model = some_members(growth(kKeys), 66, kKeys);
+  BankModel model = some_members(growth(kKeys), 66, kKeys);
   const Keys asked = random_keys(50, 3);
-  for (const Operation& operation : operations(65, 3 * kKeys)) {
+  for (const Operation& operation : operations(model.growth, 65, 3 * kKeys)) {
     SCOPED_TRACE(operation.name);
     int failed = 0;
     for (bool again = true; again; failed += again) {
-      ScalableBank bank = made_anew(model);
+      Bank bank = made_anew(model);
       const FailsLater executor(failed);
       try {
         operation.run(bank, model, {.threads = 2, .executor = &executor});
@@ -193,13 +204,13 @@ TEST_P(FailingBank, AgreesWhenThreadsFail) {
 
 TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
   constexpr std::uint32_t kKeys = 300;
-  ScalableBankModel model = some_members(growth(kKeys), 6, kKeys);
+  BankModel model = some_members(growth(kKeys), 6, kKeys);
   const Keys asked = random_keys(20, 3);
-  for (const Operation& operation : operations(5, 3 * kKeys)) {
+  for (const Operation& operation : operations(model.growth, 5, 3 * kKeys)) {
     SCOPED_TRACE(operation.name);
     std::size_t failed = 0;
     for (bool again = true; again; failed += again) {
-      ScalableBank bank = made_anew(model);
+      Bank bank = made_anew(model);
       allocations_left = failed + 1;
       bool threw = true;
       try {

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bank: members, their stages and where these lie; questions. Batches that change members are
+// changes.cpp.
+#include "scbf/bank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "bank/answers.hpp"
+#include "bank/bank_check.hpp"
+#include "bank/bank_state.hpp"
+#include "kit/hash_keys.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Keys hashed at once for a question: their hashes and rows stay in cache.
+constexpr std::size_t kStripKeys = 512;
+// Rows of later stages at a time: one of the longest at least.
+constexpr std::size_t kLaterBytes = kMaxBankMembers / 8;
+
+}  // namespace
+
+std::uint64_t MembersFull::processed(std::size_t i) const {
+  if (i < processed_.size()) return processed_[i];
+  throw InvalidArgument(fmt::format("batch {}: there were {}", i, processed_.size()));
+}
+
+// ---- stages and their places --------------------------------------------------------------------
+
+const BankState::Member& BankState::at(std::uint32_t member) const {
+  if (!first.has(member)) {
+    throw InvalidArgument(
+        fmt::format("member {}: there is none; the bank has {}, numbered below {}", member,
+                    first.size, first.slots()));
+  }
+  return members[member];
+}
+
+BankState::Member& BankState::changeable(std::uint32_t member) {
+  for (const Place& stage : at(member).stages) {
+    if (!stage.stage().read_only()) continue;
+    throw ReadOnly(fmt::format(
+        "member {} is mapped from a file, read-only: load the file to change it", member));
+  }
+  return members[member];
+}
+
+const StageShape& BankState::shape(std::uint32_t index) {
+  const auto known = shapes.find(index);
+  return known != shapes.end() ? known->second
+                               : shapes.emplace(index, growth.stage(index)).first->second;
+}
+
+Level& BankState::later_level(std::uint32_t index) {
+  const auto at =
+      std::ranges::lower_bound(later, index, {}, [](const auto& l) { return l->index; });
+  if (at != later.end() && (*at)->index == index) return **at;
+  auto level = std::make_unique<Level>(index, shape(index), seed, *backend, BankOptions{}.capacity);
+  return **later.insert(at, std::move(level));
+}
+
+std::unique_ptr<FilterState> BankState::room_for(std::size_t stages) const {
+  auto filter = std::make_unique<FilterState>(FilterState{growth, seed, backend});
+  filter->stages.reserve(stages);
+  return filter;
+}
+
+void BankState::drop_empty_levels() noexcept {
+  std::erase_if(later, [](const auto& level) { return level->size == 0; });
+}
+
+std::vector<std::uint32_t> BankState::place(Level& level, std::vector<Stage> stages,
+                                            const BatchOptions& options) {
+  const std::size_t most = level.slots() + stages.size();
+  level.owners.resize(std::max(level.owners.size(), most), kNobody);
+  return level.add(std::move(stages), options);
+}
+
+void BankState::displace(Level& level, std::uint32_t slot) noexcept {
+  try {
+    level.blank(slot, {.threads = 1});
+    level.take(slot);
+  } catch (...) {
+    // No memory to clear its column: the slot stays taken, and no member owns it.
+  }
+}
+
+void BankState::add_stage(std::uint32_t member) {
+  std::vector<Place>& stages = members[member].stages;
+  stages.reserve(stages.size() + 1);
+  std::uint32_t index = 0;
+  for (const Place& stage : stages) index = std::max(index, stage.level->index + 1);
+  Level& level = later_level(index);
+  try {
+    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNobody);
+    const std::uint32_t slot = level.add();
+    level.owners[slot] = member;
+    stages.push_back({&level, slot});
+  } catch (...) {
+    drop_empty_levels();
+    throw;
+  }
+}
+
+void BankState::blank(std::span<const Place> stages, const BatchOptions& options) {
+  try {
+    for (const Place& stage : stages) stage.level->blank(stage.slot, options);
+  } catch (...) {
+    rebuild(stages);
+    throw;
+  }
+}
+
+void BankState::rebuild(std::span<const Place> stages) {
+  for (const Place& stage : stages) stage.level->rebuild(stage.slot, {.threads = 1});
+}
+
+void BankState::take_later(std::span<const Place> stages, std::vector<Stage>& taken) noexcept {
+  for (const Place& place : stages) {
+    taken.push_back(place.level->take(place.slot));
+    place.level->owners[place.slot] = kNobody;
+  }
+  drop_empty_levels();
+}
+
+// ---- filters that become members ----------------------------------------------------------------
+
+void BankState::check(const Filter& filter) {
+  if (!(filter.growth() == growth)) {
+    throw Incompatible(fmt::format("the growths differ: the bank's is {}, the filter's {}",
+                                   growth.describe(), filter.growth().describe()));
+  }
+  if (filter.seed() != seed) {
+    throw Incompatible(
+        fmt::format("the seeds differ: the bank's is {}, the filter's {}", seed, filter.seed()));
+  }
+  const std::vector<Stage>& stages = FilterAccess::state(filter).stages;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].index == kForeignStage) {
+      throw Incompatible(fmt::format(
+          "stage {} of the filter is none of its growth: merge brought it from a filter "
+          "that grows otherwise",
+          i));
+    }
+    if (!(stages[i].shape == shape(stages[i].index)) || (i == 0 && stages[i].index != 0)) {
+      throw Incompatible(
+          fmt::format("stage {} of the filter, number {} of its growth, is not as that says ({})",
+                      i, stages[i].index, growth.describe()));
+    }
+  }
+}
+
+BankState::Newcomers::~Newcomers() {
+  for (const Member& member : members) {
+    for (const Place& stage : member.stages) {
+      if (stage.level != nullptr && stage.level != &of.first) {
+        of.displace(*stage.level, stage.slot);
+      }
+    }
+  }
+  of.drop_empty_levels();
+}
+
+void BankState::Newcomers::settle(std::vector<Filter> filters, const BatchOptions& options) {
+  struct Later {
+    std::vector<Place*> places;
+    std::vector<Stage> stages;
+  };
+  std::map<std::uint32_t, Later> later;
+  firsts.reserve(filters.size());
+  members.resize(filters.size());
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    std::vector<Stage>& stages = FilterAccess::state(filters[i]).stages;
+    members[i].metadata = filters[i].metadata();
+    members[i].stages.resize(stages.size());
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      Place& place = members[i].stages[s];
+      place = {s == 0 ? &of.first : nullptr, 0};
+      if (s == 0) {
+        firsts.push_back(std::move(stages[s]));
+      } else {
+        Later& there = later[stages[s].index];
+        there.places.push_back(&place);
+        there.stages.push_back(std::move(stages[s]));
+      }
+    }
+  }
+  for (auto& [index, there] : later) {
+    Level& level = of.later_level(index);
+    const auto slots = of.place(level, std::move(there.stages), options);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      there.places[i]->level = &level;
+      there.places[i]->slot = slots[i];
+    }
+  }
+}
+
+void BankState::Newcomers::give(std::size_t i, std::uint32_t member) noexcept {
+  members[i].stages.front().slot = member;
+  for (const Place& stage : std::span(members[i].stages).subspan(1)) {
+    stage.level->owners[stage.slot] = member;
+  }
+  of.members[member] = std::move(members[i]);
+  members[i].stages.clear();
+}
+
+// ---- members ------------------------------------------------------------------------------------
+
+Bank::Bank(const Growth& growth, const BankOptions& options) {
+  const Backend& backend = find_backend(options.backend);
+  if (backend.memory() != kHostMemory) {
+    throw InvalidArgument(
+        fmt::format("backend '{}' keeps counters in the memory of {}: a bank "
+                    "needs them on the host, as 'simd' does",
+                    backend.name(), backend.memory()));
+  }
+  if (options.capacity > kMaxBankMembers) {
+    throw InvalidArgument(fmt::format("capacity {}: a bank has at most {} members",
+                                      options.capacity, kMaxBankMembers));
+  }
+  state_.reset(new BankState{growth, options.seed, &backend,
+                             Level(0, growth.stage(0), options.seed, backend, options.capacity)});
+}
+Bank::Bank(Bank&&) noexcept = default;
+Bank& Bank::operator=(Bank&&) noexcept = default;
+Bank::~Bank() = default;
+
+const Growth& Bank::growth() const noexcept { return state_->growth; }
+std::uint64_t Bank::seed() const noexcept { return state_->seed; }
+const Backend& Bank::backend() const noexcept { return *state_->backend; }
+std::size_t Bank::size() const noexcept { return state_->first.size; }
+std::uint32_t Bank::slots() const noexcept { return state_->first.slots(); }
+std::uint32_t Bank::capacity() const noexcept { return state_->first.rows.capacity(); }
+
+BankMemory Bank::memory() const noexcept {
+  BankMemory sum;
+  const auto add = [&](const Level& level) {
+    sum.counters += level.size * level.shape.geometry.bytes();
+    sum.rows += level.rows.bytes();
+  };
+  add(state_->first);
+  for (const auto& level : state_->later) add(*level);
+  return sum;
+}
+
+void Bank::reserve(std::uint32_t members) {
+  if (members > kMaxBankMembers) {
+    throw InvalidArgument(
+        fmt::format("reserve {}: a bank has at most {} members", members, kMaxBankMembers));
+  }
+  state_->first.reserve(members, {});
+}
+
+std::uint32_t Bank::add_member() {
+  BankState& state = *state_;
+  state.members.resize(std::max<std::size_t>(state.members.size(), slots() + std::size_t{1}));
+  std::vector<BankState::Place> stages{{&state.first, 0}};
+  const std::uint32_t member = state.first.add();
+  stages.front().slot = member;
+  state.members[member].stages = std::move(stages);
+  return member;
+}
+
+std::uint32_t Bank::add_member(Filter filter, const BatchOptions& options) {
+  std::vector<Filter> one;
+  one.push_back(std::move(filter));
+  return add_members(std::move(one), options).front();
+}
+
+std::vector<std::uint32_t> Bank::add_members(std::vector<Filter> filters,
+                                             const BatchOptions& options) {
+  BankState& state = *state_;
+  for (Filter& filter : filters) {
+    state.check(filter);
+    filter.to(state.backend->name());
+  }
+  const std::size_t most = slots() + filters.size();
+  state.members.resize(std::max(state.members.size(), most));
+  BankState::Newcomers newcomers(state);
+  newcomers.settle(std::move(filters), options);
+  // The last thing that can fail.
+  auto numbers = state.first.add(std::move(newcomers.firsts), options);
+  for (std::size_t i = 0; i < numbers.size(); ++i) newcomers.give(i, numbers[i]);
+  return numbers;
+}
+
+Filter Bank::remove_member(std::uint32_t member, const BatchOptions& options) {
+  BankState& state = *state_;
+  state.at(member);
+  const std::vector<BankState::Place>& stages = state.members[member].stages;
+  auto gone = state.room_for(stages.size());
+  state.blank(stages, options);  // the last thing that can fail
+  gone->stages.push_back(state.first.take(member));
+  state.take_later(std::span(stages).subspan(1), gone->stages);
+  gone->metadata = std::exchange(state.members[member], {}).metadata;
+  return FilterAccess::make(std::move(gone));
+}
+
+Filter Bank::replace_member(std::uint32_t member, Filter filter, const BatchOptions& options) {
+  BankState& state = *state_;
+  state.at(member);
+  state.check(filter);
+  filter.to(state.backend->name());
+  const std::vector<BankState::Place>& stages = state.members[member].stages;
+  auto gone = state.room_for(stages.size());
+  std::vector<Filter> one;
+  one.push_back(std::move(filter));
+  BankState::Newcomers newcomer(state);
+  newcomer.settle(std::move(one), options);
+  const auto later = std::span(stages).subspan(1);
+  state.blank(later, options);
+  try {
+    gone->stages.push_back(state.first.replace(member, std::move(newcomer.firsts[0]), options));
+  } catch (...) {
+    state.rebuild(later);
+    throw;
+  }
+  state.take_later(later, gone->stages);  // nothing fails any more
+  gone->metadata = std::exchange(state.members[member], {}).metadata;
+  newcomer.give(0, member);
+  return FilterAccess::make(std::move(gone));
+}
+
+namespace {
+
+/// Changes a copy of a member and puts it in the member's place, so that nothing is half done.
+template <class Work>
+void change_copy(Bank& bank, std::uint32_t member, const BatchOptions& options, Work work) {
+  Filter copy = bank.copy_member(member);
+  work(copy);
+  const bool ask = bank.asked_always(member);
+  bank.replace_member(member, std::move(copy), options);
+  bank.ask_always(member, ask);
+}
+
+}  // namespace
+
+void Bank::merge(std::uint32_t member, const Filter& other, const BatchOptions& options) {
+  BankState& state = *state_;
+  state.changeable(member);
+  if (state.growth.policy() == Growth::Policy::one) {
+    state.check(other);
+    return state.first.and_rebuild(member, options, [&] {
+      state.first.at(member).merge(FilterAccess::state(other).stages[0], options);
+    });
+  }
+  change_copy(*this, member, options, [&](Filter& copy) { copy.merge(other, options); });
+}
+
+SubtractReport Bank::subtract(std::uint32_t member, const Filter& other,
+                              const BatchOptions& options) {
+  BankState& state = *state_;
+  state.changeable(member);
+  SubtractReport report;
+  if (state.growth.policy() == Growth::Policy::one) {
+    state.check(other);
+    state.first.and_rebuild(member, options, [&] {
+      report = state.first.at(member).subtract(FilterAccess::state(other).stages[0], options);
+    });
+  } else {
+    change_copy(*this, member, options,
+                [&](Filter& copy) { report = copy.subtract(other, options); });
+  }
+  return report;
+}
+
+Filter Bank::copy_member(std::uint32_t member) const {
+  const BankState::Member& from = state_->at(member);
+  auto copy = state_->room_for(from.stages.size());
+  for (const BankState::Place& place : from.stages) copy->stages.push_back(place.stage());
+  copy->metadata = from.metadata;
+  return FilterAccess::make(std::move(copy));
+}
+
+bool Bank::has_member(std::uint32_t member) const noexcept { return state_->first.has(member); }
+
+std::size_t Bank::stages(std::uint32_t member) const { return state_->at(member).stages.size(); }
+
+StageView Bank::stage(std::uint32_t member, std::size_t i) const {
+  const auto& stages = state_->at(member).stages;
+  if (i >= stages.size()) {
+    throw InvalidArgument(
+        fmt::format("stage {} of member {}: there are {}", i, member, stages.size()));
+  }
+  return StageView(stages[i].stage());
+}
+
+double Bank::fpr_bound(std::uint32_t member) const {
+  std::vector<StageLoad> loads;
+  for (const BankState::Place& stage : state_->at(member).stages) {
+    loads.push_back({0, stage.level->shape.fpr});
+  }
+  return compound_fpr(loads);
+}
+
+const std::string& Bank::metadata(std::uint32_t member) const {
+  return state_->at(member).metadata;
+}
+
+void Bank::ask_always(std::uint32_t member, bool ask) {
+  state_->at(member);
+  state_->first.set_always(member, ask);
+}
+bool Bank::asked_always(std::uint32_t member) const {
+  state_->at(member);
+  return state_->first.is_always(member);
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+void BankState::ask(const KeyBatch& keys, std::size_t first_key, std::size_t count,
+                    std::uint8_t* out) const noexcept {
+  std::array<std::uint64_t, kStripKeys> hashes;
+  alignas(64) std::array<std::uint8_t, kLaterBytes> rows;
+  const std::size_t stride = first.rows.stride();
+  for (std::size_t i = first_key; i < first_key + count; i += kStripKeys) {
+    const std::size_t n = std::min(kStripKeys, first_key + count - i);
+    const std::size_t valid = hash_keys(keys, i, n, seed, first.engine->hash_u64(), hashes.data());
+    first.answer(hashes.data(), valid, out);
+    for (const auto& level : later) {
+      const std::size_t row_bytes = level->rows.stride();
+      const std::size_t at_once = std::min(kStripKeys, kLaterBytes / row_bytes);
+      for (std::size_t begin = 0; begin < valid; begin += at_once) {
+        const std::size_t asked = std::min(at_once, valid - begin);
+        level->answer(hashes.data() + begin, asked, rows.data());
+        for (std::size_t key = 0; key < asked; ++key) {
+          const std::uint8_t* row = rows.data() + key * row_bytes;
+          std::uint8_t* answer = out + (begin + key) * stride;
+          for (std::size_t b = 0; b < row_bytes; b += sizeof(std::uint64_t)) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, row + b, std::min(row_bytes - b, sizeof word));
+            for (; word != 0; word &= word - 1) {
+              const std::uint32_t owner = level->owners[8 * b + lowest_bit(word)];
+              if (owner == kNobody) continue;
+              answer[owner / 8] = static_cast<std::uint8_t>(answer[owner / 8] | 1u << owner % 8);
+            }
+          }
+        }
+      }
+    }
+    spread_rows(keys, i, n, stride, out);
+    out += n * stride;
+  }
+}
+
+std::size_t Bank::answer_bytes() const noexcept { return state_->first.rows.stride(); }
+
+BankReport Bank::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                               const BatchOptions& options) const {
+  return pack_members(keys, answer_bytes(), bits, options,
+                      [&](std::size_t first, std::size_t count, std::uint8_t* out) {
+                        state_->ask(keys, first, count, out);
+                      });
+}
+BankReport Bank::find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options) const {
+  return list_members(keys, answer_bytes(), lists, options,
+                      [&](std::size_t first, std::size_t count, std::uint8_t* out) {
+                        state_->ask(keys, first, count, out);
+                      });
+}
+std::vector<std::uint32_t> Bank::find(std::uint64_t key) const { return find_one(*this, key); }
+std::vector<std::uint32_t> Bank::find(std::string_view key) const { return find_one(*this, key); }
+
+std::optional<std::string> BankCheck::difference(const Bank& bank) {
+  const BankState& state = *bank.state_;
+  std::map<const void*, std::size_t> stages;  // of members, by level
+  for (std::uint32_t m = 0; m < state.members.size(); ++m) {
+    const auto& own = state.members[m].stages;
+    if (own.empty() == bank.has_member(m)) return fmt::format("member {}: map and bank differ", m);
+    for (std::size_t s = 0; s < own.size(); ++s) {
+      const auto& [level, slot] = own[s];
+      ++stages[level];
+      const bool is_first = level == &state.first;
+      const std::uint32_t owner = is_first ? slot : level->owners.at(slot);
+      if (is_first != (s == 0) || owner != m || !level->has(slot) ||
+          level->at(slot).at_most < level->at(slot).nonzero()) {
+        return fmt::format("stage {} of member {} is not where it should be", s, m);
+      }
+    }
+  }
+  const auto wrong = [&](const Level& level) -> std::optional<std::string> {
+    if (level.size != stages[&level]) {
+      return fmt::format("{} stages of index {}, members have {}", level.size, level.index,
+                         stages[&level]);
+    }
+    for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
+      if (level.has(slot) == (level.owners[slot] == kNobody)) {
+        return fmt::format("stages of index {}: whose is slot {}?", level.index, slot);
+      }
+    }
+    std::vector<MemberColumn> columns;
+    for (std::uint32_t slot = 0; slot < level.slots(); ++slot) {
+      columns.push_back(level.column(slot));
+    }
+    if (const auto rows = level.rows.difference(columns)) {
+      return fmt::format("stages of index {}: {}", level.index, *rows);
+    }
+    return std::nullopt;
+  };
+  if (const auto what = wrong(state.first)) return what;
+  for (const auto& level : state.later) {
+    if (level->size == 0) return fmt::format("index {}: a level of nobody", level->index);
+    if (const auto what = wrong(*level)) return what;
+  }
+  return std::nullopt;
+}
+
+}  // namespace scbf

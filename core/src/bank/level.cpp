@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// A level: stages and their slots; batches that change stages, cut, shared among threads, counters
+// and rows kept in step; questions.
+#include "bank/level.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "kit/executor.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Keys hashed at once: large enough for the partitioned path, 32 MiB of hashes.
+constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
+// Rows of keys located at once for a question; they stay in cache.
+constexpr std::size_t kStripRows = 4096;
+
+}  // namespace
+
+Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t with_seed,
+             const Backend& on, std::uint32_t capacity)
+    : index(in_growth),
+      shape(of_stages),
+      seed(with_seed),
+      backend(&on),
+      engine(&on.row_engine()),
+      rows(of_stages.geometry, capacity),
+      always(rows.stride()) {}
+
+// ---- stages come and go -------------------------------------------------------------------------
+
+MemberColumn Level::column(std::uint32_t slot) const noexcept {
+  return {slot, has(slot) ? at(slot).words().data() : nullptr};
+}
+
+void Level::rebuild(std::uint32_t slot, const BatchOptions& options) {
+  const MemberColumn one = column(slot);
+  rows.rebuild(*engine, {&one, 1}, options);
+}
+
+void Level::rebuild_all(std::span<const std::uint32_t> slots, const BatchOptions& options) {
+  std::vector<MemberColumn> columns;
+  columns.reserve(slots.size());
+  for (const std::uint32_t slot : slots) columns.push_back(column(slot));
+  rows.rebuild(*engine, columns, options);
+}
+
+void Level::reserve(std::uint32_t capacity, const BatchOptions& options) {
+  always.resize(std::max(rows.stride(), row_stride(capacity)));
+  rows.grow(capacity, options);
+}
+
+void Level::make_room(std::size_t slots, const BatchOptions& options) {
+  if (slots > kMaxBankMembers) {
+    throw InvalidArgument(fmt::format("{} members: a bank has at most {}", slots, kMaxBankMembers));
+  }
+  if (slots <= rows.capacity()) return;
+  const std::size_t half_more = rows.capacity() + rows.capacity() / 2;
+  reserve(static_cast<std::uint32_t>(
+              std::min<std::size_t>(std::max(slots, half_more), kMaxBankMembers)),
+          options);
+}
+
+std::vector<std::uint32_t> Level::free_slots(std::size_t n) const {
+  std::vector<std::uint32_t> free;
+  free.reserve(n);
+  for (std::size_t slot = lowest_free; free.size() < n; ++slot) {
+    if (!has(static_cast<std::uint32_t>(slot))) free.push_back(static_cast<std::uint32_t>(slot));
+  }
+  return free;
+}
+
+std::uint32_t Level::add() {
+  const std::uint32_t slot = free_slots(1).front();
+  make_room(slot + std::size_t{1}, {});
+  Stage stage = Stage::empty(shape, index, seed, *backend);
+  if (slot == stages.size()) stages.emplace_back();
+  stages[slot] = std::move(stage);  // its column is zero: see take
+  ++size;
+  lowest_free = slot + std::size_t{1};
+  return slot;
+}
+
+std::vector<std::uint32_t> Level::add(std::vector<Stage> newcomers, const BatchOptions& options) {
+  if (newcomers.empty()) return {};
+  std::vector<std::uint32_t> slots = free_slots(newcomers.size());
+  make_room(slots.back() + std::size_t{1}, options);
+  std::vector<MemberColumn> columns;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    columns.push_back({slots[i], newcomers[i].words().data()});
+  }
+  stages.resize(std::max<std::size_t>(stages.size(), slots.back() + 1));
+  try {
+    rows.rebuild(*engine, columns, options);
+  } catch (...) {
+    for (MemberColumn& column : columns) column.words = nullptr;
+    rows.rebuild(*engine, columns, {.threads = 1});
+    throw;
+  }
+  for (std::size_t i = 0; i < slots.size(); ++i) stages[slots[i]] = std::move(newcomers[i]);
+  size += slots.size();
+  lowest_free = slots.back() + std::size_t{1};
+  return slots;
+}
+
+Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) {
+  const MemberColumn other = {slot, stage.words().data()};
+  try {
+    rows.rebuild(*engine, {&other, 1}, options);
+  } catch (...) {
+    rebuild(slot, {.threads = 1});
+    throw;
+  }
+  std::swap(stage, at(slot));
+  set_always(slot, false);
+  return stage;
+}
+
+void Level::blank(std::uint32_t slot, const BatchOptions& options) {
+  const MemberColumn zeros = {slot, nullptr};
+  try {
+    rows.rebuild(*engine, {&zeros, 1}, options);
+  } catch (...) {
+    rebuild(slot, {.threads = 1});
+    throw;
+  }
+}
+
+Stage Level::take(std::uint32_t slot) noexcept {
+  Stage stage = std::move(at(slot));
+  stages[slot].reset();
+  set_always(slot, false);
+  --size;
+  lowest_free = std::min<std::size_t>(lowest_free, slot);
+  return stage;
+}
+
+void Level::set_always(std::uint32_t slot, bool ask) noexcept {
+  const auto bit = static_cast<std::uint8_t>(1u << slot % 8);
+  always[slot / 8] = static_cast<std::uint8_t>((always[slot / 8] & ~bit) | (ask ? bit : 0));
+}
+
+// ---- counters change ----------------------------------------------------------------------------
+
+ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys,
+                           std::span<std::uint8_t> verdicts, bool mark,
+                           const BatchOptions& options) {
+  Stage& stage = at(slot);
+  if (!mark) {
+    if (what == Change::insert) {
+      const InsertReport report = stage.insert(keys, options);
+      return {report.inserted, 0, report.nulls};
+    }
+    const RemoveReport report = stage.remove(keys, verdicts, options);
+    return {report.removed, report.absent, report.nulls};
+  }
+  const std::uint64_t* words = stage.words().data();
+  const std::size_t most = std::min(keys.size(), kPieceKeys);
+  std::vector<std::uint64_t> hashes(most);
+  std::vector<std::uint8_t> own_verdicts(what == Change::remove && verdicts.empty() ? most : 0);
+  ChangeCounts counts;
+  for (std::size_t first = 0; first < keys.size(); first += kPieceKeys) {
+    const std::size_t n = std::min(kPieceKeys, keys.size() - first);
+    const std::size_t valid = hash_keys(keys, first, n, seed, engine->hash_u64(), hashes.data());
+    const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
+    counts.nulls += n - valid;
+    if (what == Change::insert) {
+      rows.mark_zeros(*engine, words, slot, hashes.data(), valid, true);
+      counts.changed += stage.insert(located, options).inserted;
+      continue;
+    }
+    const std::span<std::uint8_t> answers =
+        verdicts.empty() ? std::span(own_verdicts) : verdicts.subspan(first, n);
+    const RemoveReport report = stage.remove(located, answers.first(valid), options);
+    counts.changed += report.removed;
+    counts.absent += report.absent;
+    std::size_t removed = 0;
+    for (std::size_t i = 0; i < valid; ++i) {
+      hashes[removed] = hashes[i];
+      removed += answers[i];
+    }
+    rows.mark_zeros(*engine, words, slot, hashes.data(), removed, false);
+    if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());
+  }
+  return counts;
+}
+
+ChangeCounts Level::change_one(Change what, std::uint32_t slot, const KeyBatch& keys,
+                               std::span<std::uint8_t> verdicts, const BatchOptions& options) {
+  const bool mark = !rows.worth_rebuilding(keys.size(), 1);
+  try {
+    const ChangeCounts counts = change(what, slot, keys, verdicts, mark, options);
+    if (!mark) rebuild(slot, options);
+    return counts;
+  } catch (...) {
+    rebuild(slot, {.threads = 1});
+    throw;
+  }
+}
+
+ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches,
+                                const BatchOptions& options) {
+  std::uint64_t keys = 0;
+  for (const MemberKeys& batch : batches) keys += batch.keys.size();
+  // By slot, those of one in order.
+  std::vector<std::size_t> order(batches.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return batches[a].member < batches[b].member;
+  });
+  std::vector<std::uint32_t> touched;
+  for (const std::size_t i : order) {
+    if (touched.empty() || touched.back() != batches[i].member) {
+      touched.push_back(batches[i].member);
+    }
+  }
+  if (touched.empty()) return {};
+  const bool mark = !rows.worth_rebuilding(keys, touched.size());
+  // Marks: members whose bits share a word of a row are one thread's.
+  const std::uint32_t together = mark ? kGatherMembers : 1;
+  std::vector<std::size_t> starts;  // of tasks, in `order`
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto unit = [&](std::size_t j) { return batches[order[j]].member / together; };
+    if (i == 0 || unit(i) != unit(i - 1)) starts.push_back(i);
+  }
+  starts.push_back(order.size());
+  const std::size_t tasks = starts.size() - 1;
+  const unsigned threads = thread_count(options);
+  BatchOptions inner = options;
+  if (tasks >= threads) inner.threads = 1;  // else few members: their filters take the threads
+  std::vector<ChangeCounts> parts(tasks);
+  try {
+    run_tasks(options, tasks >= threads ? threads : 1, tasks, [&](std::size_t task) {
+      for (std::size_t i = starts[task]; i < starts[task + 1]; ++i) {
+        const MemberKeys& batch = batches[order[i]];
+        const ChangeCounts part = change(what, batch.member, batch.keys, {}, mark, inner);
+        parts[task] += part;
+      }
+    });
+    if (!mark) rebuild_all(touched, options);
+  } catch (...) {
+    rebuild_all(touched, {.threads = 1});
+    throw;
+  }
+  ChangeCounts total;
+  for (const ChangeCounts& part : parts) total += part;
+  return total;
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+void Level::answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept {
+  std::array<std::uint64_t, kStripRows> located;
+  const std::uint32_t k = shape.geometry.probes();
+  const std::size_t per_strip = kStripRows / k;
+  for (std::size_t i = 0; i < n; i += per_strip) {
+    const std::size_t strip = std::min(per_strip, n - i);
+    engine->locate(shape.geometry, hashes + i, strip, located.data());
+    engine->intersect(rows.view(), located.data(), k, strip, always.data(),
+                      out + i * rows.stride());
+  }
+}
+
+}  // namespace scbf

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages: work handed to the backend, books kept.
+#include "filter/stage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "filter/store_copies.hpp"
+#include "kit/answer_forms.hpp"
+#include "kit/word_ops.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf {
+
+Stage Stage::empty(const StageShape& shape, std::uint32_t index, std::uint64_t seed,
+                   const Backend& backend) {
+  Stage stage(shape, index, seed, backend, backend.allocate(shape.geometry.words()));
+  stage.set_empty();
+  return stage;
+}
+
+void Stage::set_empty() noexcept {
+  known_nonzero.learn(0);
+  if (shape.full_at != kNeverFull) at_most = 0;
+}
+
+Stage Stage::copy_on(const Backend& other) const {
+  Stage copy(shape, index, seed, other, copied(*store, geometry().words(), *backend, other));
+  copy.keys_inserted = keys_inserted;
+  copy.keys_removed = keys_removed;
+  copy.at_most = at_most;
+  copy.known_nonzero = known_nonzero;
+  copy.metadata = metadata;
+  return copy;
+}
+
+void Stage::move_to(const Backend& other) {
+  if (backend->memory() != other.memory()) {
+    store = copied(*store, geometry().words(), *backend, other);
+  }
+  backend = &other;
+}
+
+ConstCounterView Stage::view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const {
+  if (backend->memory() == other.memory()) return view();
+  copy = copied(*store, geometry().words(), *backend, other);
+  return {geometry(), seed, copy->words()};
+}
+
+std::span<const std::uint64_t> Stage::words() const {
+  if (!store->on_host()) {
+    throw NotOnHost(
+        fmt::format("words: the counters are in the memory of {}: copy them with read_words, or "
+                    "move the filter with to(\"simd\")",
+                    backend->memory()));
+  }
+  return {store->words(), geometry().words()};
+}
+
+void Stage::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
+  const std::uint64_t words = geometry().words();
+  if (first > words || out.size() > words - first) {
+    throw InvalidArgument(fmt::format("read_words: {} words from word {} on: the filter has {}",
+                                      out.size(), first, words));
+  }
+  if (!out.empty()) store->read(first, out);
+}
+
+// ---- batches ------------------------------------------------------------------------------------
+
+void Stage::change_nonzero(int sign, const std::function<NonzeroChange()>& operation) {
+  const std::optional<std::uint64_t> before = known_nonzero.get();
+  known_nonzero.forget();  // what throws in the middle leaves no number that is wrong
+  const NonzeroChange change = operation();
+  if (before && change) known_nonzero.learn(sign > 0 ? *before + *change : *before - *change);
+}
+
+InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
+  change_nonzero(+1, [&] { return backend->insert(view(), keys, options); });
+  InsertReport report;
+  report.nulls = keys.nulls();
+  report.inserted = keys.size() - report.nulls;
+  keys_inserted += report.inserted;
+  return report;
+}
+
+void Stage::remove_window(const KeyBatch& keys, std::uint8_t* verdicts,
+                          const BatchOptions& options) {
+  change_nonzero(-1, [&] { return backend->remove(view(), keys, verdicts, options); });
+}
+
+RemoveReport Stage::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
+                           const BatchOptions& options) {
+  RemoveReport report;
+  report.nulls = keys.nulls();
+  if (!verdicts.empty() || keys.empty()) {
+    remove_window(keys, verdicts.data(), options);
+    report.removed = count_hits(verdicts);
+  } else {
+    std::vector<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
+    for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
+      const std::size_t count = std::min(kAnswerWindow, keys.size() - first);
+      remove_window(keys.slice(first, count), window.data(), options);
+      report.removed += count_hits({window.data(), count});
+    }
+  }
+  report.absent = keys.size() - report.nulls - report.removed;
+  keys_removed += report.removed;
+  return report;
+}
+
+// ---- whole stages -------------------------------------------------------------------------------
+
+void Stage::merge(const Stage& other, const BatchOptions& options) {
+  // The other's books first: it may be this very stage.
+  const std::uint64_t inserted = other.keys_inserted, removed = other.keys_removed;
+  std::unique_ptr<CounterStore> copy;
+  const ConstCounterView from = other.view_on(*backend, copy);
+  at_most = geometry().counters();
+  known_nonzero.forget();
+  backend->merge(view(), from, options);
+  keys_inserted += inserted;
+  keys_removed += removed;
+}
+
+SubtractReport Stage::subtract(const Stage& other, const BatchOptions& options) {
+  std::unique_ptr<CounterStore> copy;
+  const ConstCounterView what = other.view_on(*backend, copy);
+  const SubtractCounts counts = backend->check_subtract(std::as_const(*this).view(), what, options);
+  if (counts.below > 0) {
+    throw Incompatible(fmt::format(
+        "{} counters would fall below zero: the filter to subtract is not contained in this one",
+        counts.below));
+  }
+  const std::uint64_t keys = keys_left(other.keys_inserted, other.keys_removed);
+  known_nonzero.forget();
+  backend->subtract(view(), what, options);
+  keys_removed += keys;
+  return {counts.inexact};
+}
+
+void Stage::clear() {
+  known_nonzero.forget();
+  store->clear();
+  set_empty();
+  keys_inserted = 0;
+  keys_removed = 0;
+}
+
+void Stage::assign(std::span<const std::uint64_t> words, std::uint64_t inserted,
+                   std::uint64_t removed) {
+  if (words.size() != geometry().words()) {
+    throw InvalidArgument(
+        fmt::format("{} words of counters: must be {}", words.size(), geometry().words()));
+  }
+  if (const auto slice = slice_with_stray_padding(geometry(), 0, words)) {
+    throw InvalidArgument(fmt::format("words: padding after slice {} is not zero", *slice));
+  }
+  at_most = geometry().counters();
+  known_nonzero.forget();
+  store->write(0, words);
+  keys_inserted = inserted;
+  keys_removed = removed;
+}
+
+std::uint64_t Stage::nonzero(const BatchOptions& options) const {
+  if (const auto known = known_nonzero.get()) return *known;
+  const std::uint64_t counted = backend->count_nonzero(view(), options);
+  known_nonzero.learn(counted);
+  return counted;
+}
+
+bool Stage::equals(const Stage& other) const {
+  return shape == other.shape && seed == other.seed &&
+         equal_words(*store, *other.store, geometry().words());
+}
+
+StageStatistics Stage::statistics(const BatchOptions& options) const {
+  const std::vector<Histogram> slices = backend->histograms(view(), options);
+  const auto per_slice = static_cast<double>(geometry().counters_per_slice());
+  StageStatistics result{.shape = shape};
+  for (const Histogram& slice : slices) {
+    std::uint64_t nonzero = 0;
+    for (unsigned value = 0; value < slice.size(); ++value) {
+      result.histogram[value] += slice[value];
+      if (value > 0) nonzero += slice[value];
+    }
+    result.nonzero += nonzero;
+    result.slice_fill.push_back(static_cast<double>(nonzero) / per_slice);
+  }
+  result.fill = static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters());
+  result.saturated = result.histogram[kCounterMax];
+  result.keys_inserted = keys_inserted;
+  result.keys_removed = keys_removed;
+  result.estimated_keys = keys_for_fill(result.fill, per_slice);
+  result.estimated_fpr = predicted_fpr(geometry(), result.estimated_keys);
+  return result;
+}
+
+}  // namespace scbf
