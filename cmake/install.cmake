@@ -8,6 +8,7 @@ install(DIRECTORY core/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(scbf_with_cuda)
   install(TARGETS scbf_cuda EXPORT scbf-targets)
   install(DIRECTORY cuda/include/scbf DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(FILES cmake/find_cuda_toolkit.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 endif()
 if(scbf_with_index)
   install(TARGETS scbf_index EXPORT scbf-targets
