@@ -19,6 +19,11 @@ endif()
 
 must_run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
+# The toolkit of this build: find_package(CUDAToolkit) looks in PATH, where it need not be.
+if(WITH_CUDA)
+  set(ENV{CUDAToolkit_ROOT} ${TOOLKIT})
+endif()
+
 # The project's own generator: the default one's make need not be there.
 must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
   -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${flags}
