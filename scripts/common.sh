@@ -15,6 +15,22 @@ die() {
   exit 1
 }
 
+# The folder of the CUDA compiler that install-deps --cuda brings. It outlives build/, which is
+# deleted more often.
+cuda_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cuda
+
+# Leaves the path of the CUDA compiler in $nvcc, empty where there is none, and exports $CUDACXX for
+# CMake. A $CUDACXX that is set already decides. What install-deps brought comes before PATH: it was
+# brought because PATH had no compiler that is new enough.
+find_nvcc() {
+  nvcc=$(if [[ -n ${CUDACXX-} ]]; then
+    command -v "$CUDACXX" || command -v "${CUDACXX%% *}"  # options may follow
+  else
+    command -v "$cuda_folder/bin/nvcc" || command -v nvcc || command -v /usr/local/cuda/bin/nvcc
+  fi) || true
+  export CUDACXX=${CUDACXX:-$nvcc}
+}
+
 # Every build of these scripts uses ccache where it is there, and as many jobs as there are cores.
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
