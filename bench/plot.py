@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regenerates the benchmark tables and plots of the documentation from bench/results/.
 
-Tables stand between '<!-- table:NAME -->' and '<!-- /table -->'. Every table listed in PLACES must
-have its marker in its file, and every marker a table; otherwise nothing is written. A figure that
-was not measured is shown as 'n/a', never guessed.
+Tables stand between '<!-- table:NAME -->' and '<!-- /table -->', in README.md or a page of docs/.
+Each table must have its marker on exactly one page, and every marker a table; otherwise nothing is
+written. A figure that was not measured is shown as 'n/a', never guessed.
 """
 
 import argparse
@@ -16,11 +16,6 @@ from pathlib import Path
 import tables
 
 MARKER = re.compile(r"(<!-- table:([a-z_]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
-PLACES = {
-    "README.md": ("figures",),
-    "docs/performance.md": ("machine", "floors", "aims", "headline", "comparators", "losses",
-                            "threads", "paths", "targets", "strings"),
-}
 
 
 def fail(message):
@@ -28,9 +23,13 @@ def fail(message):
 
 
 # Tables of programs of their own, from the newest result of scripts/bench --systems.
-SYSTEMS = {
-    "docs/performance.md": ("stages", "few_keys", "bank", "growing_bank", "index", "packages"),
-}
+SYSTEMS = ("stages", "few_keys", "bank", "growing_bank", "index", "packages")
+
+
+def pages(root):
+    """The files that may hold tables, by their names from `root`, with their text."""
+    files = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return {str(file.relative_to(root)): file.read_text() for file in files if file.is_file()}
 
 
 def newest(folder, matrix):
@@ -46,19 +45,23 @@ def newest(folder, matrix):
     return max(found)[1]
 
 
-def fill_in(name, text, wanted, made):
-    """The text with its tables replaced."""
-    opened = re.findall(r"<!-- table:([a-z_]+) -->", text)
-    for table in wanted:
-        if opened.count(table) != 1:
-            fail(f"{name}: must hold the line '<!-- table:{table} -->' exactly once, "
-                 f"followed by a line '<!-- /table -->'; found {opened.count(table)}")
-    for table in opened:
-        if table not in made:
-            fail(f"{name}: there is no table '{table}'; there are {', '.join(sorted(made))}")
-    if len(MARKER.findall(text)) != len(opened) or text.count("<!-- /table -->") != len(opened):
-        fail(f"{name}: a table marker is not followed by its own '<!-- /table -->' line")
-    return MARKER.sub(lambda m: m.group(1) + made[m.group(2)] + m.group(3), text)
+def fill_in(texts, made):
+    """The texts with their tables replaced; each page is known by its name."""
+    found = {table: [] for table in made}
+    for page, text in texts.items():
+        opened = re.findall(r"<!-- table:([a-z_]+) -->", text)
+        for table in opened:
+            if table not in made:
+                fail(f"{page}: there is no table '{table}'; there are {', '.join(sorted(made))}")
+            found[table].append(page)
+        if len(MARKER.findall(text)) != len(opened) or text.count("<!-- /table -->") != len(opened):
+            fail(f"{page}: a table marker is not followed by its own '<!-- /table -->' line")
+    for table, where in found.items():
+        if len(where) != 1:
+            fail(f"one page must hold the line '<!-- table:{table} -->', once, followed by a line "
+                 f"'<!-- /table -->'; found in {', '.join(where) or 'none'}")
+    return {page: MARKER.sub(lambda m: m.group(1) + made[m.group(2)] + m.group(3), text)
+            for page, text in texts.items()}
 
 
 def load_matplotlib():
@@ -269,31 +272,22 @@ def main():
     made = {name: make(results) for name, make in tables.TABLES.items()}
     path = args.systems or newest(root / "bench" / "results", "systems")
     systems = tables.Systems(json.loads(path.read_text()), path.name)
-    for names in SYSTEMS.values():
-        made |= {name: tables.of_program(systems, name) for name in names}
+    made |= {name: tables.of_program(systems, name) for name in SYSTEMS}
     if args.only_print:
         for name, table in made.items():
             print(f"## {name}\n\n{table}")
         return
-    changed = {}
-    for name, wanted in PLACES.items():
-        wanted = wanted + SYSTEMS.get(name, ())
-        file = args.root / name
-        if not file.is_file():
-            fail(f"{file}: not there; it must hold the tables {', '.join(wanted)}")
-        before = file.read_text()
-        after = fill_in(name, before, wanted, made)
-        if after != before:
-            changed[file] = after
+    before = pages(args.root)
+    changed = {page: text for page, text in fill_in(before, made).items() if text != before[page]}
     if args.check:
         if changed:
-            fail("out of date: " + ", ".join(str(f.relative_to(args.root)) for f in changed))
+            fail("out of date: " + ", ".join(changed))
         return
     matplotlib = load_matplotlib()
     # Only now, when all markers are known to be there.
-    for file, text in changed.items():
-        file.write_text(text)
-        print(f"{file.relative_to(args.root)}: tables updated")
+    for name, text in changed.items():
+        (args.root / name).write_text(text)
+        print(f"{name}: tables updated")
     images = args.root / "docs" / "img"
     for image in draw(results, images, matplotlib) + draw_systems(systems, images, matplotlib):
         print(f"docs/img/{image}: drawn")
