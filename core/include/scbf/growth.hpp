@@ -41,15 +41,6 @@ double tightened_fpr(double fpr, double tightening, std::uint32_t stage);
 double tightened_sum(double fpr, double tightening, std::uint32_t stages);
 /// n·g^i, rounded up: keys that stage i is to hold. Throws InvalidArgument past 2^63.
 std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t stage);
-/// Keys that the first `stages` of them hold together.
-std::uint64_t total_capacity(std::uint64_t first, double growth, std::uint32_t stages);
-/// The inverse: the fewest stages that together hold n keys; at least 1.
-std::uint32_t stages_for_keys(std::uint64_t first, double growth, std::uint64_t n);
-
-/// Memory of a filter that grew, over that of one filter made for the keys it holds at the same
-/// rate; the mean over the way from a full first stage to `times` its keys, each size between
-/// weighing the same on a logarithmic scale. times > 1.
-double growth_overhead(Layout layout, double fpr, double growth, double tightening, double times);
 
 // ---- both ---------------------------------------------------------------------------------------
 

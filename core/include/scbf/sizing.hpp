@@ -54,12 +54,8 @@ Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts);
 
 /// log2(1/P).
 double ideal_probes(double fpr);
-/// The inverse: 2^−k; k > 0, real-valued.
-double ideal_fpr(double probes);
 /// M (ln 2)² / |ln P|: keys that M counters hold at rate P with the real-valued k.
 double ideal_capacity(double counters, double fpr);
-/// The inverse: n |ln P| / (ln 2)².
-double ideal_counters(double n, double fpr);
 
 // ---- overflow of one counter ------------------------------------------------------------------
 

@@ -100,57 +100,6 @@ std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t s
   return static_cast<std::uint64_t>(keys);
 }
 
-std::uint64_t total_capacity(std::uint64_t first, double growth, std::uint32_t stages) {
-  std::uint64_t total = 0;
-  for (std::uint32_t i = 0; i < stages; ++i) {
-    const std::uint64_t keys = grown_capacity(first, growth, i);
-    if (keys > ~total) throw InvalidArgument(fmt::format("{} stages: above 2^64 keys", stages));
-    total += keys;
-  }
-  return total;
-}
-
-std::uint32_t stages_for_keys(std::uint64_t first, double growth, std::uint64_t n) {
-  check_first(first);
-  check_growth(growth);
-  std::uint64_t total = first;
-  std::uint32_t stages = 1;
-  for (; total < n; ++stages) {
-    if (stages == kMaxStages) {
-      throw InvalidArgument(fmt::format("{} keys: {} stages hold {}", n, stages, total));
-    }
-    const std::uint64_t keys = grown_capacity(first, growth, stages);
-    total = keys > n - total ? n : total + keys;
-  }
-  return stages;
-}
-
-double growth_overhead(Layout layout, double fpr, double growth, double tightening, double times) {
-  check_growth(growth);
-  check_tightening(tightening);
-  if (!(times > 1 && times <= 1e9)) {
-    throw InvalidArgument(fmt::format("times {}: must be above 1, at most 1e9", times));
-  }
-  // Large enough that a whole counter or block more or less does not show.
-  constexpr std::uint64_t kKeys = 1'000'000'000;
-  const auto counters_per_key = [&](double rate) {
-    return static_cast<double>(geometry_for(layout, kKeys, rate).counters()) / kKeys;
-  };
-  // In units of the first stage's keys. Stage i is there from `held` keys on, and full at
-  // `held` + g^i; memory over keys, integrated over the logarithm of the keys, is memory·(1/a −
-  // 1/b).
-  const double one_filter = counters_per_key(fpr);
-  double held = 0, counters = 0, sum = 0;
-  for (std::uint32_t i = 0; held < times && i < kMaxStages; ++i) {
-    const double keys = std::pow(growth, i);
-    counters += keys * counters_per_key(tightened_fpr(fpr, tightening, i));
-    const double from = std::max(held, 1.0), to = std::min(held + keys, times);
-    if (to > from) sum += counters / one_filter * (1 / from - 1 / to);
-    held += keys;
-  }
-  return sum / std::log(times);
-}
-
 double compound_fpr(std::span<const StageLoad> stages) {
   double log_absent = 0;
   for (const StageLoad& stage : stages) log_absent += std::log1p(-stage.fpr);

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kit/row_engine.hpp"
+#include "kit/rows.hpp"
 #include "maths/sizing_search.hpp"
 #include "scbf/errors.hpp"
 

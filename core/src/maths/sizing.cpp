@@ -327,21 +327,10 @@ double ideal_probes(double fpr) {
   return -std::log2(fpr);
 }
 
-double ideal_fpr(double probes) {
-  if (!(probes > 0)) throw InvalidArgument(fmt::format("probes {}: must be above 0", probes));
-  return std::exp2(-probes);
-}
-
 double ideal_capacity(double counters, double fpr) {
   check_finite_keys("counters", counters);
   sizing::check_fpr(fpr);
   return counters * kLn2 * kLn2 / -std::log(fpr);
-}
-
-double ideal_counters(double n, double fpr) {
-  check_finite_keys("n", n);
-  sizing::check_fpr(fpr);
-  return n * -std::log(fpr) / (kLn2 * kLn2);
 }
 
 // ---- overflow of one counter ------------------------------------------------------------------
