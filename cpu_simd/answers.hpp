@@ -13,6 +13,7 @@
 
 #include <hwy/cache_control.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -20,6 +21,7 @@
 
 #include "cpu_simd/engine.hpp"
 #include "cpu_simd/shards.hpp"
+#include "kit/answer_forms.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/geometry.hpp"
 
@@ -133,6 +135,19 @@ void replay(Shard& shard, std::size_t first, std::size_t n, std::uint8_t* answer
     std::memcpy(answers + i, &word, sizeof word);
   }
   for (; i < n; ++i) answers[i] = static_cast<std::uint8_t>(next(i));
+}
+
+/// All answers of a shard, in the order scattered. Returns how many are not 0.
+template <unsigned bits>
+std::uint64_t replay_all(Shard& shard, std::uint8_t* answers) noexcept {
+  constexpr std::size_t kAtOnce = 4096;  // still in L1 when they are counted
+  std::uint64_t hits = 0;
+  for (std::size_t first = 0; first < shard.scatter.keys; first += kAtOnce) {
+    const std::size_t n = std::min(kAtOnce, shard.scatter.keys - first);
+    replay<bits>(shard, first, n, answers + first);
+    hits += nonzero_answers({answers + first, n});
+  }
+  return hits;
 }
 
 }  // namespace scbf

@@ -84,14 +84,14 @@ struct Block {
   }
 };
 
-inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+inline void BlockLocate(const Array& array, const std::uint64_t* hashes, std::size_t n,
                         std::uint64_t* positions) noexcept {
   const Tag64 tag;
   const std::size_t lanes = hn::Lanes(tag);
-  const auto blocks = hn::Set(tag, stage.extent);
-  const std::uint64_t multiplier = detail::kMultipliers[stage.index];
+  const auto blocks = hn::Set(tag, array.extent);
+  const std::uint64_t multiplier = detail::kMultipliers[array.index];
   std::size_t i = 0;
-  if (stage.index == 0) {
+  if (array.index == 0) {
     for (; i + lanes <= n; i += lanes) {
       hn::StoreU(place<VectorOps>(hn::LoadU(tag, hashes + i), blocks), tag, positions + i);
     }
@@ -104,8 +104,8 @@ inline void BlockLocate(const Stage& stage, const std::uint64_t* hashes, std::si
   }
   for (; i < n; ++i) {
     const std::uint64_t hash =
-        stage.index == 0 ? hashes[i] : detail::group_hash<detail::PlainOps>(hashes[i], multiplier);
-    positions[i] = detail::place<detail::PlainOps>(hash, stage.extent);
+        array.index == 0 ? hashes[i] : detail::group_hash<detail::PlainOps>(hashes[i], multiplier);
+    positions[i] = detail::place<detail::PlainOps>(hash, array.extent);
   }
 }
 
@@ -208,40 +208,6 @@ inline bool BlockHoldsKey(const ConstCounterView& filter, std::uint64_t hash) no
   }
   return true;
 }
-
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-/// A key has the same block and nibbles in all filters that are alike: the shuffle and the shift
-/// are done once, and each filter costs a load and a test.
-inline void BlockTestAlike(const Alike& alike, const std::uint64_t* positions, std::size_t n,
-                           const Fetch& fetch, std::uint8_t* answers) noexcept {
-  const Block::Tag tag;
-  const auto fifteen = hn::Set(tag, 15);
-  alignas(64) std::uint8_t empty[Alike::kMost][kStretchKeys];
-  alignas(64) std::uint64_t bytes[kStretchKeys];
-  const std::size_t filters = alike.filters;
-  walk<1>(
-      n, fetch, static_cast<std::uint32_t>(filters),
-      [&](std::size_t i, std::uint32_t f)
-          HWY_ATTR { return Block::words_of(alike.words[f], positions[i]); },
-      [&](std::size_t first, std::size_t end)
-          HWY_ATTR { Block::spread(positions + first, end - first, bytes); },
-      [&](std::size_t i) HWY_ATTR {
-        const auto mine = hn::Shl(fifteen, Block::shifts(bytes[i % kStretchKeys], 0));
-        for (std::size_t f = 0; f < filters; ++f) {
-          const auto block = hn::Load(tag, Block::words_of(alike.words[f], positions[i]));
-          hn::StoreMaskBits(tag, disjoint(tag, block, mine), empty[f] + i % kStretchKeys);
-        }
-      },
-      [&](std::size_t first, std::size_t end) HWY_ATTR {
-        for (std::size_t f = 0; f < filters; ++f) {
-          answers_of(empty[f], end - first, answers + f * alike.stride + first);
-        }
-      });
-}
-inline constexpr decltype(StageKernels::test_alike) kBlockTestAlike = BlockTestAlike;
-#else
-inline constexpr decltype(StageKernels::test_alike) kBlockTestAlike = nullptr;
-#endif
 
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch, std::uint8_t* answers) noexcept {
@@ -363,7 +329,7 @@ HWY_INLINE LessOne take_key(const std::uint64_t* block, std::uint64_t bytes) noe
 inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
                                       std::uint8_t* answers) noexcept {
   auto emptied = hn::Zero(Block::Tag());
-  if (keys.stages == 1) {
+  if (keys.arrays == 1) {
     for_each_block(words, keys.positions, keys.keys, fetch,
                    [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
                      std::uint64_t* block = Block::words_of(words, keys.positions[i]);
@@ -377,16 +343,16 @@ inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys,
   walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     const auto take_from = [&](std::uint32_t s, bool store) HWY_ATTR {
       const std::uint64_t place = keys.position(s, i);
-      std::uint64_t* block = Block::words_of(words + s * keys.stage_words, place);
+      std::uint64_t* block = Block::words_of(words + s * keys.array_words, place);
       const LessOne less = take_key<false>(block, Block::spread_one(place));
       if (store) emptied = less.store(block, emptied);
       return less.complete;
     };
     bool present = true;
-    for (std::uint32_t s = 0; s < keys.stages; ++s) present &= take_from(s, false);
+    for (std::uint32_t s = 0; s < keys.arrays; ++s) present &= take_from(s, false);
     answers[i] = present;
     if (!present) return;
-    for (std::uint32_t s = 0; s < keys.stages; ++s) take_from(s, true);
+    for (std::uint32_t s = 0; s < keys.arrays; ++s) take_from(s, true);
   });
   return sum_of(emptied);
 }
@@ -412,8 +378,8 @@ inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std
   return {count, sum_of(emptied)};
 }
 
-inline constexpr StageKernels kBlockKernels = {
-    BlockLocate, BlockTest, kBlockTestAlike, BlockLeast, BlockAdd, BlockTakePresent, BlockTake};
+inline constexpr ArrayKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,
+                                               BlockAdd,    BlockTakePresent, BlockTake};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

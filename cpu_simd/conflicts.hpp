@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of many keys at once from filters of several stages, made equal to removal one by one.
+// Removal of many keys at once from filters of several arrays, made equal to removal one by one.
 //
-// The engine looks all keys up first, then takes the present ones away, stage by stage, in any
+// The engine looks all keys up first, then takes the present ones away, array by array, in any
 // order. As long as no counter was asked to go below zero, that *is* what one by one would have
 // done. A counter that was asked to (an *underflow*) had more takers than it held: keys that
 // touch such a counter are contested, and only they. Their verdicts follow from replaying them in
@@ -20,7 +20,7 @@ namespace scbf {
 /// Underflows of one removal, from all threads.
 class Underflows {
  public:
-  /// `counters` are numbers within a stage that begins at `first_word`.
+  /// `counters` are numbers within an array that begins at `first_word`.
   void append(std::uint64_t first_word, std::span<const std::uint64_t> counters);
   bool empty() const noexcept { return counters_.empty(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two paths of the engine share: a filter cut into stages, and the kernels for it.
+// What the two paths of the engine share: a filter cut into arrays, and the kernels for it.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace scbf {
 /// Bits of an answer that is 0 or 1.
 inline constexpr unsigned kYesOrNo = 1;
 
-/// What a key is asked of in each stage; of the stages' answers the smallest counts.
+/// What a key is asked of in each array; of the arrays' answers the smallest counts.
 struct Question {
-  decltype(StageKernels::test) ask;
+  decltype(ArrayKernels::test) ask;
   unsigned answer_bits;  ///< kYesOrNo or kCounterBits
 };
 
@@ -24,35 +24,35 @@ struct Question {
 template <class Word>
 struct Work {
   const Kernels& kernels;
-  const StageKernels& stage_kernels;
+  const ArrayKernels& array_kernels;
   BasicCounterView<Word> view;
-  std::uint32_t stages;
-  std::uint64_t stage_words;  ///< from one stage to the next
+  std::uint32_t arrays;
+  std::uint64_t array_words;  ///< from one array to the next
 
   Work(const Kernels& all, BasicCounterView<Word> counters)
       : kernels(all),
-        stage_kernels(counters.geometry.layout() == Layout::split_block ? all.block : all.slice),
+        array_kernels(counters.geometry.layout() == Layout::split_block ? all.block : all.slice),
         view(counters),
-        stages(counters.geometry.cache_lines_per_key()),
-        stage_words(counters.geometry.words() / stages) {}
+        arrays(counters.geometry.cache_lines_per_key()),
+        array_words(counters.geometry.words() / arrays) {}
 
-  Stage stage(std::uint32_t index) const noexcept {
+  Array array(std::uint32_t index) const noexcept {
     const Geometry& g = view.geometry;
     const std::uint64_t extent =
         g.layout() == Layout::split_block ? g.blocks_per_group() : g.counters_per_slice();
-    return {index, extent, index * stage_words};
+    return {index, extent, index * array_words};
   }
-  Word* words(const Stage& stage) const noexcept { return view.words + stage.first_word; }
+  Word* words(const Array& array) const noexcept { return view.words + array.first_word; }
 
-  /// Where the line of a position in a stage begins, or an address in it.
-  Word* line_of(const Stage& stage, std::uint64_t position) const noexcept {
+  /// Where the line of a position in an array begins, or an address in it.
+  Word* line_of(const Array& array, std::uint64_t position) const noexcept {
     const bool blocks = view.geometry.layout() == Layout::split_block;
-    return words(stage) +
+    return words(array) +
            (blocks ? detail::block_of(position) * kWordsPerBlock : position / kCountersPerWord);
   }
 
-  Question is_present() const noexcept { return {stage_kernels.test, kYesOrNo}; }
-  Question how_often() const noexcept { return {stage_kernels.least, kCounterBits}; }
+  Question is_present() const noexcept { return {array_kernels.test, kYesOrNo}; }
+  Question how_often() const noexcept { return {array_kernels.least, kCounterBits}; }
 
   /// Hashes of the valid keys of a stretch; see hash_keys.
   std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count,

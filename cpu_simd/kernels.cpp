@@ -10,6 +10,7 @@
 
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/kernel_table.hpp"
+#include "cpu_simd/rows-inl.h"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
 #include "cpu_simd/targets.hpp"
@@ -21,8 +22,8 @@ HWY_BEFORE_NAMESPACE();
 namespace scbf {
 namespace HWY_NAMESPACE {
 
-inline void HashU64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
-                    std::uint64_t* hashes) noexcept {
+inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
+                        std::uint64_t* hashes) noexcept {
   const Tag64 tag;
   const std::size_t lanes = hn::Lanes(tag);
   const std::uint64_t mask = detail::u64_seed_mask(seed);
@@ -75,13 +76,14 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
 
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
-                                HashU64,
+                                HashU64Here,
                                 HoldsKeyHere,
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,
                                 kSliceKernels,
-                                ScatterPositions};
+                                ScatterPositions,
+                                row_kernels(HashU64Here)};
   return &table;
 }
 

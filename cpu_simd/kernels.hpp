@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The face between the engine (plain C++, compiled once) and the kernels (Highway, compiled once
-// per target): tables of functions. A *stage* is what one probe step of a layout works on: a
-// group of split_block, a slice of split. A key's *position* in a stage is one 64-bit number that
+// per target): tables of functions. An *array* is what one probe step of a layout works on: a
+// group of split_block, a slice of split. A key's *position* in an array is one 64-bit number that
 // sorts by memory: its place (block and nibbles) in a group, its counter in a slice.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kit/rows.hpp"
 #include "kit/word_ops.hpp"
 
 namespace scbf {
@@ -19,11 +20,11 @@ inline constexpr std::uint32_t kChunkEntries = 512;
 inline constexpr std::uint32_t kEntriesPerLine = 8;
 inline constexpr std::uint64_t kChunkBytes = kChunkEntries * sizeof(std::uint64_t);
 
-/// Where a stage lies in the filter.
-struct Stage {
+/// Where an array lies in the filter.
+struct Array {
   std::uint32_t index;       ///< group or slice
   std::uint64_t extent;      ///< blocks of the group, or counters of the slice
-  std::uint64_t first_word;  ///< of the stage, in the filter
+  std::uint64_t first_word;  ///< of the array, in the filter
 };
 
 /// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
@@ -38,7 +39,7 @@ struct Scatter {
   std::size_t keys;             ///< scattered so far
 };
 
-/// Which region a position belongs to is position >> shift.
+/// Which partition a position belongs to is position >> shift.
 using PartitionShift = std::uint32_t;
 
 /// Cache lines in a row.
@@ -61,25 +62,16 @@ struct Fetch {
   Lines ahead[2] = {};       ///< to be needed after the call; fetched evenly in its course
 };
 
-/// The same stage of filters of one geometry: a key has one position in all of them.
-struct Alike {
-  static constexpr std::size_t kMost = 8;
-
-  std::array<const std::uint64_t*, kMost> words;  ///< of each, where the stage begins
-  std::size_t filters;
-  std::size_t stride;  ///< from the answers about one filter to those about the next
-};
-
-/// Keys located in one or more neighbouring stages.
+/// Keys located in one or more neighbouring arrays.
 struct Located {
-  const std::uint64_t* positions;  ///< stage by stage
-  std::size_t stride;              ///< from a key's position in a stage to that in the next
+  const std::uint64_t* positions;  ///< array by array
+  std::size_t stride;              ///< from a key's position in an array to that in the next
   std::size_t keys;
-  std::uint32_t stages;
-  std::uint64_t stage_words;  ///< from one stage to the next, in the filter
+  std::uint32_t arrays;
+  std::uint64_t array_words;  ///< from one array to the next, in the filter
 
-  std::uint64_t position(std::uint32_t stage, std::size_t key) const noexcept {
-    return positions[stage * stride + key];
+  std::uint64_t position(std::uint32_t array, std::size_t key) const noexcept {
+    return positions[array * stride + key];
   }
 };
 
@@ -94,30 +86,26 @@ struct Taken {
 inline constexpr std::size_t kMostKeys = 1024;
 static_assert(kChunkEntries <= kMostKeys);
 
-/// What a layout brings. In `words`, the stage begins.
-struct StageKernels {
-  void (*locate)(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+/// What a layout brings. In `words`, the array begins.
+struct ArrayKernels {
+  void (*locate)(const Array& array, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* positions) noexcept;
-  /// answers[i] = 1 if all counters of the key in this stage are non-zero.
+  /// answers[i] = 1 if all counters of the key in this array are non-zero.
   void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                const Fetch& fetch, std::uint8_t* answers) noexcept;
-  /// The same for several filters at once, at most Alike::kMost: answers[f · stride + i]. Null
-  /// where that would be no cheaper than one after the other.
-  void (*test_alike)(const Alike& alike, const std::uint64_t* positions, std::size_t n,
-                     const Fetch& fetch, std::uint8_t* answers) noexcept;
-  /// answers[i] = smallest counter of the key in this stage.
+  /// answers[i] = smallest counter of the key in this array.
   void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                 const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// Adds keys, at most kMostKeys. Returns how many counters became non-zero.
   std::uint64_t (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch) noexcept;
-  /// Takes keys away one after another, at most kMostKeys, each only if it is present in all stages
-  /// at its turn; answers[i] = 1 if it was. `words` is the first stage. Returns how many counters
+  /// Takes keys away one after another, at most kMostKeys, each only if it is present in all arrays
+  /// at its turn; answers[i] = 1 if it was. `words` is the first array. Returns how many counters
   /// became zero.
   std::uint64_t (*take_present)(std::uint64_t* words, const Located& keys, const Fetch& fetch,
                                 std::uint8_t* answers) noexcept;
   /// Takes keys away, at most kMostKeys; a counter that is already 0 stays 0 and is written to
-  /// `underflows` as its number within the stage (word · 16 + nibble). Room for 8·n.
+  /// `underflows` as its number within the array (word · 16 + nibble). Room for 8·n.
   Taken (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                 const Fetch& fetch, std::uint64_t* underflows) noexcept;
 };
@@ -125,19 +113,19 @@ struct StageKernels {
 /// All kernels of one Highway target.
 struct Kernels {
   std::string_view target;
-  void (*hash_u64)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
-                   std::uint64_t* hashes) noexcept;
+  HashU64 hash_u64;
   HoldsKey holds_key;  ///< Backend::holds_key
   CountValues count_values;
   /// Answers that are bytes of 0 or 1 to bits: bit i % 64 of bits[i / 64], those after the last are
   /// 0. `answers` has room for whole words of 64. Returns how many are 1.
   std::size_t (*pack_answers)(const std::uint8_t* answers, std::size_t n,
                               std::uint64_t* bits) noexcept;
-  StageKernels block;
-  StageKernels slice;
+  ArrayKernels block;
+  ArrayKernels slice;
   /// Appends positions to the chains of their partitions.
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
                   PartitionShift shift) noexcept;
+  RowKernels rows;
 };
 
 }  // namespace scbf

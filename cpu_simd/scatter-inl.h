@@ -4,7 +4,7 @@
 // Positions are appended to a few hundred to a few thousand partitions. The line at the end of
 // each stays in the caches until it is full; that is the write-combining. The line after it is
 // fetched into L2 with every append: otherwise the first store to each line waits for memory, and
-// all later stores behind it (docs/performance.md). Lines staged in an array of their own and
+// all later stores behind it (docs/performance.md). Lines several in an array of their own and
 // streamed past the caches were measured, too, and are no faster: they spare memory a read, but
 // mispredict the branch that flushes once per line. Partitions are chains of small chunks rather
 // than arrays of a size guessed beforehand: no pass to count, and any skew fits.

@@ -94,13 +94,13 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   const std::uint64_t units_per_64_bytes = blocks ? 1 : kCountersPerBlock;
   const auto partitions_at = [&](unsigned bits) { return ((units - 1) >> bits) + 1; };
 
-  const auto region_bits = [&](std::uint64_t bytes) {
+  const auto partition_bits = [&](std::uint64_t bytes) {
     return static_cast<unsigned>(std::bit_width(units_per_64_bytes * (bytes / 64) - 1));
   };
-  unsigned bits = region_bits(kMinRegionBytes);
-  while (partitions_at(bits) > kFewPartitions && bits < region_bits(half_l2_bytes())) ++bits;
-  while (threads > 1 && partitions_at(bits) < threads * kRegionsPerThread &&
-         bits > region_bits(64)) {
+  unsigned bits = partition_bits(kMinPartitionBytes);
+  while (partitions_at(bits) > kFewPartitions && bits < partition_bits(half_l2_bytes())) ++bits;
+  while (threads > 1 && partitions_at(bits) < threads * kPartitionsPerThread &&
+         bits > partition_bits(64)) {
     --bits;
   }
   const std::size_t budget = scratch_bytes / threads;
@@ -115,7 +115,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   PartitionPlan plan{};
   plan.partitions = partitions_at(bits);
   plan.shift = bits + (blocks ? 32u : 0u);
-  plan.region_words =
+  plan.partition_words =
       (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) / (blocks ? 1 : kCountersPerWord);
   fit_keys(plan, keys, threads, budget, needs);
   return plan;
@@ -127,7 +127,7 @@ PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsign
   // At least two: a shift by all 64 bits is none.
   unsigned bits = 1;
   const auto partitions = [&] { return std::uint64_t{1} << bits; };
-  while (partitions() < kMaxPartitions && bytes / partitions() > kMinRegionBytes &&
+  while (partitions() < kMaxPartitions && bytes / partitions() > kMinPartitionBytes &&
          (partitions() < kFewPartitions || bytes / partitions() > half_l2_bytes())) {
     ++bits;
   }
@@ -142,7 +142,7 @@ PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsign
   return plan;
 }
 
-void Shard::begin_stage(std::uint64_t partitions) noexcept {
+void Shard::begin_array(std::uint64_t partitions) noexcept {
   for (std::uint64_t p = 0; p < partitions; ++p) {
     starts[p] = p * kChunkEntries + p * (kLineBytes / kEntryBytes) % kChunkEntries;
     scatter.ends[p] = scatter.entries + starts[p];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of the partitioned path: how the filter is cut into regions, how many keys fit into
+// The memory of the partitioned path: how the filter is cut into partitions, how many keys fit into
 // the scratch memory at once, and each thread's share of it (a *shard*). A partition is the
-// positions that fall into one region; within a shard it is a chain of chunks.
+// positions that fall into one partition; within a shard it is a chain of chunks.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace scbf {
 /// What an operation needs in scratch memory besides positions.
 struct ScratchNeeds {
   bool answers;  ///< the way back: the partition of each key, and its next answers
-  bool hashes;   ///< of the keys that go on to the next stage
+  bool hashes;   ///< of the keys that go on to the next array
   bool index;    ///< of those keys in the batch
 };
 
-/// The cut of one stage, and how much of a batch is worked on at once (a *window*).
+/// The cut of one array, and how much of a batch is worked on at once (a *window*).
 struct PartitionPlan {
-  PartitionShift shift;        ///< region of a position: position >> shift
-  std::uint64_t partitions;    ///< regions in a stage
-  std::uint64_t region_words;  ///< of the filter, per region (the last may be smaller)
-  std::size_t keys_per_shard;  ///< of a window; a multiple of kChunkEntries
-  std::uint32_t chunks;        ///< per shard: enough for keys_per_shard keys, however skewed
+  PartitionShift shift;           ///< partition of a position: position >> shift
+  std::uint64_t partitions;       ///< partitions in an array
+  std::uint64_t partition_words;  ///< of the filter, per partition (the last may be smaller)
+  std::size_t keys_per_shard;     ///< of a window; a multiple of kChunkEntries
+  std::uint32_t chunks;           ///< per shard: enough for keys_per_shard keys, however skewed
   std::size_t shard_bytes;
 };
 
@@ -35,8 +35,8 @@ struct PartitionPlan {
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
-/// The same for hashes, which are positions in [0, 2^64): regions are equal shares of that range,
-/// of filters that have `bytes` to be looked at together.
+/// The same for hashes, which are positions in [0, 2^64): partitions are equal shares of that
+/// range, of filters that have `bytes` to be looked at together.
 PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsigned threads,
                                    std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
@@ -56,7 +56,7 @@ struct Shard {
 
   /// Empty partitions, each with a first chunk. Starts are staggered, so that partitions that
   /// fill evenly do not all need a new chunk, nor the same cache sets, at the same time.
-  void begin_stage(std::uint64_t partitions) noexcept;
+  void begin_array(std::uint64_t partitions) noexcept;
 };
 
 /// Scratch memory cut into shards.

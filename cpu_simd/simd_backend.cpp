@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Highway backends: one per compiled target, and "simd" for the best. Chooses the path.
+// The Highway backends: one per compiled target, and "simd" for the best.
 #include "kit/known_backends.hpp"
 
 #include <fmt/format.h>
@@ -9,16 +9,14 @@
 #include <memory>
 #include <mutex>
 
-#include "cpu_simd/any.hpp"
-#include "cpu_simd/direct.hpp"
+#include "cpu_simd/change.hpp"
+#include "cpu_simd/choose.hpp"
 #include "cpu_simd/kernel_table.hpp"
-#include "cpu_simd/partitioned.hpp"
-#include "cpu_simd/row_engine.hpp"
-#include "cpu_simd/shards.hpp"
-#include "cpu_simd/tuning.hpp"
+#include "cpu_simd/lookup.hpp"
 #include "kit/executor.hpp"
 #include "kit/few_keys.hpp"
-#include "kit/key_windows.hpp"
+#include "kit/known_backends.hpp"
+#include "kit/removal.hpp"
 #include "kit/unavailable_backend.hpp"
 #include "kit/word_ops.hpp"
 
@@ -31,50 +29,13 @@ constexpr std::size_t kStretchWords = 128 * 1024;
 // Units of histogram_units() per task.
 constexpr std::uint64_t kHistogramUnits = 16 * 1024;
 
-enum class Operation : std::uint8_t { ask, insert, remove };
-
-/// Is one pass over the filter, stage by stage, cheaper than one cache miss per probe?
-bool worth_partitioning(Operation operation, const Geometry& geometry, std::size_t keys,
-                        unsigned threads, const BatchOptions& options) noexcept {
-  if (options.path != Path::automatic) return options.path == Path::partitioned;
-  // Partitioned, keys of several stages are looked up first and taken away then: twice the work,
-  // which pays only if it is shared.
-  const bool staged = geometry.cache_lines_per_key() > 1;
-  if (operation == Operation::remove && staged && threads == 1) return false;
-  // Threads that change counters must own them, so only partitions let them share the work.
-  const bool share = operation != Operation::ask && threads > 1;
-  const std::uint64_t share_above = threads > 2 ? kNearBytes
-                                    : operation == Operation::remove && staged
-                                        ? kShareStagedRemoveBytes
-                                        : kShareBytes;
-  const std::uint64_t alone_above =
-      operation == Operation::insert ? kDirectInsertBytes : kDirectAnswerBytes;
-  if (geometry.bytes() <= (share ? share_above : alone_above)) return false;
-  const double lines_per_stage = static_cast<double>(geometry.bytes()) / 64 /
-                                 static_cast<double>(geometry.cache_lines_per_key());
-  const auto enough = static_cast<std::size_t>(lines_per_stage * kKeysPerLine);
-  if (keys < enough) return false;
-  const PartitionPlan plan =
-      plan_partitions(geometry, keys, threads, scratch_budget(geometry.bytes(), options),
-                      {.answers = operation != Operation::insert,
-                       .hashes = staged,
-                       .index = staged && operation != Operation::insert});
-  return plan.keys_per_shard * threads >= std::min(enough, keys);
-}
-
-/// Lookups that are over sooner one by one.
-bool are_few(const KeyBatch& keys, const BatchOptions& options) noexcept {
-  return keys.size() <= kFewKeys && options.path != Path::partitioned;
-}
-
 class SimdBackend final : public Backend {
  public:
-  SimdBackend(std::string name, const Kernels& kernels, const RowKernels& row_kernels)
+  SimdBackend(std::string name, const Kernels& kernels)
       : name_(std::move(name)),
         description_(fmt::format("vectors ({}), prefetching, radix-partitioned bulk work, threads",
                                  kernels.target)),
-        kernels_(kernels),
-        row_engine_(kernels, row_kernels) {}
+        kernels_(kernels) {}
 
   std::string_view name() const noexcept override { return name_; }
   std::string_view description() const noexcept override { return description_; }
@@ -83,73 +44,36 @@ class SimdBackend final : public Backend {
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
-    const WriteWork work(kernels_, view);
-    const unsigned threads = thread_count(options);
-    if (worth_partitioning(Operation::insert, view.geometry, keys.size(), threads, options)) {
-      return partitioned_add(work, keys, threads, options);
-    }
-    return direct_add(work, keys);
+    return add_keys(WriteWork(kernels_, view), keys,
+                    choose(Operation::insert, view.geometry, keys.size(), options), options);
   }
 
-  void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
-                const BatchOptions& options) const override {
-    if (are_few(keys, options))
-      return few_any({&view, 1}, keys, kernels_.hash_u64, kernels_.holds_key, out);
-    const ReadWork work(kernels_, view);
-    const unsigned threads = thread_count(options);
-    if (worth_partitioning(Operation::ask, view.geometry, keys.size(), threads, options)) {
-      partitioned_ask(work, work.is_present(), keys, out, threads, options);
-    } else if (work.stages > 1) {
-      direct_any({&work, 1}, keys, out, options);
-    } else {
-      direct_ask(work, work.is_present(), keys, out, options);
-    }
-  }
-
-  void contains_any(std::span<const ConstCounterView> filters, const KeyBatch& keys,
-                    std::uint8_t* out, const BatchOptions& options) const override {
-    if (filters.empty()) {
-      std::fill_n(out, keys.size(), std::uint8_t{0});
-      return;
-    }
-    if (are_few(keys, options))
-      return few_any(filters, keys, kernels_.hash_u64, kernels_.holds_key, out);
-    std::vector<ReadWork> works;
-    works.reserve(filters.size());
-    for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);
-    const bool blocks = std::ranges::all_of(filters, [](const ConstCounterView& filter) {
-      return filter.geometry.layout() == Layout::split_block;
+  std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                         std::uint8_t* out, const BatchOptions& options) const override {
+    return with_works(filters, keys, out, [&](std::span<const ReadWork> works) {
+      const Choice choice = choose_lookup(works, keys.size(), options);
+      return choice.way == Way::few
+                 ? contains_few(filters, keys, kernels_.hash_u64, kernels_.holds_key, out)
+                 : look_up(works, keys, out, choice, options);
     });
-    std::uint64_t largest = 0;
-    for (const ConstCounterView& filter : filters) {
-      largest = std::max(largest, filter.geometry.bytes());
-    }
-    const unsigned threads = thread_count(options);
-    if (!blocks && ask_in_bulk(*this, largest, keys, options)) {
-      Backend::contains_any(filters, keys, out, options);
-    } else if (options.path == Path::partitioned ||
-               (options.path == Path::automatic &&
-                worth_partitioning_any(works, keys.size(), threads, options))) {
-      partitioned_any(works, keys, out, threads, options);
-    } else {
-      direct_any(works, keys, out, options);
-    }
   }
 
-  void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
-             const BatchOptions& options) const override {
-    const ReadWork work(kernels_, view);
-    ask(work, work.how_often(), keys, out, options);
+  std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* out, const BatchOptions& options) const override {
+    return with_works(filters, keys, out, [&](std::span<const ReadWork> works) {
+      return count_keys(works, keys, out, options);
+    });
   }
 
-  NonzeroChange remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
-                       const BatchOptions& options) const override {
-    const WriteWork work(kernels_, view);
-    const unsigned threads = thread_count(options);
-    if (worth_partitioning(Operation::remove, view.geometry, keys.size(), threads, options)) {
-      return partitioned_remove(work, keys, verdicts, threads, options);
-    }
-    return direct_remove(work, keys, verdicts);
+  RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* verdicts, std::span<RemovalChange> changes,
+                      const BatchOptions& options) const override {
+    if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
+    const RemovedKeys removed =
+        take_keys(WriteWork(kernels_, filters[0]), keys, verdicts,
+                  choose(Operation::remove, filters[0].geometry, keys.size(), options), options);
+    changes[0] = {removed.keys, removed.emptied};
+    return {removed.keys, 0};
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
@@ -197,11 +121,6 @@ class SimdBackend final : public Backend {
     return total;
   }
 
-  std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count, std::uint64_t seed,
-                   std::uint64_t* hashes) const override {
-    return hash_keys(keys, first, count, seed, kernels_.hash_u64, hashes);
-  }
-
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions& options) const override {
     std::atomic<std::uint64_t> total{0};
     for_each_stretch(view.geometry, options, [&](std::size_t first, std::size_t words) {
@@ -210,17 +129,25 @@ class SimdBackend final : public Backend {
     return total;
   }
   HoldsKey holds_key() const noexcept override { return kernels_.holds_key; }
-  const RowEngine& row_engine() const noexcept override { return row_engine_; }
+  const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
  private:
-  void ask(const ReadWork& work, const Question& question, const KeyBatch& keys, std::uint8_t* out,
-           const BatchOptions& options) const {
-    const unsigned threads = thread_count(options);
-    if (worth_partitioning(Operation::ask, work.view.geometry, keys.size(), threads, options)) {
-      partitioned_ask(work, question, keys, out, threads, options);
-    } else {
-      direct_ask(work, question, keys, out, options);
+  /// Calls look(works), unless there are no filters.
+  template <class Look>
+  std::uint64_t with_works(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                           std::uint8_t* out, Look look) const {
+    if (filters.empty()) {
+      std::fill_n(out, keys.size(), std::uint8_t{0});
+      return 0;
     }
+    if (filters.size() == 1) {
+      const ReadWork work(kernels_, filters[0]);
+      return look(std::span(&work, 1));
+    }
+    std::vector<ReadWork> works;
+    works.reserve(filters.size());
+    for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);
+    return look(std::span<const ReadWork>(works));
   }
 
   template <class Task>
@@ -235,7 +162,6 @@ class SimdBackend final : public Backend {
 
   std::string name_, description_;
   const Kernels& kernels_;
-  SimdRowEngine row_engine_;
 };
 
 /// A target that was compiled but that this machine does not run.
@@ -251,10 +177,9 @@ const std::vector<const Backend*>& simd_backends() {
   static const auto owned = [] {
     std::vector<std::unique_ptr<const Backend>> all;
     const std::vector<const Kernels*> tables = kernel_tables();
-    const std::vector<const RowKernels*> row_tables = row_kernel_tables();
     for (std::size_t i = 0; i < tables.size(); ++i) {
       const auto add = [&](std::string name) {
-        all.push_back(std::make_unique<SimdBackend>(std::move(name), *tables[i], *row_tables[i]));
+        all.push_back(std::make_unique<SimdBackend>(std::move(name), *tables[i]));
       };
       if (i == 0) add("simd");
       add(fmt::format("simd:{}", tables[i]->target));

@@ -35,13 +35,13 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <bool wide>
-HWY_INLINE void slice_locate(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+HWY_INLINE void slice_locate(const Array& array, const std::uint64_t* hashes, std::size_t n,
                              std::uint64_t* positions) noexcept {
   const Tag64 tag;
   const std::size_t lanes = hn::Lanes(tag);
-  const std::uint64_t multiplier = detail::kMultipliers[stage.index];
+  const std::uint64_t multiplier = detail::kMultipliers[array.index];
   const auto factor = hn::Set(tag, multiplier);
-  const auto counters = hn::Set(tag, stage.extent);
+  const auto counters = hn::Set(tag, array.extent);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto position =
@@ -50,16 +50,16 @@ HWY_INLINE void slice_locate(const Stage& stage, const std::uint64_t* hashes, st
   }
   for (; i < n; ++i) {
     positions[i] =
-        detail::slice_position<detail::PlainOps, wide>(hashes[i], multiplier, stage.extent);
+        detail::slice_position<detail::PlainOps, wide>(hashes[i], multiplier, array.extent);
   }
 }
 
-inline void SliceLocate(const Stage& stage, const std::uint64_t* hashes, std::size_t n,
+inline void SliceLocate(const Array& array, const std::uint64_t* hashes, std::size_t n,
                         std::uint64_t* positions) noexcept {
-  if (stage.extent >> 32 == 0) {
-    slice_locate<false>(stage, hashes, n, positions);
+  if (array.extent >> 32 == 0) {
+    slice_locate<false>(array, hashes, n, positions);
   } else {
-    slice_locate<true>(stage, hashes, n, positions);
+    slice_locate<true>(array, hashes, n, positions);
   }
 }
 
@@ -175,16 +175,16 @@ inline std::uint64_t SliceTakePresent(std::uint64_t* words, const Located& keys,
   std::uint64_t emptied = 0;
   walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     bool present = true;
-    for (std::uint32_t s = 0; s < keys.stages; ++s) {
+    for (std::uint32_t s = 0; s < keys.arrays; ++s) {
       const std::uint64_t position = keys.position(s, i);
-      present &= counter_in(*byte_of(words + s * keys.stage_words, position), position) != 0;
+      present &= counter_in(*byte_of(words + s * keys.array_words, position), position) != 0;
     }
     answers[i] = present;
     if (!present) return;
     std::uint64_t sum = 0;
-    for (std::uint32_t s = 0; s < keys.stages; ++s) {
+    for (std::uint32_t s = 0; s < keys.arrays; ++s) {
       const std::uint64_t position = keys.position(s, i);
-      sum += step(byte_of(words + s * keys.stage_words, position), position, kDecremented);
+      sum += step(byte_of(words + s * keys.array_words, position), position, kDecremented);
     }
     emptied += turns_in(sum);
   });
@@ -207,7 +207,7 @@ inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std
 
 #undef SCBF_GATHER
 
-inline constexpr StageKernels kSliceKernels = {SliceLocate, SliceTest,        nullptr,  SliceLeast,
+inline constexpr ArrayKernels kSliceKernels = {SliceLocate, SliceTest,        SliceLeast,
                                                SliceAdd,    SliceTakePresent, SliceTake};
 
 }  // namespace HWY_NAMESPACE

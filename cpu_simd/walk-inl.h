@@ -30,12 +30,12 @@ struct Nothing {
 
 /// For each stretch of the keys 0 … n − 1 calls begin(first, end), then visit(i) for its keys,
 /// `step` of them at a time, then finish(first, end); n must be a multiple of `step`. If counters
-/// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, stages − 1).
+/// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, arrays − 1).
 ///
 /// Callables return addresses rather than prefetch them: g++ takes a function that does nothing
 /// but prefetch for one that does nothing, and drops its calls.
 template <std::size_t step, class LineOf, class Begin, class Visit, class Finish = Nothing>
-HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, LineOf line_of,
+HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, LineOf line_of,
                      Begin begin, Visit visit, Finish finish = {}) noexcept {
   static_assert(kStretchKeys % step == 0);
   if (n == 0) return;
@@ -43,11 +43,11 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, Li
   Lines ahead[] = {fetch.ahead[0], fetch.ahead[1]};
   const std::size_t share[] = {(ahead[0].count + stretches - 1) / stretches,
                                (ahead[1].count + stretches - 1) / stretches};
-  const std::size_t distance = std::max<std::size_t>(1, fetch.distance / stages);
+  const std::size_t distance = std::max<std::size_t>(1, fetch.distance / arrays);
   std::size_t prefetching = 0;  // keys before this one prefetch another
   if (fetch.distance > 0) {
     for (std::size_t i = 0; i < std::min(n, distance); ++i) {
-      for (std::uint32_t s = 0; s < stages; ++s) hwy::Prefetch(line_of(i, s));
+      for (std::uint32_t s = 0; s < arrays; ++s) hwy::Prefetch(line_of(i, s));
     }
     prefetching = n > distance ? n - distance : 0;
   }
@@ -63,7 +63,7 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, Li
     std::size_t i = first;
     for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
       for (std::size_t j = 0; j < step; ++j) {
-        for (std::uint32_t s = 0; s < stages; ++s) hwy::Prefetch(line_of(i + distance + j, s));
+        for (std::uint32_t s = 0; s < arrays; ++s) hwy::Prefetch(line_of(i + distance + j, s));
       }
       visit(i);
     }
@@ -73,15 +73,15 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t stages, Li
   }
 }
 
-/// The same, one by one, for keys located in several stages; word_of(position) is a word of the
-/// line, counted from the beginning of its stage.
+/// The same, one by one, for keys located in several arrays; word_of(position) is a word of the
+/// line, counted from the beginning of its array.
 template <class WordOf, class Visit>
 HWY_INLINE void walk_stages(const std::uint64_t* words, const Located& keys, const Fetch& fetch,
                             WordOf word_of, Visit visit) noexcept {
   walk<1>(
-      keys.keys, fetch, keys.stages,
+      keys.keys, fetch, keys.arrays,
       [&](std::size_t i, std::uint32_t s)
-          HWY_ATTR { return words + s * keys.stage_words + word_of(keys.position(s, i)); },
+          HWY_ATTR { return words + s * keys.array_words + word_of(keys.position(s, i)); },
       Nothing(), visit);
 }
 

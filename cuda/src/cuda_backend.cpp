@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,7 +12,9 @@
 #include "device_store.hpp"
 #include "devices.hpp"
 #include "kernels.hpp"
+#include "kit/answer_forms.hpp"
 #include "kit/known_backends.hpp"
+#include "kit/removal.hpp"
 #include "kit/unavailable_backend.hpp"
 #include "limits.hpp"
 #include "scbf/cuda/errors.hpp"
@@ -70,27 +73,26 @@ class CudaBackend final : public Backend {
           });
     return {};
   }
-  void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
-                const BatchOptions& options) const override {
-    stage(keys, view.seed, out, false, options,
-          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-            run_contains(ref_to(view), sent, answers, run);
-          });
+  std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                         std::uint8_t* out, const BatchOptions& options) const override {
+    return ask(filters, keys, out, options, run_contains);
   }
-  void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
-             const BatchOptions& options) const override {
-    stage(keys, view.seed, out, false, options,
-          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-            run_count(ref_to(view), sent, answers, run);
-          });
+  std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* out, const BatchOptions& options) const override {
+    return ask(filters, keys, out, options, run_count);
   }
-  NonzeroChange remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
-                       const BatchOptions& options) const override {
-    stage(keys, view.seed, verdicts, true, options,
+  // From several filters the host plans which keys go where, run by run.
+  RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* verdicts, std::span<RemovalChange> changes,
+                      const BatchOptions& options) const override {
+    if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
+    stage(keys, filters[0].seed, verdicts, true, options,
           [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-            run_remove(ref_to(view), sent, answers, run);
+            run_remove(ref_to(filters[0]), sent, answers, run);
           });
-    return {};
+    const std::uint64_t removed = count_hits({verdicts, keys.size()});
+    changes[0] = {removed, std::nullopt};
+    return {removed, 0};
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
@@ -134,6 +136,23 @@ class CudaBackend final : public Backend {
     tuning.path = options.path;
     tuning.scratch_bytes = options.scratch_bytes;
     return tuning;
+  }
+
+  std::uint64_t ask(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                    std::uint8_t* out, const BatchOptions& options,
+                    decltype(run_contains) run_question) const {
+    if (filters.empty()) {
+      std::fill_n(out, keys.size(), std::uint8_t{0});
+      return 0;
+    }
+    std::vector<FilterRef> refs;
+    refs.reserve(filters.size());
+    for (const ConstCounterView& filter : filters) refs.push_back(ref_to(filter));
+    stage(keys, filters[0].seed, out, false, options,
+          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
+            run_question(refs, sent, answers, run);
+          });
+    return nonzero_answers({out, keys.size()});
   }
 
   template <class Work>

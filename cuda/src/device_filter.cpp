@@ -111,7 +111,8 @@ void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& opt
 void DeviceFilter::contains_async(const DeviceKeys& keys, std::uint8_t* out,
                                   const DeviceOptions& options) const {
   check_usable();
-  run_contains(ref(), keys, out, run_of(options));
+  const FilterRef filter = ref();
+  run_contains({&filter, 1}, keys, out, run_of(options));
 }
 
 void DeviceFilter::contains_bits_async(const DeviceKeys& keys, std::uint8_t* bits,
@@ -129,7 +130,8 @@ void DeviceFilter::find_async(const DeviceKeys& keys, std::uint64_t* indices, st
 void DeviceFilter::count_async(const DeviceKeys& keys, std::uint8_t* out,
                                const DeviceOptions& options) const {
   check_usable();
-  run_count(ref(), keys, out, run_of(options));
+  const FilterRef filter = ref();
+  run_count({&filter, 1}, keys, out, run_of(options));
 }
 
 void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/tuning.hpp"
@@ -29,13 +30,16 @@ struct Run {
 void check_kernels();
 
 void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run);
-void run_contains(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out,
+/// In one filter or more, of one seed: is the key in any of them? All on the device.
+void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                   const Run& run);
 void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
                        const Run& run);
 void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* indices,
               std::uint64_t* hits, const Run& run);
-void run_count(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out, const Run& run);
+/// Likewise: the sum of its counts, at most 15.
+void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
+               const Run& run);
 void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
                 const Run& run);
 

@@ -2,6 +2,7 @@
 // The functions of kernels.hpp, over whatever the file that includes this has named Device: a GPU
 // in kernels.cu, the host in the tests' stand-in for it.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "engine/operations.hpp"
@@ -36,6 +37,19 @@ void run_look(const FilterRef& filter, const DeviceKeys& keys, const Answers& an
               [&](const ValueKeys& values) { look<counting>(device, filter, values, answers); });
 }
 
+/// The same of several filters of one seed, their answers joined: keys stay where they are.
+template <bool counting>
+void run_look_in_all(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
+                     const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filters[0], keys, [&](const ValueKeys& values) {
+    look<counting>(device, filters[0], values, ByteAnswers{out});
+    for (const FilterRef& filter : filters.subspan(1)) {
+      look<counting>(device, filter, values, JoinedAnswers<counting>{out});
+    }
+  });
+}
+
 }  // namespace
 
 void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run) {
@@ -44,9 +58,9 @@ void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run)
               [&](const ValueKeys& values) { insert(device, filter, values, run.tuning); });
 }
 
-void run_contains(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out,
+void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                   const Run& run) {
-  run_look<false>(filter, keys, ByteAnswers{out}, run);
+  run_look_in_all<false>(filters, keys, out, run);
 }
 
 void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
@@ -62,8 +76,9 @@ void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* in
               [&](const ValueKeys& values) { find(device, filter, values, indices, hits); });
 }
 
-void run_count(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* out, const Run& run) {
-  run_look<true>(filter, keys, ByteAnswers{out}, run);
+void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
+               const Run& run) {
+  run_look_in_all<true>(filters, keys, out, run);
 }
 
 void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,

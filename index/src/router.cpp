@@ -12,9 +12,7 @@ Router::Router(const IndexPlan& plan, const IndexOptions& options)
       bank_(empty_.growth(), {.seed = plan.seed, .backend = options.backend}) {}
 
 std::vector<std::uint64_t> Router::hash(std::span<const std::string_view> entries) const {
-  std::vector<std::uint64_t> hashes(entries.size());
-  empty_.backend().hash(KeyBatch(entries), 0, entries.size(), empty_.seed(), hashes.data());
-  return hashes;
+  return KeyBatch(entries).hashes(empty_.seed());
 }
 
 double estimated_fpr(const Bank& bank, std::uint32_t member) {

@@ -83,15 +83,16 @@ TEST(BackendTable, AnUnavailableBackendRefusesEveryOperation) {
   const scbf::CounterView view{scbf::Geometry::split_block(1, 1), 0, words.data()};
   const scbf::ConstCounterView read{view.geometry, 0, words.data()};
   const std::vector<std::uint64_t> keys(1, 3);
+  scbf::RemovalChange change;
   const auto refuses = [](auto operation) {
     SCBF_EXPECT_THROW(operation(), BackendUnavailable, "abacus");
     SCBF_EXPECT_THROW(operation(), BackendUnavailable, "the beads are lost");
   };
   refuses([&] { absent.allocate(8); });
   refuses([&] { absent.insert(view, keys, {}); });
-  refuses([&] { absent.contains(read, keys, out.data(), {}); });
-  refuses([&] { absent.remove(view, keys, out.data(), {}); });
-  refuses([&] { absent.count(read, keys, out.data(), {}); });
+  refuses([&] { absent.contains({&read, 1}, keys, out.data(), {}); });
+  refuses([&] { absent.remove({&view, 1}, keys, out.data(), {&change, 1}, {}); });
+  refuses([&] { absent.count({&read, 1}, keys, out.data(), {}); });
   refuses([&] { absent.merge(view, read, {}); });
   refuses([&] { absent.check_subtract(read, read, {}); });
   refuses([&] { absent.subtract(view, read, {}); });

@@ -112,11 +112,12 @@ TEST_P(StatisticsOf, TurnedCountersAreCountedOnTheWay) {
     ASSERT_EQ(backend.count_nonzero(counters, options), nonzero);
     ASSERT_EQ(backend.scbf::Backend::count_nonzero(counters, options), nonzero);
     std::vector<std::uint8_t> verdicts(keys.size());
-    const auto emptied = backend.remove(
-        view, scbf::KeyBatch(keys).slice(keys.size() / 3, keys.size() - keys.size() / 3),
-        verdicts.data(), options);
-    ASSERT_TRUE(emptied.has_value());
-    nonzero -= *emptied;
+    scbf::RemovalChange change;
+    backend.remove({&view, 1},
+                   scbf::KeyBatch(keys).slice(keys.size() / 3, keys.size() - keys.size() / 3),
+                   verdicts.data(), {&change, 1}, options);
+    ASSERT_TRUE(change.emptied.has_value());
+    nonzero -= *change.emptied;
     ASSERT_EQ(backend.count_nonzero(counters, options), nonzero);
   }
 }

@@ -210,21 +210,23 @@ class FarBackend final : public scbf::Backend {
     model().insert(view, keys, options);
     return {};
   }
-  void contains(scbf::ConstCounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
-                const scbf::BatchOptions& options) const override {
-    const HoldOpen hold(pages(view));
-    model().contains(view, keys, out, options);
+  std::uint64_t contains(std::span<const scbf::ConstCounterView> filters,
+                         const scbf::KeyBatch& keys, std::uint8_t* out,
+                         const scbf::BatchOptions& options) const override {
+    const auto hold = hold_all(filters);
+    return model().contains(filters, keys, out, options);
   }
-  scbf::NonzeroChange remove(scbf::CounterView view, const scbf::KeyBatch& keys,
-                             std::uint8_t* verdicts,
-                             const scbf::BatchOptions& options) const override {
-    const HoldOpen hold(pages(view));
-    return model().remove(view, keys, verdicts, options);
+  std::uint64_t count(std::span<const scbf::ConstCounterView> filters, const scbf::KeyBatch& keys,
+                      std::uint8_t* out, const scbf::BatchOptions& options) const override {
+    const auto hold = hold_all(filters);
+    return model().count(filters, keys, out, options);
   }
-  void count(scbf::ConstCounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
-             const scbf::BatchOptions& options) const override {
-    const HoldOpen hold(pages(view));
-    model().count(view, keys, out, options);
+  /// Counts of a removal it does know.
+  scbf::RemoveCounts remove(std::span<const scbf::CounterView> filters, const scbf::KeyBatch& keys,
+                            std::uint8_t* verdicts, std::span<scbf::RemovalChange> changes,
+                            const scbf::BatchOptions& options) const override {
+    const auto hold = hold_all(filters);
+    return model().remove(filters, keys, verdicts, changes, options);
   }
   void merge(scbf::CounterView into, scbf::ConstCounterView from,
              const scbf::BatchOptions& options) const override {
@@ -249,6 +251,12 @@ class FarBackend final : public scbf::Backend {
 
  private:
   static const scbf::Backend& model() { return scbf::scalar_backend(); }
+  template <class View>
+  std::vector<std::unique_ptr<HoldOpen>> hold_all(std::span<const View> filters) const {
+    std::vector<std::unique_ptr<HoldOpen>> all;
+    for (const View& filter : filters) all.push_back(std::make_unique<HoldOpen>(pages(filter)));
+    return all;
+  }
   template <class Word>
   FarPages& pages(const scbf::BasicCounterView<Word>& view) const {
     FarPages& pages = far_pointers().pages(memory_, view.words);

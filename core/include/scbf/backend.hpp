@@ -74,10 +74,27 @@ struct SubtractCounts {
 /// nothing from a backend that does not count. Who needs the number then asks count_nonzero.
 using NonzeroChange = std::optional<std::uint64_t>;
 
+/// What became of a key that was to be removed.
+enum class Removal : std::uint8_t {
+  absent = 0,     ///< no filter claimed it
+  removed = 1,    ///< from the one filter that claimed it
+  ambiguous = 2,  ///< several claimed it: nothing changed, it is still there
+};
+
+/// What Backend::remove did to one filter.
+struct RemovalChange {
+  std::uint64_t keys = 0;     ///< removed
+  NonzeroChange emptied = 0;  ///< counters that became zero
+};
+/// What it did to all of them.
+struct RemoveCounts {
+  std::uint64_t removed = 0, ambiguous = 0;  ///< keys
+};
+
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
-class RowEngine;  // core/src/kit/row_engine.hpp: internal
+struct RowKernels;  // core/src/kit/rows.hpp: internal
 
 /// Are all counters of the key with this hash non-zero? For counters on the host.
 using HoldsKey = bool (*)(const ConstCounterView& filter, std::uint64_t hash) noexcept;
@@ -107,24 +124,23 @@ class Backend {
 
   /// Adds 1 to the k counters of every valid key, saturating. Returns how many became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
-  /// out[i] = 1 if valid key i may be present, else 0.
-  virtual void contains(ConstCounterView, const KeyBatch&, std::uint8_t* out,
-                        const BatchOptions&) const = 0;
-  /// out[i] = 1 if valid key i may be present in one of the filters or more, else 0. All have the
-  /// seed of the first; they are asked in the order given, and need not be asked about a key that
-  /// was found: put first what is likely to hold most. By default one filter after the other, by
-  /// `contains`, about strips of keys whose hashes stay in cache. Temporary memory: 13 KiB per
-  /// thread, or 13 bytes per key of at most 2^24 at a time for counters on a device, filters over
-  /// 512 MiB, and Path::partitioned.
-  virtual void contains_any(std::span<const ConstCounterView> filters, const KeyBatch&,
-                            std::uint8_t* out, const BatchOptions&) const;
-  /// verdicts[i] = 1 if key i was removed, 0 if it was absent or null; in batch order. Returns how
-  /// many counters became zero.
-  virtual NonzeroChange remove(CounterView, const KeyBatch&, std::uint8_t* verdicts,
-                               const BatchOptions&) const = 0;
-  /// out[i] = smallest counter of key i; 0 for null keys.
-  virtual void count(ConstCounterView, const KeyBatch&, std::uint8_t* out,
-                     const BatchOptions&) const = 0;
+  /// out[i] = 1 if valid key i may be present in one of the filters or more, else 0. Returns how
+  /// many are 1. All filters have the seed of the first; a key that was found in one need not be
+  /// asked of the next: put first what is likely to hold most. There may be none.
+  virtual std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch&,
+                                 std::uint8_t* out, const BatchOptions&) const = 0;
+  /// out[i] = the smallest counter of key i, summed over the filters, at most 15; 0 for null keys.
+  /// Returns how many are not 0. The filters as in `contains`.
+  virtual std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch&,
+                              std::uint8_t* out, const BatchOptions&) const = 0;
+  /// Removes keys one after another, each from the one filter that claims it at its turn; if none
+  /// or several do, nothing is changed. verdicts[i] = what became of key i, as a Removal (absent
+  /// for null keys); changes[f] = what was changed in filter f. There is at least one filter; all
+  /// have the seed of the first. Returns how many keys were removed, and how many several filters
+  /// claim.
+  virtual RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch&,
+                              std::uint8_t* verdicts, std::span<RemovalChange> changes,
+                              const BatchOptions&) const = 0;
 
   /// into += from, saturating.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;
@@ -135,11 +151,6 @@ class Backend {
   virtual void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const = 0;
   /// One histogram per slice, in slice order.
   virtual std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const = 0;
-  /// Writes the hashes of the valid keys among keys first … first + count − 1, in order, to
-  /// `hashes` (room for `count`, on the host), and returns how many there are: for who asks several
-  /// filters of one seed with KeyBatch::from_hashes.
-  virtual std::size_t hash(const KeyBatch&, std::size_t first, std::size_t count,
-                           std::uint64_t seed, std::uint64_t* hashes) const;
   /// Counters that are not 0; one pass over them. By default the sum of the histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
@@ -147,7 +158,7 @@ class Backend {
   /// this, not `contains`. (Filter::count(key) reads the counters itself.)
   virtual HoldsKey holds_key() const noexcept;
   /// How the rows of a bank are worked on, on the host; by default plainly.
-  virtual const RowEngine& row_engine() const noexcept;
+  virtual const RowKernels& rows() const noexcept;
 };
 
 /// Gives back to the system the temporary memory that is kept from the last large batch for the

@@ -45,13 +45,6 @@ struct ContainsReport {
   std::uint64_t nulls = 0;
 };
 
-/// What became of a key that was to be removed.
-enum class Removal : std::uint8_t {
-  absent = 0,     ///< no stage claimed it
-  removed = 1,    ///< from the one stage that claimed it
-  ambiguous = 2,  ///< several stages claimed it: nothing changed, it is still there
-};
-
 struct RemoveReport {
   std::uint64_t removed = 0;
   std::uint64_t absent = 0;     ///< keys that were not there at their turn; left alone
@@ -66,6 +59,7 @@ struct SubtractReport {
 };
 
 struct CountReport {
+  std::uint64_t hits = 0;  ///< keys whose count is not 0
   std::uint64_t nulls = 0;
 };
 

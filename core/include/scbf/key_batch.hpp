@@ -75,6 +75,11 @@ class KeyBatch {
   /// Number of null keys. Cost: one pass over the bitmap.
   std::size_t nulls() const noexcept;
 
+  /// The hashes of the valid keys, in order, as filters of this seed take them: from_hashes of
+  /// these asks several filters, or one again, without hashing the keys anew. Cost: one pass over
+  /// the keys, on the calling thread.
+  std::vector<std::uint64_t> hashes(std::uint64_t seed) const;
+
   /// kind u64 and hashes: the values.
   const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
   /// All other kinds: the bytes of key i.

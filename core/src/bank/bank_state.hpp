@@ -40,12 +40,6 @@ struct BankState {
     const Growth& growth() const noexcept { return of.growth; }
     Stage& operator[](std::size_t i) const noexcept { return places()[i].stage(); }
     void add() { of.add_stage(member); }
-    RemoveReport remove(std::size_t i, const KeyBatch& keys, std::span<std::uint8_t> verdicts,
-                        const BatchOptions& options) {
-      const ChangeCounts counts =
-          places()[i].level->change_one(Change::remove, places()[i].slot, keys, verdicts, options);
-      return {counts.changed, counts.absent, 0, counts.nulls};
-    }
   };
 
   Growth growth;

@@ -13,6 +13,7 @@
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/executor.hpp"
+#include "kit/removal.hpp"
 
 namespace scbf {
 
@@ -51,6 +52,13 @@ struct Turns {
   std::vector<std::size_t> order;
   std::vector<Turn> turns;
 };
+
+std::vector<ConstCounterView> views_of(const std::vector<BankState::Place>& stages) {
+  std::vector<ConstCounterView> views;
+  views.reserve(stages.size());
+  for (const BankState::Place& place : stages) views.push_back(std::as_const(place.stage()).view());
+  return views;
+}
 
 /// What each level is to insert or remove next.
 struct Round {
@@ -146,8 +154,23 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
   BankState& state = *state_;
   state.changeable(member);
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  BankState::Stages stages{state, member};
-  return remove_from_stages(stages, *state.backend, state.seed, keys, verdicts, options);
+  const std::vector<BankState::Place>& stages = state.members[member].stages;
+  const auto remove_from = [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers,
+                               const BatchOptions& how) {
+    return stages[s].level->change_one(Change::remove, stages[s].slot, some, answers, how);
+  };
+  if (stages.size() == 1) {
+    const ChangeCounts counts = remove_from(0, keys, verdicts, options);
+    return {counts.changed, counts.absent, 0, counts.nulls};
+  }
+  const RemoveCounts counts = remove_claimed(
+      *state.backend, views_of(stages), keys, verdicts.empty() ? nullptr : verdicts.data(),
+      [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers) {
+        return remove_from(s, some, answers, kOneKey).changed;
+      });
+  const std::uint64_t nulls = keys.nulls();
+  return {counts.removed, keys.size() - nulls - counts.removed - counts.ambiguous, counts.ambiguous,
+          nulls};
 }
 
 RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOptions& options) {
@@ -187,7 +210,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
   struct Cursor {
     Turn turn;
     std::size_t room;  // keys
-    std::vector<const Stage*> stages;
+    std::vector<ConstCounterView> stages;
     RemovalWindow window;
     std::uint64_t ambiguous = 0;
     bool active = true;
@@ -202,7 +225,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
         const auto rest = cursor.turn.rest(batches);
         if (!rest) break;
         const std::size_t count = std::min(left, rest->size());
-        cursor.window.append(*state.backend, state.seed, *rest, 0, count);
+        cursor.window.append(*rest, 0, count);
         cursor.turn.first += count;
         left -= count;
       }
@@ -224,10 +247,8 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
       }
       if (room == 0) continue;
       keys += room;
-      cursors.push_back({turn, room, {}, RemovalWindow(room)});
-      for (const BankState::Place& stage : state.members[turn.member].stages) {
-        cursors.back().stages.push_back(&stage.stage());
-      }
+      cursors.push_back({turn, room, views_of(state.members[turn.member].stages),
+                         RemovalWindow(*state.backend, room)});
     }
     while (!cursors.empty()) {
       run_tasks(options, threads, cursors.size(), [&](std::size_t i) { plan(cursors[i]); });

@@ -29,7 +29,7 @@ Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t
       shape(of_stages),
       seed(with_seed),
       backend(&on),
-      engine(&on.row_engine()),
+      kernels(&on.rows()),
       rows(of_stages.geometry, capacity),
       always(rows.stride()) {}
 
@@ -41,14 +41,14 @@ MemberColumn Level::column(std::uint32_t slot) const noexcept {
 
 void Level::rebuild(std::uint32_t slot, const BatchOptions& options) {
   const MemberColumn one = column(slot);
-  rows.rebuild(*engine, {&one, 1}, options);
+  rows.rebuild(*kernels, {&one, 1}, options);
 }
 
 void Level::rebuild_all(std::span<const std::uint32_t> slots, const BatchOptions& options) {
   std::vector<MemberColumn> columns;
   columns.reserve(slots.size());
   for (const std::uint32_t slot : slots) columns.push_back(column(slot));
-  rows.rebuild(*engine, columns, options);
+  rows.rebuild(*kernels, columns, options);
 }
 
 void Level::reserve(std::uint32_t capacity, const BatchOptions& options) {
@@ -97,10 +97,10 @@ std::vector<std::uint32_t> Level::add(std::vector<Stage> newcomers, const BatchO
   }
   stages.resize(std::max<std::size_t>(stages.size(), slots.back() + 1));
   try {
-    rows.rebuild(*engine, columns, options);
+    rows.rebuild(*kernels, columns, options);
   } catch (...) {
     for (MemberColumn& column : columns) column.words = nullptr;
-    rows.rebuild(*engine, columns, {.threads = 1});
+    rows.rebuild(*kernels, columns, {.threads = 1});
     throw;
   }
   for (std::size_t i = 0; i < slots.size(); ++i) stages[slots[i]] = std::move(newcomers[i]);
@@ -112,7 +112,7 @@ std::vector<std::uint32_t> Level::add(std::vector<Stage> newcomers, const BatchO
 Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) {
   const MemberColumn other = {slot, stage.words().data()};
   try {
-    rows.rebuild(*engine, {&other, 1}, options);
+    rows.rebuild(*kernels, {&other, 1}, options);
   } catch (...) {
     rebuild(slot, {.threads = 1});
     throw;
@@ -125,7 +125,7 @@ Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& option
 void Level::blank(std::uint32_t slot, const BatchOptions& options) {
   const MemberColumn zeros = {slot, nullptr};
   try {
-    rows.rebuild(*engine, {&zeros, 1}, options);
+    rows.rebuild(*kernels, {&zeros, 1}, options);
   } catch (...) {
     rebuild(slot, {.threads = 1});
     throw;
@@ -157,7 +157,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
       const InsertReport report = stage.insert(keys, options);
       return {report.inserted, 0, report.nulls};
     }
-    const RemoveReport report = stage.remove(keys, verdicts, options);
+    const RemoveReport report = remove_keys({&stage, 1}, keys, verdicts, options);
     return {report.removed, report.absent, report.nulls};
   }
   const std::uint64_t* words = stage.words().data();
@@ -167,17 +167,17 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
   ChangeCounts counts;
   for (std::size_t first = 0; first < keys.size(); first += kPieceKeys) {
     const std::size_t n = std::min(kPieceKeys, keys.size() - first);
-    const std::size_t valid = hash_keys(keys, first, n, seed, engine->hash_u64(), hashes.data());
+    const std::size_t valid = hash_keys(keys, first, n, seed, kernels->hash_u64, hashes.data());
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
     if (what == Change::insert) {
-      rows.mark_zeros(*engine, words, slot, hashes.data(), valid, true);
+      rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true);
       counts.changed += stage.insert(located, options).inserted;
       continue;
     }
     const std::span<std::uint8_t> answers =
         verdicts.empty() ? std::span(own_verdicts) : verdicts.subspan(first, n);
-    const RemoveReport report = stage.remove(located, answers.first(valid), options);
+    const RemoveReport report = remove_keys({&stage, 1}, located, answers.first(valid), options);
     counts.changed += report.removed;
     counts.absent += report.absent;
     std::size_t removed = 0;
@@ -185,7 +185,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
       hashes[removed] = hashes[i];
       removed += answers[i];
     }
-    rows.mark_zeros(*engine, words, slot, hashes.data(), removed, false);
+    rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false);
     if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());
   }
   return counts;
@@ -261,9 +261,9 @@ void Level::answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out
   const std::size_t per_strip = kStripRows / k;
   for (std::size_t i = 0; i < n; i += per_strip) {
     const std::size_t strip = std::min(per_strip, n - i);
-    engine->locate(shape.geometry, hashes + i, strip, located.data());
-    engine->intersect(rows.view(), located.data(), k, strip, always.data(),
-                      out + i * rows.stride());
+    kernels->locate(shape.geometry, hashes + i, strip, located.data());
+    kernels->intersect(rows.view(), located.data(), k, strip, always.data(),
+                       out + i * rows.stride());
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A level of a bank: the stages of one shape, each in a slot, and their rows. Which member a slot
 // belongs to is bank_state.hpp; the rows are rows.hpp, and what vectors do for them is behind
-// kit/row_engine.hpp.
+// kit/rows.hpp.
 #pragma once
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ struct Level {
   StageShape shape;
   std::uint64_t seed;
   const Backend* backend;
-  const RowEngine* engine;
+  const RowKernels* kernels;
   MemberRows rows;
   std::vector<std::optional<Stage>> stages = {};  ///< by slot
   std::size_t size = 0;                           ///< stages there are

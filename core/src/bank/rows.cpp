@@ -83,8 +83,9 @@ void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
   *this = std::move(longer);
 }
 
-void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words, std::uint32_t slot,
-                            const std::uint64_t* hashes, std::size_t n, bool bit) noexcept {
+void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* words,
+                            std::uint32_t slot, const std::uint64_t* hashes, std::size_t n,
+                            bool bit) noexcept {
   // Rows ahead of the last are prefetched, too: row 0, which costs nothing.
   std::array<std::uint64_t, kStripRows + kProbesAhead> rows;
   const std::uint32_t k = geometry_.probes();
@@ -95,7 +96,7 @@ void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words,
   const auto keep = static_cast<std::uint8_t>(~(1u << slot % 8));
   for (std::size_t first = 0; first < n; first += per_strip) {
     const std::size_t keys = std::min(per_strip, n - first);
-    engine.locate(geometry_, hashes + first, keys, rows.data());
+    kernels.locate(geometry_, hashes + first, keys, rows.data());
     const std::size_t probes = keys * k;
     std::fill_n(rows.begin() + probes, kProbesAhead, 0);
     const std::size_t zeros = blocks ? keep_zeros<kWordsPerBlock>(words, rows.data(), probes)
@@ -112,7 +113,7 @@ void MemberRows::mark_zeros(const RowEngine& engine, const std::uint64_t* words,
   }
 }
 
-void MemberRows::rebuild(const RowEngine& engine, std::span<const MemberColumn> columns,
+void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
                          const BatchOptions& options) {
   if (columns.empty()) return;
   /// Columns that share a 64-bit word of a row.
@@ -138,7 +139,7 @@ void MemberRows::rebuild(const RowEngine& engine, std::span<const MemberColumn> 
       if (fetch_next) __builtin_prefetch(lines[m] + kWordsPerBlock);
     }
     alignas(64) std::array<std::uint64_t, kGatherRows> bits;
-    engine.gather(lines, bits.data());
+    kernels.gather(lines, bits.data());
     std::uint8_t* at = data() + line * kGatherRows * stride_ + group.index * sizeof(std::uint64_t);
     for (std::uint32_t c = 0; c < kGatherRows; ++c, at += stride_) {
       std::uint64_t row = 0;

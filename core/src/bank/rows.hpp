@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kit/counter_memory.hpp"
-#include "kit/row_engine.hpp"
+#include "kit/rows.hpp"
 #include "scbf/backend.hpp"
 
 namespace scbf {
@@ -36,11 +36,11 @@ class MemberRows {
 
   /// Gives bit `slot` the value `bit` in the rows of those counters of the keys that are zero in
   /// `words`: before an insertion 1, after a removal 0. n of any size.
-  void mark_zeros(const RowEngine& engine, const std::uint64_t* words, std::uint32_t slot,
+  void mark_zeros(const RowKernels& kernels, const std::uint64_t* words, std::uint32_t slot,
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
 
   /// Rebuilds whole columns; `columns` ascend by slot. One pass over the rows and those counters.
-  void rebuild(const RowEngine& engine, std::span<const MemberColumn> columns,
+  void rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
                const BatchOptions& options);
 
   /// Whether to rebuild the columns of so many members, rather than mark them, for so many keys.

@@ -11,7 +11,6 @@
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/few_keys.hpp"
-#include "kit/key_windows.hpp"
 #include "scbf/sizing.hpp"
 
 namespace scbf {
@@ -26,10 +25,6 @@ struct OwnStages {
   const Growth& growth() const noexcept { return of.growth; }
   Stage& operator[](std::size_t i) noexcept { return of.stages[i]; }
   void add() { of.stages.push_back(of.make_stage(of.next_index())); }
-  RemoveReport remove(std::size_t i, const KeyBatch& keys, std::span<std::uint8_t> verdicts,
-                      const BatchOptions& options) {
-    return of.stages[i].remove(keys, verdicts, options);
-  }
 };
 
 /// The stages as few_keys.hpp wants them. The newest holds most.
@@ -95,50 +90,40 @@ InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
 
 // ---- questions ----------------------------------------------------------------------------------
 
+namespace {
+
+/// Calls ask(views) with all stages, the newest first.
+template <class Ask>
+std::uint64_t ask_stages(const std::vector<Stage>& stages, Ask ask) {
+  if (stages.size() == 1) {
+    const ConstCounterView view = stages[0].view();
+    return ask(std::span(&view, 1));
+  }
+  const NewestFirst newest_first{stages};
+  std::vector<ConstCounterView> views;
+  views.reserve(stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i) views.push_back(newest_first[i]);
+  return ask(std::span<const ConstCounterView>(views));
+}
+
+}  // namespace
+
 ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                                 const BatchOptions& options) const {
   check_answers(keys.size(), out.size(), "out");
-  const FilterState& state = *state_;
-  if (state.stages.size() == 1) {
-    state.backend->contains(state.stages[0].view(), keys, out.data(), options);
-    return {count_hits(out), keys.nulls()};
-  }
-  const NewestFirst newest_first{state.stages};
-  std::vector<ConstCounterView> views;
-  views.reserve(state.stages.size());
-  for (std::size_t i = 0; i < newest_first.size(); ++i) views.push_back(newest_first[i]);
-  state.backend->contains_any(views, keys, out.data(), options);
-  return {count_hits(out), keys.nulls()};
+  const std::uint64_t hits = ask_stages(state_->stages, [&](auto views) {
+    return state_->backend->contains(views, keys, out.data(), options);
+  });
+  return {hits, keys.nulls()};
 }
 
 CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
                           const BatchOptions& options) const {
   check_answers(keys.size(), out.size(), "out");
-  const FilterState& state = *state_;
-  if (state.stages.size() == 1) {
-    state.backend->count(state.stages[0].view(), keys, out.data(), options);
-    return {keys.nulls()};
-  }
-  std::uint64_t largest = 0;
-  for (const Stage& stage : state.stages) largest = std::max(largest, stage.geometry().bytes());
-  for_each_window(
-      ask_in_bulk(*state.backend, largest, keys, options), keys, options,
-      [&](KeyWindow& window, std::size_t first, std::size_t count, const BatchOptions& inside) {
-        std::uint8_t* sums = &out[first];
-        const std::size_t valid =
-            state.backend->hash(keys, first, count, state.seed, window.hashes.data());
-        const KeyBatch hashes = KeyBatch::from_hashes({window.hashes.data(), valid});
-        std::fill_n(sums, valid, std::uint8_t{0});
-        for (const Stage& stage : state.stages) {
-          state.backend->count(stage.view(), hashes, window.answers.data(), inside);
-          for (std::size_t i = 0; i < valid; ++i) {
-            sums[i] = static_cast<std::uint8_t>(
-                std::min<unsigned>(sums[i] + window.answers[i], kCounterMax));
-          }
-        }
-        spread_answers(keys, first, count, sums);
-      });
-  return {keys.nulls()};
+  const std::uint64_t hits = ask_stages(state_->stages, [&](auto views) {
+    return state_->backend->count(views, keys, out.data(), options);
+  });
+  return {hits, keys.nulls()};
 }
 
 ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
@@ -157,8 +142,7 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
   FilterState& state = *state_;
   state.check_writable();
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  OwnStages stages{state};
-  return remove_from_stages(stages, *state.backend, state.seed, keys, verdicts, options);
+  return remove_keys(state.stages, keys, verdicts, options);
 }
 
 // ---- one key ------------------------------------------------------------------------------------

@@ -71,15 +71,11 @@ void Stage::read_words(std::uint64_t first, std::span<std::uint64_t> out) const 
 
 // ---- batches ------------------------------------------------------------------------------------
 
-void Stage::change_nonzero(int sign, const std::function<NonzeroChange()>& operation) {
+InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   const std::optional<std::uint64_t> before = known_nonzero.get();
   known_nonzero.forget();  // what throws in the middle leaves no number that is wrong
-  const NonzeroChange change = operation();
-  if (before && change) known_nonzero.learn(sign > 0 ? *before + *change : *before - *change);
-}
-
-InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
-  change_nonzero(+1, [&] { return backend->insert(view(), keys, options); });
+  const NonzeroChange filled = backend->insert(view(), keys, options);
+  if (before && filled) known_nonzero.learn(*before + *filled);
   InsertReport report;
   report.nulls = keys.nulls();
   report.inserted = keys.size() - report.nulls;
@@ -87,31 +83,54 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   return report;
 }
 
-void Stage::remove_window(const KeyBatch& keys, std::uint8_t* verdicts,
-                          const BatchOptions& options) {
-  change_nonzero(-1, [&] { return backend->remove(view(), keys, verdicts, options); });
-}
-
-RemoveReport Stage::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
-                           const BatchOptions& options) {
+RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
+                         std::span<std::uint8_t> verdicts, const BatchOptions& options) {
+  const Backend& backend = *stages[0].backend;
   RemoveReport report;
   report.nulls = keys.nulls();
-  if (!verdicts.empty() || keys.empty()) {
-    remove_window(keys, verdicts.data(), options);
-    report.removed = count_hits(verdicts);
-  } else {
+  const auto remove_from = [&](std::span<const CounterView> views,
+                               std::span<RemovalChange> changes) {
+    const auto remove_some = [&](const KeyBatch& some, std::uint8_t* out) {
+      const RemoveCounts counts = backend.remove(views, some, out, changes, options);
+      report.removed += counts.removed;
+      report.ambiguous += counts.ambiguous;
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        Stage& stage = stages[i];
+        const auto before = stage.known_nonzero.get();
+        stage.keys_removed += changes[i].keys;
+        if (before && changes[i].emptied) {
+          stage.known_nonzero.learn(*before - *changes[i].emptied);
+        } else {
+          stage.known_nonzero.forget();
+        }
+      }
+    };
+    if (!verdicts.empty() || keys.empty()) return remove_some(keys, verdicts.data());
     std::vector<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
     for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
-      const std::size_t count = std::min(kAnswerWindow, keys.size() - first);
-      remove_window(keys.slice(first, count), window.data(), options);
-      report.removed += count_hits({window.data(), count});
+      remove_some(keys.slice(first, std::min(kAnswerWindow, keys.size() - first)), window.data());
     }
+  };
+  try {
+    if (stages.size() == 1) {
+      const CounterView view = stages[0].view();
+      RemovalChange change;
+      remove_from({&view, 1}, {&change, 1});
+    } else {
+      std::vector<CounterView> views;
+      views.reserve(stages.size());
+      for (Stage& stage : stages) views.push_back(stage.view());
+      std::vector<RemovalChange> changes(stages.size());
+      remove_from(views, changes);
+    }
+  } catch (...) {
+    // What was changed is not known.
+    for (Stage& stage : stages) stage.known_nonzero.forget();
+    throw;
   }
-  report.absent = keys.size() - report.nulls - report.removed;
-  keys_removed += report.removed;
+  report.absent = keys.size() - report.nulls - report.removed - report.ambiguous;
   return report;
 }
-
 // ---- whole stages -------------------------------------------------------------------------------
 
 void Stage::merge(const Stage& other, const BatchOptions& options) {

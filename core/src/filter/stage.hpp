@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,9 +91,6 @@ struct Stage {
   // Batches, with the contracts of Filter; all have been checked. None throws ReadOnly.
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
-  /// `verdicts`, if not empty, has a place for each key.
-  RemoveReport remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
-                      const BatchOptions& options);
 
   /// Adds the other's counters, which have the same geometry and seed; and its books.
   void merge(const Stage& other, const BatchOptions& options);
@@ -112,12 +108,15 @@ struct Stage {
  private:
   /// All counters are zero.
   void set_empty() noexcept;
-  void change_nonzero(int sign, const std::function<NonzeroChange()>& operation);
-  void remove_window(const KeyBatch& keys, std::uint8_t* verdicts, const BatchOptions& options);
   /// The counters where a backend can work on them: as they are if they lie in its memory, else a
   /// copy that lives as long as `copy`.
   ConstCounterView view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const;
 };
+
+/// Filter::remove for stages of one backend; they can be changed. `verdicts`, if not empty, has a
+/// place for each key.
+RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
+                         std::span<std::uint8_t> verdicts, const BatchOptions& options);
 
 /// What a Filter is made of.
 struct FilterState {

@@ -58,6 +58,20 @@ inline std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept 
   return hits;
 }
 
+/// How many answers, of any value, are not 0.
+inline std::uint64_t nonzero_answers(std::span<const std::uint8_t> answers) noexcept {
+  std::uint64_t count = 0;
+  for (const std::uint8_t answer : answers) count += answer != 0;
+  return count;
+}
+
+/// sums[i] = min(15, sums[i] + counts[i]).
+inline void add_counts(std::span<const std::uint8_t> counts, std::uint8_t* sums) noexcept {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    sums[i] = static_cast<std::uint8_t>(std::min<unsigned>(sums[i] + counts[i], kCounterMax));
+  }
+}
+
 /// Asks for stretches of at most kAnswerWindow keys and hands each stretch's answers on.
 template <class AnyFilter, class Take>
 ContainsReport ask_in_windows(const AnyFilter& filter, const KeyBatch& keys,

@@ -11,14 +11,19 @@ HoldsKey Backend::holds_key() const noexcept {
   };
 }
 
-void few_any(std::span<const ConstCounterView> filters, const KeyBatch& keys, HashU64 hash_u64,
-             HoldsKey holds, std::uint8_t* out) noexcept {
+std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                           HashU64 hash_u64, HoldsKey holds, std::uint8_t* out) noexcept {
   std::array<std::uint64_t, kFewKeys> room;
   const std::size_t valid = hash_keys(keys, 0, keys.size(), filters[0].seed, hash_u64, room.data());
   const std::span<const std::uint64_t> hashes(room.data(), valid);
   fetch_keys(filters, hashes);
-  for (std::size_t i = 0; i < valid; ++i) out[i] = any_holds(filters, hashes[i], holds);
+  std::uint64_t hits = 0;
+  for (std::size_t i = 0; i < valid; ++i) {
+    out[i] = any_holds(filters, hashes[i], holds);
+    hits += out[i];
+  }
   spread_answers(keys, 0, keys.size(), out);
+  return hits;
 }
 
 }  // namespace scbf

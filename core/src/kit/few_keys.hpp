@@ -128,9 +128,8 @@ SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) n
   return std::min(sum, kCounterMax);
 }
 
-/// out[i] = 1 if any of the filters holds key i, else 0. There are at most kFewKeys keys. How they
-/// are hashed and looked up is the backend's.
-void few_any(std::span<const ConstCounterView> filters, const KeyBatch& keys, HashU64 hash_u64,
-             HoldsKey holds, std::uint8_t* out) noexcept;
+/// Backend::contains for at most kFewKeys keys. How they are hashed and looked up is the backend's.
+std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                           HashU64 hash_u64, HoldsKey holds, std::uint8_t* out) noexcept;
 
 }  // namespace scbf

@@ -38,11 +38,6 @@ void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed
   for (std::size_t i = 0; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
 }
 
-std::size_t Backend::hash(const KeyBatch& keys, std::size_t first, std::size_t count,
-                          std::uint64_t seed, std::uint64_t* hashes) const {
-  return hash_keys(keys, first, count, seed, plain_hash_u64, hashes);
-}
-
 std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
                       std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept {
   switch (keys.kind()) {

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "kit/hash_keys.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -130,6 +131,12 @@ std::size_t KeyBatch::nulls() const noexcept {
   }
   for (; i < size_; ++i) valid_keys += valid(i);
   return size_ - valid_keys;
+}
+
+std::vector<std::uint64_t> KeyBatch::hashes(std::uint64_t seed) const {
+  std::vector<std::uint64_t> hashes(size_);
+  hashes.resize(hash_keys(*this, 0, size_, seed, plain_hash_u64, hashes.data()));
+  return hashes;
 }
 
 std::string_view KeyBatch::bytes(std::size_t i) const noexcept {

@@ -24,16 +24,17 @@ std::unique_ptr<CounterStore> UnavailableBackend::allocate(std::uint64_t) const 
 NonzeroChange UnavailableBackend::insert(CounterView, const KeyBatch&, const BatchOptions&) const {
   refuse();
 }
-void UnavailableBackend::contains(ConstCounterView, const KeyBatch&, std::uint8_t*,
-                                  const BatchOptions&) const {
+std::uint64_t UnavailableBackend::contains(std::span<const ConstCounterView>, const KeyBatch&,
+                                           std::uint8_t*, const BatchOptions&) const {
   refuse();
 }
-NonzeroChange UnavailableBackend::remove(CounterView, const KeyBatch&, std::uint8_t*,
-                                         const BatchOptions&) const {
+std::uint64_t UnavailableBackend::count(std::span<const ConstCounterView>, const KeyBatch&,
+                                        std::uint8_t*, const BatchOptions&) const {
   refuse();
 }
-void UnavailableBackend::count(ConstCounterView, const KeyBatch&, std::uint8_t*,
-                               const BatchOptions&) const {
+RemoveCounts UnavailableBackend::remove(std::span<const CounterView>, const KeyBatch&,
+                                        std::uint8_t*, std::span<RemovalChange>,
+                                        const BatchOptions&) const {
   refuse();
 }
 void UnavailableBackend::merge(CounterView, ConstCounterView, const BatchOptions&) const {

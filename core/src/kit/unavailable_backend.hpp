@@ -24,11 +24,12 @@ class UnavailableBackend final : public Backend {
   std::unique_ptr<CounterStore> allocate(std::uint64_t words) const override;
 
   NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const override;
-  void contains(ConstCounterView, const KeyBatch&, std::uint8_t*,
-                const BatchOptions&) const override;
-  NonzeroChange remove(CounterView, const KeyBatch&, std::uint8_t*,
-                       const BatchOptions&) const override;
-  void count(ConstCounterView, const KeyBatch&, std::uint8_t*, const BatchOptions&) const override;
+  std::uint64_t contains(std::span<const ConstCounterView>, const KeyBatch&, std::uint8_t*,
+                         const BatchOptions&) const override;
+  std::uint64_t count(std::span<const ConstCounterView>, const KeyBatch&, std::uint8_t*,
+                      const BatchOptions&) const override;
+  RemoveCounts remove(std::span<const CounterView>, const KeyBatch&, std::uint8_t*,
+                      std::span<RemovalChange>, const BatchOptions&) const override;
   void merge(CounterView, ConstCounterView, const BatchOptions&) const override;
   SubtractCounts check_subtract(ConstCounterView, ConstCounterView,
                                 const BatchOptions&) const override;

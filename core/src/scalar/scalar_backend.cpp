@@ -52,35 +52,63 @@ class ScalarBackend final : public Backend {
     return filled;
   }
 
-  void contains(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
-                const BatchOptions&) const override {
+  std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                         std::uint8_t* out, const BatchOptions&) const override {
+    std::uint64_t hits = 0;
     std::fill_n(out, keys.size(), std::uint8_t{0});
-    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
-      out[i] = smallest_counter(view, hash) != 0;
+    if (filters.empty()) return 0;
+    for_each_hash(keys, filters[0].seed, [&](std::size_t i, std::uint64_t hash) {
+      out[i] = std::ranges::any_of(
+          filters, [&](const auto& filter) { return smallest_counter(filter, hash) != 0; });
+      hits += out[i];
     });
+    return hits;
   }
 
-  NonzeroChange remove(CounterView view, const KeyBatch& keys, std::uint8_t* verdicts,
-                       const BatchOptions&) const override {
-    std::uint64_t emptied = 0;
-    std::fill_n(verdicts, keys.size(), std::uint8_t{0});
-    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
-      if (smallest_counter({view.geometry, view.seed, view.words}, hash) == 0) return;
-      verdicts[i] = 1;
-      for_each_probe(view.geometry, hash, [&](Probe p) {
-        emptied += detail::counter_at(view.words[p.word], p.shift) == 1;
-        view.words[p.word] = detail::decremented(view.words[p.word], p.shift);
+  std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* out, const BatchOptions&) const override {
+    std::uint64_t hits = 0;
+    std::fill_n(out, keys.size(), std::uint8_t{0});
+    if (filters.empty()) return 0;
+    for_each_hash(keys, filters[0].seed, [&](std::size_t i, std::uint64_t hash) {
+      unsigned sum = 0;
+      for (const auto& filter : filters) sum += smallest_counter(filter, hash);
+      out[i] = static_cast<std::uint8_t>(std::min(sum, kCounterMax));
+      hits += sum != 0;
+    });
+    return hits;
+  }
+
+  RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* verdicts, std::span<RemovalChange> changes,
+                      const BatchOptions&) const override {
+    RemoveCounts counts;
+    std::fill_n(verdicts, keys.size(), static_cast<std::uint8_t>(Removal::absent));
+    std::ranges::fill(changes, RemovalChange{});
+    for_each_hash(keys, filters[0].seed, [&](std::size_t i, std::uint64_t hash) {
+      std::size_t claims = 0, claimer = 0;
+      for (std::size_t f = 0; f < filters.size(); ++f) {
+        const auto& [geometry, seed, words] = filters[f];
+        if (smallest_counter({geometry, seed, words}, hash) == 0) continue;
+        ++claims;
+        claimer = f;
+      }
+      if (claims == 0) return;
+      if (claims > 1) {
+        verdicts[i] = static_cast<std::uint8_t>(Removal::ambiguous);
+        ++counts.ambiguous;
+        return;
+      }
+      verdicts[i] = static_cast<std::uint8_t>(Removal::removed);
+      ++counts.removed;
+      ++changes[claimer].keys;
+      for_each_probe(filters[claimer].geometry, hash, [&](Probe p) {
+        std::uint64_t& word = filters[claimer].words[p.word];
+        *changes[claimer].emptied += detail::counter_at(word, p.shift) == 1;
+        word = detail::decremented(word, p.shift);
       });
     });
-    return emptied;
-  }
-
-  void count(ConstCounterView view, const KeyBatch& keys, std::uint8_t* out,
-             const BatchOptions&) const override {
-    std::fill_n(out, keys.size(), std::uint8_t{0});
-    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
-      out[i] = static_cast<std::uint8_t>(smallest_counter(view, hash));
-    });
+    return counts;
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions&) const override {

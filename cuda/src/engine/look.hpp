@@ -108,6 +108,24 @@ struct BitAnswers {
   }
 };
 
+/// or a byte joined with what filters asked before said of the key: whether any holds it, or the
+/// sum of its counts, at most 15.
+template <bool counting>
+struct JoinedAnswers {
+  std::uint8_t* out;
+
+  template <class Warp, class Answers>
+  SCBF_INLINE void put(const Warp& warp, std::size_t first, std::size_t n,
+                       const Answers& answers) const {
+    warp.each([&](unsigned l) {
+      if (first + l >= n) return;
+      const unsigned before = out[first + l], answer = answers[l];
+      const unsigned sum = before + answer < kCounterMax ? before + answer : kCounterMax;
+      out[first + l] = static_cast<std::uint8_t>(counting ? sum : before | answer);
+    });
+  }
+};
+
 /// answer i = the smallest counter of key i (counting), or whether that is not 0.
 template <bool counting, class Answers>
 struct Look {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend::contains_any against filters asked one by one: every backend and vector target, far
-// memory included × layouts × threads × paths × scratch sizes; 0 … 10 filters of mixed shapes, keys
-// in the oldest, the newest, several and none; batches around strips, lanes and chunks; nulls,
-// strings, hashes, one key many times. And the sizes at which the automatic path changes.
+// Lookups, counts and removals in several filters at once, against filters asked one by one: every
+// backend and vector target, far memory included × layouts × threads × paths × scratch sizes; 0 …
+// 10 filters of mixed shapes, keys in the oldest, the newest, several and none; batches around
+// strips, lanes and chunks; nulls, strings, hashes, one key many times. And the sizes at which the
+// automatic path changes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "support/far_backend.hpp"
@@ -23,12 +25,12 @@ using Keys = std::vector<std::uint64_t>;
 const bool kAdded = add_far_backends();
 constexpr std::uint64_t kSeed = 77;
 
-struct AnyCase {
+struct Case {
   const scbf::Backend* backend;
   std::string shapes;
   Mode mode;
 };
-std::ostream& operator<<(std::ostream& out, const AnyCase& c) {
+std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.backend->name() << ' ' << c.shapes << ' ' << c.mode;
 }
 
@@ -40,13 +42,8 @@ std::vector<Geometry> shapes_of(const std::string& kind) {
     if (kind == "blocks_1") shapes.push_back(Geometry::split_block(1, blocks));
     if (kind == "blocks_2") shapes.push_back(Geometry::split_block(2, blocks));
     if (kind == "blocks_1_to_3") shapes.push_back(Geometry::split_block(1 + i % 3, blocks));
-    // Runs of filters that are alike, shorter and longer than what is asked at once.
+    // As the stages of a `fixed` growth.
     if (kind == "alike") shapes.push_back(Geometry::split_block(1, 40));
-    if (kind == "alike_runs") {
-      shapes.push_back(i < 3   ? Geometry::split_block(2, 30)
-                       : i < 5 ? Geometry::split(6, 400)
-                               : Geometry::split_block(3, 50));
-    }
     if (kind == "slices") shapes.push_back(Geometry::split(1 + i * 2, 30 + 100 * i));
     if (kind == "both") {
       shapes.push_back(i % 2 == 0 ? Geometry::split_block(1 + i % 3, blocks)
@@ -80,15 +77,73 @@ class Filters {
                                     geometries_[i].probes());
   }
   Answers ask(const KeyBatch& keys, const scbf::BatchOptions& options) const {
-    std::vector<ConstCounterView> newest_first;
-    for (std::size_t i = size(); i-- > 0;) {
-      newest_first.push_back({geometries_[i], kSeed, stores_[i]->words()});
-    }
     Answers out(keys.size() + 1, 0xCC);
-    backend_.contains_any(newest_first, keys, out.data(), options);
+    const std::uint64_t hits = backend_.contains(newest_first(), keys, out.data(), options);
     EXPECT_EQ(out.back(), 0xCC) << "written past the end";
     out.pop_back();
+    EXPECT_EQ(hits, static_cast<std::uint64_t>(std::ranges::count(out, 1)));
     return out;
+  }
+  Answers count(const KeyBatch& keys, const scbf::BatchOptions& options) const {
+    Answers out(keys.size() + 1, 0xCC);
+    const std::uint64_t hits = backend_.count(newest_first(), keys, out.data(), options);
+    EXPECT_EQ(out.back(), 0xCC) << "written past the end";
+    out.pop_back();
+    EXPECT_EQ(hits, out.size() - static_cast<std::uint64_t>(std::ranges::count(out, 0)));
+    return out;
+  }
+  /// The sums of the models' counts.
+  Answers counts_one_by_one(const KeyBatch& keys) const {
+    Answers sums(keys.size(), 0);
+    for (const auto& model : models_) {
+      const Answers counts = scbf_test::count(*model, keys);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        sums[i] = static_cast<std::uint8_t>(std::min(sums[i] + counts[i], 15));
+      }
+    }
+    return sums;
+  }
+  /// Removes from all at once, here and, key by key, from the models; compares verdicts, counts,
+  /// changes and counters.
+  ::testing::AssertionResult remove(const KeyBatch& keys, const scbf::BatchOptions& options) {
+    std::vector<scbf::CounterView> views;
+    for (std::size_t i = 0; i < size(); ++i) {
+      views.push_back({geometries_[i], kSeed, stores_[i]->words()});
+    }
+    Answers verdicts(keys.size() + 1, 0xCC);
+    std::vector<scbf::RemovalChange> changes(size());
+    const scbf::RemoveCounts counts =
+        backend_.remove(views, keys, verdicts.data(), changes, options);
+    if (verdicts.back() != 0xCC) return ::testing::AssertionFailure() << "written past the end";
+    verdicts.pop_back();
+    Answers want;
+    std::vector<std::uint64_t> removed(size(), 0);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      std::vector<std::size_t> claims;
+      for (std::size_t f = 0; f < size(); ++f) {
+        if (scbf_test::contains(*models_[f], keys.slice(i, 1))[0] != 0) claims.push_back(f);
+      }
+      want.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(claims.size(), 2)));
+      if (claims.size() != 1) continue;
+      models_[claims[0]]->remove(keys.slice(i, 1));
+      ++removed[claims[0]];
+    }
+    if (const auto same = same_answers(verdicts, want); !same) return same;
+    if (counts.removed != static_cast<std::uint64_t>(std::ranges::count(want, 1)) ||
+        counts.ambiguous != static_cast<std::uint64_t>(std::ranges::count(want, 2))) {
+      return ::testing::AssertionFailure()
+             << counts.removed << " removed, " << counts.ambiguous << " ambiguous";
+    }
+    for (std::size_t f = 0; f < size(); ++f) {
+      std::vector<std::uint64_t> words(geometries_[f].words());
+      stores_[f]->read(0, words);
+      if (const auto same = same_words(words, models_[f]->words()); !same) return same;
+      if (changes[f].keys != removed[f]) {
+        return ::testing::AssertionFailure()
+               << "filter " << f << ": " << changes[f].keys << " keys, the model " << removed[f];
+      }
+    }
+    return ::testing::AssertionSuccess();
   }
   Answers one_by_one(const KeyBatch& keys) const {
     Answers any(keys.size(), 0);
@@ -100,19 +155,27 @@ class Filters {
   }
 
  private:
+  std::vector<ConstCounterView> newest_first() const {
+    std::vector<ConstCounterView> views;
+    for (std::size_t i = size(); i-- > 0;) {
+      views.push_back({geometries_[i], kSeed, stores_[i]->words()});
+    }
+    return views;
+  }
+
   const scbf::Backend& backend_;
   std::vector<Geometry> geometries_;
   std::vector<std::unique_ptr<scbf::CounterStore>> stores_;
   std::vector<std::unique_ptr<scbf::Filter>> models_;
 };
 
-std::vector<AnyCase> cases() {
-  std::vector<AnyCase> all;
+std::vector<Case> cases() {
+  std::vector<Case> all;
   std::vector<const scbf::Backend*> backends = backends_to_compare();
   backends.push_back(&scbf::find_backend("scalar"));
   for (const scbf::Backend* backend : backends) {
     for (const char* shapes :
-         {"blocks_1", "blocks_2", "blocks_1_to_3", "slices", "both", "alike", "alike_runs"}) {
+         {"blocks_1", "blocks_2", "blocks_1_to_3", "slices", "both", "alike"}) {
       for (const Mode& mode : contract_modes()) {
         const bool far = backend->memory() != scbf::kHostMemory;
         if (far && (mode.threads > 1 || backend->name() == "far:again")) continue;
@@ -123,17 +186,17 @@ std::vector<AnyCase> cases() {
   return all;
 }
 
-class Any : public ::testing::TestWithParam<AnyCase> {
+class SeveralFilters : public ::testing::TestWithParam<Case> {
  protected:
   Filters filters(std::size_t n) const { return {*GetParam().backend, GetParam().shapes, n}; }
   scbf::BatchOptions options() const { return GetParam().mode.options(); }
 };
-INSTANTIATE_TEST_SUITE_P(All, Any, ::testing::ValuesIn(cases()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(All, SeveralFilters, ::testing::ValuesIn(cases()), [](const auto& test) {
   return identifier(test.param.backend->name()) + "_" + test.param.shapes + "_" +
          test.param.mode.name();
 });
 
-TEST_P(Any, AsManyFiltersAndBatchesOfAllSizes) {
+TEST_P(SeveralFilters, AsManyFiltersAndBatchesOfAllSizes) {
   for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 10u}) {
     SCOPED_TRACE(std::to_string(n) + " filters");
     Filters filters = this->filters(n);
@@ -153,11 +216,12 @@ TEST_P(Any, AsManyFiltersAndBatchesOfAllSizes) {
       SCOPED_TRACE("batch of " + std::to_string(size));
       const KeyBatch batch = KeyBatch(asked).slice(size == 4999 ? 0 : random.below(100), size);
       ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
+      ASSERT_TRUE(same_answers(filters.count(batch, options()), filters.counts_one_by_one(batch)));
     }
   }
 }
 
-TEST_P(Any, KeysOfTheOldestTheNewestSeveralOrNone) {
+TEST_P(SeveralFilters, KeysOfTheOldestTheNewestSeveralOrNone) {
   Filters filters = this->filters(10);
   const std::size_t last = filters.size() - 1;
   const Keys everywhere = random_keys(20, 7), newest = random_keys(filters.room(last), 8),
@@ -193,7 +257,33 @@ TEST_P(Any, KeysOfTheOldestTheNewestSeveralOrNone) {
   ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
 }
 
-TEST_P(Any, NullsAndStrings) {
+TEST_P(SeveralFilters, RemovalIsOneKeyAfterAnother) {
+  Filters filters = this->filters(4);
+  Keys out;
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    const Keys keys = random_keys(filters.room(i), i);
+    filters.insert(i, keys);
+    out.insert(out.end(), keys.begin(), keys.end());
+  }
+  const Keys everywhere = random_keys(5, 7), absent = random_keys(50, 8);
+  for (std::size_t i = 0; i < filters.size(); ++i) filters.insert(i, everywhere);
+  out.insert(out.end(), everywhere.begin(), everywhere.end());
+  out.insert(out.end(), absent.begin(), absent.end());
+  Random random(3);
+  for (std::size_t i = out.size(); i > 1; --i) std::swap(out[i - 1], out[random.below(i)]);
+  // Each key twice, some null.
+  const std::size_t half = std::min<std::size_t>(out.size(), 2000);
+  out.resize(half);
+  out.insert(out.end(), out.begin(), out.begin() + static_cast<std::ptrdiff_t>(half));
+  std::vector<std::byte> bitmap(out.size() / 8 + 2);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random() | random());
+  const KeyBatch some = KeyBatch(out).with_validity(bitmap, 3);
+  ASSERT_TRUE(filters.remove(some, options()));
+  ASSERT_TRUE(filters.remove(KeyBatch(out).slice(0, 7), options()));
+  ASSERT_TRUE(same_answers(filters.count(out, options()), filters.counts_one_by_one(out)));
+}
+
+TEST_P(SeveralFilters, NullsAndStrings) {
   Filters filters = this->filters(6);
   std::vector<std::string> strings;
   for (unsigned i = 0; i < 2300; ++i) strings.push_back(random_bytes(i % 40, i));
@@ -217,7 +307,7 @@ TEST_P(Any, NullsAndStrings) {
 
 /// Filters that lie in memory, where lines are fetched ahead, keys wait for theirs, and the batch
 /// goes through the filters in the order of its hashes; threads share it.
-TEST(AnyInMemory, EqualsFiltersAskedOneByOne) {
+TEST(SeveralFiltersInMemory, EqualsFiltersAskedOneByOne) {
   const std::vector<Geometry> shapes = {
       Geometry::split_block(1, 100), Geometry::split_block(2, 9'000),
       Geometry::split_block(3, 70'000), Geometry::split_block(1, 80'000),
@@ -250,7 +340,7 @@ TEST(AnyInMemory, EqualsFiltersAskedOneByOne) {
       SCOPED_TRACE(std::string(backend->name()) + " " + mode.name());
       const std::size_t before = two_threads().parallel_runs;
       Answers out(asked.size(), 0xCC);
-      backend->contains_any(views, asked, out.data(), mode.options());
+      backend->contains(views, asked, out.data(), mode.options());
       ASSERT_TRUE(same_answers(out, want));
       if (mode.threads > 1 && backend->name() != "scalar") {
         EXPECT_GT(two_threads().parallel_runs, before);

@@ -30,28 +30,19 @@ inline constexpr std::uint32_t kGatherMembers = 64;
 /// Counters that are gathered at once: those of a cache line.
 inline constexpr std::uint32_t kGatherRows = kCountersPerBlock;
 
-class RowEngine {
- public:
-  RowEngine() = default;
-  virtual ~RowEngine() = default;
-  RowEngine(const RowEngine&) = delete;
-  RowEngine& operator=(const RowEngine&) = delete;
-
-  virtual HashU64 hash_u64() const noexcept = 0;
+struct RowKernels {
+  /// Hashes of 64-bit keys.
+  HashU64 hash_u64;
   /// rows[i · k + j] = the row of counter j of hashes[i].
-  virtual void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
-                      std::uint64_t* rows) const noexcept = 0;
+  void (*locate)(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
+                 std::uint64_t* rows) noexcept;
   /// The stride bytes from out + i · stride on = AND of the k rows at rows + i · k, OR `always`.
-  virtual void intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
-                         std::size_t n, const std::uint8_t* always,
-                         std::uint8_t* out) const noexcept = 0;
+  void (*intersect)(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
+                    const std::uint8_t* always, std::uint8_t* out) noexcept;
   /// lines[m] is a cache line of the counters of member m, or null for zeros. Bit m of bits[c] = 1
   /// if counter c of it is not 0.
-  virtual void gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
-                      std::uint64_t* bits) const noexcept = 0;
+  void (*gather)(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                 std::uint64_t* bits) noexcept;
 };
-
-/// One key, one counter at a time: the model.
-const RowEngine& plain_row_engine() noexcept;
 
 }  // namespace scbf

@@ -1,26 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the kernels of a bank's rows once per Highway target and hands out the tables.
-#include "cpu_simd/row_kernels.hpp"
+// Kernels of a bank's rows of bits (kit/rows.hpp). Included once per Highway target by kernels.cpp.
+#if defined(SCBF_CPU_SIMD_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SCBF_CPU_SIMD_ROWS_INL_H_
+#undef SCBF_CPU_SIMD_ROWS_INL_H_
+#else
+#define SCBF_CPU_SIMD_ROWS_INL_H_
+#endif
 
-#include <hwy/targets.h>
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu_simd/row_kernels.cpp"
 #include <hwy/cache_control.h>
-#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "cpu_simd/targets.hpp"
-#include "scbf/geometry.hpp"
+#include "cpu_simd/block-inl.h"
+#include "cpu_simd/slice-inl.h"
+#include "cpu_simd/tuning.hpp"
+#include "kit/rows.hpp"
+#include "scbf/detail/positions.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace scbf {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
+// ---- locate -------------------------------------------------------------------------------------
+
+inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
+                       std::uint64_t* rows) noexcept {
+  alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  const std::uint32_t k = geometry.probes();
+  const bool blocks = geometry.layout() == Layout::split_block;
+  const std::uint32_t arrays = geometry.cache_lines_per_key();
+  const std::uint64_t extent = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
+  const std::uint64_t array_words = geometry.words() / arrays;
+  const auto locate = blocks ? BlockLocate : SliceLocate;
+  for (std::size_t first = 0; first < n; first += kStripKeys) {
+    const std::size_t keys = std::min(kStripKeys, n - first);
+    for (std::uint32_t s = 0; s < arrays; ++s) {
+      const Array array = {s, extent, s * array_words};
+      locate(array, hashes + first, keys, positions.data());
+      const std::uint64_t first_row = array.first_word * kCountersPerWord;
+      std::uint64_t* to = rows + first * k + s * (blocks ? kWordsPerBlock : 1);
+      for (std::size_t i = 0; i < keys; ++i, to += k) {
+        if (!blocks) {
+          *to = first_row + positions[i];
+          continue;
+        }
+        const std::uint64_t place = positions[i];
+        const std::uint64_t block_row = first_row + detail::block_of(place) * kCountersPerBlock;
+        for (unsigned w = 0; w < kWordsPerBlock; ++w) {
+          to[w] = block_row + w * kCountersPerWord + (place >> (4 * w)) % kCountersPerWord;
+        }
+      }
+    }
+  }
+}
 
 // ---- intersect ----------------------------------------------------------------------------------
 
@@ -90,8 +125,8 @@ HWY_INLINE void for_each_key(const RowsView& view, const std::uint64_t* rows, st
   }
 }
 
-void Intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
-               const std::uint8_t* always, std::uint8_t* out) noexcept {
+inline void Intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
+                      std::size_t n, const std::uint8_t* always, std::uint8_t* out) noexcept {
   if (n == 0) return;
   const std::uint8_t* bytes = view.bytes;
   const std::uint64_t stride = view.stride;
@@ -147,8 +182,8 @@ HWY_INLINE void exchange(V& a, V& b, V lower) noexcept {
   a = hn::Xor(a, hn::ShiftLeft<bits>(change));
 }
 
-void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
-            std::uint64_t* bits) noexcept {
+inline void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                   std::uint64_t* bits) noexcept {
   const hn::CappedTag<std::uint64_t, kWordsPerBlock> d;
   using V = hn::Vec<decltype(d)>;
   constexpr std::uint32_t kMembersPerNibble = 4;
@@ -194,23 +229,12 @@ void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
   }
 }
 
-const RowKernels* RowTable() {
-  static const RowKernels table = {Intersect, Gather};
-  return &table;
+inline constexpr RowKernels row_kernels(HashU64 hash_u64) noexcept {
+  return {hash_u64, LocateRows, Intersect, Gather};
 }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace scbf {
-
-HWY_EXPORT(RowTable);
-
-std::vector<const RowKernels*> row_kernel_tables() {
-  return results_by_target(HWY_DISPATCH_TABLE(RowTable));
-}
-
-}  // namespace scbf
 #endif

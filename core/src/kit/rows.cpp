@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/rows.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "scbf/backend.hpp"
+#include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
+
+namespace scbf {
+
+namespace {
+
+// One key, one counter at a time: the model.
+
+void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
+            std::uint64_t* rows) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    detail::for_each_probe(geometry, hashes[i], [&](detail::Probe probe) {
+      *rows++ = probe.word * kCountersPerWord + probe.shift / kCounterBits;
+    });
+  }
+}
+
+void intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
+               const std::uint8_t* always, std::uint8_t* out) noexcept {
+  for (std::size_t i = 0; i < n; ++i, rows += k, out += view.stride) {
+    std::copy_n(view.bytes + rows[0] * view.stride, view.stride, out);
+    for (std::uint32_t j = 1; j < k; ++j) {
+      const std::uint8_t* row = view.bytes + rows[j] * view.stride;
+      for (std::uint64_t b = 0; b < view.stride; ++b) out[b] &= row[b];
+    }
+    for (std::uint64_t b = 0; b < view.stride; ++b) out[b] |= always[b];
+  }
+}
+
+void gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+            std::uint64_t* bits) noexcept {
+  std::fill_n(bits, kGatherRows, 0);
+  for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
+    if (lines[m] == nullptr) continue;
+    for (std::uint32_t c = 0; c < kGatherRows; ++c) {
+      const unsigned counter =
+          detail::counter_at(lines[m][c / kCountersPerWord], c % kCountersPerWord * kCounterBits);
+      bits[c] |= std::uint64_t{counter != 0} << m;
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t row_stride(std::uint32_t members) noexcept {
+  constexpr std::uint64_t kLineBytes = 64;
+  // Rows longer than a cache line are a multiple of this: then none lies on more lines than if it
+  // began on one.
+  constexpr std::uint64_t kLongRowUnit = 32;
+  const std::uint64_t bytes = (std::uint64_t{members} + 7) / 8;
+  if (bytes <= kLineBytes) return std::bit_ceil(std::max<std::uint64_t>(bytes, 1));
+  return (bytes + kLongRowUnit - 1) / kLongRowUnit * kLongRowUnit;
+}
+
+const RowKernels& Backend::rows() const noexcept {
+  static constexpr RowKernels plain = {plain_hash_u64, locate, intersect, gather};
+  return plain;
+}
+
+}  // namespace scbf

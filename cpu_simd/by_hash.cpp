@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups in several large filters, in the order of the hashes.
+//
+// Blocks are chosen by the upper bits of the hash, in filters of all sizes: keys in the order of
+// their hashes walk through the first groups of all filters at once. So keys are scattered once,
+// by hash, and each partition is asked of all filters while its share of each lies in cache. Per
+// further filter that costs what a filter in cache costs, not a line from memory.
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "cpu_simd/lookup.hpp"
+#include "cpu_simd/pass.hpp"
+#include "cpu_simd/strip.hpp"
+#include "cpu_simd/tuning.hpp"
+
+namespace scbf {
+
+namespace {
+
+/// A pass through filters of split_block. A partition is an equal share of the range of hashes.
+class HashPass : public Pass {
+ public:
+  HashPass(std::span<const ReadWork> filters, const KeyBatch& keys, const Choice& choice,
+           const BatchOptions& options)
+      : Pass(keys, choice, options), filters_(filters) {}
+
+  std::uint64_t run(std::uint8_t* out) {
+    std::atomic<std::uint64_t> hits{0};
+    for_each_window([&] {
+      for_each_shard([&](Shard& shard) { scatter(shard); });
+      for_each_run([&](std::uint64_t begin, std::uint64_t end) { drain(begin, end); });
+      for_each_shard([&](Shard& shard) {
+        begin_replay(shard, plan().partitions);
+        hits += replay_all<kYesOrNo>(shard, out + shard.first);
+      });
+      spread(out);
+    });
+    return hits;
+  }
+
+ private:
+  void scatter(Shard& shard) noexcept {
+    alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+    shard.begin_array(plan().partitions);
+    for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, shard.count - i);
+      const std::size_t valid = filters_[0].hash(keys(), shard.first + i, n, hashes.data());
+      filters_[0].kernels.scatter(shard.scatter, hashes.data(), valid, plan().shift);
+    }
+  }
+
+  /// The lines of a filter's first group that a partition's keys lie in.
+  Lines share_of(const ReadWork& filter, std::uint64_t partition) const noexcept {
+    const std::uint64_t blocks = filter.view.geometry.blocks_per_group();
+    const unsigned bits = 64 - plan().shift;
+    const std::uint64_t begin = blocks * partition >> bits, end = blocks * (partition + 1) >> bits;
+    return {filter.view.words + begin * kWordsPerBlock, end - begin};
+  }
+
+  void drain(std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t chunks = chunks_per_partition() + 1;
+    std::vector<Asked> asked;
+    asked.reserve(filters_.size());
+    for (const ReadWork& filter : filters_) {
+      asked.emplace_back(filter, kNearDistance);
+      asked.back().next_distance = kFarDistance;  // of further groups, any line
+      // Few keys touch few lines of their share: each is fetched for its key, then.
+      if (share_of(filter, 0).count > chunks * kChunkEntries) {
+        asked.back().first_distance = kFarDistance;
+      }
+    }
+    LookupStrip strip(filters_[0].kernels, asked, false);
+    std::vector<Lines> next(filters_.size());
+    for (std::uint64_t partition = begin; partition < end; ++partition) {
+      for (std::size_t f = 0; f < filters_.size(); ++f) {
+        const bool fetch = partition + 1 < end && asked[f].first_distance == kNearDistance;
+        next[f] = fetch ? share_of(filters_[f], partition + 1) : Lines{};
+      }
+      drain_partition<AnswerWriter<kYesOrNo>>(
+          partition, [&](const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
+                         std::uint8_t* answers) {
+            for (std::size_t f = 0; f < filters_.size(); ++f) {
+              const std::size_t lines = share_of(filters_[f], partition).count;
+              asked[f].ahead = next[f].take((lines + 1) / chunks + 1);
+            }
+            strip.ask(hashes, n, chunk_ahead, answers);
+          });
+    }
+  }
+
+  std::span<const ReadWork> filters_;
+};
+
+}  // namespace
+
+std::uint64_t look_up_by_hash(std::span<const ReadWork> filters, const KeyBatch& keys,
+                              std::uint8_t* out, const Choice& choice,
+                              const BatchOptions& options) {
+  return HashPass(filters, keys, choice, options).run(out);
+}
+
+}  // namespace scbf

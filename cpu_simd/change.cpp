@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_simd/change.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "cpu_simd/conflicts.hpp"
+#include "cpu_simd/pass.hpp"
+#include "cpu_simd/tuning.hpp"
+#include "kit/answer_forms.hpp"
+
+namespace scbf {
+
+namespace {
+
+// ---- directly -----------------------------------------------------------------------------------
+
+std::uint64_t add_directly(const WriteWork& work, const KeyBatch& keys) noexcept {
+  std::uint64_t filled = 0;
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  const Fetch fetch = {.distance = distance_for(work.view.geometry.bytes())};
+  for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
+    const std::size_t valid =
+        work.hash(keys, i, std::min(kStripKeys, keys.size() - i), hashes.data());
+    for (std::uint32_t a = 0; a < work.arrays; ++a) {
+      const Array array = work.array(a);
+      work.array_kernels.locate(array, hashes.data(), valid, positions.data());
+      filled += work.array_kernels.add(work.words(array), positions.data(), valid, fetch);
+    }
+  }
+  return filled;
+}
+
+/// Key by key through all arrays, so that verdicts are those of removal one after another.
+RemovedKeys take_directly(const WriteWork& work, const KeyBatch& keys,
+                          std::uint8_t* verdicts) noexcept {
+  RemovedKeys removed;
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  alignas(64) std::array<std::uint64_t, kStripPositions> positions;
+  const Fetch fetch = {.distance = distance_for(work.view.geometry.bytes())};
+  // A multiple of 8: each array's positions begin on a cache line, which vectors fill.
+  const std::size_t most = std::min(kStripKeys, kStripPositions / work.arrays / 8 * 8);
+  for (std::size_t i = 0; i < keys.size(); i += most) {
+    const std::size_t n = std::min(most, keys.size() - i);
+    const std::size_t valid = work.hash(keys, i, n, hashes.data());
+    for (std::uint32_t a = 0; a < work.arrays; ++a) {
+      work.array_kernels.locate(work.array(a), hashes.data(), valid, positions.data() + a * most);
+    }
+    const Located located = {positions.data(), most, valid, work.arrays, work.array_words};
+    removed.emptied +=
+        work.array_kernels.take_present(work.view.words, located, fetch, verdicts + i);
+    removed.keys += count_hits({verdicts + i, valid});
+    spread_answers(keys, i, n, verdicts + i);
+  }
+  return removed;
+}
+
+// ---- partition by partition ---------------------------------------------------------------------
+
+using ChangePass = ArrayPass<std::uint64_t>;
+
+std::uint64_t add_by_position(const WriteWork& work, ChangePass& pass) {
+  std::uint64_t filled = 0;
+  for (std::uint32_t a = 0; a < work.arrays; ++a) {
+    const Array array = work.array(a);
+    pass.scatter(array);
+    filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                               const Fetch& fetch, std::uint8_t*) {
+      return work.array_kernels.add(work.words(array), positions, n, fetch);
+    });
+  }
+  return filled;
+}
+
+/// Takes the keys in play away, then settles what is contested: verdicts of keys that were not
+/// there at their turn become 0.
+RemovedKeys take_kept(const WriteWork& work, ChangePass& pass, std::uint8_t* verdicts) {
+  Underflows underflows;
+  std::mutex mutex;
+  RemovedKeys removed;
+  for (std::uint32_t a = 0; a < work.arrays; ++a) {
+    const Array array = work.array(a);
+    pass.scatter_kept(array);
+    removed.emptied += pass.drain<NoAnswers>(
+        array,
+        [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t*) {
+          std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
+          const Taken taken =
+              work.array_kernels.take(work.words(array), positions, n, fetch, room.data());
+          if (taken.underflows > 0) {
+            const std::scoped_lock lock(mutex);
+            underflows.append(array.first_word, {room.data(), taken.underflows});
+          }
+          return taken.emptied;
+        });
+  }
+  Shards& shards = pass.shards();
+  for (std::size_t t = 0; t < shards.size(); ++t) removed.keys += shards[t].kept;
+  if (underflows.empty()) return removed;
+  ConflictResolver resolver(work.view, underflows);
+  for (std::size_t t = 0; t < shards.size(); ++t) {
+    for (std::size_t i = 0; i < shards[t].kept; ++i) resolver.survey(shards[t].hashes[i]);
+  }
+  for (std::size_t t = 0; t < shards.size(); ++t) {
+    const Shard& shard = shards[t];
+    for (std::size_t i = 0; i < shard.kept; ++i) {
+      if (resolver.settle(shard.hashes[i])) continue;
+      verdicts[shard.first + shard.index[i]] = 0;
+      --removed.keys;
+    }
+  }
+  removed.emptied -= resolver.finish();
+  return removed;
+}
+
+RemovedKeys take_by_position(const WriteWork& work, ChangePass& pass, std::uint8_t* verdicts) {
+  RemovedKeys removed;
+  if (work.arrays > 1) {
+    pass.ask<kYesOrNo>(work.is_present(), verdicts);
+    removed = take_kept(work, pass, verdicts);
+  } else {
+    const Array array = work.array(0);
+    pass.scatter_all(array);
+    removed.emptied =
+        pass.drain<AnswerWriter<kYesOrNo>>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                                      const Fetch& fetch, std::uint8_t* answers) {
+          return work.array_kernels.take_present(work.words(array), {positions, n, n, 1, 0}, fetch,
+                                                 answers);
+        });
+    removed.keys = pass.bring_back<kYesOrNo>(array, verdicts);
+  }
+  pass.spread(verdicts);
+  return removed;
+}
+
+}  // namespace
+
+std::uint64_t add_keys(const WriteWork& work, const KeyBatch& keys, const Choice& choice,
+                       const BatchOptions& options) {
+  if (choice.way == Way::direct) return add_directly(work, keys);
+  std::uint64_t filled = 0;
+  ChangePass pass(work, keys, choice, options);
+  pass.for_each_window([&] { filled += add_by_position(work, pass); });
+  return filled;
+}
+
+RemovedKeys take_keys(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
+                      const Choice& choice, const BatchOptions& options) {
+  if (choice.way == Way::direct) return take_directly(work, keys, verdicts);
+  RemovedKeys removed;
+  ChangePass pass(work, keys, choice, options);
+  pass.for_each_window([&] {
+    const RemovedKeys some = take_by_position(work, pass, verdicts);
+    removed.keys += some.keys;
+    removed.emptied += some.emptied;
+  });
+  return removed;
+}
+
+}  // namespace scbf

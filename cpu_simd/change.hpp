@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Insertion and removal, on both paths.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu_simd/choose.hpp"
+#include "cpu_simd/engine.hpp"
+
+namespace scbf {
+
+/// Returns how many counters became non-zero. Throws std::bad_alloc before it changes any.
+std::uint64_t add_keys(const WriteWork& work, const KeyBatch& keys, const Choice& choice,
+                       const BatchOptions& options);
+
+struct RemovedKeys {
+  std::uint64_t keys = 0;     ///< removed
+  std::uint64_t emptied = 0;  ///< counters that became zero
+};
+/// verdicts[i] = 1 if key i was removed, in batch order. Throws likewise.
+RemovedKeys take_keys(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
+                      const Choice& choice, const BatchOptions& options);
+
+}  // namespace scbf

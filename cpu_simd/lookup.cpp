@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_simd/lookup.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "cpu_simd/pass.hpp"
+#include "cpu_simd/strip.hpp"
+#include "cpu_simd/tuning.hpp"
+#include "kit/answer_forms.hpp"
+#include "kit/executor.hpp"
+
+namespace scbf {
+
+namespace {
+
+// ---- directly -----------------------------------------------------------------------------------
+
+/// Calls ask(first, end), which returns hits, for stretches of the batch, shared among threads.
+template <class Ask>
+std::uint64_t share_keys(std::size_t keys, unsigned threads, const BatchOptions& options, Ask ask) {
+  if (threads == 1 || keys <= kTaskKeys) return ask(std::size_t{0}, keys);
+  std::atomic<std::uint64_t> hits{0};
+  run_tasks(options, threads, (keys + kTaskKeys - 1) / kTaskKeys, [&](std::size_t task) {
+    hits += ask(task * kTaskKeys, std::min(keys, (task + 1) * kTaskKeys));
+  });
+  return hits;
+}
+
+/// A strip of keys on its way through the arrays.
+struct Strip {
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  std::array<std::uint16_t, kStripKeys> index;   // of hashes[i], among the strip's valid keys
+  std::array<std::uint8_t, kStripKeys> least;    // smallest answer to hashes[i] so far
+  std::array<std::uint8_t, kStripKeys> answers;  // of the current array
+  std::size_t keys = 0;
+  bool complete = true;  // no key has been dropped: index[i] would be i
+};
+static_assert(kStripKeys <= 1u << 16);
+static_assert(kStripKeys <= kMostKeys);
+
+/// Drops the keys of the strip that are known to be absent. Branch-free: answers are
+/// unpredictable.
+void keep_present(Strip& strip) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < strip.keys; ++i) {
+    strip.hashes[kept] = strip.hashes[i];
+    strip.least[kept] = strip.least[i];
+    strip.index[kept] = strip.complete ? static_cast<std::uint16_t>(i) : strip.index[i];
+    kept += strip.least[kept] != 0;
+  }
+  strip.keys = kept;
+  strip.complete = false;
+}
+
+/// Dropping absent keys spares their probes but moves the others: worth it in memory, when an
+/// eighth is absent. In cache, a probe costs less than the move.
+bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
+  if (fetch.distance == 0) return false;
+  std::size_t absent = 0;
+  for (std::size_t i = 0; i < strip.keys; ++i) absent += strip.least[i] == 0;
+  return absent * 8 >= strip.keys;
+}
+
+/// Smallest answers over all arrays for the strip's valid keys, densely.
+void ask_strip(const ReadWork& work, const Question& question, const Fetch& fetch, Strip& strip,
+               std::uint8_t* out) noexcept {
+  const std::size_t valid = strip.keys;
+  strip.complete = true;
+  for (std::uint32_t s = 0; s < work.arrays && strip.keys > 0; ++s) {
+    const Array array = work.array(s);
+    work.array_kernels.locate(array, strip.hashes.data(), strip.keys, strip.positions.data());
+    std::uint8_t* answers = work.arrays == 1 ? out
+                            : s == 0         ? strip.least.data()
+                                             : strip.answers.data();
+    question.ask(work.words(array), strip.positions.data(), strip.keys, fetch, answers);
+    if (work.arrays == 1) return;
+    if (s > 0) {
+      for (std::size_t i = 0; i < strip.keys; ++i) {
+        strip.least[i] = std::min(strip.least[i], strip.answers[i]);
+      }
+    }
+    if (s + 1 < work.arrays && worth_dropping(strip, fetch)) keep_present(strip);
+  }
+  if (strip.complete) {
+    std::copy_n(strip.least.data(), valid, out);
+  } else {
+    std::fill_n(out, valid, std::uint8_t{0});
+    for (std::size_t i = 0; i < strip.keys; ++i) out[strip.index[i]] = strip.least[i];
+  }
+}
+
+/// For a single filter. Each key is asked of each array in turn; of the answers the smallest
+/// counts.
+std::uint64_t ask_one(const ReadWork& work, const Question& question, const KeyBatch& keys,
+                      std::size_t first, std::size_t end, std::uint8_t* out) noexcept {
+  Strip strip;
+  const Fetch fetch = {.distance = distance_for(work.view.geometry.bytes())};
+  std::uint64_t hits = 0;
+  for (std::size_t i = first; i < end; i += kStripKeys) {
+    const std::size_t n = std::min(kStripKeys, end - i);
+    const std::size_t valid = strip.keys = work.hash(keys, i, n, strip.hashes.data());
+    ask_strip(work, question, fetch, strip, out + i);
+    hits += nonzero_answers({out + i, valid});
+    spread_answers(keys, i, n, out + i);
+  }
+  return hits;
+}
+
+/// The sum of the smallest counters in several filters; keys are hashed once.
+std::uint64_t count_in_all(std::span<const ReadWork> filters, const KeyBatch& keys,
+                           std::size_t first, std::size_t end, std::uint8_t* out) noexcept {
+  Strip strip;
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  std::array<std::uint8_t, kStripKeys> counts;
+  std::uint64_t hits = 0;
+  for (std::size_t i = first; i < end; i += kStripKeys) {
+    const std::size_t n = std::min(kStripKeys, end - i);
+    const std::size_t valid = filters[0].hash(keys, i, n, hashes.data());
+    std::fill_n(out + i, valid, std::uint8_t{0});
+    for (const ReadWork& work : filters) {
+      strip.hashes = hashes;
+      strip.keys = valid;
+      ask_strip(work, work.how_often(), {.distance = distance_for(work.view.geometry.bytes())},
+                strip, counts.data());
+      add_counts({counts.data(), valid}, out + i);
+    }
+    hits += nonzero_answers({out + i, valid});
+    spread_answers(keys, i, n, out + i);
+  }
+  return hits;
+}
+
+/// Through the arrays of several filters, or of one that has several.
+std::uint64_t find_in_any(std::span<const ReadWork> filters, const KeyBatch& keys,
+                          std::size_t first, std::size_t end, std::uint8_t* out) {
+  std::vector<Asked> asked;
+  asked.reserve(filters.size());
+  for (const ReadWork& filter : filters) {
+    asked.emplace_back(filter, distance_for(filter.view.geometry.bytes()));
+  }
+  const bool far = std::ranges::any_of(asked, [](const Asked& a) { return a.first_distance > 0; });
+  LookupStrip strip(filters[0].kernels, asked, far && filters.size() > 1);
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  std::uint64_t hits = 0;
+  for (std::size_t i = first; i < end; i += kStripKeys) {
+    const std::size_t n = std::min(kStripKeys, end - i);
+    const std::size_t valid = filters[0].hash(keys, i, n, hashes.data());
+    strip.ask(hashes.data(), valid, {}, out + i);
+    hits += count_hits({out + i, valid});
+    spread_answers(keys, i, n, out + i);
+  }
+  return hits;
+}
+
+// ---- partition by partition ---------------------------------------------------------------------
+
+template <unsigned bits>
+std::uint64_t ask_by_position(const ReadWork& work, const Question& question, const KeyBatch& keys,
+                              std::uint8_t* out, const Choice& choice,
+                              const BatchOptions& options) {
+  std::uint64_t hits = 0;
+  ArrayPass<const std::uint64_t> pass(work, keys, choice, options);
+  pass.for_each_window([&] {
+    hits += pass.ask<bits>(question, out);
+    pass.spread(out);
+  });
+  return hits;
+}
+
+/// Joins the answers of filters that are asked one after another: ask(f, keys, answers) fills the
+/// answers, join(answers, out) adds them. Temporary memory: kAnswerWindow bytes.
+template <class Ask, class Join>
+std::uint64_t ask_one_by_one(std::size_t filters, const KeyBatch& keys, std::uint8_t* out, Ask ask,
+                             Join join) {
+  std::uint64_t hits = 0;
+  std::vector<std::uint8_t> answers(std::min(keys.size(), kAnswerWindow));
+  for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
+    const std::size_t n = std::min(kAnswerWindow, keys.size() - first);
+    std::fill_n(out + first, n, std::uint8_t{0});
+    for (std::size_t f = 0; f < filters; ++f) {
+      ask(f, keys.slice(first, n), answers.data());
+      join(std::span<const std::uint8_t>(answers).first(n), out + first);
+    }
+    hits += nonzero_answers({out + first, n});
+  }
+  return hits;
+}
+
+std::uint64_t count_in_one(const ReadWork& work, const KeyBatch& keys, std::uint8_t* out,
+                           const Choice& choice, const BatchOptions& options) {
+  if (choice.way == Way::by_position) {
+    return ask_by_position<kCounterBits>(work, work.how_often(), keys, out, choice, options);
+  }
+  return share_keys(keys.size(), choice.threads, options, [&](std::size_t first, std::size_t end) {
+    return ask_one(work, work.how_often(), keys, first, end, out);
+  });
+}
+
+}  // namespace
+
+std::uint64_t look_up(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
+                      const Choice& choice, const BatchOptions& options) {
+  switch (choice.way) {
+    case Way::by_position:
+      return ask_by_position<kYesOrNo>(filters[0], filters[0].is_present(), keys, out, choice,
+                                       options);
+    case Way::by_hash:
+      return look_up_by_hash(filters, keys, out, choice, options);
+    case Way::one_by_one:
+      return ask_one_by_one(
+          filters.size(), keys, out,
+          [&](std::size_t f, const KeyBatch& some, std::uint8_t* answers) {
+            const ReadWork& work = filters[f];
+            ask_by_position<kYesOrNo>(
+                work, work.is_present(), some, answers,
+                choose(Operation::lookup, work.view.geometry, some.size(), options), options);
+          },
+          [](std::span<const std::uint8_t> answers, std::uint8_t* joined) {
+            for (std::size_t i = 0; i < answers.size(); ++i) joined[i] |= answers[i];
+          });
+    case Way::few:
+    case Way::direct:
+      break;
+  }
+  return share_keys(keys.size(), choice.threads, options, [&](std::size_t first, std::size_t end) {
+    return filters.size() == 1 && filters[0].arrays == 1
+               ? ask_one(filters[0], filters[0].is_present(), keys, first, end, out)
+               : find_in_any(filters, keys, first, end, out);
+  });
+}
+
+std::uint64_t count_keys(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
+                         const BatchOptions& options) {
+  std::vector<Choice> choices;
+  choices.reserve(filters.size());
+  for (const ReadWork& work : filters) {
+    choices.push_back(choose(Operation::lookup, work.view.geometry, keys.size(), options));
+  }
+  if (filters.size() == 1) return count_in_one(filters[0], keys, out, choices[0], options);
+  if (std::ranges::all_of(choices, [](const Choice& c) { return c.way == Way::direct; })) {
+    return share_keys(keys.size(), choices[0].threads, options,
+                      [&](std::size_t first, std::size_t end) {
+                        return count_in_all(filters, keys, first, end, out);
+                      });
+  }
+  return ask_one_by_one(
+      filters.size(), keys, out,
+      [&](std::size_t f, const KeyBatch& some, std::uint8_t* answers) {
+        count_in_one(filters[f], some, answers,
+                     choose(Operation::lookup, filters[f].view.geometry, some.size(), options),
+                     options);
+      },
+      [](std::span<const std::uint8_t> counts, std::uint8_t* sums) { add_counts(counts, sums); });
+}
+
+}  // namespace scbf

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookups in one filter or more: is a key in any of them, and how often in all? The filters have
+// one seed; there is at least one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cpu_simd/choose.hpp"
+#include "cpu_simd/engine.hpp"
+
+namespace scbf {
+
+/// As Backend::contains; `choice` is choose_lookup's, and not Way::few. Throws std::bad_alloc.
+std::uint64_t look_up(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
+                      const Choice& choice, const BatchOptions& options);
+/// As Backend::count. Throws std::bad_alloc.
+std::uint64_t count_keys(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
+                         const BatchOptions& options);
+
+/// Way::by_hash (by_hash.cpp).
+std::uint64_t look_up_by_hash(std::span<const ReadWork> filters, const KeyBatch& keys,
+                              std::uint8_t* out, const Choice& choice, const BatchOptions& options);
+
+}  // namespace scbf

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The partitioned path: for filters that outgrow the cache and batches that are worth a pass over
+// them. Window by window of the batch every thread *scatters* its keys to partitions; then each
+// partition is *drained*, worked on by one thread while its share of the filter lies in cache, no
+// atomics; then answers are *replayed* into the order of the batch.
+//
+// Pass is the skeleton. What a partition is, an equal share of an array (ArrayPass, below) or of
+// the range of hashes (by_hash.cpp), is its user's.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu_simd/answers.hpp"
+#include "cpu_simd/choose.hpp"
+#include "cpu_simd/engine.hpp"
+#include "cpu_simd/shards.hpp"
+#include "cpu_simd/tuning.hpp"
+#include "kit/executor.hpp"
+
+namespace scbf {
+
+class Pass {
+ public:
+  /// Throws std::bad_alloc.
+  Pass(const KeyBatch& keys, const Choice& choice, const BatchOptions& options)
+      : keys_(keys),
+        options_(options),
+        threads_(choice.threads),
+        plan_(choice.plan),
+        shards_(choice.plan, choice.threads, choice.needs) {}
+
+  const PartitionPlan& plan() const noexcept { return plan_; }
+  Shards& shards() noexcept { return shards_; }
+  const KeyBatch& keys() const noexcept { return keys_; }
+
+  /// Calls body() once per window; each shard then has its share of the window's keys.
+  template <class Body>
+  void for_each_window(Body body) {
+    const std::size_t window = plan_.keys_per_shard * threads_;
+    for (std::size_t first = 0; first < keys_.size(); first += window) {
+      const std::size_t count = std::min(window, keys_.size() - first);
+      // Even shares in batch order, so that earlier shards hold earlier keys.
+      const std::size_t share =
+          (count + threads_ - 1) / threads_;  // <= keys_per_shard by construction
+      for (std::size_t t = 0; t < threads_; ++t) {
+        shards_[t].first = first + std::min(count, t * share);
+        shards_[t].count = first + std::min(count, (t + 1) * share) - shards_[t].first;
+      }
+      body();
+    }
+  }
+
+  template <class Task>
+  void for_each_shard(Task task) {
+    run_tasks(options_, threads_, threads_, [&](std::size_t t) { task(shards_[t]); });
+  }
+
+  /// Calls drain(begin, end) for runs of neighbouring partitions: few enough runs to cost nothing,
+  /// enough to share.
+  template <class Drain>
+  void for_each_run(Drain drain) {
+    const std::size_t tasks =
+        threads_ == 1 ? 1 : std::min<std::size_t>(plan_.partitions, threads_ * 16);
+    run_tasks(options_, threads_, tasks, [&](std::size_t task) {
+      drain(plan_.partitions * task / tasks, plan_.partitions * (task + 1) / tasks);
+    });
+  }
+
+  /// Chunks of a partition's keys, about.
+  std::uint64_t chunks_per_partition() noexcept {
+    std::uint64_t scattered = 0;
+    for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
+    return scattered / kChunkEntries / plan_.partitions;
+  }
+
+  /// Calls work_on(entries, count, chunk_ahead, answers) for all that was scattered to a partition,
+  /// chunk by chunk in batch order; chunk_ahead are the lines of the next chunk. Where the answers
+  /// go is up to Answers: NoAnswers, or an AnswerWriter for replay().
+  template <class Answers, class WorkOn>
+  void drain_partition(std::uint64_t partition, WorkOn work_on) {
+    for (std::size_t t = 0; t < threads_; ++t) {
+      drain_chain<Answers>(shards_[t].scatter, shards_[t].starts[partition], partition, work_on);
+    }
+  }
+
+  /// Answers, so far dense per shard, to their keys.
+  void spread(std::uint8_t* out) {
+    if (!keys_.has_validity()) return;
+    for_each_shard(
+        [&](Shard& shard) { spread_answers(keys_, shard.first, shard.count, out + shard.first); });
+  }
+
+ private:
+  template <class Answers, class WorkOn>
+  static void drain_chain(const Scatter& scatter, std::uint64_t entry, std::uint64_t partition,
+                          WorkOn& work_on) {
+    const auto last = static_cast<std::uint64_t>(scatter.ends[partition] - scatter.entries);
+    Answers answers(scatter, entry);
+    for (;;) {
+      const std::uint64_t chunk = entry / kChunkEntries;
+      const bool is_last = last / kChunkEntries == chunk;
+      const std::uint64_t end = is_last ? last : (chunk + 1) * kChunkEntries;
+      const std::uint64_t next = std::uint64_t{scatter.next_chunk[chunk]} * kChunkEntries;
+      if (end > entry) {
+        // Chunks are too small for the hardware to see the next one coming.
+        const Lines chunk_ahead = {scatter.entries + next,
+                                   is_last ? 0 : kChunkEntries / kEntriesPerLine};
+        work_on(scatter.entries + entry, end - entry, chunk_ahead, answers.room());
+        answers.wrote(end - entry);
+      }
+      if (is_last) break;
+      entry = next;
+    }
+    answers.finish();
+  }
+
+  const KeyBatch& keys_;
+  const BatchOptions& options_;
+  unsigned threads_;
+  PartitionPlan plan_;
+  Shards shards_;
+};
+
+/// Deals out the lines of the next partition, a share per chunk, to be fetched while keys are
+/// worked on in this one: first touches in the order of keys would be misses one by one.
+class PartitionAhead {
+ public:
+  /// All `words` of them within `chunks` calls of share().
+  PartitionAhead(const std::uint64_t* at, std::uint64_t words, std::uint64_t chunks) noexcept
+      : left_{at, words / kWordsPerBlock},
+        share_(left_.count / std::max<std::uint64_t>(chunks, 1) + 1) {}
+
+  Lines share() noexcept { return left_.take(share_); }
+
+ private:
+  Lines left_;
+  std::size_t share_;
+};
+
+/// A pass through one filter, array by array.
+template <class Word>
+class ArrayPass : public Pass {
+ public:
+  ArrayPass(const Work<Word>& work, const KeyBatch& keys, const Choice& choice,
+            const BatchOptions& options)
+      : Pass(keys, choice, options), work_(work) {}
+
+  /// Scatters all keys; keeps their hashes, if there are further arrays.
+  void scatter_all(const Array& array) {
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      shard.begin_array(plan().partitions);
+      shard.kept = 0;
+      for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
+        const std::size_t n = std::min(kStripKeys, shard.count - i);
+        std::uint64_t* hashes = work_.arrays > 1 ? shard.hashes + shard.kept : strip.hashes.data();
+        const std::size_t valid = work_.hash(keys(), shard.first + i, n, hashes);
+        shard.kept += valid;
+        scatter(shard, array, hashes, valid, strip);
+      }
+    });
+  }
+
+  /// Scatters the keys that are still in play.
+  void scatter_kept(const Array& array) {
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      shard.begin_array(plan().partitions);
+      for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+        scatter(shard, array, shard.hashes + i, std::min(kStripKeys, shard.kept - i), strip);
+      }
+    });
+  }
+  /// The first of these for the first array, else the second.
+  void scatter(const Array& array) { array.index == 0 ? scatter_all(array) : scatter_kept(array); }
+
+  /// Calls work_on(positions, count, fetch, answers) for all of the array's positions, partition by
+  /// partition. Returns the sum of what it returns: counters that turned from zero to non-zero or
+  /// back.
+  template <class Answers, class WorkOn>
+  std::uint64_t drain(const Array& array, WorkOn work_on) {
+    const std::uint64_t chunks = chunks_per_partition();
+    std::atomic<std::uint64_t> turned{0};
+    for_each_run([&](std::uint64_t begin, std::uint64_t end) {
+      std::uint64_t turned_here = 0;
+      for (std::uint64_t partition = begin; partition < end; ++partition) {
+        const std::uint64_t next =
+            std::min(work_.array_words, (partition + 1) * plan().partition_words);
+        const std::uint64_t next_words =
+            partition + 1 < end ? std::min(plan().partition_words, work_.array_words - next) : 0;
+        PartitionAhead ahead(work_.words(array) + next, next_words, chunks);
+        drain_partition<Answers>(partition, [&](const std::uint64_t* positions, std::size_t n,
+                                                Lines chunk_ahead, std::uint8_t* answers) {
+          const Fetch fetch = {.distance = distance(), .ahead = {ahead.share(), chunk_ahead}};
+          turned_here += work_on(positions, n, fetch, answers);
+        });
+      }
+      turned += turned_here;
+    });
+    return turned;
+  }
+
+  /// Brings the answers of `drain` back into batch order, to `out`: of the first array as they
+  /// are, of later ones where they are smaller. Keys that are present stay in play, if there are
+  /// further arrays to ask or take from. Returns how many answers are not 0.
+  template <unsigned bits>
+  std::uint64_t bring_back(const Array& array, std::uint8_t* out) {
+    std::atomic<std::uint64_t> hits{0};
+    for_each_shard([&](Shard& shard) {
+      begin_replay(shard, plan().partitions);
+      if (work_.arrays == 1) {
+        hits += replay_all<bits>(shard, out + shard.first);
+        return;
+      }
+      if (array.index == 0) {
+        keep_present<bits, true>(shard, out + shard.first);
+      } else {
+        keep_present<bits, false>(shard, out + shard.first);
+      }
+      hits += shard.kept;
+    });
+    return hits;
+  }
+
+  /// Asks all arrays; afterwards the keys in play are those with an answer other than 0. Returns
+  /// how many these are.
+  template <unsigned bits>
+  std::uint64_t ask(const Question& question, std::uint8_t* out) {
+    std::uint64_t hits = 0;
+    for (std::uint32_t a = 0; a < work_.arrays; ++a) {
+      const Array array = work_.array(a);
+      scatter(array);
+      drain<AnswerWriter<bits>>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                           const Fetch& fetch, std::uint8_t* answers) {
+        question.ask(work_.words(array), positions, n, fetch, answers);
+        return std::uint64_t{0};
+      });
+      hits = bring_back<bits>(array, out);
+    }
+    return hits;
+  }
+
+ private:
+  struct Strip {
+    alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+    alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  };
+
+  std::size_t distance() const noexcept {
+    return plan().partition_words * 8 > kL1Bytes ? kNearDistance : 0;
+  }
+
+  void scatter(Shard& shard, const Array& array, const std::uint64_t* hashes, std::size_t n,
+               Strip& strip) noexcept {
+    work_.array_kernels.locate(array, hashes, n, strip.positions.data());
+    work_.kernels.scatter(shard.scatter, strip.positions.data(), n, plan().shift);
+  }
+
+  template <unsigned bits, bool first_array>
+  void keep_present(Shard& shard, std::uint8_t* out) noexcept {
+    std::array<std::uint8_t, kStripKeys> answers;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, shard.kept - i);
+      replay<bits>(shard, i, n, answers.data());
+      // Batches of present keys are common: as long as none has dropped out, all stay in place.
+      if (!first_array && kept == i &&
+          std::find(answers.begin(), answers.begin() + n, 0) == answers.begin() + n) {
+        for (std::size_t j = 0; j < n; ++j) {
+          std::uint8_t& answer = out[shard.index[i + j]];
+          answer = std::min(answer, answers[j]);
+        }
+        kept += n;
+        continue;
+      }
+      for (std::size_t j = 0; j < n; ++j) {
+        const auto index = first_array ? static_cast<std::uint32_t>(i + j) : shard.index[i + j];
+        const std::uint8_t answer = first_array ? answers[j] : std::min(out[index], answers[j]);
+        out[index] = answer;
+        shard.hashes[kept] = shard.hashes[i + j];
+        shard.index[kept] = index;
+        kept += answer != 0;  // branch-free: answers are unpredictable
+      }
+    }
+    shard.kept = kept;
+  }
+
+  const Work<Word>& work_;
+};
+
+}  // namespace scbf
