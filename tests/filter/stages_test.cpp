@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter against the model of support/scalable_model.hpp, on every backend, far memory
+// Filter against the model of support/stages_model.hpp, on every backend, far memory
 // included, path and thread count: the same bytes, answers and verdicts however batches are cut,
 // also where stages fill up; no false negatives under any legal sequence; what happens at the
 // limit.
@@ -10,7 +10,7 @@
 
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
-#include "support/scalable_model.hpp"
+#include "support/stages_model.hpp"
 #include "support/setups.hpp"
 
 namespace {
@@ -59,20 +59,20 @@ std::vector<Case> cases() {
   return all;
 }
 
-class Scalable : public ::testing::TestWithParam<Case> {
+class Stages : public ::testing::TestWithParam<Case> {
  protected:
   Filter filter(std::uint64_t seed) const {
     return Filter(GetParam().growth, {.seed = seed, .backend = GetParam().backend});
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, Scalable, ::testing::ValuesIn(cases()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(All, Stages, ::testing::ValuesIn(cases()), [](const auto& test) {
   return identifier(test.param.backend) + "_" + test.param.name + "_" + test.param.mode.name();
 });
 
-TEST_P(Scalable, EqualsTheModel) {
+TEST_P(Stages, EqualsTheModel) {
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(3);
-  ScalableModel model(GetParam().growth, 3);
+  StagesModel model(GetParam().growth, 3);
   Mixture mixture(4);
   std::size_t ambiguous = 0;
   for (const std::size_t n : {1u, 0u, 7u, 600u, 65u, 1500u}) {
@@ -98,11 +98,11 @@ TEST_P(Scalable, EqualsTheModel) {
   EXPECT_GT(ambiguous, 10u);
 }
 
-TEST_P(Scalable, EmptiesCompletelyInOneBatch) {
+TEST_P(Stages, EmptiesCompletelyInOneBatch) {
   // Claims by other stages vanish in the course of the batch: keys that several claim at first.
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(9);
-  ScalableModel model(GetParam().growth, 9);
+  StagesModel model(GetParam().growth, 9);
   const Keys keys = random_keys(700, 5);
   filter.insert(keys, options);
   for (const auto key : keys) model.insert(key);
@@ -114,10 +114,10 @@ TEST_P(Scalable, EmptiesCompletelyInOneBatch) {
   }
 }
 
-TEST_P(Scalable, StringsWithNullsAndAllForms) {
+TEST_P(Stages, StringsWithNullsAndAllForms) {
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(1);
-  ScalableModel model(GetParam().growth, 1);
+  StagesModel model(GetParam().growth, 1);
   std::vector<std::string> strings;
   for (unsigned i = 0; i < 900; ++i) strings.push_back(random_bytes(i % 40, i));
   std::vector<std::byte> bitmap(strings.size() / 8 + 2);
@@ -175,7 +175,7 @@ Growth some_growth() {
   return Growth::fixed(g, *rc::gen::element<std::uint32_t>(1, 2, 5, 256));
 }
 
-RC_GTEST_PROP(ScalableBatches, EqualAnySplitOfThem, ()) {
+RC_GTEST_PROP(StagesBatches, EqualAnySplitOfThem, ()) {
   const Growth growth = some_growth();
   const auto backends = available_backends();
   const scbf::Backend &one = **rc::gen::elementOf(backends), &two = **rc::gen::elementOf(backends);
@@ -222,7 +222,7 @@ RC_GTEST_PROP(ScalableBatches, EqualAnySplitOfThem, ()) {
   RC_ASSERT(whole == pieces);
 }
 
-RC_GTEST_PROP(ScalableSequences, HaveNoFalseNegatives, ()) {
+RC_GTEST_PROP(StagesSequences, HaveNoFalseNegatives, ()) {
   const Growth growth = some_growth();
   const scbf::Backend& backend = **rc::gen::elementOf(available_backends());
   Filter filter(growth, {.seed = 2, .backend = backend.name()});
@@ -339,7 +339,7 @@ TEST(FixedStages, TrailingNullsAfterTheLastRoomAreNoFailure) {
   EXPECT_TRUE(again == filter);
 }
 
-TEST(ScalableGrowth, MemoryThatEndsInTheMiddleLosesNoKey) {
+TEST(StagesGrowth, MemoryThatEndsInTheMiddleLosesNoKey) {
   Filter filter(Growth::tightening(100, 0.01), {.backend = "far"});
   far_log().heal();
   filter.insert(1);
@@ -362,7 +362,7 @@ TEST(ScalableGrowth, MemoryThatEndsInTheMiddleLosesNoKey) {
   EXPECT_TRUE(filter == want);
 }
 
-TEST(ScalableGrowth, RemovalMakesRoomSoThatTurnoverNeedsNoGrowth) {
+TEST(StagesGrowth, RemovalMakesRoomSoThatTurnoverNeedsNoGrowth) {
   Filter filter(Growth::tightening(1000, 0.01));
   const Keys keys = random_keys(30'000, 1);
   filter.insert(KeyBatch(keys).slice(0, 3000));
@@ -374,7 +374,7 @@ TEST(ScalableGrowth, RemovalMakesRoomSoThatTurnoverNeedsNoGrowth) {
   EXPECT_LE(filter.stages(), stages + 1);
 }
 
-TEST(ScalableMerge, JoinsStagesThatFitAndAppendsTheOthers) {
+TEST(StagesMerge, JoinsStagesThatFitAndAppendsTheOthers) {
   const Growth growth = Growth::tightening(1000, 0.01);
   Filter a(growth), b(growth);
   const Keys keys = random_keys(6000, 1);
@@ -408,7 +408,7 @@ TEST(ScalableMerge, JoinsStagesThatFitAndAppendsTheOthers) {
   EXPECT_EQ(Answers(5300, 1), contains(twice, KeyBatch(keys).slice(700, 5300)));
 }
 
-TEST(ScalableMerge, IsUndoneBySubtract) {
+TEST(StagesMerge, IsUndoneBySubtract) {
   for (const char* backend : {"scalar", "simd", "far"}) {
     const Growth growth = Growth::tightening(1000, 0.01);
     Filter a(growth, {.backend = backend}), b(growth);
@@ -429,7 +429,7 @@ TEST(ScalableMerge, IsUndoneBySubtract) {
   }
 }
 
-TEST(ScalableMerge, RefusesOtherSeedsAndTooManyStages) {
+TEST(StagesMerge, RefusesOtherSeedsAndTooManyStages) {
   const Growth growth = Growth::fixed(Geometry::split(5, 300), 2);
   Filter a(growth, {.seed = 1}), b(growth, {.seed = 2}), c(growth, {.seed = 1});
   SCBF_EXPECT_THROW(a.merge(b), Incompatible, "seeds differ: 1 and 2");
@@ -441,7 +441,7 @@ TEST(ScalableMerge, RefusesOtherSeedsAndTooManyStages) {
   EXPECT_TRUE(a == before);
 }
 
-TEST(ScalableWhole, MovesBetweenMemoriesAsOne) {
+TEST(StagesWhole, MovesBetweenMemoriesAsOne) {
   far_log().heal();
   Filter filter(Growth::tightening(300, 0.01));
   filter.insert(random_keys(4000, 1));
@@ -462,7 +462,7 @@ TEST(ScalableWhole, MovesBetweenMemoriesAsOne) {
   EXPECT_THROW(filter.to("nowhere"), scbf::BackendUnavailable);
 }
 
-TEST(ScalableWhole, StatisticsAddUp) {
+TEST(StagesWhole, StatisticsAddUp) {
   Filter filter(Growth::tightening(1000, 0.01));
   filter.insert(random_keys(20'000, 1));
   filter.remove(random_keys(500, 1));
@@ -488,7 +488,7 @@ TEST(ScalableWhole, StatisticsAddUp) {
   EXPECT_EQ(filter.keys_inserted(), 0u);
 }
 
-TEST(ScalableWhole, RefusesBuffersOfTheWrongSize) {
+TEST(StagesWhole, RefusesBuffersOfTheWrongSize) {
   Filter filter(Growth::tightening(10, 0.01));
   const Keys keys = random_keys(100, 1);
   filter.insert(keys);

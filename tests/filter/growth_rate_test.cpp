@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "support/keys.hpp"
-#include "support/scalable_model.hpp"
+#include "support/stages_model.hpp"
 #include "support/scale.hpp"
 
 namespace {

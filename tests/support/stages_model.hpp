@@ -12,9 +12,9 @@
 
 namespace scbf_test {
 
-class ScalableModel {
+class StagesModel {
  public:
-  ScalableModel(const scbf::Growth& growth, std::uint64_t seed) : growth_(growth), seed_(seed) {
+  StagesModel(const scbf::Growth& growth, std::uint64_t seed) : growth_(growth), seed_(seed) {
     add();
   }
 
