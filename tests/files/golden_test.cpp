@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The format holds still: today's code writes the very bytes of tests/golden and understands
-// them (the container there: scalable_file_test.cpp); and readers written in Python from
+// them (the container there: container_test.cpp); and readers written in Python from
 // docs/file_format.md agree with the library.
 //
 // A change of the format is a new version with golden files of its own beside the old ones.

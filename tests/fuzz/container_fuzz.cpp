@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any bytes, taken as the container of a scalable filter by every way in, give a
-// filter or CorruptFile, nothing else; all ways agree; what is accepted is written again as the
+// libFuzzer target: any bytes, taken as the container of a filter that grows by every way in, give
+// a filter or CorruptFile, nothing else; all ways agree; what is accepted is written again as the
 // very same bytes; and no header makes a reader of files ask for more memory than the file has
 // bytes. Good seed: tests/golden/scalable.scbf.
 #include <sanitizer/allocator_interface.h>

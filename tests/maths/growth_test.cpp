@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The maths of several stages: formulas against their inverses, against sums written out, and the
-// figures of docs/maths.md. That filters keep to them is scalable_rate_test.
+// figures of docs/maths.md. That filters keep to them is growth_rate_test.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second opinion on what a scalable filter does: the rules of its header, one key at a time, over
-// the second opinion on a filter (reference.hpp).
+// A second opinion on what a filter of several stages does: the rules of its header, one key at a
+// time, over the second opinion on a filter (reference.hpp).
 #pragma once
 
 #include <cstdint>

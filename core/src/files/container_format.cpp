@@ -71,12 +71,6 @@ std::uint64_t header_bytes_of(std::uint64_t stages, std::uint64_t metadata_bytes
 }
 
 FixedFields checked_fields(std::span<const std::byte> first, const std::string& name) {
-  const std::size_t known = std::min(first.size(), kMagic.size());
-  if (known == 0) throw CorruptFile(fmt::format("{}: empty, not a scalable filter", name));
-  if (std::memcmp(first.data(), kMagic.data(), known) != 0) {
-    throw CorruptFile(
-        fmt::format("{}: not a scalable filter (it does not begin with the magic)", name));
-  }
   if (first.size() < kFixedBytes) file_format::throw_truncated(first.size(), kFixedBytes, name);
   const auto version = FieldReader{first.data() + kMagic.size()}.get<std::uint32_t>();
   if (version > kVersion) {
@@ -152,6 +146,11 @@ Growth checked_growth(const FixedFields& f, const std::string& name) {
 }
 
 }  // namespace
+
+bool is_container(std::span<const std::byte> first) noexcept {
+  return first.size() >= kMagic.size() &&
+         std::memcmp(first.data(), kMagic.data(), kMagic.size()) == 0;
+}
 
 std::uint64_t Header::bytes() const noexcept {
   return header_bytes_of(stages.size(), metadata.size());

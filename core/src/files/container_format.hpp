@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a container: the header before the stages of a scalable filter. Each stage is a
+// The bytes of a container: the header before the stages of a filter that grows. Each stage is a
 // whole filter file (file_format.hpp) of its own. Pure functions of bytes. Described in
 // docs/file_format.md.
 #pragma once
@@ -54,8 +54,11 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
 
 std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes);
 
-/// The length of the header that begins with `first`, its kFixedBytes; throws CorruptFile unless
-/// they make sense. Bounded by 2 MiB.
+/// Does a file that begins so hold a container?
+bool is_container(std::span<const std::byte> first) noexcept;
+
+/// The length of the header of a container that begins with `first`, its kFixedBytes; throws
+/// CorruptFile unless they make sense. Bounded by 2 MiB.
 std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
 /// Throws CorruptFile unless everything in it agrees.
 Header decode_header(std::span<const std::byte> bytes, const std::string& name,

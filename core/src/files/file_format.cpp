@@ -10,11 +10,11 @@
 #include <concepts>
 #include <cstring>
 
-#include "files/container_format.hpp"
 #include "files/field_io.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/filter.hpp"
 
 // Chunks go between memory and file as they are.
 static_assert(std::endian::native == std::endian::little,
@@ -95,12 +95,6 @@ Geometry checked_geometry(const FixedFields& f, const std::string& name) {
 void check_magic_and_version(std::span<const std::byte> first, const std::string& name) {
   if (first.empty()) throw CorruptFile(fmt::format("{}: empty, not a filter file", name));
   if (std::memcmp(first.data(), kMagic.data(), std::min(first.size(), kMagic.size())) != 0) {
-    if (first.size() >= container_format::kMagic.size() &&
-        std::memcmp(first.data(), container_format::kMagic.data(),
-                    container_format::kMagic.size()) == 0) {
-      throw CorruptFile(
-          fmt::format("{}: a scalable filter, of several stages: read it as such", name));
-    }
     throw CorruptFile(
         fmt::format("{}: not a filter file (it does not begin with the magic)", name));
   }

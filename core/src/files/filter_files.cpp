@@ -145,12 +145,6 @@ std::uint64_t checksum_in(std::span<const std::byte> header) noexcept {
   return value;
 }
 
-bool is_container(std::span<const std::byte> first) noexcept {
-  constexpr auto& kMagic = container_format::kMagic;
-  return first.size() >= kMagic.size() &&
-         std::memcmp(first.data(), kMagic.data(), kMagic.size()) == 0;
-}
-
 ContainerHeader read_container_header(Input& input, std::vector<std::byte> bytes,
                                       std::uint64_t& file_bytes) {
   const std::uint64_t header_bytes = container_format::checked_header_bytes(bytes, input.name());
@@ -278,8 +272,8 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, Use use) 
 template <class Use>
 FileHead read_file(Input& input, Use use) {
   std::vector<std::byte> bytes = read_fixed_bytes(input);
-  return is_container(bytes) ? read_container(input, std::move(bytes), use)
-                             : read_single(input, std::move(bytes), use);
+  return container_format::is_container(bytes) ? read_container(input, std::move(bytes), use)
+                                               : read_single(input, std::move(bytes), use);
 }
 
 Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
