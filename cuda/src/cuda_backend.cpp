@@ -67,10 +67,10 @@ class CudaBackend final : public Backend {
   // the counters when it is asked for its fill.
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
-    stage(keys, view.seed, nullptr, true, options,
-          [&](const DeviceKeys& sent, std::uint8_t*, const Run& run) {
-            run_insert(ref_to(view), sent, run);
-          });
+    send_windows(keys, view.seed, nullptr, true, options,
+                 [&](const DeviceKeys& sent, std::uint8_t*, const Run& run) {
+                   run_insert(ref_to(view), sent, run);
+                 });
     return {};
   }
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
@@ -86,10 +86,10 @@ class CudaBackend final : public Backend {
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {
     if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
-    stage(keys, filters[0].seed, verdicts, true, options,
-          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-            run_remove(ref_to(filters[0]), sent, answers, run);
-          });
+    send_windows(keys, filters[0].seed, verdicts, true, options,
+                 [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
+                   run_remove(ref_to(filters[0]), sent, answers, run);
+                 });
     const std::uint64_t removed = count_hits({verdicts, keys.size()});
     changes[0] = {removed, std::nullopt};
     return {removed, 0};
@@ -148,16 +148,16 @@ class CudaBackend final : public Backend {
     std::vector<FilterRef> refs;
     refs.reserve(filters.size());
     for (const ConstCounterView& filter : filters) refs.push_back(ref_to(filter));
-    stage(keys, filters[0].seed, out, false, options,
-          [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-            run_question(refs, sent, answers, run);
-          });
+    send_windows(keys, filters[0].seed, out, false, options,
+                 [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
+                   run_question(refs, sent, answers, run);
+                 });
     return nonzero_answers({out, keys.size()});
   }
 
   template <class Work>
-  void stage(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers, bool in_order,
-             const BatchOptions& options, Work work) const {
+  void send_windows(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers, bool in_order,
+                    const BatchOptions& options, Work work) const {
     if (keys.empty()) return;
     const OnDevice on(device_);
     const Tuning tuning = tuning_of(options);

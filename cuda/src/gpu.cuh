@@ -291,7 +291,7 @@ class Gpu : public StreamMemory {
       check(cudaGetDevice(&device), "asking for the device");
       check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
             "asking for the shared memory of the device");
-      // Regions are powers of two, and the system keeps a part of it for itself.
+      // Partitions are powers of two, and the system keeps a part of it for itself.
       most = static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
     }
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),

@@ -25,7 +25,7 @@ Tuning ask(int device) {
   tuning.cached_bytes = attribute(cudaDevAttrL2CacheSize) / 2;
   const std::uint64_t words =
       attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) / sizeof(std::uint64_t);
-  tuning.regions.most_log2_words = static_cast<unsigned>(std::bit_width(words)) - 1;
+  tuning.limits.most_log2_words = static_cast<unsigned>(std::bit_width(words)) - 1;
   return tuning;
 }
 

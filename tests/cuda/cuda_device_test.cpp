@@ -127,7 +127,7 @@ TEST_P(OfDevice, BatchesOfAllSizes) {
   }
 }
 
-TEST_P(OfDevice, ManyKeysThatShareRegions) {
+TEST_P(OfDevice, ManyKeysThatShareAPartition) {
   Mixture mixture(2);
   const std::size_t n = scaled(400'000, 20'000);
   ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(n)));

@@ -31,7 +31,7 @@ std::vector<EngineCase> engine_cases(const std::vector<Shape>& shapes) {
   for (const Shape& shape : shapes) {
     cases.push_back({shape, Path::direct, 1, 64});
     cases.push_back({shape, Path::direct, 3, 64});
-    cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // regions in one piece
+    cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // partitions in one piece
     cases.push_back({shape, Path::partitioned, 3, 64});        // and most of them divided
   }
   return cases;
@@ -53,9 +53,9 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
     cuda::Tuning t;
     t.path = GetParam().path;
     t.scratch_bytes = scratch_bytes;
-    // Regions of a few lines, so that small filters have many; few claims, so that keys wait for
+    // Partitions of a few lines, so that small filters have many; few claims, so that keys wait for
     // each other and windows are many.
-    t.regions = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
+    t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
     t.most_log2_claims = 7;
     return t;
   }

@@ -32,31 +32,31 @@
 #include "engine/keys.hpp"
 #include "engine/look.hpp"
 #include "engine/marks.hpp"
-#include "engine/regions.hpp"
+#include "engine/partitions.hpp"
 #include "engine/removal.hpp"
 #include "engine/statistics.hpp"
 #include "engine/tuning.hpp"
 
 namespace scbf::cuda {
 
-/// Sorting positions by region and counting demands, stage by stage, for batches of up to
+/// Sorting positions by partition and counting demands, array by array, for batches of up to
 /// `most_keys`. Holds the memory for it.
 template <class Device>
-class Partitioned {
+class PartitionedChanges {
  public:
-  Partitioned(Device& device, const FilterRef& filter, std::size_t most_keys, bool takes,
-              const RegionLimits& limits)
+  PartitionedChanges(Device& device, const FilterRef& filter, std::size_t most_keys, bool takes,
+                     const PartitionLimits& limits)
       : device_(device),
         filter_(filter),
         limits_(limits),
-        plan_(plan_regions(Stage(filter.geometry(), 0), limits)),
-        most_parts_(plan_.regions + most_keys / limits.part_positions),
+        plan_(plan_partitions(Array(filter.geometry(), 0), limits)),
+        most_parts_(plan_.partitions + most_keys / limits.part_positions),
         most_divided_(most_keys / limits.part_positions),
         positions_a_(device.template temporary<std::uint64_t>(most_keys)),
         positions_b_(device.template temporary<std::uint64_t>(most_keys)),
-        bounds_(device.template temporary<std::uint64_t>(plan_.regions + 1)),
-        counts_(device.template temporary<std::uint64_t>(plan_.regions + 1)),
-        sums_(device.template temporary<std::uint64_t>(plan_.regions + 1)),
+        bounds_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
+        counts_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
+        sums_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
         parts_(device.template temporary<Part>(most_parts_)),
         divided_(device.template temporary<std::uint32_t>(most_divided_)),
         demand_(device.template temporary<std::uint64_t>(takes ? most_divided_ << plan_.log2_words
@@ -65,64 +65,66 @@ class Partitioned {
   /// What device.reserve must be told for this, so that nothing is asked for in the midst of
   /// changes.
   static std::size_t algorithm_bytes(Device& device, const Geometry& geometry,
-                                     std::size_t most_keys, const RegionLimits& limits) {
-    const RegionPlan plan = plan_regions(Stage(geometry, 0), limits);
+                                     std::size_t most_keys, const PartitionLimits& limits) {
+    const PartitionPlan plan = plan_partitions(Array(geometry, 0), limits);
     return std::max(device.sort_bytes(most_keys, plan.shift, plan.shift + plan.bits),
-                    device.sum_bytes(plan.regions + 1));
+                    device.sum_bytes(plan.partitions + 1));
   }
 
   /// Adds the keys' demands to the filter.
   void add(const ValueKeys& keys) {
-    for (std::uint32_t s = 0; s < Stage::count(filter_.geometry()); ++s) {
-      const Regions regions{Stage(filter_.geometry(), s), filter_.words(), plan_.log2_words};
-      const std::uint64_t* positions = sort_by_region(regions.stage, keys, nullptr);
-      device_.for_blocks(parts_of(keys.n), region_bytes(),
-                         AddParts{regions, positions, parts_.get(), total()});
+    for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
+      const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
+      const std::uint64_t* positions = sort_by_partition(partitions.array, keys, nullptr);
+      device_.for_blocks(parts_of(keys.n), partition_bytes(),
+                         AddParts{partitions, positions, parts_.get(), total()});
     }
   }
 
   /// Takes the demands of the keys with verdict 1 from the filter, but for lines that are marked
   /// instead.
   void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks) {
-    for (std::uint32_t s = 0; s < Stage::count(filter_.geometry()); ++s) {
-      const Regions regions{Stage(filter_.geometry(), s), filter_.words(), plan_.log2_words};
-      const std::uint64_t* positions = sort_by_region(regions.stage, keys, verdicts);
+    for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
+      const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
+      const std::uint64_t* positions = sort_by_partition(partitions.array, keys, verdicts);
       const std::size_t divided = keys.n / limits_.part_positions;
       device_.fill(demand_.get(), divided << plan_.log2_words, 0);
       device_.for_blocks(
-          parts_of(keys.n), region_bytes(),
-          TakeParts{regions, positions, parts_.get(), total(), demand_.get(), marks});
+          parts_of(keys.n), partition_bytes(),
+          TakeParts{partitions, positions, parts_.get(), total(), demand_.get(), marks});
       device_.for_blocks(divided, 0,
-                         TakeDivided{regions, divided_.get(), total(), demand_.get(), marks});
+                         TakeDivided{partitions, divided_.get(), total(), demand_.get(), marks});
     }
   }
 
  private:
-  const std::uint64_t* sort_by_region(const Stage& stage, const ValueKeys& keys,
-                                      const std::uint8_t* only) {
+  const std::uint64_t* sort_by_partition(const Array& array, const ValueKeys& keys,
+                                         const std::uint8_t* only) {
     device_.for_each(keys.n,
-                     LocateKeys{filter_, stage, keys, only, plan_.nowhere(), positions_a_.get()});
+                     LocateKeys{filter_, array, keys, only, plan_.nowhere(), positions_a_.get()});
     const std::uint64_t* sorted = device_.sort(positions_a_.get(), positions_b_.get(), keys.n,
                                                plan_.shift, plan_.shift + plan_.bits);
-    device_.for_each(plan_.regions + 1, FindBounds{sorted, keys.n, plan_.shift, bounds_.get()});
-    device_.for_each(plan_.regions + 1, CountParts{bounds_.get(), plan_.regions,
-                                                   limits_.part_positions, counts_.get()});
-    device_.exclusive_sum(counts_.get(), sums_.get(), plan_.regions + 1);
-    device_.for_each(plan_.regions, ListParts{bounds_.get(), sums_.get(), limits_.part_positions,
-                                              parts_.get(), divided_.get()});
+    device_.for_each(plan_.partitions + 1, FindBounds{sorted, keys.n, plan_.shift, bounds_.get()});
+    device_.for_each(plan_.partitions + 1, CountParts{bounds_.get(), plan_.partitions,
+                                                      limits_.part_positions, counts_.get()});
+    device_.exclusive_sum(counts_.get(), sums_.get(), plan_.partitions + 1);
+    device_.for_each(plan_.partitions, ListParts{bounds_.get(), sums_.get(), limits_.part_positions,
+                                                 parts_.get(), divided_.get()});
     return sorted;
   }
-  const std::uint64_t* total() const { return sums_.get() + plan_.regions; }
-  std::size_t parts_of(std::size_t n) const { return plan_.regions + n / limits_.part_positions; }
-  std::size_t region_bytes() const { return sizeof(std::uint64_t) << plan_.log2_words; }
+  const std::uint64_t* total() const { return sums_.get() + plan_.partitions; }
+  std::size_t parts_of(std::size_t n) const {
+    return plan_.partitions + n / limits_.part_positions;
+  }
+  std::size_t partition_bytes() const { return sizeof(std::uint64_t) << plan_.log2_words; }
 
   template <class T>
   using Temporary = decltype(std::declval<Device&>().template temporary<T>(0));
 
   Device& device_;
   FilterRef filter_;
-  RegionLimits limits_;
-  RegionPlan plan_;
+  PartitionLimits limits_;
+  PartitionPlan plan_;
   std::size_t most_parts_, most_divided_;
   Temporary<std::uint64_t> positions_a_, positions_b_, bounds_, counts_, sums_;
   Temporary<Part> parts_;
@@ -133,14 +135,14 @@ class Partitioned {
 template <class Device>
 void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning) {
   if (keys.n == 0) return;
-  if (!tuning.partitions(filter.geometry(), keys.n)) {
+  if (!tuning.should_partition(filter.geometry(), keys.n)) {
     device.for_each(keys.n * kTile, AddDirect{filter, keys});
     return;
   }
   const std::size_t most = std::min(keys.n, tuning.keys_at_once(filter.geometry()));
-  Partitioned<Device> partitioned(device, filter, most, false, tuning.regions);
+  PartitionedChanges<Device> partitioned(device, filter, most, false, tuning.limits);
   device.reserve(
-      Partitioned<Device>::algorithm_bytes(device, filter.geometry(), most, tuning.regions));
+      PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), most, tuning.limits));
   for (std::size_t first = 0; first < keys.n; first += most) {
     partitioned.add(keys.part(first, std::min(most, keys.n - first)));
   }
@@ -152,7 +154,7 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
             const Tuning& tuning) {
   if (keys.n == 0) return;
   const Geometry& geometry = filter.geometry();
-  const bool partitions = tuning.partitions(geometry, keys.n);
+  const bool by_partition = tuning.should_partition(geometry, keys.n);
   const std::size_t most = std::min(keys.n, tuning.keys_at_once(geometry));
   const std::size_t mark_words = Marks::words_for(geometry);
   const unsigned log2_claims = tuning.log2_claims(geometry, most);
@@ -160,15 +162,15 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
   auto contested = device.template temporary<std::uint32_t>(most);
   auto claims = device.template temporary<std::uint64_t>(std::size_t{1} << log2_claims);
   auto numbers = device.template temporary<std::uint64_t>(1 + Resolve::kRotation);
-  std::optional<Partitioned<Device>> partitioned;
-  if (partitions) partitioned.emplace(device, filter, most, true, tuning.regions);
+  std::optional<PartitionedChanges<Device>> partitioned;
+  if (by_partition) partitioned.emplace(device, filter, most, true, tuning.limits);
 
   const Marks marks(mark_memory.get());
   std::size_t algorithm_bytes = device.select_bytes(static_cast<std::uint32_t>(most),
                                                     IsContested{filter, keys, verdicts, marks});
-  if (partitions) {
-    algorithm_bytes = std::max(algorithm_bytes, Partitioned<Device>::algorithm_bytes(
-                                                    device, geometry, most, tuning.regions));
+  if (by_partition) {
+    algorithm_bytes = std::max(algorithm_bytes, PartitionedChanges<Device>::algorithm_bytes(
+                                                    device, geometry, most, tuning.limits));
   }
   device.reserve(algorithm_bytes);
   for (std::size_t first = 0; first < keys.n; first += most) {
@@ -176,7 +178,7 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
     std::uint8_t* verdict = verdicts + first;
     device.fill(mark_memory.get(), mark_words, 0);
     device.for_warps(part.n, Look<false, ByteAnswers>{filter, part, {verdict}});
-    if (partitions) {
+    if (by_partition) {
       partitioned->take(part, verdict, marks);
     } else {
       device.for_warps(part.n * kTile, TakeDirect{filter, part, verdict, marks});
@@ -186,7 +188,7 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
                   contested.get(), how_many);
     device.fill(claims.get(), std::size_t{1} << log2_claims, ~std::uint64_t{0});
     device.fill(numbers.get() + 1, Resolve::kRotation, 0);
-    device.for_grid(Resolve{filter, part, verdict, marks, partitions, contested.get(), how_many,
+    device.for_grid(Resolve{filter, part, verdict, marks, by_partition, contested.get(), how_many,
                             claims.get(), log2_claims, tuning.window(geometry, log2_claims),
                             numbers.get() + 1});
   }
@@ -212,13 +214,13 @@ template <class Device>
 void count_values(Device& device, const FilterRef& filter, std::uint64_t* histograms) {
   const Geometry& geometry = filter.geometry();
   device.fill(histograms, geometry.probes() * CountValues::kValues, 0);
-  for (std::uint32_t s = 0; s < Stage::count(geometry); ++s) {
-    const Stage stage(geometry, s);
+  for (std::uint32_t a = 0; a < Array::count(geometry); ++a) {
+    const Array array(geometry, a);
     constexpr std::uint64_t kWordsPerTask = std::uint64_t{1} << 15;
-    const std::uint64_t tasks = (stage.words() + kWordsPerTask - 1) / kWordsPerTask;
+    const std::uint64_t tasks = (array.words() + kWordsPerTask - 1) / kWordsPerTask;
     device.for_blocks(tasks, CountValues::kShared * sizeof(std::uint64_t),
-                      CountValues{stage, filter.words(), kWordsPerTask,
-                                  histograms + s * stage.counters() * CountValues::kValues});
+                      CountValues{array, filter.words(), kWordsPerTask,
+                                  histograms + a * array.counters() * CountValues::kValues});
   }
 }
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/stage.hpp"
+#include "engine/array.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/device_keys.hpp"
@@ -47,14 +47,14 @@ struct CheckSubtract {
   }
 };
 
-/// Counts the counters of one stage by value: histogram[s][v] += counters of slice s that are v,
+/// Counts the counters of one array by value: histogram[s][v] += counters of slice s that are v,
 /// padding included. A slice of split is one of them; a group of split_block has eight, one for
 /// each word of a block.
 struct CountValues {
-  Stage stage;
+  Array array;
   const std::uint64_t* filter_words;
   std::uint64_t words_per_block;  ///< a multiple of kWordsPerBlock
-  std::uint64_t* histogram;       ///< stage.counters() × 16
+  std::uint64_t* histogram;       ///< array.counters() × 16
 
   static constexpr std::size_t kValues = kCounterMax + 1;
   /// Words of shared memory.
@@ -62,9 +62,9 @@ struct CountValues {
 
   template <class Block>
   SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* shared) const {
-    const std::uint64_t first = index * words_per_block, all = stage.words();
+    const std::uint64_t first = index * words_per_block, all = array.words();
     const std::uint64_t last = all - first < words_per_block ? all : first + words_per_block;
-    const std::uint32_t slices = stage.counters();
+    const std::uint32_t slices = array.counters();
     block.each([&](unsigned rank) {
       for (std::size_t i = rank; i < kShared; i += block.size()) shared[i] = 0;
     });
@@ -73,7 +73,7 @@ struct CountValues {
     block.each([&](unsigned rank) {
       std::uint32_t mine[kValues] = {};
       for (std::uint64_t w = first + rank; w < last; w += block.size()) {
-        detail::count_values(filter_words[stage.first_word() + w], mine);
+        detail::count_values(filter_words[array.first_word() + w], mine);
       }
       for (std::size_t v = 0; v < kValues; ++v) {
         if (mine[v] != 0) Atomic().add(shared + rank % slices * kValues + v, mine[v]);

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/regions.hpp"
+#include "engine/partitions.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/geometry.hpp"
 
@@ -20,7 +20,7 @@ struct Tuning {
   std::size_t scratch_bytes = 0;
   /// Filters up to this size are in the second-level cache, where changes are direct.
   std::uint64_t cached_bytes = std::uint64_t{24} << 20;
-  RegionLimits regions{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};
+  PartitionLimits limits{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};
   /// Claims of contested keys, at most: 8 MiB of them.
   unsigned most_log2_claims = 20;
 
@@ -28,14 +28,14 @@ struct Tuning {
   /// Sorting moves a position four times, a direct change moves a line to and fro: the filter's
   /// pass is paid for from here on.
   static constexpr double kKeysPerLine = 0.7;
-  /// Positions, twice, and the demands of divided regions.
+  /// Positions, twice, and the demands of divided partitions.
   static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
 
-  bool partitions(const Geometry& geometry, std::size_t keys) const noexcept {
-    const Stage stage(geometry, 0);
-    if (path == Path::direct || !fits(plan_regions(stage, regions))) return false;
+  bool should_partition(const Geometry& geometry, std::size_t keys) const noexcept {
+    const Array array(geometry, 0);
+    if (path == Path::direct || !fits(plan_partitions(array, limits))) return false;
     if (path == Path::partitioned) return true;
-    const double lines = static_cast<double>(stage.words() / kWordsPerBlock);
+    const double lines = static_cast<double>(array.words() / kWordsPerBlock);
     return geometry.bytes() > cached_bytes &&
            static_cast<double>(std::min(keys, keys_at_once(geometry))) >= kKeysPerLine * lines;
   }
@@ -44,7 +44,7 @@ struct Tuning {
   std::size_t keys_at_once(const Geometry& geometry) const noexcept {
     const std::size_t budget =
         scratch_bytes > 0 ? scratch_bytes : std::max<std::size_t>(geometry.bytes(), kLeastScratch);
-    return std::clamp<std::size_t>(budget / kScratchPerKey, regions.part_positions,
+    return std::clamp<std::size_t>(budget / kScratchPerKey, limits.part_positions,
                                    std::size_t{1} << 31);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stage is what one probe of a layout works on: a group of split_block, a slice of split. A
-// key's position in a stage is one 64-bit number that sorts by memory. With these two words both
+// An array is what one probe of a layout works on: a group of split_block, a slice of split. A
+// key's position in an array is one 64-bit number that sorts by memory. With these two words both
 // layouts go through the same engine.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace scbf::cuda {
 
-class Stage {
+class Array {
  public:
-  SCBF_INLINE Stage(const Geometry& geometry, std::uint32_t index) noexcept
+  SCBF_INLINE Array(const Geometry& geometry, std::uint32_t index) noexcept
       : geometry_(geometry), index_(index) {}
 
   static std::uint32_t count(const Geometry& geometry) noexcept {
@@ -24,7 +24,7 @@ class Stage {
     return in_blocks() ? geometry_.blocks_per_group() * kWordsPerBlock
                        : geometry_.slice_stride_words();
   }
-  /// Of the filter's words, the first that belongs to this stage.
+  /// Of the filter's words, the first that belongs to this array.
   SCBF_INLINE std::uint64_t first_word() const noexcept { return index_ * words(); }
 
   SCBF_INLINE std::uint64_t position(std::uint64_t hash) const noexcept {

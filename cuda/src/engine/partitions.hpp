@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large batches of changes, one stage at a time: positions are sorted by region of the stage, a
+// Large batches of changes, one array at a time: positions are sorted by partition of the array, a
 // stretch of memory that fits a multiprocessor's shared memory. One block of threads then counts
-// there, from zero, what its region is asked for: its *demand*, sixteen packed counters to a word
-// as in the filter. At the end the demand is added to the filter or taken from it, a word at a
-// time, by plain loads and stores: nobody else works on that region.
+// there, from zero, what its partition is asked for: its *demand*, sixteen packed counters to a
+// word as in the filter. At the end the demand is added to the filter or taken from it, a word at a
+// time, by plain loads and stores: nobody else works on that partition.
 //
-// Skew: a region with more positions than kPart is worked on in parts, by several blocks of
-// threads. Since min(15, a + min(15, b)) = min(15, a + b), demands of parts add up, saturating:
-// for insertions by compare-and-swap into the filter, for removals into a demand of the whole
-// region, in memory, which is taken from the filter when all parts are done.
+// Skew: a partition with more than part_positions positions is worked on in parts, by several
+// blocks of threads. Since min(15, a + min(15, b)) = min(15, a + b), demands of parts add up,
+// saturating: for insertions by compare-and-swap into the filter, for removals into a demand of the
+// whole partition, in memory, which is taken from the filter when all parts are done.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/array.hpp"
 #include "engine/keys.hpp"
 #include "engine/marks.hpp"
-#include "engine/stage.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
@@ -32,36 +32,36 @@
 
 namespace scbf::cuda {
 
-/// Bounds within which regions are planned; tests make them small.
-struct RegionLimits {
-  unsigned least_log2_words;     ///< of a region; ≥ 3, a line
+/// Bounds within which partitions are planned; tests make them small.
+struct PartitionLimits {
+  unsigned least_log2_words;     ///< of a partition; ≥ 3, a line
   unsigned most_log2_words;      ///< what shared memory holds
   std::uint32_t part_positions;  ///< positions that one block of threads takes
 };
 
-/// How a stage is cut into regions of equal size.
-struct RegionPlan {
-  unsigned log2_words;    ///< words of a region
-  std::uint64_t regions;  ///< of a stage, the last of them perhaps smaller
-  unsigned shift;         ///< position >> shift is the number of its region
-  unsigned bits;          ///< of these numbers; `regions` itself, for no region, included
+/// How an array is cut into partitions of equal size.
+struct PartitionPlan {
+  unsigned log2_words;       ///< words of a partition
+  std::uint64_t partitions;  ///< of an array, the last of them perhaps smaller
+  unsigned shift;            ///< position >> shift is the number of its partition
+  unsigned bits;             ///< of these numbers; `partitions` itself, for no partition, included
 
-  std::uint64_t region_words() const noexcept { return std::uint64_t{1} << log2_words; }
+  std::uint64_t partition_words() const noexcept { return std::uint64_t{1} << log2_words; }
   /// The position of keys that have none.
-  std::uint64_t nowhere() const noexcept { return regions << shift; }
+  std::uint64_t nowhere() const noexcept { return partitions << shift; }
 };
 
-/// Positions are sorted eight bits at a time: as few times as the largest regions allow, then in
-/// regions as small as that allows, so that many are worked on at once.
-inline RegionPlan plan_regions(const Stage& stage, const RegionLimits& limits) noexcept {
+/// Positions are sorted eight bits at a time: as few times as the largest partitions allow, then in
+/// partitions as small as that allows, so that many are worked on at once.
+inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& limits) noexcept {
   constexpr unsigned kBitsPerPass = 8;
-  const auto with = [&](unsigned log2_words) -> RegionPlan {
+  const auto with = [&](unsigned log2_words) -> PartitionPlan {
     const std::uint64_t size = std::uint64_t{1} << log2_words;
-    const std::uint64_t regions = (stage.words() + size - 1) / size;
-    return {log2_words, regions, stage.word_bits() + log2_words,
-            static_cast<unsigned>(std::bit_width(regions))};
+    const std::uint64_t partitions = (array.words() + size - 1) / size;
+    return {log2_words, partitions, array.word_bits() + log2_words,
+            static_cast<unsigned>(std::bit_width(partitions))};
   };
-  const auto passes = [](const RegionPlan& plan) {
+  const auto passes = [](const PartitionPlan& plan) {
     return (plan.bits + kBitsPerPass - 1) / kBitsPerPass;
   };
   const unsigned least_passes = passes(with(limits.most_log2_words));
@@ -73,12 +73,12 @@ inline RegionPlan plan_regions(const Stage& stage, const RegionLimits& limits) n
 }
 
 /// Are all positions, nowhere() included, numbers of 64 bits?
-inline bool fits(const RegionPlan& plan) noexcept { return plan.shift + plan.bits <= 64; }
+inline bool fits(const PartitionPlan& plan) noexcept { return plan.shift + plan.bits <= 64; }
 
 /// positions[i] of keys that are valid and, if `only` is given, have 1 there; nowhere for others.
 struct LocateKeys {
   FilterRef filter;
-  Stage stage;
+  Array array;
   ValueKeys keys;
   const std::uint8_t* only;
   std::uint64_t nowhere;
@@ -86,32 +86,33 @@ struct LocateKeys {
 
   SCBF_INLINE void operator()(std::size_t i) const noexcept {
     const bool wanted = keys.valid(i) && (only == nullptr || only[i] == 1);
-    positions[i] = wanted ? stage.position(keys.hash(filter, i)) : nowhere;
+    positions[i] = wanted ? array.position(keys.hash(filter, i)) : nowhere;
   }
 };
 
-/// bounds[r] = the first of n sorted positions that is in region r or behind it.
+/// bounds[p] = the first of n sorted positions that is in partition p or behind it.
 struct FindBounds {
   const std::uint64_t* positions;
   std::size_t n;
   unsigned shift;
   std::uint64_t* bounds;
 
-  SCBF_INLINE void operator()(std::size_t region) const noexcept {
+  SCBF_INLINE void operator()(std::size_t partition) const noexcept {
     std::size_t first = 0, last = n;
     while (first < last) {
       const std::size_t middle = first + (last - first) / 2;
-      if (positions[middle] >> shift < region) {
+      if (positions[middle] >> shift < partition) {
         first = middle + 1;
       } else {
         last = middle;
       }
     }
-    bounds[region] = first;
+    bounds[partition] = first;
   }
 };
 
-/// How many parts a region has, and whether more than one: two numbers that are summed up as one.
+/// How many parts a partition has, and whether more than one: two numbers that are summed up as
+/// one.
 class PartCount {
  public:
   SCBF_INLINE static std::uint64_t of(std::uint64_t positions, std::uint32_t part) noexcept {
@@ -126,77 +127,80 @@ class PartCount {
   }
 };
 
-/// counts[r] = PartCount of region r; 0 for r = regions.
+/// counts[p] = PartCount of partition p; 0 for p = partitions.
 struct CountParts {
   const std::uint64_t* bounds;
-  std::uint64_t regions;
+  std::uint64_t partitions;
   std::uint32_t part;
   std::uint64_t* counts;
 
-  SCBF_INLINE void operator()(std::size_t r) const noexcept {
-    counts[r] = r == regions ? 0 : PartCount::of(bounds[r + 1] - bounds[r], part);
+  SCBF_INLINE void operator()(std::size_t p) const noexcept {
+    counts[p] = p == partitions ? 0 : PartCount::of(bounds[p + 1] - bounds[p], part);
   }
 };
 
-/// One block's work: some positions of one region.
+/// One block's work: some positions of one partition.
 struct Part {
   static constexpr std::uint32_t kWhole = 0xFFFF'FFFFu;
 
   std::uint64_t first;  ///< of the sorted positions
   std::uint32_t count;  ///< of them
-  std::uint32_t region;
-  std::uint32_t divided;  ///< the number of this region among the divided ones; kWhole if it is not
+  std::uint32_t partition;
+  std::uint32_t
+      divided;  ///< the number of this partition among the divided ones; kWhole if it is not
 };
 
-/// Writes the parts of region r, and its number if it is divided. sums[r] is the sum of
-/// PartCounts before r.
+/// Writes the parts of partition p, and its number if it is divided. sums[p] is the sum of
+/// PartCounts before p.
 struct ListParts {
   const std::uint64_t* bounds;
   const std::uint64_t* sums;
   std::uint32_t part;
   Part* parts;
-  std::uint32_t* divided_regions;
+  std::uint32_t* divided_partitions;
 
-  SCBF_INLINE void operator()(std::size_t r) const noexcept {
-    const std::uint32_t from = PartCount::parts(sums[r]);
-    const std::uint32_t count = PartCount::parts(sums[r + 1]) - from;
+  SCBF_INLINE void operator()(std::size_t p) const noexcept {
+    const std::uint32_t from = PartCount::parts(sums[p]);
+    const std::uint32_t count = PartCount::parts(sums[p + 1]) - from;
     const bool divided = count > 1;
-    const std::uint32_t number = divided ? PartCount::divided(sums[r]) : Part::kWhole;
-    if (divided) divided_regions[number] = static_cast<std::uint32_t>(r);
+    const std::uint32_t number = divided ? PartCount::divided(sums[p]) : Part::kWhole;
+    if (divided) divided_partitions[number] = static_cast<std::uint32_t>(p);
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint64_t first = bounds[r] + std::uint64_t{i} * part;
-      const std::uint64_t left = bounds[r + 1] - first;
+      const std::uint64_t first = bounds[p] + std::uint64_t{i} * part;
+      const std::uint64_t left = bounds[p + 1] - first;
       parts[from + i] = {first, static_cast<std::uint32_t>(left < part ? left : part),
-                         static_cast<std::uint32_t>(r), number};
+                         static_cast<std::uint32_t>(p), number};
     }
   }
 };
 
-/// The counters of one stage, cut into regions.
-struct Regions {
-  Stage stage;
+/// The counters of one array, cut into partitions.
+struct Partitions {
+  Array array;
   std::uint64_t* filter_words;
   unsigned log2_words;
 
-  SCBF_INLINE std::uint64_t region_words() const noexcept { return std::uint64_t{1} << log2_words; }
-  SCBF_INLINE std::uint64_t* words(std::uint32_t region) const noexcept {
-    return filter_words + stage.first_word() + (std::uint64_t{region} << log2_words);
+  SCBF_INLINE std::uint64_t partition_words() const noexcept {
+    return std::uint64_t{1} << log2_words;
   }
-  /// Words of this region; the last is cut off where the stage ends.
-  SCBF_INLINE std::uint64_t size(std::uint32_t region) const noexcept {
-    const std::uint64_t left = stage.words() - (std::uint64_t{region} << log2_words);
-    return left < region_words() ? left : region_words();
+  SCBF_INLINE std::uint64_t* words(std::uint32_t partition) const noexcept {
+    return filter_words + array.first_word() + (std::uint64_t{partition} << log2_words);
   }
-  /// Of the filter, the line that line `line` of this region is.
-  SCBF_INLINE std::uint64_t line_of(std::uint32_t region, std::uint64_t line) const noexcept {
-    return (stage.first_word() + (std::uint64_t{region} << log2_words)) / kWordsPerBlock + line;
+  /// Words of this partition; the last is cut off where the array ends.
+  SCBF_INLINE std::uint64_t size(std::uint32_t partition) const noexcept {
+    const std::uint64_t left = array.words() - (std::uint64_t{partition} << log2_words);
+    return left < partition_words() ? left : partition_words();
+  }
+  /// Of the filter, the line that line `line` of this partition is.
+  SCBF_INLINE std::uint64_t line_of(std::uint32_t partition, std::uint64_t line) const noexcept {
+    return (array.first_word() + (std::uint64_t{partition} << log2_words)) / kWordsPerBlock + line;
   }
 
   /// Counts up the demand of a part in shared memory. Ends with a phase open.
   template <class Block>
   SCBF_INLINE void count_demand(const Block& block, const std::uint64_t* positions,
                                 const Part& part, std::uint64_t* demand) const {
-    const std::uint64_t inside = region_words() - 1;
+    const std::uint64_t inside = partition_words() - 1;
     block.each([&](unsigned rank) {
       for (std::uint64_t w = rank; w <= inside; w += block.size()) demand[w] = 0;
     });
@@ -204,7 +208,7 @@ struct Regions {
     // Threads that share a position touch neighbouring words. Some positions are fetched at once:
     // there are too few threads on a multiprocessor to wait for them one by one.
     constexpr unsigned kAtOnce = 4;
-    const std::uint32_t sharers = stage.counters();
+    const std::uint32_t sharers = array.counters();
     const std::uint32_t step = block.size() / sharers;
     block.each([&](unsigned rank) {
       for (std::uint32_t i = rank / sharers; i < part.count; i += step * kAtOnce) {
@@ -214,7 +218,7 @@ struct Regions {
         }
         for (unsigned a = 0; a < kAtOnce; ++a) {
           if (i + a * step >= part.count) break;
-          const detail::Probe probe = stage.counter(fetched[a], rank % sharers);
+          const detail::Probe probe = array.counter(fetched[a], rank % sharers);
           add_one(Atomic(), demand + (probe.word & inside), probe.shift);
         }
       }
@@ -224,7 +228,7 @@ struct Regions {
 
 /// filter += demand, part by part.
 struct AddParts {
-  Regions regions;
+  Partitions partitions;
   const std::uint64_t* positions;
   const Part* parts;
   const std::uint64_t* total;  ///< PartCount of all parts
@@ -233,10 +237,10 @@ struct AddParts {
   SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* demand) const {
     if (index >= PartCount::parts(*total)) return;
     const Part part = parts[index];
-    regions.count_demand(block, positions, part, demand);
+    partitions.count_demand(block, positions, part, demand);
     block.sync();
-    std::uint64_t* words = regions.words(part.region);
-    const std::uint64_t size = regions.size(part.region);
+    std::uint64_t* words = partitions.words(part.partition);
+    const std::uint64_t size = partitions.size(part.partition);
     block.each([&](unsigned rank) {
       for (std::uint64_t w = rank; w < size; w += block.size()) {
         if (demand[w] == 0) continue;
@@ -250,13 +254,14 @@ struct AddParts {
   }
 };
 
-/// Takes a region's demand from its counters, line by line. A line in which a counter would fall
+/// Takes a partition's demand from its counters, line by line. A line in which a counter would fall
 /// below zero is left as it is, and marked.
 template <class Block>
-SCBF_INLINE void take_demand(const Block& block, const Regions& regions, std::uint32_t region,
-                             const std::uint64_t* demand, const Marks& marks) {
-  std::uint64_t* words = regions.words(region);
-  const std::uint64_t lines = regions.size(region) / kWordsPerBlock;
+SCBF_INLINE void take_demand(const Block& block, const Partitions& partitions,
+                             std::uint32_t partition, const std::uint64_t* demand,
+                             const Marks& marks) {
+  std::uint64_t* words = partitions.words(partition);
+  const std::uint64_t lines = partitions.size(partition) / kWordsPerBlock;
   block.each([&](unsigned rank) {
     for (std::uint64_t line = rank; line < lines; line += block.size()) {
       // Neighbouring threads begin at different words: shared memory has 32 banks of four bytes.
@@ -271,7 +276,7 @@ SCBF_INLINE void take_demand(const Block& block, const Regions& regions, std::ui
       }
       if (wanted == 0) continue;
       if (below != 0) {
-        marks.mark(regions.line_of(region, line));
+        marks.mark(partitions.line_of(partition, line));
         continue;
       }
       SCBF_NOT_UNROLLED
@@ -282,10 +287,10 @@ SCBF_INLINE void take_demand(const Block& block, const Regions& regions, std::ui
   });
 }
 
-/// filter −= demand where a region is worked on by one block of threads; the parts of others are
-/// gathered in `divided_demand`, zeroed, region_words() for each.
+/// filter −= demand where a partition is worked on by one block of threads; the parts of others are
+/// gathered in `divided_demand`, zeroed, partition_words() for each.
 struct TakeParts {
-  Regions regions;
+  Partitions partitions;
   const std::uint64_t* positions;
   const Part* parts;
   const std::uint64_t* total;
@@ -296,14 +301,14 @@ struct TakeParts {
   SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* demand) const {
     if (index >= PartCount::parts(*total)) return;
     const Part part = parts[index];
-    regions.count_demand(block, positions, part, demand);
+    partitions.count_demand(block, positions, part, demand);
     block.sync();
     if (part.divided == Part::kWhole) {
-      take_demand(block, regions, part.region, demand, marks);
+      take_demand(block, partitions, part.partition, demand, marks);
     } else {
-      std::uint64_t* all = divided_demand + (std::uint64_t{part.divided} << regions.log2_words);
+      std::uint64_t* all = divided_demand + (std::uint64_t{part.divided} << partitions.log2_words);
       block.each([&](unsigned rank) {
-        for (std::uint64_t w = rank; w < regions.region_words(); w += block.size()) {
+        for (std::uint64_t w = rank; w < partitions.partition_words(); w += block.size()) {
           if (demand[w] != 0) add_all(Atomic(), all + w, demand[w]);
         }
       });
@@ -311,10 +316,10 @@ struct TakeParts {
   }
 };
 
-/// filter −= demand for the regions that were divided.
+/// filter −= demand for the partitions that were divided.
 struct TakeDivided {
-  Regions regions;
-  const std::uint32_t* divided_regions;
+  Partitions partitions;
+  const std::uint32_t* divided_partitions;
   const std::uint64_t* total;
   const std::uint64_t* divided_demand;
   Marks marks;
@@ -322,8 +327,8 @@ struct TakeDivided {
   template <class Block>
   SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t*) const {
     if (index >= PartCount::divided(*total)) return;
-    take_demand(block, regions, divided_regions[index],
-                divided_demand + (std::uint64_t{index} << regions.log2_words), marks);
+    take_demand(block, partitions, divided_partitions[index],
+                divided_demand + (std::uint64_t{index} << partitions.log2_words), marks);
   }
 };
 
