@@ -340,19 +340,19 @@ inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys,
     return sum_of(emptied);
   }
   const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
-  walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    const auto take_from = [&](std::uint32_t s, bool store) HWY_ATTR {
-      const std::uint64_t place = keys.position(s, i);
-      std::uint64_t* block = Block::words_of(words + s * keys.array_words, place);
+  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    const auto take_from = [&](std::uint32_t a, bool store) HWY_ATTR {
+      const std::uint64_t place = keys.position(a, i);
+      std::uint64_t* block = Block::words_of(words + a * keys.array_words, place);
       const LessOne less = take_key<false>(block, Block::spread_one(place));
       if (store) emptied = less.store(block, emptied);
       return less.complete;
     };
     bool present = true;
-    for (std::uint32_t s = 0; s < keys.arrays; ++s) present &= take_from(s, false);
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) present &= take_from(a, false);
     answers[i] = present;
     if (!present) return;
-    for (std::uint32_t s = 0; s < keys.arrays; ++s) take_from(s, true);
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) take_from(a, true);
   });
   return sum_of(emptied);
 }

@@ -21,7 +21,7 @@ namespace {
 /// A pass through filters of split_block. A partition is an equal share of the range of hashes.
 class HashPass : public Pass {
  public:
-  HashPass(std::span<const ReadWork> filters, const KeyBatch& keys, const Choice& choice,
+  HashPass(std::span<const ConstFilterArrays> filters, const KeyBatch& keys, const Choice& choice,
            const BatchOptions& options)
       : Pass(keys, choice, options), filters_(filters) {}
 
@@ -51,7 +51,7 @@ class HashPass : public Pass {
   }
 
   /// The lines of a filter's first group that a partition's keys lie in.
-  Lines share_of(const ReadWork& filter, std::uint64_t partition) const noexcept {
+  Lines share_of(const ConstFilterArrays& filter, std::uint64_t partition) const noexcept {
     const std::uint64_t blocks = filter.view.geometry.blocks_per_group();
     const unsigned bits = 64 - plan().shift;
     const std::uint64_t begin = blocks * partition >> bits, end = blocks * (partition + 1) >> bits;
@@ -62,7 +62,7 @@ class HashPass : public Pass {
     const std::uint64_t chunks = chunks_per_partition() + 1;
     std::vector<Asked> asked;
     asked.reserve(filters_.size());
-    for (const ReadWork& filter : filters_) {
+    for (const ConstFilterArrays& filter : filters_) {
       asked.emplace_back(filter, kNearDistance);
       asked.back().next_distance = kFarDistance;  // of further groups, any line
       // Few keys touch few lines of their share: each is fetched for its key, then.
@@ -89,12 +89,12 @@ class HashPass : public Pass {
     }
   }
 
-  std::span<const ReadWork> filters_;
+  std::span<const ConstFilterArrays> filters_;
 };
 
 }  // namespace
 
-std::uint64_t look_up_by_hash(std::span<const ReadWork> filters, const KeyBatch& keys,
+std::uint64_t look_up_by_hash(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                               std::uint8_t* out, const Choice& choice,
                               const BatchOptions& options) {
   return HashPass(filters, keys, choice, options).run(out);

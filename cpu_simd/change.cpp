@@ -16,41 +16,42 @@ namespace {
 
 // ---- directly -----------------------------------------------------------------------------------
 
-std::uint64_t add_directly(const WriteWork& work, const KeyBatch& keys) noexcept {
+std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noexcept {
   std::uint64_t filled = 0;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  const Fetch fetch = {.distance = distance_for(work.view.geometry.bytes())};
+  const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
   for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
     const std::size_t valid =
-        work.hash(keys, i, std::min(kStripKeys, keys.size() - i), hashes.data());
-    for (std::uint32_t a = 0; a < work.arrays; ++a) {
-      const Array array = work.array(a);
-      work.array_kernels.locate(array, hashes.data(), valid, positions.data());
-      filled += work.array_kernels.add(work.words(array), positions.data(), valid, fetch);
+        filter.hash(keys, i, std::min(kStripKeys, keys.size() - i), hashes.data());
+    for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+      const Array array = filter.array(a);
+      filter.array_kernels.locate(array, hashes.data(), valid, positions.data());
+      filled += filter.array_kernels.add(filter.words(array), positions.data(), valid, fetch);
     }
   }
   return filled;
 }
 
 /// Key by key through all arrays, so that verdicts are those of removal one after another.
-RemovedKeys take_directly(const WriteWork& work, const KeyBatch& keys,
+RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
                           std::uint8_t* verdicts) noexcept {
   RemovedKeys removed;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
-  const Fetch fetch = {.distance = distance_for(work.view.geometry.bytes())};
+  const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
   // A multiple of 8: each array's positions begin on a cache line, which vectors fill.
-  const std::size_t most = std::min(kStripKeys, kStripPositions / work.arrays / 8 * 8);
+  const std::size_t most = std::min(kStripKeys, kStripPositions / filter.arrays / 8 * 8);
   for (std::size_t i = 0; i < keys.size(); i += most) {
     const std::size_t n = std::min(most, keys.size() - i);
-    const std::size_t valid = work.hash(keys, i, n, hashes.data());
-    for (std::uint32_t a = 0; a < work.arrays; ++a) {
-      work.array_kernels.locate(work.array(a), hashes.data(), valid, positions.data() + a * most);
+    const std::size_t valid = filter.hash(keys, i, n, hashes.data());
+    for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+      filter.array_kernels.locate(filter.array(a), hashes.data(), valid,
+                                  positions.data() + a * most);
     }
-    const Located located = {positions.data(), most, valid, work.arrays, work.array_words};
+    const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
     removed.emptied +=
-        work.array_kernels.take_present(work.view.words, located, fetch, verdicts + i);
+        filter.array_kernels.take_present(filter.view.words, located, fetch, verdicts + i);
     removed.keys += count_hits({verdicts + i, valid});
     spread_answers(keys, i, n, verdicts + i);
   }
@@ -61,14 +62,14 @@ RemovedKeys take_directly(const WriteWork& work, const KeyBatch& keys,
 
 using ChangePass = ArrayPass<std::uint64_t>;
 
-std::uint64_t add_by_position(const WriteWork& work, ChangePass& pass) {
+std::uint64_t add_by_position(const FilterArrays& filter, ChangePass& pass) {
   std::uint64_t filled = 0;
-  for (std::uint32_t a = 0; a < work.arrays; ++a) {
-    const Array array = work.array(a);
+  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+    const Array array = filter.array(a);
     pass.scatter(array);
     filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
                                                const Fetch& fetch, std::uint8_t*) {
-      return work.array_kernels.add(work.words(array), positions, n, fetch);
+      return filter.array_kernels.add(filter.words(array), positions, n, fetch);
     });
   }
   return filled;
@@ -76,19 +77,19 @@ std::uint64_t add_by_position(const WriteWork& work, ChangePass& pass) {
 
 /// Takes the keys in play away, then settles what is contested: verdicts of keys that were not
 /// there at their turn become 0.
-RemovedKeys take_kept(const WriteWork& work, ChangePass& pass, std::uint8_t* verdicts) {
+RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, std::uint8_t* verdicts) {
   Underflows underflows;
   std::mutex mutex;
   RemovedKeys removed;
-  for (std::uint32_t a = 0; a < work.arrays; ++a) {
-    const Array array = work.array(a);
+  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+    const Array array = filter.array(a);
     pass.scatter_kept(array);
     removed.emptied += pass.drain<NoAnswers>(
         array,
         [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t*) {
           std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
           const Taken taken =
-              work.array_kernels.take(work.words(array), positions, n, fetch, room.data());
+              filter.array_kernels.take(filter.words(array), positions, n, fetch, room.data());
           if (taken.underflows > 0) {
             const std::scoped_lock lock(mutex);
             underflows.append(array.first_word, {room.data(), taken.underflows});
@@ -99,7 +100,7 @@ RemovedKeys take_kept(const WriteWork& work, ChangePass& pass, std::uint8_t* ver
   Shards& shards = pass.shards();
   for (std::size_t t = 0; t < shards.size(); ++t) removed.keys += shards[t].kept;
   if (underflows.empty()) return removed;
-  ConflictResolver resolver(work.view, underflows);
+  ConflictResolver resolver(filter.view, underflows);
   for (std::size_t t = 0; t < shards.size(); ++t) {
     for (std::size_t i = 0; i < shards[t].kept; ++i) resolver.survey(shards[t].hashes[i]);
   }
@@ -115,19 +116,19 @@ RemovedKeys take_kept(const WriteWork& work, ChangePass& pass, std::uint8_t* ver
   return removed;
 }
 
-RemovedKeys take_by_position(const WriteWork& work, ChangePass& pass, std::uint8_t* verdicts) {
+RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, std::uint8_t* verdicts) {
   RemovedKeys removed;
-  if (work.arrays > 1) {
-    pass.ask<kYesOrNo>(work.is_present(), verdicts);
-    removed = take_kept(work, pass, verdicts);
+  if (filter.arrays > 1) {
+    pass.ask<kYesOrNo>(filter.is_present(), verdicts);
+    removed = take_kept(filter, pass, verdicts);
   } else {
-    const Array array = work.array(0);
+    const Array array = filter.array(0);
     pass.scatter_all(array);
     removed.emptied =
         pass.drain<AnswerWriter<kYesOrNo>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                                       const Fetch& fetch, std::uint8_t* answers) {
-          return work.array_kernels.take_present(work.words(array), {positions, n, n, 1, 0}, fetch,
-                                                 answers);
+          return filter.array_kernels.take_present(filter.words(array), {positions, n, n, 1, 0},
+                                                   fetch, answers);
         });
     removed.keys = pass.bring_back<kYesOrNo>(array, verdicts);
   }
@@ -137,22 +138,22 @@ RemovedKeys take_by_position(const WriteWork& work, ChangePass& pass, std::uint8
 
 }  // namespace
 
-std::uint64_t add_keys(const WriteWork& work, const KeyBatch& keys, const Choice& choice,
+std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
                        const BatchOptions& options) {
-  if (choice.way == Way::direct) return add_directly(work, keys);
+  if (choice.way == Way::direct) return add_directly(filter, keys);
   std::uint64_t filled = 0;
-  ChangePass pass(work, keys, choice, options);
-  pass.for_each_window([&] { filled += add_by_position(work, pass); });
+  ChangePass pass(filter, keys, choice, options);
+  pass.for_each_window([&] { filled += add_by_position(filter, pass); });
   return filled;
 }
 
-RemovedKeys take_keys(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
+RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       const Choice& choice, const BatchOptions& options) {
-  if (choice.way == Way::direct) return take_directly(work, keys, verdicts);
+  if (choice.way == Way::direct) return take_directly(filter, keys, verdicts);
   RemovedKeys removed;
-  ChangePass pass(work, keys, choice, options);
+  ChangePass pass(filter, keys, choice, options);
   pass.for_each_window([&] {
-    const RemovedKeys some = take_by_position(work, pass, verdicts);
+    const RemovedKeys some = take_by_position(filter, pass, verdicts);
     removed.keys += some.keys;
     removed.emptied += some.emptied;
   });

@@ -10,7 +10,7 @@
 namespace scbf {
 
 /// Returns how many counters became non-zero. Throws std::bad_alloc before it changes any.
-std::uint64_t add_keys(const WriteWork& work, const KeyBatch& keys, const Choice& choice,
+std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
                        const BatchOptions& options);
 
 struct RemovedKeys {
@@ -18,7 +18,7 @@ struct RemovedKeys {
   std::uint64_t emptied = 0;  ///< counters that became zero
 };
 /// verdicts[i] = 1 if key i was removed, in batch order. Throws likewise.
-RemovedKeys take_keys(const WriteWork& work, const KeyBatch& keys, std::uint8_t* verdicts,
+RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       const Choice& choice, const BatchOptions& options);
 
 }  // namespace scbf

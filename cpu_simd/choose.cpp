@@ -15,15 +15,16 @@ bool is_blocks(const Geometry& geometry) noexcept {
   return geometry.layout() == Layout::split_block;
 }
 
-std::uint64_t bytes_of(std::span<const ReadWork> filters) noexcept {
+std::uint64_t bytes_of(std::span<const ConstFilterArrays> filters) noexcept {
   std::uint64_t bytes = 0;
-  for (const ReadWork& filter : filters) bytes += filter.view.geometry.bytes();
+  for (const ConstFilterArrays& filter : filters) bytes += filter.view.geometry.bytes();
   return bytes;
 }
 /// What every key is asked of.
-std::uint64_t first_array_bytes(std::span<const ReadWork> filters) noexcept {
+std::uint64_t first_array_bytes(std::span<const ConstFilterArrays> filters) noexcept {
   std::uint64_t bytes = 0;
-  for (const ReadWork& filter : filters) bytes += filter.array_words * sizeof(std::uint64_t);
+  for (const ConstFilterArrays& filter : filters)
+    bytes += filter.array_words * sizeof(std::uint64_t);
   return bytes;
 }
 
@@ -61,7 +62,7 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
 }
 
 /// Of split_block filters: is it cheaper to go through all of them in the order of the hashes?
-bool worth_ordering(std::span<const ReadWork> filters, std::size_t keys,
+bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys,
                     std::size_t& enough) noexcept {
   const auto far = static_cast<std::size_t>(std::ranges::count_if(filters, [](const auto& filter) {
     return filter.array_words * sizeof(std::uint64_t) > kFarBytes;
@@ -95,7 +96,7 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
   return choice;
 }
 
-Choice choose_lookup(std::span<const ReadWork> filters, std::size_t keys,
+Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept {
   const bool automatic = options.path == Path::automatic;
   if (keys <= kFewKeys && options.path != Path::partitioned) return {Way::few, 1};
@@ -106,7 +107,7 @@ Choice choose_lookup(std::span<const ReadWork> filters, std::size_t keys,
   Choice choice = {Way::direct, threads, {.answers = true, .hashes = false, .index = false}};
   if (options.path == Path::direct) return choice;
   const bool blocks = std::ranges::all_of(
-      filters, [](const ReadWork& filter) { return is_blocks(filter.view.geometry); });
+      filters, [](const ConstFilterArrays& filter) { return is_blocks(filter.view.geometry); });
   if (!blocks) {
     if (!automatic) choice.way = Way::one_by_one;
     return choice;

@@ -31,7 +31,7 @@ struct Choice {
 };
 
 /// For lookups in one filter or more.
-Choice choose_lookup(std::span<const ReadWork> filters, std::size_t keys,
+Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept;
 /// For one filter: direct or by_position.
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,

@@ -22,14 +22,14 @@ struct Question {
 
 /// A filter as the engine sees it. Word is const for lookups.
 template <class Word>
-struct Work {
+struct BasicFilterArrays {
   const Kernels& kernels;
   const ArrayKernels& array_kernels;
   BasicCounterView<Word> view;
   std::uint32_t arrays;
   std::uint64_t array_words;  ///< from one array to the next
 
-  Work(const Kernels& all, BasicCounterView<Word> counters)
+  BasicFilterArrays(const Kernels& all, BasicCounterView<Word> counters)
       : kernels(all),
         array_kernels(counters.geometry.layout() == Layout::split_block ? all.block : all.slice),
         view(counters),
@@ -61,7 +61,7 @@ struct Work {
   }
 };
 
-using ReadWork = Work<const std::uint64_t>;
-using WriteWork = Work<std::uint64_t>;
+using ConstFilterArrays = BasicFilterArrays<const std::uint64_t>;
+using FilterArrays = BasicFilterArrays<std::uint64_t>;
 
 }  // namespace scbf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The face between the engine (plain C++, compiled once) and the kernels (Highway, compiled once
-// per target): tables of functions. An *array* is what one probe step of a layout works on: a
+// per target): tables of functions. An *array* is what one probe step of a layout arrays on: a
 // group of split_block, a slice of split. A key's *position* in an array is one 64-bit number that
 // sorts by memory: its place (block and nibbles) in a group, its counter in a slice.
 #pragma once
@@ -56,7 +56,7 @@ struct Lines {
   }
 };
 
-/// What a kernel fetches while it works.
+/// What a kernel fetches while it arrays.
 struct Fetch {
   std::size_t distance = 0;  ///< counters of so many keys ahead; 0: they are expected in L1
   Lines ahead[2] = {};       ///< to be needed after the call; fetched evenly in its course

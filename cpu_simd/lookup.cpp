@@ -66,24 +66,24 @@ bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
 }
 
 /// Smallest answers over all arrays for the strip's valid keys, densely.
-void ask_strip(const ReadWork& work, const Question& question, const Fetch& fetch, Strip& strip,
-               std::uint8_t* out) noexcept {
+void ask_strip(const ConstFilterArrays& filter, const Question& question, const Fetch& fetch,
+               Strip& strip, std::uint8_t* out) noexcept {
   const std::size_t valid = strip.keys;
   strip.complete = true;
-  for (std::uint32_t s = 0; s < work.arrays && strip.keys > 0; ++s) {
-    const Array array = work.array(s);
-    work.array_kernels.locate(array, strip.hashes.data(), strip.keys, strip.positions.data());
-    std::uint8_t* answers = work.arrays == 1 ? out
-                            : s == 0         ? strip.least.data()
-                                             : strip.answers.data();
-    question.ask(work.words(array), strip.positions.data(), strip.keys, fetch, answers);
-    if (work.arrays == 1) return;
-    if (s > 0) {
+  for (std::uint32_t a = 0; a < filter.arrays && strip.keys > 0; ++a) {
+    const Array array = filter.array(a);
+    filter.array_kernels.locate(array, strip.hashes.data(), strip.keys, strip.positions.data());
+    std::uint8_t* answers = filter.arrays == 1 ? out
+                            : a == 0           ? strip.least.data()
+                                               : strip.answers.data();
+    question.ask(filter.words(array), strip.positions.data(), strip.keys, fetch, answers);
+    if (filter.arrays == 1) return;
+    if (a > 0) {
       for (std::size_t i = 0; i < strip.keys; ++i) {
         strip.least[i] = std::min(strip.least[i], strip.answers[i]);
       }
     }
-    if (s + 1 < work.arrays && worth_dropping(strip, fetch)) keep_present(strip);
+    if (a + 1 < filter.arrays && worth_dropping(strip, fetch)) keep_present(strip);
   }
   if (strip.complete) {
     std::copy_n(strip.least.data(), valid, out);
@@ -95,15 +95,16 @@ void ask_strip(const ReadWork& work, const Question& question, const Fetch& fetc
 
 /// For a single filter. Each key is asked of each array in turn; of the answers the smallest
 /// counts.
-std::uint64_t ask_one(const ReadWork& work, const Question& question, const KeyBatch& keys,
-                      std::size_t first, std::size_t end, std::uint8_t* out) noexcept {
+std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
+                      const KeyBatch& keys, std::size_t first, std::size_t end,
+                      std::uint8_t* out) noexcept {
   Strip strip;
-  const Fetch fetch = {.distance = distance_for(work.view.geometry.bytes())};
+  const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
   std::uint64_t hits = 0;
   for (std::size_t i = first; i < end; i += kStripKeys) {
     const std::size_t n = std::min(kStripKeys, end - i);
-    const std::size_t valid = strip.keys = work.hash(keys, i, n, strip.hashes.data());
-    ask_strip(work, question, fetch, strip, out + i);
+    const std::size_t valid = strip.keys = filter.hash(keys, i, n, strip.hashes.data());
+    ask_strip(filter, question, fetch, strip, out + i);
     hits += nonzero_answers({out + i, valid});
     spread_answers(keys, i, n, out + i);
   }
@@ -111,7 +112,7 @@ std::uint64_t ask_one(const ReadWork& work, const Question& question, const KeyB
 }
 
 /// The sum of the smallest counters in several filters; keys are hashed once.
-std::uint64_t count_in_all(std::span<const ReadWork> filters, const KeyBatch& keys,
+std::uint64_t count_in_all(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                            std::size_t first, std::size_t end, std::uint8_t* out) noexcept {
   Strip strip;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
@@ -121,11 +122,11 @@ std::uint64_t count_in_all(std::span<const ReadWork> filters, const KeyBatch& ke
     const std::size_t n = std::min(kStripKeys, end - i);
     const std::size_t valid = filters[0].hash(keys, i, n, hashes.data());
     std::fill_n(out + i, valid, std::uint8_t{0});
-    for (const ReadWork& work : filters) {
+    for (const ConstFilterArrays& filter : filters) {
       strip.hashes = hashes;
       strip.keys = valid;
-      ask_strip(work, work.how_often(), {.distance = distance_for(work.view.geometry.bytes())},
-                strip, counts.data());
+      ask_strip(filter, filter.how_often(),
+                {.distance = distance_for(filter.view.geometry.bytes())}, strip, counts.data());
       add_counts({counts.data(), valid}, out + i);
     }
     hits += nonzero_answers({out + i, valid});
@@ -135,11 +136,11 @@ std::uint64_t count_in_all(std::span<const ReadWork> filters, const KeyBatch& ke
 }
 
 /// Through the arrays of several filters, or of one that has several.
-std::uint64_t find_in_any(std::span<const ReadWork> filters, const KeyBatch& keys,
+std::uint64_t find_in_any(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                           std::size_t first, std::size_t end, std::uint8_t* out) {
   std::vector<Asked> asked;
   asked.reserve(filters.size());
-  for (const ReadWork& filter : filters) {
+  for (const ConstFilterArrays& filter : filters) {
     asked.emplace_back(filter, distance_for(filter.view.geometry.bytes()));
   }
   const bool far = std::ranges::any_of(asked, [](const Asked& a) { return a.first_distance > 0; });
@@ -159,11 +160,11 @@ std::uint64_t find_in_any(std::span<const ReadWork> filters, const KeyBatch& key
 // ---- partition by partition ---------------------------------------------------------------------
 
 template <unsigned bits>
-std::uint64_t ask_by_position(const ReadWork& work, const Question& question, const KeyBatch& keys,
-                              std::uint8_t* out, const Choice& choice,
+std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& question,
+                              const KeyBatch& keys, std::uint8_t* out, const Choice& choice,
                               const BatchOptions& options) {
   std::uint64_t hits = 0;
-  ArrayPass<const std::uint64_t> pass(work, keys, choice, options);
+  ArrayPass<const std::uint64_t> pass(filter, keys, choice, options);
   pass.for_each_window([&] {
     hits += pass.ask<bits>(question, out);
     pass.spread(out);
@@ -190,20 +191,20 @@ std::uint64_t ask_one_by_one(std::size_t filters, const KeyBatch& keys, std::uin
   return hits;
 }
 
-std::uint64_t count_in_one(const ReadWork& work, const KeyBatch& keys, std::uint8_t* out,
+std::uint64_t count_in_one(const ConstFilterArrays& filter, const KeyBatch& keys, std::uint8_t* out,
                            const Choice& choice, const BatchOptions& options) {
   if (choice.way == Way::by_position) {
-    return ask_by_position<kCounterBits>(work, work.how_often(), keys, out, choice, options);
+    return ask_by_position<kCounterBits>(filter, filter.how_often(), keys, out, choice, options);
   }
   return share_keys(keys.size(), choice.threads, options, [&](std::size_t first, std::size_t end) {
-    return ask_one(work, work.how_often(), keys, first, end, out);
+    return ask_one(filter, filter.how_often(), keys, first, end, out);
   });
 }
 
 }  // namespace
 
-std::uint64_t look_up(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
-                      const Choice& choice, const BatchOptions& options) {
+std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
+                      std::uint8_t* out, const Choice& choice, const BatchOptions& options) {
   switch (choice.way) {
     case Way::by_position:
       return ask_by_position<kYesOrNo>(filters[0], filters[0].is_present(), keys, out, choice,
@@ -214,10 +215,10 @@ std::uint64_t look_up(std::span<const ReadWork> filters, const KeyBatch& keys, s
       return ask_one_by_one(
           filters.size(), keys, out,
           [&](std::size_t f, const KeyBatch& some, std::uint8_t* answers) {
-            const ReadWork& work = filters[f];
+            const ConstFilterArrays& filter = filters[f];
             ask_by_position<kYesOrNo>(
-                work, work.is_present(), some, answers,
-                choose(Operation::lookup, work.view.geometry, some.size(), options), options);
+                filter, filter.is_present(), some, answers,
+                choose(Operation::lookup, filter.view.geometry, some.size(), options), options);
           },
           [](std::span<const std::uint8_t> answers, std::uint8_t* joined) {
             for (std::size_t i = 0; i < answers.size(); ++i) joined[i] |= answers[i];
@@ -233,12 +234,12 @@ std::uint64_t look_up(std::span<const ReadWork> filters, const KeyBatch& keys, s
   });
 }
 
-std::uint64_t count_keys(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
-                         const BatchOptions& options) {
+std::uint64_t count_keys(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
+                         std::uint8_t* out, const BatchOptions& options) {
   std::vector<Choice> choices;
   choices.reserve(filters.size());
-  for (const ReadWork& work : filters) {
-    choices.push_back(choose(Operation::lookup, work.view.geometry, keys.size(), options));
+  for (const ConstFilterArrays& filter : filters) {
+    choices.push_back(choose(Operation::lookup, filter.view.geometry, keys.size(), options));
   }
   if (filters.size() == 1) return count_in_one(filters[0], keys, out, choices[0], options);
   if (std::ranges::all_of(choices, [](const Choice& c) { return c.way == Way::direct; })) {

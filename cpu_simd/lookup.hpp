@@ -12,14 +12,14 @@
 namespace scbf {
 
 /// As Backend::contains; `choice` is choose_lookup's, and not Way::few. Throws std::bad_alloc.
-std::uint64_t look_up(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
-                      const Choice& choice, const BatchOptions& options);
+std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
+                      std::uint8_t* out, const Choice& choice, const BatchOptions& options);
 /// As Backend::count. Throws std::bad_alloc.
-std::uint64_t count_keys(std::span<const ReadWork> filters, const KeyBatch& keys, std::uint8_t* out,
-                         const BatchOptions& options);
+std::uint64_t count_keys(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
+                         std::uint8_t* out, const BatchOptions& options);
 
 /// Way::by_hash (by_hash.cpp).
-std::uint64_t look_up_by_hash(std::span<const ReadWork> filters, const KeyBatch& keys,
+std::uint64_t look_up_by_hash(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                               std::uint8_t* out, const Choice& choice, const BatchOptions& options);
 
 }  // namespace scbf

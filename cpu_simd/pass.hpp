@@ -145,9 +145,9 @@ class PartitionAhead {
 template <class Word>
 class ArrayPass : public Pass {
  public:
-  ArrayPass(const Work<Word>& work, const KeyBatch& keys, const Choice& choice,
+  ArrayPass(const BasicFilterArrays<Word>& filter, const KeyBatch& keys, const Choice& choice,
             const BatchOptions& options)
-      : Pass(keys, choice, options), work_(work) {}
+      : Pass(keys, choice, options), filter_(filter) {}
 
   /// Scatters all keys; keeps their hashes, if there are further arrays.
   void scatter_all(const Array& array) {
@@ -157,8 +157,9 @@ class ArrayPass : public Pass {
       shard.kept = 0;
       for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
         const std::size_t n = std::min(kStripKeys, shard.count - i);
-        std::uint64_t* hashes = work_.arrays > 1 ? shard.hashes + shard.kept : strip.hashes.data();
-        const std::size_t valid = work_.hash(keys(), shard.first + i, n, hashes);
+        std::uint64_t* hashes =
+            filter_.arrays > 1 ? shard.hashes + shard.kept : strip.hashes.data();
+        const std::size_t valid = filter_.hash(keys(), shard.first + i, n, hashes);
         shard.kept += valid;
         scatter(shard, array, hashes, valid, strip);
       }
@@ -189,10 +190,10 @@ class ArrayPass : public Pass {
       std::uint64_t turned_here = 0;
       for (std::uint64_t partition = begin; partition < end; ++partition) {
         const std::uint64_t next =
-            std::min(work_.array_words, (partition + 1) * plan().partition_words);
+            std::min(filter_.array_words, (partition + 1) * plan().partition_words);
         const std::uint64_t next_words =
-            partition + 1 < end ? std::min(plan().partition_words, work_.array_words - next) : 0;
-        PartitionAhead ahead(work_.words(array) + next, next_words, chunks);
+            partition + 1 < end ? std::min(plan().partition_words, filter_.array_words - next) : 0;
+        PartitionAhead ahead(filter_.words(array) + next, next_words, chunks);
         drain_partition<Answers>(partition, [&](const std::uint64_t* positions, std::size_t n,
                                                 Lines chunk_ahead, std::uint8_t* answers) {
           const Fetch fetch = {.distance = distance(), .ahead = {ahead.share(), chunk_ahead}};
@@ -212,7 +213,7 @@ class ArrayPass : public Pass {
     std::atomic<std::uint64_t> hits{0};
     for_each_shard([&](Shard& shard) {
       begin_replay(shard, plan().partitions);
-      if (work_.arrays == 1) {
+      if (filter_.arrays == 1) {
         hits += replay_all<bits>(shard, out + shard.first);
         return;
       }
@@ -231,12 +232,12 @@ class ArrayPass : public Pass {
   template <unsigned bits>
   std::uint64_t ask(const Question& question, std::uint8_t* out) {
     std::uint64_t hits = 0;
-    for (std::uint32_t a = 0; a < work_.arrays; ++a) {
-      const Array array = work_.array(a);
+    for (std::uint32_t a = 0; a < filter_.arrays; ++a) {
+      const Array array = filter_.array(a);
       scatter(array);
       drain<AnswerWriter<bits>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                            const Fetch& fetch, std::uint8_t* answers) {
-        question.ask(work_.words(array), positions, n, fetch, answers);
+        question.ask(filter_.words(array), positions, n, fetch, answers);
         return std::uint64_t{0};
       });
       hits = bring_back<bits>(array, out);
@@ -256,8 +257,8 @@ class ArrayPass : public Pass {
 
   void scatter(Shard& shard, const Array& array, const std::uint64_t* hashes, std::size_t n,
                Strip& strip) noexcept {
-    work_.array_kernels.locate(array, hashes, n, strip.positions.data());
-    work_.kernels.scatter(shard.scatter, strip.positions.data(), n, plan().shift);
+    filter_.array_kernels.locate(array, hashes, n, strip.positions.data());
+    filter_.kernels.scatter(shard.scatter, strip.positions.data(), n, plan().shift);
   }
 
   template <unsigned bits, bool first_array>
@@ -289,7 +290,7 @@ class ArrayPass : public Pass {
     shard.kept = kept;
   }
 
-  const Work<Word>& work_;
+  const BasicFilterArrays<Word>& filter_;
 };
 
 }  // namespace scbf

@@ -37,11 +37,11 @@ inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, st
   const auto locate = blocks ? BlockLocate : SliceLocate;
   for (std::size_t first = 0; first < n; first += kStripKeys) {
     const std::size_t keys = std::min(kStripKeys, n - first);
-    for (std::uint32_t s = 0; s < arrays; ++s) {
-      const Array array = {s, extent, s * array_words};
+    for (std::uint32_t a = 0; a < arrays; ++a) {
+      const Array array = {a, extent, a * array_words};
       locate(array, hashes + first, keys, positions.data());
       const std::uint64_t first_row = array.first_word * kCountersPerWord;
-      std::uint64_t* to = rows + first * k + s * (blocks ? kWordsPerBlock : 1);
+      std::uint64_t* to = rows + first * k + a * (blocks ? kWordsPerBlock : 1);
       for (std::size_t i = 0; i < keys; ++i, to += k) {
         if (!blocks) {
           *to = first_row + positions[i];

@@ -20,21 +20,21 @@ std::size_t round_up(std::size_t value, std::size_t step) noexcept {
 }
 
 // Each array of a shard begins on a cache line of its own.
-std::size_t array_bytes(std::size_t count, std::size_t element) noexcept {
+std::size_t padded_bytes(std::size_t count, std::size_t element) noexcept {
   return round_up(count * element, kLineBytes);
 }
 
 std::size_t shard_bytes(std::uint64_t partitions, std::size_t chunks, std::size_t keys,
                         ScratchNeeds needs) noexcept {
   std::size_t bytes = chunks * kChunkEntries * kEntryBytes;
-  bytes += 2 * array_bytes(partitions, sizeof(std::uint64_t));
-  bytes += array_bytes(chunks, sizeof(std::uint32_t));
+  bytes += 2 * padded_bytes(partitions, sizeof(std::uint64_t));
+  bytes += padded_bytes(chunks, sizeof(std::uint32_t));
   if (needs.answers) {
-    bytes += 2 * array_bytes(partitions, sizeof(std::uint64_t));
-    bytes += array_bytes(keys, sizeof(std::uint16_t));
+    bytes += 2 * padded_bytes(partitions, sizeof(std::uint64_t));
+    bytes += padded_bytes(keys, sizeof(std::uint16_t));
   }
-  if (needs.hashes) bytes += array_bytes(keys, sizeof(std::uint64_t));
-  if (needs.index) bytes += array_bytes(keys, sizeof(std::uint32_t));
+  if (needs.hashes) bytes += padded_bytes(keys, sizeof(std::uint64_t));
+  if (needs.index) bytes += padded_bytes(keys, sizeof(std::uint32_t));
   return bytes;
 }
 
@@ -155,9 +155,9 @@ void Shard::begin_array(std::uint64_t partitions) noexcept {
 Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
     : memory_(plan.shard_bytes * threads), shards_(threads) {
   std::byte* at = nullptr;
-  const auto take = [&]<class T>(T*& array, std::size_t count) {
-    array = reinterpret_cast<T*>(at);
-    at += array_bytes(count, sizeof(T));
+  const auto take = [&]<class T>(T*& part, std::size_t count) {
+    part = reinterpret_cast<T*>(at);
+    at += padded_bytes(count, sizeof(T));
   };
   for (unsigned t = 0; t < threads; ++t) {
     Shard& shard = shards_[t];

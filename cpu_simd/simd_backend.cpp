@@ -44,24 +44,24 @@ class SimdBackend final : public Backend {
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
-    return add_keys(WriteWork(kernels_, view), keys,
+    return add_keys(FilterArrays(kernels_, view), keys,
                     choose(Operation::insert, view.geometry, keys.size(), options), options);
   }
 
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) const override {
-    return with_works(filters, keys, out, [&](std::span<const ReadWork> works) {
-      const Choice choice = choose_lookup(works, keys.size(), options);
+    return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
+      const Choice choice = choose_lookup(arrays, keys.size(), options);
       return choice.way == Way::few
                  ? contains_few(filters, keys, kernels_.hash_u64, kernels_.holds_key, out)
-                 : look_up(works, keys, out, choice, options);
+                 : look_up(arrays, keys, out, choice, options);
     });
   }
 
   std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                       std::uint8_t* out, const BatchOptions& options) const override {
-    return with_works(filters, keys, out, [&](std::span<const ReadWork> works) {
-      return count_keys(works, keys, out, options);
+    return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
+      return count_keys(arrays, keys, out, options);
     });
   }
 
@@ -70,7 +70,7 @@ class SimdBackend final : public Backend {
                       const BatchOptions& options) const override {
     if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
     const RemovedKeys removed =
-        take_keys(WriteWork(kernels_, filters[0]), keys, verdicts,
+        take_keys(FilterArrays(kernels_, filters[0]), keys, verdicts,
                   choose(Operation::remove, filters[0].geometry, keys.size(), options), options);
     changes[0] = {removed.keys, removed.emptied};
     return {removed.keys, 0};
@@ -132,22 +132,22 @@ class SimdBackend final : public Backend {
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
  private:
-  /// Calls look(works), unless there are no filters.
+  /// Calls look(arrays), unless there are no filters.
   template <class Look>
-  std::uint64_t with_works(std::span<const ConstCounterView> filters, const KeyBatch& keys,
-                           std::uint8_t* out, Look look) const {
+  std::uint64_t with_arrays(std::span<const ConstCounterView> filters, const KeyBatch& keys,
+                            std::uint8_t* out, Look look) const {
     if (filters.empty()) {
       std::fill_n(out, keys.size(), std::uint8_t{0});
       return 0;
     }
     if (filters.size() == 1) {
-      const ReadWork work(kernels_, filters[0]);
-      return look(std::span(&work, 1));
+      const ConstFilterArrays only(kernels_, filters[0]);
+      return look(std::span(&only, 1));
     }
-    std::vector<ReadWork> works;
-    works.reserve(filters.size());
-    for (const ConstCounterView& filter : filters) works.emplace_back(kernels_, filter);
-    return look(std::span<const ReadWork>(works));
+    std::vector<ConstFilterArrays> arrays;
+    arrays.reserve(filters.size());
+    for (const ConstCounterView& filter : filters) arrays.emplace_back(kernels_, filter);
+    return look(std::span<const ConstFilterArrays>(arrays));
   }
 
   template <class Task>

@@ -173,18 +173,18 @@ inline std::uint64_t SliceAdd(std::uint64_t* words, const std::uint64_t* positio
 inline std::uint64_t SliceTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
                                       std::uint8_t* answers) noexcept {
   std::uint64_t emptied = 0;
-  walk_stages(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     bool present = true;
-    for (std::uint32_t s = 0; s < keys.arrays; ++s) {
-      const std::uint64_t position = keys.position(s, i);
-      present &= counter_in(*byte_of(words + s * keys.array_words, position), position) != 0;
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      const std::uint64_t position = keys.position(a, i);
+      present &= counter_in(*byte_of(words + a * keys.array_words, position), position) != 0;
     }
     answers[i] = present;
     if (!present) return;
     std::uint64_t sum = 0;
-    for (std::uint32_t s = 0; s < keys.arrays; ++s) {
-      const std::uint64_t position = keys.position(s, i);
-      sum += step(byte_of(words + s * keys.array_words, position), position, kDecremented);
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      const std::uint64_t position = keys.position(a, i);
+      sum += step(byte_of(words + a * keys.array_words, position), position, kDecremented);
     }
     emptied += turns_in(sum);
   });

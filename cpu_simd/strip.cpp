@@ -53,7 +53,7 @@ void copy_keys(const Bits& bits, const std::uint64_t* hashes, const std::uint16_
 LookupStrip::LookupStrip(const Kernels& kernels, std::span<Asked> filters, bool ahead) noexcept
     : kernels_(kernels), filters_(filters), ahead_(ahead) {}
 
-std::size_t LookupStrip::test(const ReadWork& filter, std::uint32_t array_index,
+std::size_t LookupStrip::test(const ConstFilterArrays& filter, std::uint32_t array_index,
                               const std::uint64_t* hashes, std::size_t n, const Fetch& fetch,
                               Bits& bits) noexcept {
   const Array array = filter.array(array_index);
@@ -69,9 +69,9 @@ std::size_t LookupStrip::finish(const Asked& asked, std::uint32_t array, KeySet&
   Bits alive, bits;
   std::size_t living = set.keys;
   bool all = true;  // in the set are alive
-  for (; array < asked.work.arrays && living > 0; ++array) {
-    living = test(asked.work, array, set.hashes.data(), set.keys, {.distance = asked.next_distance},
-                  bits);
+  for (; array < asked.filter.arrays && living > 0; ++array) {
+    living = test(asked.filter, array, set.hashes.data(), set.keys,
+                  {.distance = asked.next_distance}, bits);
     if (!all) {
       living = 0;
       for (std::size_t word = 0; word * 64 < set.keys; ++word) {
@@ -112,7 +112,7 @@ std::size_t LookupStrip::ask_further(const Asked& asked, const Bits& passed, std
   }
   KeySet& set = waiting_[now_];
   copy_keys(passed, hashes, index, n, set);
-  const ReadWork& filter = asked.work;
+  const ConstFilterArrays& filter = asked.filter;
   const Array array = filter.array(1);
   filter.array_kernels.locate(array, set.hashes.data(), set.keys, positions_.data());
   for (std::size_t i = 0; i < set.keys; ++i) {
@@ -128,7 +128,7 @@ void LookupStrip::fetch_ahead(std::size_t next, const std::uint64_t* hashes,
                               std::size_t n) noexcept {
   fetched_ = std::max(fetched_, next);
   for (; fetched_ < filters_.size() && (fetched_ - next) * n < kLinesAhead; ++fetched_) {
-    const ReadWork& filter = filters_[fetched_].work;
+    const ConstFilterArrays& filter = filters_[fetched_].filter;
     const Array array = filter.array(0);
     filter.array_kernels.locate(array, hashes, n, positions_.data());
     for (std::size_t i = 0; i < n; ++i) {
@@ -147,10 +147,10 @@ void LookupStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ah
     const Asked& asked = filters_[f];
     if (ahead) fetch_ahead(f, hashes, n);
     const std::size_t passed = test(
-        asked.work, 0, hashes, n,
+        asked.filter, 0, hashes, n,
         {.distance = ahead ? 0 : asked.first_distance, .ahead = {asked.ahead, chunk_ahead}}, bits_);
     chunk_ahead = {};
-    const bool one_array = asked.work.arrays == 1;
+    const bool one_array = asked.filter.arrays == 1;
     std::size_t found = passed;
     if (!one_array) {
       found = ask_further(asked, bits_, passed, hashes, index, n, out);

@@ -27,10 +27,10 @@ namespace scbf {
 
 /// A filter to be asked, and how its counters are fetched.
 struct Asked {
-  Asked(const ReadWork& filter, std::size_t distance) noexcept
-      : work(filter), first_distance(distance), next_distance(distance) {}
+  Asked(const ConstFilterArrays& which, std::size_t distance) noexcept
+      : filter(which), first_distance(distance), next_distance(distance) {}
 
-  ReadWork work;
+  ConstFilterArrays filter;
   std::size_t first_distance;  ///< Fetch::distance in the first array
   std::size_t next_distance;   ///< in further ones
   Lines ahead = {};            ///< to be fetched in the course of the next strip
@@ -58,8 +58,9 @@ class LookupStrip {
   using Bits = std::array<std::uint64_t, kStripKeys / 64>;
 
   /// Answers as bits; returns how many are 1.
-  std::size_t test(const ReadWork& filter, std::uint32_t array, const std::uint64_t* hashes,
-                   std::size_t n, const Fetch& fetch, Bits& bits) noexcept;
+  std::size_t test(const ConstFilterArrays& filter, std::uint32_t array,
+                   const std::uint64_t* hashes, std::size_t n, const Fetch& fetch,
+                   Bits& bits) noexcept;
   /// Asks for the lines of filter `next`, and of those after it as far as kLinesAhead goes.
   void fetch_ahead(std::size_t next, const std::uint64_t* hashes, std::size_t n) noexcept;
   /// Tests the keys that passed the first array of this filter in its further ones. Returns how

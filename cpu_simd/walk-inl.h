@@ -47,7 +47,7 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
   std::size_t prefetching = 0;  // keys before this one prefetch another
   if (fetch.distance > 0) {
     for (std::size_t i = 0; i < std::min(n, distance); ++i) {
-      for (std::uint32_t s = 0; s < arrays; ++s) hwy::Prefetch(line_of(i, s));
+      for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(i, a));
     }
     prefetching = n > distance ? n - distance : 0;
   }
@@ -63,7 +63,7 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
     std::size_t i = first;
     for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
       for (std::size_t j = 0; j < step; ++j) {
-        for (std::uint32_t s = 0; s < arrays; ++s) hwy::Prefetch(line_of(i + distance + j, s));
+        for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(i + distance + j, a));
       }
       visit(i);
     }
@@ -76,12 +76,12 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
 /// The same, one by one, for keys located in several arrays; word_of(position) is a word of the
 /// line, counted from the beginning of its array.
 template <class WordOf, class Visit>
-HWY_INLINE void walk_stages(const std::uint64_t* words, const Located& keys, const Fetch& fetch,
+HWY_INLINE void walk_arrays(const std::uint64_t* words, const Located& keys, const Fetch& fetch,
                             WordOf word_of, Visit visit) noexcept {
   walk<1>(
       keys.keys, fetch, keys.arrays,
-      [&](std::size_t i, std::uint32_t s)
-          HWY_ATTR { return words + s * keys.array_words + word_of(keys.position(s, i)); },
+      [&](std::size_t i, std::uint32_t a)
+          HWY_ATTR { return words + a * keys.array_words + word_of(keys.position(a, i)); },
       Nothing(), visit);
 }
 

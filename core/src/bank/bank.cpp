@@ -31,7 +31,7 @@ std::uint64_t MembersFull::processed(std::size_t i) const {
   throw InvalidArgument(fmt::format("batch {}: there were {}", i, processed_.size()));
 }
 
-// ---- stages and their places --------------------------------------------------------------------
+// ---- stages and their slots ---------------------------------------------------------------------
 
 const BankState::Member& BankState::at(std::uint32_t member) const {
   if (!first.has(member)) {
@@ -43,7 +43,7 @@ const BankState::Member& BankState::at(std::uint32_t member) const {
 }
 
 BankState::Member& BankState::changeable(std::uint32_t member) {
-  for (const Place& stage : at(member).stages) {
+  for (const StageSlot& stage : at(member).stages) {
     if (!stage.stage().read_only()) continue;
     throw ReadOnly(fmt::format(
         "member {} is mapped from a file, read-only: load the file to change it", member));
@@ -75,14 +75,14 @@ void BankState::drop_empty_levels() noexcept {
   std::erase_if(later, [](const auto& level) { return level->size == 0; });
 }
 
-std::vector<std::uint32_t> BankState::place(Level& level, std::vector<Stage> stages,
-                                            const BatchOptions& options) {
+std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> stages,
+                                             const BatchOptions& options) {
   const std::size_t most = level.slots() + stages.size();
-  level.owners.resize(std::max(level.owners.size(), most), kNobody);
+  level.owners.resize(std::max(level.owners.size(), most), kNoMember);
   return level.add(std::move(stages), options);
 }
 
-void BankState::displace(Level& level, std::uint32_t slot) noexcept {
+void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
   try {
     level.blank(slot, {.threads = 1});
     level.take(slot);
@@ -92,13 +92,13 @@ void BankState::displace(Level& level, std::uint32_t slot) noexcept {
 }
 
 void BankState::add_stage(std::uint32_t member) {
-  std::vector<Place>& stages = members[member].stages;
+  std::vector<StageSlot>& stages = members[member].stages;
   stages.reserve(stages.size() + 1);
   std::uint32_t index = 0;
-  for (const Place& stage : stages) index = std::max(index, stage.level->index + 1);
+  for (const StageSlot& stage : stages) index = std::max(index, stage.level->index + 1);
   Level& level = later_level(index);
   try {
-    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNobody);
+    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNoMember);
     const std::uint32_t slot = level.add();
     level.owners[slot] = member;
     stages.push_back({&level, slot});
@@ -108,23 +108,23 @@ void BankState::add_stage(std::uint32_t member) {
   }
 }
 
-void BankState::blank(std::span<const Place> stages, const BatchOptions& options) {
+void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& options) {
   try {
-    for (const Place& stage : stages) stage.level->blank(stage.slot, options);
+    for (const StageSlot& stage : stages) stage.level->blank(stage.slot, options);
   } catch (...) {
     rebuild(stages);
     throw;
   }
 }
 
-void BankState::rebuild(std::span<const Place> stages) {
-  for (const Place& stage : stages) stage.level->rebuild(stage.slot, {.threads = 1});
+void BankState::rebuild(std::span<const StageSlot> stages) {
+  for (const StageSlot& stage : stages) stage.level->rebuild(stage.slot, {.threads = 1});
 }
 
-void BankState::take_later(std::span<const Place> stages, std::vector<Stage>& taken) noexcept {
-  for (const Place& place : stages) {
-    taken.push_back(place.level->take(place.slot));
-    place.level->owners[place.slot] = kNobody;
+void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept {
+  for (const StageSlot& stage : stages) {
+    taken.push_back(stage.level->take(stage.slot));
+    stage.level->owners[stage.slot] = kNoMember;
   }
   drop_empty_levels();
 }
@@ -158,9 +158,9 @@ void BankState::check(const Filter& filter) {
 
 BankState::Newcomers::~Newcomers() {
   for (const Member& member : members) {
-    for (const Place& stage : member.stages) {
+    for (const StageSlot& stage : member.stages) {
       if (stage.level != nullptr && stage.level != &of.first) {
-        of.displace(*stage.level, stage.slot);
+        of.take_out(*stage.level, stage.slot);
       }
     }
   }
@@ -169,7 +169,7 @@ BankState::Newcomers::~Newcomers() {
 
 void BankState::Newcomers::settle(std::vector<Filter> filters, const BatchOptions& options) {
   struct Later {
-    std::vector<Place*> places;
+    std::vector<StageSlot*> targets;
     std::vector<Stage> stages;
   };
   std::map<std::uint32_t, Later> later;
@@ -180,30 +180,30 @@ void BankState::Newcomers::settle(std::vector<Filter> filters, const BatchOption
     members[i].metadata = filters[i].metadata();
     members[i].stages.resize(stages.size());
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      Place& place = members[i].stages[s];
-      place = {s == 0 ? &of.first : nullptr, 0};
+      StageSlot& target = members[i].stages[s];
+      target = {s == 0 ? &of.first : nullptr, 0};
       if (s == 0) {
         firsts.push_back(std::move(stages[s]));
       } else {
         Later& there = later[stages[s].index];
-        there.places.push_back(&place);
+        there.targets.push_back(&target);
         there.stages.push_back(std::move(stages[s]));
       }
     }
   }
   for (auto& [index, there] : later) {
     Level& level = of.later_level(index);
-    const auto slots = of.place(level, std::move(there.stages), options);
+    const auto slots = of.put_in(level, std::move(there.stages), options);
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      there.places[i]->level = &level;
-      there.places[i]->slot = slots[i];
+      there.targets[i]->level = &level;
+      there.targets[i]->slot = slots[i];
     }
   }
 }
 
 void BankState::Newcomers::give(std::size_t i, std::uint32_t member) noexcept {
   members[i].stages.front().slot = member;
-  for (const Place& stage : std::span(members[i].stages).subspan(1)) {
+  for (const StageSlot& stage : std::span(members[i].stages).subspan(1)) {
     stage.level->owners[stage.slot] = member;
   }
   of.members[member] = std::move(members[i]);
@@ -260,7 +260,7 @@ void Bank::reserve(std::uint32_t members) {
 std::uint32_t Bank::add_member() {
   BankState& state = *state_;
   state.members.resize(std::max<std::size_t>(state.members.size(), slots() + std::size_t{1}));
-  std::vector<BankState::Place> stages{{&state.first, 0}};
+  std::vector<BankState::StageSlot> stages{{&state.first, 0}};
   const std::uint32_t member = state.first.add();
   stages.front().slot = member;
   state.members[member].stages = std::move(stages);
@@ -293,7 +293,7 @@ std::vector<std::uint32_t> Bank::add_members(std::vector<Filter> filters,
 Filter Bank::remove_member(std::uint32_t member, const BatchOptions& options) {
   BankState& state = *state_;
   state.at(member);
-  const std::vector<BankState::Place>& stages = state.members[member].stages;
+  const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
   auto gone = state.room_for(stages.size());
   state.blank(stages, options);  // the last thing that can fail
   gone->stages.push_back(state.first.take(member));
@@ -307,7 +307,7 @@ Filter Bank::replace_member(std::uint32_t member, Filter filter, const BatchOpti
   state.at(member);
   state.check(filter);
   filter.to(state.backend->name());
-  const std::vector<BankState::Place>& stages = state.members[member].stages;
+  const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
   auto gone = state.room_for(stages.size());
   std::vector<Filter> one;
   one.push_back(std::move(filter));
@@ -373,7 +373,7 @@ SubtractReport Bank::subtract(std::uint32_t member, const Filter& other,
 Filter Bank::copy_member(std::uint32_t member) const {
   const BankState::Member& from = state_->at(member);
   auto copy = state_->room_for(from.stages.size());
-  for (const BankState::Place& place : from.stages) copy->stages.push_back(place.stage());
+  for (const BankState::StageSlot& at : from.stages) copy->stages.push_back(at.stage());
   copy->metadata = from.metadata;
   return FilterAccess::make(std::move(copy));
 }
@@ -393,7 +393,7 @@ StageView Bank::stage(std::uint32_t member, std::size_t i) const {
 
 double Bank::fpr_bound(std::uint32_t member) const {
   std::vector<StageLoad> loads;
-  for (const BankState::Place& stage : state_->at(member).stages) {
+  for (const BankState::StageSlot& stage : state_->at(member).stages) {
     loads.push_back({0, stage.level->shape.fpr});
   }
   return compound_fpr(loads);
@@ -437,7 +437,7 @@ void BankState::ask(const KeyBatch& keys, std::size_t first_key, std::size_t cou
             std::memcpy(&word, row + b, std::min(row_bytes - b, sizeof word));
             for (; word != 0; word &= word - 1) {
               const std::uint32_t owner = level->owners[8 * b + lowest_bit(word)];
-              if (owner == kNobody) continue;
+              if (owner == kNoMember) continue;
               answer[owner / 8] = static_cast<std::uint8_t>(answer[owner / 8] | 1u << owner % 8);
             }
           }
@@ -490,7 +490,7 @@ std::optional<std::string> BankCheck::difference(const Bank& bank) {
                          stages[&level]);
     }
     for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
-      if (level.has(slot) == (level.owners[slot] == kNobody)) {
+      if (level.has(slot) == (level.owners[slot] == kNoMember)) {
         return fmt::format("stages of index {}: whose is slot {}?", level.index, slot);
       }
     }

@@ -20,14 +20,14 @@ namespace scbf {
 
 struct BankState {
   /// Where a stage of a member is.
-  struct Place {
+  struct StageSlot {
     Level* level;
     std::uint32_t slot;
 
     Stage& stage() const noexcept { return level->at(slot); }
   };
   struct Member {
-    std::vector<Place> stages = {};  ///< oldest first; the first in `first`; empty: no member
+    std::vector<StageSlot> stages = {};  ///< oldest first; the first in `first`; empty: no member
     std::string metadata = {};
   };
   /// The stages of a member, as walk.hpp wants them.
@@ -35,10 +35,10 @@ struct BankState {
     BankState& of;
     std::uint32_t member;
 
-    std::vector<Place>& places() const noexcept { return of.members[member].stages; }
-    std::size_t size() const noexcept { return places().size(); }
+    std::vector<StageSlot>& slots() const noexcept { return of.members[member].stages; }
+    std::size_t size() const noexcept { return slots().size(); }
     const Growth& growth() const noexcept { return of.growth; }
-    Stage& operator[](std::size_t i) const noexcept { return places()[i].stage(); }
+    Stage& operator[](std::size_t i) const noexcept { return slots()[i].stage(); }
     void add() { of.add_stage(member); }
   };
 
@@ -61,20 +61,20 @@ struct BankState {
   /// What a filter of this bank is made of, still without stages.
   std::unique_ptr<FilterState> room_for(std::size_t stages) const;
   /// Adds stages to a later level, which no member owns yet; their slots.
-  std::vector<std::uint32_t> place(Level& level, std::vector<Stage> stages,
-                                   const BatchOptions& options);
-  /// Takes out what place put in.
-  void displace(Level& level, std::uint32_t slot) noexcept;
+  std::vector<std::uint32_t> put_in(Level& level, std::vector<Stage> stages,
+                                    const BatchOptions& options);
+  /// Takes out what put_in added.
+  void take_out(Level& level, std::uint32_t slot) noexcept;
   void add_stage(std::uint32_t member);
 
   /// Throws Incompatible unless the filter can be a member.
   void check(const Filter& filter);
   struct Newcomers;
   /// Makes the columns of these stages zero, or leaves them all as they are.
-  void blank(std::span<const Place> stages, const BatchOptions& options);
-  void rebuild(std::span<const Place> stages);
+  void blank(std::span<const StageSlot> stages, const BatchOptions& options);
+  void rebuild(std::span<const StageSlot> stages);
   /// Takes stages, whose columns are zero, out of later levels; `taken` has room for them.
-  void take_later(std::span<const Place> stages, std::vector<Stage>& taken) noexcept;
+  void take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept;
 
   /// Packed answers of keys first … first + count − 1.
   void ask(const KeyBatch& keys, std::size_t first, std::size_t count,

@@ -53,10 +53,10 @@ struct Turns {
   std::vector<Turn> turns;
 };
 
-std::vector<ConstCounterView> views_of(const std::vector<BankState::Place>& stages) {
+std::vector<ConstCounterView> views_of(const std::vector<BankState::StageSlot>& stages) {
   std::vector<ConstCounterView> views;
   views.reserve(stages.size());
-  for (const BankState::Place& place : stages) views.push_back(std::as_const(place.stage()).view());
+  for (const BankState::StageSlot& at : stages) views.push_back(std::as_const(at.stage()).view());
   return views;
 }
 
@@ -131,8 +131,8 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
       turn.first += step.count;
       if (step.stage == InsertStep::kNowhere) continue;
       stage = step.stage;
-      const BankState::Place& place = stages.places()[stage];
-      round.add(place.level, place.slot, rest->slice(0, step.count));
+      const BankState::StageSlot& at = stages.slots()[stage];
+      round.add(at.level, at.slot, rest->slice(0, step.count));
       if (step.count < rest->size()) return;
     }
     turn.over = true;
@@ -154,7 +154,7 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
   BankState& state = *state_;
   state.changeable(member);
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  const std::vector<BankState::Place>& stages = state.members[member].stages;
+  const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
   const auto remove_from = [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers,
                                const BatchOptions& how) {
     return stages[s].level->change_one(Change::remove, stages[s].slot, some, answers, how);
@@ -275,7 +275,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
 
 void Bank::clear(std::uint32_t member, const BatchOptions& options) {
   BankState& state = *state_;
-  std::vector<BankState::Place>& stages = state.changeable(member).stages;
+  std::vector<BankState::StageSlot>& stages = state.changeable(member).stages;
   std::vector<Stage> gone;
   gone.reserve(stages.size());
   state.blank(stages, options);

@@ -33,7 +33,7 @@ struct ChangeCounts {
   }
 };
 
-inline constexpr std::uint32_t kNobody = 0xFFFF'FFFFu;
+inline constexpr std::uint32_t kNoMember = 0xFFFF'FFFFu;
 
 /// Whatever a function throws, rows and counters agree afterwards, unless memory for one more
 /// column (half a kilobyte) is short just then.
@@ -51,7 +51,7 @@ struct Level {
   std::vector<std::optional<Stage>> stages = {};  ///< by slot
   std::size_t size = 0;                           ///< stages there are
   std::size_t lowest_free = 0;                    ///< no slot below it is free
-  /// By slot: the member whose stage it is, or kNobody, whose bits no answer takes over. Of later
+  /// By slot: the member whose stage it is, or kNoMember, whose bits no answer takes over. Of later
   /// levels; in the first a slot is the member's number.
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =

@@ -62,14 +62,14 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes) {
   return header;
 }
 
-/// Reads and verifies the counters; `place(word, count)` says where words go, and `take(word,
+/// Reads and verifies the counters; `into(word, count)` says where words go, and `take(word,
 /// chunk)` gets each chunk once it is verified.
-template <class Place, class Take>
-void read_payload(Input& input, const StageHeader& header, Place place, Take take) {
+template <class Into, class Take>
+void read_payload(Input& input, const StageHeader& header, Into into, Take take) {
   PayloadChecker checker(header, input.name());
   const std::uint64_t words = header.geometry.words();
   for (std::uint64_t word = 0; word < words; word += kChunkWords) {
-    const std::span<std::uint64_t> chunk = place(word, std::min(kChunkWords, words - word));
+    const std::span<std::uint64_t> chunk = into(word, std::min(kChunkWords, words - word));
     input.read_all(std::as_writable_bytes(chunk), header.file_bytes());
     checker.check_chunk(chunk);
     take(word, chunk);
