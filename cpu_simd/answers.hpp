@@ -145,7 +145,7 @@ std::uint64_t replay_all(Shard& shard, std::uint8_t* answers) noexcept {
   for (std::size_t first = 0; first < shard.scatter.keys; first += kAtOnce) {
     const std::size_t n = std::min(kAtOnce, shard.scatter.keys - first);
     replay<bits>(shard, first, n, answers + first);
-    hits += nonzero_answers({answers + first, n});
+    hits += count_hits({answers + first, n});
   }
   return hits;
 }

@@ -105,7 +105,7 @@ std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
     const std::size_t n = std::min(kStripKeys, end - i);
     const std::size_t valid = strip.keys = filter.hash(keys, i, n, strip.hashes.data());
     ask_strip(filter, question, fetch, strip, out + i);
-    hits += nonzero_answers({out + i, valid});
+    hits += count_hits({out + i, valid});
     spread_answers(keys, i, n, out + i);
   }
   return hits;
@@ -129,7 +129,7 @@ std::uint64_t count_in_all(std::span<const ConstFilterArrays> filters, const Key
                 {.distance = distance_for(filter.view.geometry.bytes())}, strip, counts.data());
       add_counts({counts.data(), valid}, out + i);
     }
-    hits += nonzero_answers({out + i, valid});
+    hits += count_hits({out + i, valid});
     spread_answers(keys, i, n, out + i);
   }
   return hits;
@@ -186,7 +186,7 @@ std::uint64_t ask_one_by_one(std::size_t filters, const KeyBatch& keys, std::uin
       ask(f, keys.slice(first, n), answers.data());
       join(std::span<const std::uint8_t>(answers).first(n), out + first);
     }
-    hits += nonzero_answers({out + first, n});
+    hits += count_hits({out + first, n});
   }
   return hits;
 }

@@ -152,7 +152,7 @@ class CudaBackend final : public Backend {
                  [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
                    run_question(refs, sent, answers, run);
                  });
-    return nonzero_answers({out, keys.size()});
+    return count_hits({out, keys.size()});
   }
 
   template <class Work>

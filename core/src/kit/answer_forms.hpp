@@ -40,29 +40,27 @@ inline std::uint64_t eight_answers(const std::uint8_t* answers) noexcept {
   return word;
 }
 
+/// How many answers are not 0; none is above 15.
 inline std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
   constexpr std::size_t kMostWords = 255;  // then the sums in single bytes are full
   constexpr std::uint64_t kEvenBytes = 0x00FF'00FF'00FF'00FFu;
+  constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101u;
   std::uint64_t hits = 0;
   std::size_t i = 0;
   while (i + kAnswersPerWord <= answers.size()) {
     const std::size_t words = std::min(kMostWords, (answers.size() - i) / kAnswersPerWord);
     std::uint64_t sums = 0;
-    for (std::size_t w = 0; w < words; ++w)
-      sums += eight_answers(&answers[i + w * kAnswersPerWord]);
+    for (std::size_t w = 0; w < words; ++w) {
+      // Adding 127 takes all but 0 to the highest bit of the byte.
+      const std::uint64_t highest = eight_answers(&answers[i + w * kAnswersPerWord]) + 127 * kOnes;
+      sums += highest >> 7 & kOnes;
+    }
     const std::uint64_t pairs = (sums & kEvenBytes) + (sums >> 8 & kEvenBytes);
     hits += (pairs * 0x0001'0001'0001'0001u) >> 48;
     i += words * kAnswersPerWord;
   }
-  for (; i < answers.size(); ++i) hits += answers[i];
+  for (; i < answers.size(); ++i) hits += answers[i] != 0;
   return hits;
-}
-
-/// How many answers, of any value, are not 0.
-inline std::uint64_t nonzero_answers(std::span<const std::uint8_t> answers) noexcept {
-  std::uint64_t count = 0;
-  for (const std::uint8_t answer : answers) count += answer != 0;
-  return count;
 }
 
 /// sums[i] = min(15, sums[i] + counts[i]).
