@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of the partitioned path on their way back to batch order.
+// Brings the answers of the partitioned path back into batch order.
 //
-// A chain's answers, packed to one bit each (four where they are counters), are written over the
-// positions that they answer, from the beginning of the chain's first chunk on: a position is
-// read once, and its 64 bits become at most four. They take no memory of their own and next to
-// none of its bandwidth.
+// The answers of a chain are packed to one bit each (four if they are counters) and written over
+// the chain's positions, from the beginning of its first chunk on. That is safe because a position
+// is read once, and its 64 bits become at most four. So answers need no memory of their own and
+// almost no bandwidth.
 //
-// In batch order each key then takes the next answer of its partition; two bytes per key remember
-// which that is. The next answers of all partitions lie in one small array, a *hand* of 56 bits
-// for each: it stays in L1, which a line of every chain would not.
+// In batch order, each key then takes the next answer of its partition; two bytes per key record
+// which partition that is. The next answers of all partitions lie in one small table, a *hand* of
+// 56 bits for each. The table stays in L1; one cache line of every chain would not fit there.
 #pragma once
 
 #include <hwy/cache_control.h>
@@ -30,7 +30,7 @@ namespace scbf {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr std::uint64_t kHandBytes = 7;
-/// Of a chunk, what answers fill: whole hands, and whole groups of eight answers.
+/// The part of a chunk that answers fill: whole hands and whole groups of eight answers.
 inline constexpr std::uint64_t kAnswerBytes =
     kChunkBytes / (kHandBytes * kCounterBits) * (kHandBytes * kCounterBits);
 
@@ -45,9 +45,9 @@ class AnswerWriter {
         next_chunk_(scatter.next_chunk),
         chunk_(first_entry / kChunkEntries) {}
 
-  /// Where the next answers go, a byte each; room for those of a chunk.
+  /// Where the next answers go, a byte each. There is room for those of a chunk.
   std::uint8_t* room() noexcept { return bytes_.data() + held_; }
-  /// So many are there, and their positions no longer needed.
+  /// Tells that n answers have been written and that their positions are no longer needed.
   void wrote(std::size_t n) noexcept {
     held_ += n;
     std::size_t i = 0;
@@ -78,11 +78,11 @@ class AnswerWriter {
   std::byte* chunks_;
   const std::uint32_t* next_chunk_;
   std::uint64_t chunk_, offset_ = 0;
-  std::size_t held_ = 0;  // answers not yet packed, fewer than a group between calls
+  std::size_t held_ = 0;  // answers not yet packed; between calls fewer than a group
   std::array<std::uint8_t, kChunkEntries + 2 * kGroup> bytes_{};
 };
 
-/// For work that has no answers.
+/// Stands in for AnswerWriter where there are no answers.
 struct NoAnswers {
   NoAnswers(const Scatter&, std::uint64_t) noexcept {}
   std::uint8_t* room() noexcept { return nullptr; }
@@ -90,7 +90,7 @@ struct NoAnswers {
   void finish() noexcept {}
 };
 
-/// The next 56 bits of a chain's answers, below a bit that tells when they are used up.
+/// The next 56 bits of a chain's answers; a 1 above them marks the end of the hand.
 inline std::uint64_t take_hand(const Scatter& scatter, std::uint64_t& cursor) noexcept {
   constexpr std::uint64_t kEnd = std::uint64_t{1} << (8 * kHandBytes);
   const auto* bytes = reinterpret_cast<const std::byte*>(scatter.entries);
@@ -104,7 +104,7 @@ inline std::uint64_t take_hand(const Scatter& scatter, std::uint64_t& cursor) no
   return (hand & (kEnd - 1)) | kEnd;
 }
 
-/// To be called once before the shard's answers are taken.
+/// To be called once before a shard's answers are taken.
 inline void begin_replay(Shard& shard, std::uint64_t partitions) noexcept {
   for (std::uint64_t p = 0; p < partitions; ++p) {
     shard.cursors[p] = shard.starts[p] / kChunkEntries * kChunkBytes;
@@ -112,7 +112,8 @@ inline void begin_replay(Shard& shard, std::uint64_t partitions) noexcept {
   }
 }
 
-/// Answers of keys first … first + n − 1 of those scattered last, in that order.
+/// Writes the answers of keys first … first + n − 1, counted in the order in which they were
+/// scattered.
 template <unsigned bits>
 void replay(Shard& shard, std::size_t first, std::size_t n, std::uint8_t* answers) noexcept {
   constexpr std::uint64_t kAnswer = (1u << bits) - 1;
@@ -137,7 +138,8 @@ void replay(Shard& shard, std::size_t first, std::size_t n, std::uint8_t* answer
   for (; i < n; ++i) answers[i] = static_cast<std::uint8_t>(next(i));
 }
 
-/// All answers of a shard, in the order scattered. Returns how many are not 0.
+/// Writes all answers of a shard, in the order in which keys were scattered. Returns how many are
+/// not 0.
 template <unsigned bits>
 std::uint64_t replay_all(Shard& shard, std::uint8_t* answers) noexcept {
   constexpr std::size_t kAtOnce = 4096;  // still in L1 when they are counted

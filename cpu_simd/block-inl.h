@@ -3,9 +3,9 @@
 //
 // A block is one cache line: eight words, sixteen counters each. The lower half of a key's place
 // holds eight nibbles; nibble i, times four, is the bit at which the key's counter begins in word
-// i. So a key is one load (two or four where vectors are shorter), one shuffle that spreads its
-// nibbles over the words, one variable shift, one comparison; there is no loop over probes and no
-// branch before the answer.
+// i. So a key takes one load (two or four where vectors are shorter), one shuffle that spreads its
+// nibbles over the words, one variable shift and one comparison. There is no loop over probes and
+// no branch before the answer.
 #if defined(SCBF_BLOCK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_BLOCK_INL
 #undef SCBF_BLOCK_INL
@@ -39,8 +39,9 @@ struct Block {
   static constexpr std::size_t parts = kWordsPerBlock / lanes;
   static constexpr std::uint64_t kSpread = 0x3C3C'3C3C;  ///< every second nibble, times four
 
-  /// The nibbles of places, times four, a byte each: those of even words in the lower half, those
-  /// of odd words in the upper. Several keys to a vector, so that each key needs only a shuffle.
+  /// Spreads the nibbles of places, times four, to a byte each: those of even words in the lower
+  /// half, those of odd words in the upper half. This is done for several keys per vector, so that
+  /// each key then needs only a shuffle.
   static HWY_INLINE void spread(const std::uint64_t* places, std::size_t n,
                                 std::uint64_t* bytes) noexcept {
     const Tag64 tag64;
@@ -58,13 +59,13 @@ struct Block {
     return (place << 2 & kSpread) | (place >> 2 & kSpread) << 32;
   }
 
-  /// Bit at which the counter begins, in each word, from a key's bytes.
+  /// The bit at which the key's counter begins in each word, from the key's bytes.
   static HWY_INLINE Vector shifts(std::uint64_t bytes, std::size_t part) noexcept {
     const Tag tag;
 #if HWY_TARGET == HWY_SCALAR
     return hn::Set(tag, bytes >> (8 * (part / 2 + part % 2 * 4)) & 0xFF);
 #else
-    // Byte w/2 of its half for word w, and zeros (index 0x80) above it.
+    // For word w: byte w/2 of its half, with zeros (index 0x80) above it.
     constexpr std::uint64_t kZeros = 0x8080'8080'8080'8000;
     alignas(64) static constexpr std::uint64_t kByte[kWordsPerBlock] = {
         kZeros | 0, kZeros | 4, kZeros | 1, kZeros | 5,
@@ -125,7 +126,8 @@ HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* 
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-/// What a mask says of a key, its eight words as bits, becomes its answer: 1 where no bit is set.
+/// Turns masks into answers. Bit w of a key's mask says that its counter in word w is 0; the answer
+/// is 1 if no bit is set.
 HWY_INLINE void answers_of(const std::uint8_t* empty, std::size_t n,
                            std::uint8_t* answers) noexcept {
   const hn::CappedTag<std::uint8_t, kStretchKeys> tag;
@@ -138,7 +140,7 @@ HWY_INLINE void answers_of(const std::uint8_t* empty, std::size_t n,
   for (; i < n; ++i) answers[i] = empty[i] == 0;
 }
 
-/// Of eight bytes each, the smallest.
+/// answers[i] = the smallest of the eight bytes of counters[i].
 HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
                          std::uint8_t* answers) noexcept {
   const Tag64 tag;
@@ -162,13 +164,13 @@ HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
 }
 #endif
 
-/// Is none of a key's counters in this block 0? `bytes` as for Block::shifts.
+/// Are all counters of a key in this block non-zero? `bytes` as for Block::shifts.
 HWY_INLINE bool holds_all(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
   Block::Mask absent;
   for (std::size_t part = 0; part < Block::parts; ++part) {
-    const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));  // waits for no counter
+    const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));  // does not depend on the load
     const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
     absent = part == 0 ? empty : hn::Or(absent, empty);
   }
@@ -180,7 +182,7 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
-  // A mask of eight lanes is a byte as it is: 64 keys' masks become answers at once.
+  // A mask of eight lanes is one byte. The masks of 64 keys are turned into answers together.
   alignas(64) std::uint8_t empty[kStretchKeys];
   for_each_block(
       words, positions, n, fetch,
@@ -198,7 +200,7 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
-/// A single key, in all groups of a filter.
+/// Looks a single key up in all groups of a filter.
 inline bool BlockHoldsKey(const ConstCounterView& filter, std::uint64_t hash) noexcept {
   const std::uint64_t* group = filter.words;
   for (std::uint32_t j = 0; j < filter.geometry.groups(); ++j) {
@@ -225,7 +227,7 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
       [&](std::size_t first, std::size_t end)
           HWY_ATTR { least_of(counters, end - first, answers + first); });
 #else
-  const hn::RebindToSigned<Block::Tag> signed_tag;  // the cheaper minimum; counters are small
+  const hn::RebindToSigned<Block::Tag> signed_tag;  // has the cheaper minimum; counters are small
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     auto least = hn::Set(signed_tag, kCounterMax);
@@ -239,9 +241,10 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
 #endif
 }
 
-// Additions of some lanes only: one instruction where there are masks, if written so.
+// Below, some lanes only are added to. On targets with masks, the forms in #if compile to one
+// instruction.
 
-/// Lanes of `mask` added to what each has counted so far.
+/// Adds 1 to the lanes of `mask`.
 HWY_INLINE Block::Vector counted(Block::Vector so_far, Block::Mask mask) noexcept {
   const Block::Tag tag;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -259,7 +262,7 @@ inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positio
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
-  auto filled = hn::Zero(tag);  // one register, whatever the number of parts
+  auto filled = hn::Zero(tag);  // counts in one register, whatever the number of parts
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
     for (std::size_t part = 0; part < Block::parts; ++part) {
@@ -279,13 +282,13 @@ inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positio
   return sum_of(filled);
 }
 
-/// A block less one key: counters at 15 are sticky, counters at 0 stay.
+/// A block with one key taken away: counters at 15 or 0 stay.
 struct LessOne {
   Block::Vector words[Block::parts];
   Block::Mask emptied[Block::parts];  ///< counters that become 0
   bool complete;                      ///< none of the key's counters was 0
 
-  /// Returns `so_far` plus, in some lanes, the counters that become 0.
+  /// Stores the block. Returns `so_far` with the counters that became 0 added, spread over lanes.
   HWY_INLINE Block::Vector store(std::uint64_t* block, Block::Vector so_far) const noexcept {
     for (std::size_t part = 0; part < Block::parts; ++part) {
       hn::Store(words[part], Block::Tag(), block + part * Block::lanes);
@@ -295,7 +298,8 @@ struct LessOne {
   }
 };
 
-/// `words` are only right if the key is complete, unless `incomplete_too`.
+/// Takes one key away. Unless `incomplete_too`, the resulting `words` are valid only if the key is
+/// complete.
 template <bool incomplete_too>
 HWY_INLINE LessOne take_key(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;

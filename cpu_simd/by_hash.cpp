@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups in several large filters, in the order of the hashes.
 //
-// Blocks are chosen by the upper bits of the hash, in filters of all sizes: keys in the order of
-// their hashes walk through the first groups of all filters at once. So keys are scattered once,
-// by hash, and each partition is asked of all filters while its share of each lies in cache. Per
-// further filter that costs what a filter in cache costs, not a line from memory.
+// In filters of every size the upper bits of the hash choose the block. So keys in the order of
+// their hashes walk through the first groups of all filters at once. Keys are scattered once, by
+// hash, and each partition is looked up in all filters while its share of each lies in cache. A
+// further filter then costs as much as a filter in cache, instead of a line from memory per key.
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -50,7 +50,7 @@ class HashPass : public Pass {
     }
   }
 
-  /// The lines of a filter's first group that a partition's keys lie in.
+  /// The lines of a filter's first group that belong to a partition.
   Lines share_of(const ConstFilterArrays& filter, std::uint64_t partition) const noexcept {
     const std::uint64_t blocks = filter.view.geometry.blocks_per_group();
     const unsigned bits = 64 - plan().shift;
@@ -64,8 +64,9 @@ class HashPass : public Pass {
     asked.reserve(filters_.size());
     for (const ConstFilterArrays& filter : filters_) {
       asked.emplace_back(filter, kNearDistance);
-      asked.back().next_distance = kFarDistance;  // of further groups, any line
-      // Few keys touch few lines of their share: each is fetched for its key, then.
+      asked.back().next_distance = kFarDistance;  // further groups: any line of the group
+      // If there are few keys, they touch few lines of their share; then each line is fetched for
+      // its key.
       if (share_of(filter, 0).count > chunks * kChunkEntries) {
         asked.back().first_distance = kFarDistance;
       }

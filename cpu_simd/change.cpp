@@ -33,14 +33,15 @@ std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noe
   return filled;
 }
 
-/// Key by key through all arrays, so that verdicts are those of removal one after another.
+/// Takes keys away one by one, each from all arrays, so that verdicts are those of sequential
+/// removal.
 RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
                           std::uint8_t* verdicts) noexcept {
   RemovedKeys removed;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
   const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
-  // A multiple of 8: each array's positions begin on a cache line, which vectors fill.
+  // A multiple of 8, so that each array's positions begin on a cache line.
   const std::size_t most = std::min(kStripKeys, kStripPositions / filter.arrays / 8 * 8);
   for (std::size_t i = 0; i < keys.size(); i += most) {
     const std::size_t n = std::min(most, keys.size() - i);
@@ -75,8 +76,8 @@ std::uint64_t add_by_position(const FilterArrays& filter, ChangePass& pass) {
   return filled;
 }
 
-/// Takes the keys in play away, then settles what is contested: verdicts of keys that were not
-/// there at their turn become 0.
+/// Takes away the keys in play, then settles the contested ones: the verdicts of keys that were not
+/// present at their turn become 0.
 RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, std::uint8_t* verdicts) {
   Underflows underflows;
   std::mutex mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Insertion and removal, on both paths.
+// Insertion and removal, on the direct and the partitioned path.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct RemovedKeys {
   std::uint64_t keys = 0;     ///< removed
   std::uint64_t emptied = 0;  ///< counters that became zero
 };
-/// verdicts[i] = 1 if key i was removed, in batch order. Throws likewise.
+/// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.
+/// Throws std::bad_alloc before it changes any counter.
 RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       const Choice& choice, const BatchOptions& options);
 

@@ -20,7 +20,7 @@ std::uint64_t bytes_of(std::span<const ConstFilterArrays> filters) noexcept {
   for (const ConstFilterArrays& filter : filters) bytes += filter.view.geometry.bytes();
   return bytes;
 }
-/// What every key is asked of.
+/// Size of the first arrays, in which every key is looked up.
 std::uint64_t first_array_bytes(std::span<const ConstFilterArrays> filters) noexcept {
   std::uint64_t bytes = 0;
   for (const ConstFilterArrays& filter : filters)
@@ -33,24 +33,26 @@ PartitionPlan plan_for(const Geometry& geometry, std::size_t keys, unsigned thre
   return plan_partitions(geometry, keys, threads, scratch_budget(geometry.bytes(), options), needs);
 }
 
-/// So many keys make a pass over the filter pay.
+/// The fewest keys for which a pass over the filter pays.
 std::size_t enough_keys(const Geometry& geometry) noexcept {
   const double lines_per_array = static_cast<double>(geometry.bytes()) / 64 /
                                  static_cast<double>(geometry.cache_lines_per_key());
   return static_cast<std::size_t>(lines_per_array * kKeysPerLine);
 }
 
-/// Is one pass over the filter, array by array, cheaper than one cache miss per probe? By size.
+/// Judging by sizes, is one pass over the filter, array by array, cheaper than one cache miss per
+/// probe?
 bool worth_partitioning(Operation operation, const Geometry& geometry, std::size_t keys,
                         unsigned threads) noexcept {
   const bool several = geometry.cache_lines_per_key() > 1;
-  // A pass over all slices loses to the two lines that an absent key touches, and for present keys
-  // to the lines of all slices fetched ahead (docs/performance_notes.md).
+  // A pass over all slices is slower than the direct path: an absent key touches two lines on
+  // average, and for present keys the lines of all slices are fetched ahead
+  // (docs/performance_notes.md).
   if (operation == Operation::lookup && !is_blocks(geometry)) return false;
-  // Partitioned, keys of several arrays are looked up first and taken away then: twice the work,
-  // which pays only if it is shared.
+  // With several arrays, partitioned removal first looks keys up and then takes them away. That is
+  // twice the work, which pays only if threads share it.
   if (operation == Operation::remove && several && threads == 1) return false;
-  // Threads that change counters must own them, so only partitions let them share the work.
+  // A thread must own the counters that it changes, so threads can share changes only by partition.
   const bool share = operation != Operation::lookup && threads > 1;
   const std::uint64_t share_above = threads > 2 ? kNearBytes
                                     : operation == Operation::remove && several
@@ -61,7 +63,7 @@ bool worth_partitioning(Operation operation, const Geometry& geometry, std::size
   return geometry.bytes() > (share ? share_above : alone_above) && keys >= enough_keys(geometry);
 }
 
-/// Of split_block filters: is it cheaper to go through all of them in the order of the hashes?
+/// Is it cheaper to look keys up in all filters, of split_block, in the order of the hashes?
 bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys,
                     std::size_t& enough) noexcept {
   const auto far = static_cast<std::size_t>(std::ranges::count_if(filters, [](const auto& filter) {
@@ -89,7 +91,7 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
     return choice;
   }
   choice.plan = plan_for(geometry, keys, threads, choice.needs, options);
-  // The scratch memory must have room for as many keys at once as make the pass pay.
+  // The scratch memory must hold enough keys at once for the pass to pay.
   if (!automatic || choice.plan.keys_per_shard * threads >= std::min(enough_keys(geometry), keys)) {
     choice.way = Way::by_position;
   }

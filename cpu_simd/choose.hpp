@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a batch goes through its filters: decided here, once, by the sizes of filters and batch and
-// by what the caller asks for. Answers and counters never depend on it.
+// Chooses how a batch goes through its filters: once per batch, by the sizes of filters and batch
+// and the caller's options. Answers and counters do not depend on the choice.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace scbf {
 enum class Operation : std::uint8_t { lookup, insert, remove };
 
 enum class Way : std::uint8_t {
-  few,          ///< so few keys that strips and their buffers do not pay
+  few,          ///< too few keys for strips and their buffers to pay
   direct,       ///< strip by strip, with prefetching
   by_position,  ///< one filter, array by array, partition by partition
   by_hash,      ///< several filters together, in the order of the hashes
@@ -26,14 +26,14 @@ enum class Way : std::uint8_t {
 struct Choice {
   Way way;
   unsigned threads;
-  ScratchNeeds needs = {};  ///< of by_position and by_hash
-  PartitionPlan plan = {};  ///< likewise
+  ScratchNeeds needs = {};  ///< for by_position and by_hash
+  PartitionPlan plan = {};  ///< for by_position and by_hash
 };
 
-/// For lookups in one filter or more.
+/// Chooses for a lookup in one filter or more.
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept;
-/// For one filter: direct or by_position.
+/// Chooses for one filter: direct or by_position.
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept;
 

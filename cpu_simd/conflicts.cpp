@@ -55,7 +55,7 @@ void ConflictResolver::survey(std::uint64_t hash) {
 
 bool ConflictResolver::settle(std::uint64_t hash) {
   if (!settling_) {
-    // What the counter held before: those of its takers that did not find it empty.
+    // What the counter held before: as many as takers that did not find it empty.
     for (Contested& entry : contested_) entry.left = entry.takers - entry.underflows;
     settling_ = true;
   }
@@ -69,8 +69,8 @@ bool ConflictResolver::settle(std::uint64_t hash) {
     if (present) {
       if (entry != nullptr) --entry->left;
     } else if (entry == nullptr) {
-      // A counter at 15 was sticky and gave nothing; incremented() leaves it alone likewise, and
-      // no other can reach 15 here, as it only gets back what was taken.
+      // A counter at 15 was not lowered, and incremented() does not change it either. No other
+      // counter can reach 15 here, since it only gets back what was taken.
       refilled_ += detail::counter_at(view_.words[probe.word], probe.shift) == 0;
       view_.words[probe.word] = detail::incremented(view_.words[probe.word], probe.shift);
     }
@@ -82,7 +82,7 @@ std::uint64_t ConflictResolver::finish() {
   for (const Contested& entry : contested_) {
     const std::uint64_t word = entry.counter / kCountersPerWord;
     const unsigned shift = static_cast<unsigned>(entry.counter % kCountersPerWord) * kCounterBits;
-    view_.words[word] |= entry.left << shift;  // the counter is 0: takers emptied it
+    view_.words[word] |= entry.left << shift;  // the counter is 0 now: its takers emptied it
     refilled_ += entry.left > 0;
   }
   return refilled_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of many keys at once from filters of several arrays, made equal to removal one by one.
+// Makes the removal of many keys at once, from a filter of several arrays, equal to removal one by
+// one.
 //
-// The engine looks all keys up first, then takes the present ones away, array by array, in any
-// order. As long as no counter was asked to go below zero, that *is* what one by one would have
-// done. A counter that was asked to (an *underflow*) had more takers than it held: keys that
-// touch such a counter are contested, and only they. Their verdicts follow from replaying them in
-// batch order on the contested counters alone; all other counters of theirs suffice by
-// definition. Keys that lose get their other counters back.
+// The engine first looks up all keys, then takes away the present ones, array by array, in any
+// order. If no counter would fall below zero, the result is that of removal one by one. A counter
+// that would fall below zero (an *underflow*) had more takers than it held. Exactly the keys that
+// touch such a counter are contested. Their verdicts follow from replaying them in batch order on
+// the contested counters alone, because their other counters held enough for all takers. For a key
+// that turns out absent, the other counters are restored.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace scbf {
 
-/// Underflows of one removal, from all threads.
+/// The underflows of one removal, of all threads.
 class Underflows {
  public:
   /// `counters` are numbers within an array that begins at `first_word`.
@@ -29,28 +30,28 @@ class Underflows {
   std::vector<std::uint64_t> counters_;  // word · 16 + nibble in the filter, once per underflow
 };
 
-/// Settles the contested keys. All keys that were taken away are shown twice, in batch order:
-/// first to `survey`, then to `settle`.
+/// Settles the contested keys. Pass every key that was taken away twice, in batch order: first all
+/// to `survey`, then all to `settle`.
 class ConflictResolver {
  public:
   ConflictResolver(CounterView view, const Underflows& underflows);
 
   void survey(std::uint64_t hash);
-  /// Returns the verdict: false if the key was not there at its turn, and then gives back what
-  /// was taken for it.
+  /// Returns the verdict. If the key was not present at its turn, restores its other counters and
+  /// returns false.
   bool settle(std::uint64_t hash);
-  /// Writes what is left of the contested counters. After the last settle. Returns how many
-  /// counters, in all of settling, are non-zero again.
+  /// Writes the final values of the contested counters. To be called after the last settle. Returns
+  /// how many counters became non-zero again, in settle and here.
   std::uint64_t finish();
 
  private:
   struct Contested {
     std::uint64_t counter;
     std::uint64_t takers;      // keys that took from it
-    std::uint64_t underflows;  // of which so many found it empty
-    std::uint64_t left;        // while settling
+    std::uint64_t underflows;  // how many of them found it empty
+    std::uint64_t left;        // its value while settling
   };
-  /// The slot that holds the counter, or the empty one that would.
+  /// The slot that holds the counter, or the empty slot where it belongs.
   std::size_t& slot_of(std::uint64_t counter) noexcept;
   Contested* find(std::uint64_t counter) noexcept;
 

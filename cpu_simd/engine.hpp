@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two paths of the engine share: a filter cut into arrays, and the kernels for it.
+// Shared by both paths of the engine: a filter as arrays, with the kernels for its layout.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace scbf {
 /// Bits of an answer that is 0 or 1.
 inline constexpr unsigned kYesOrNo = 1;
 
-/// What a key is asked of in each array; of the arrays' answers the smallest counts.
+/// A lookup of keys in one array. The answer of a filter is the smallest answer of its arrays.
 struct Question {
   decltype(ArrayKernels::test) ask;
   unsigned answer_bits;  ///< kYesOrNo or kCounterBits
 };
 
-/// A filter as the engine sees it. Word is const for lookups.
+/// A filter cut into arrays, and the kernels for them. Word is const for lookups.
 template <class Word>
 struct BasicFilterArrays {
   const Kernels& kernels;
@@ -54,7 +54,7 @@ struct BasicFilterArrays {
   Question is_present() const noexcept { return {array_kernels.test, kYesOrNo}; }
   Question how_often() const noexcept { return {array_kernels.least, kCounterBits}; }
 
-  /// Hashes of the valid keys of a stretch; see hash_keys.
+  /// Hashes the valid keys of a stretch; see hash_keys.
   std::size_t hash(const KeyBatch& keys, std::size_t first, std::size_t count,
                    std::uint64_t* hashes) const noexcept {
     return hash_keys(keys, first, count, view.seed, kernels.hash_u64, hashes);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations policy of core/include/scbf/detail/formulas.inl on Highway vectors of 64-bit
-// lanes, and with it the formulas.
-// Included once per target.
+// lanes, and the formulas on it. Included once per target.
 #if defined(SCBF_HWY_OPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_HWY_OPS_INL
 #undef SCBF_HWY_OPS_INL
@@ -23,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Tag64 = hn::ScalableTag<std::uint64_t>;
 
-/// What all targets do alike.
+/// The operations that are the same on all targets.
 struct LaneOps {
   using U64 = hn::Vec<Tag64>;
 
@@ -39,7 +38,7 @@ struct LaneOps {
 
 #if HWY_TARGET == HWY_SCALAR
 
-// One lane, and no way to see it as two of 32 bits: plain integers, wrapped.
+// There is one lane, and Highway cannot split it into two of 32 bits: wrap plain integers.
 struct VectorOps : LaneOps {
   using Plain = detail::PlainOps;
 
@@ -73,7 +72,7 @@ struct VectorOps : LaneOps {
   static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
     return hn::MulEven(hn::BitCast(Tag32(), a), hn::BitCast(Tag32(), b));
   }
-  /// Low 64 bits. Highway 1.0.3 has no such operation. AVX-512 does.
+  /// The low 64 bits of the product. Highway 1.0.3 has no such operation; AVX-512 does.
   static HWY_INLINE U64 mul(U64 a, U64 b) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
     return U64{_mm512_mullo_epi64(a.raw, b.raw)};
@@ -88,16 +87,16 @@ struct VectorOps : LaneOps {
   }
 };
 
-/// For positions in slices. There, unlike in hashing, AVX-512's product made inserts and lookups in
-/// cache a third slower on Sapphire Rapids.
+/// The policy for positions in slices. There, unlike in hashing, AVX-512's 64-bit product made
+/// inserts and lookups in cache a third slower on Sapphire Rapids.
 struct SliceOps : VectorOps {
   static HWY_INLINE U64 mul(U64 a, U64 b) noexcept { return mul_by_parts(a, b); }
 };
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-/// Lanes in which a and b have no bit in common. Highway 1.0.3 does not use what AVX-512 has for
-/// it.
+/// The lanes in which a and b have no bit in common. Highway 1.0.3 does not use AVX-512's
+/// instruction for it.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE hn::Mask<D> disjoint([[maybe_unused]] D d, V a, V b) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -108,7 +107,7 @@ HWY_INLINE hn::Mask<D> disjoint([[maybe_unused]] D d, V a, V b) noexcept {
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-/// Lanes to bytes.
+/// Stores each lane as a byte.
 template <class V>
 HWY_INLINE void store_bytes(V v, std::uint8_t* bytes) noexcept {
   const hn::Rebind<std::uint8_t, Tag64> tag8;

@@ -30,7 +30,8 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
   const auto seed_mask = hn::Set(tag, mask);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    // The next strip: between strips other streams intervene, and the hardware starts over.
+    // Prefetch the next strip: between strips other memory is read, and the hardware prefetcher
+    // starts over.
     hwy::Prefetch(keys + i + kStripKeys);
     hn::StoreU(hash_u64<VectorOps>(hn::LoadU(tag, keys + i), seed_mask), tag, hashes + i);
   }

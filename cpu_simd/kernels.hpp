@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The face between the engine (plain C++, compiled once) and the kernels (Highway, compiled once
-// per target): tables of functions. An *array* is what one probe step of a layout arrays on: a
-// group of split_block, a slice of split. A key's *position* in an array is one 64-bit number that
-// sorts by memory: its place (block and nibbles) in a group, its counter in a slice.
+// The interface between the engine (plain C++, compiled once) and the kernels (Highway, compiled
+// once per target): tables of functions. An *array* is what one choice addresses: a group of
+// split_block, a slice of split. A key's *position* in an array is one 64-bit number that sorts by
+// memory: its place (block and nibbles) in a group, its counter in a slice.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace scbf {
 
-/// Entries of the partitioned path per chunk: 4 KiB of positions.
+/// Entries in a chunk of the partitioned path: 4 KiB of positions.
 inline constexpr std::uint32_t kChunkEntries = 512;
 inline constexpr std::uint32_t kEntriesPerLine = 8;
 inline constexpr std::uint64_t kChunkBytes = kChunkEntries * sizeof(std::uint64_t);
@@ -28,7 +28,7 @@ struct Array {
 };
 
 /// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
-/// is a chain of chunks. The caller provides enough chunks for whatever is scattered.
+/// is a chain of chunks. The caller provides enough chunks for all that is scattered.
 struct Scatter {
   std::uint64_t* entries;  ///< all chunks; aligned to one
   std::uint64_t** ends;    ///< per partition: where its next entry goes
@@ -39,15 +39,15 @@ struct Scatter {
   std::size_t keys;             ///< scattered so far
 };
 
-/// Which partition a position belongs to is position >> shift.
+/// The partition of a position is position >> shift.
 using PartitionShift = std::uint32_t;
 
-/// Cache lines in a row.
+/// Consecutive cache lines.
 struct Lines {
   const std::uint64_t* at = nullptr;
   std::size_t count = 0;
 
-  /// Splits off the first of them, at most so many.
+  /// Splits off the first of them, at most `most`.
   Lines take(std::size_t most) noexcept {
     const Lines taken = {at, most < count ? most : count};
     at += taken.count * kWordsPerBlock;
@@ -58,8 +58,8 @@ struct Lines {
 
 /// What a kernel fetches while it arrays.
 struct Fetch {
-  std::size_t distance = 0;  ///< counters of so many keys ahead; 0: they are expected in L1
-  Lines ahead[2] = {};       ///< to be needed after the call; fetched evenly in its course
+  std::size_t distance = 0;  ///< fetch counters this many keys ahead; 0: they are expected in L1
+  Lines ahead[2] = {};       ///< lines needed after the call; fetched evenly in its course
 };
 
 /// Keys located in one or more neighbouring arrays.
@@ -77,23 +77,23 @@ struct Located {
 
 /// What `take` met.
 struct Taken {
-  std::size_t underflows = 0;  ///< counters that were 0 already
+  std::size_t underflows = 0;  ///< counters that were already 0
   std::uint64_t emptied = 0;   ///< counters that became zero
 };
 
-/// Keys that a kernel that changes counters is given at once, at most: what it counts beside then
-/// fits where it counts it (nibble_steps.hpp).
+/// Most keys per call of a kernel that changes counters: more would overflow the sums in which it
+/// counts changes (nibble_steps.hpp).
 inline constexpr std::size_t kMostKeys = 1024;
 static_assert(kChunkEntries <= kMostKeys);
 
-/// What a layout brings. In `words`, the array begins.
+/// The kernels of a layout. `words` points to the beginning of the array.
 struct ArrayKernels {
   void (*locate)(const Array& array, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* positions) noexcept;
   /// answers[i] = 1 if all counters of the key in this array are non-zero.
   void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                const Fetch& fetch, std::uint8_t* answers) noexcept;
-  /// answers[i] = smallest counter of the key in this array.
+  /// answers[i] = the smallest counter of the key in this array.
   void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                 const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// Adds keys, at most kMostKeys. Returns how many counters became non-zero.
@@ -104,8 +104,8 @@ struct ArrayKernels {
   /// became zero.
   std::uint64_t (*take_present)(std::uint64_t* words, const Located& keys, const Fetch& fetch,
                                 std::uint8_t* answers) noexcept;
-  /// Takes keys away, at most kMostKeys; a counter that is already 0 stays 0 and is written to
-  /// `underflows` as its number within the array (word · 16 + nibble). Room for 8·n.
+  /// Takes keys away, at most kMostKeys. A counter that is already 0 stays 0, and its number within
+  /// the array (word · 16 + nibble) is written to `underflows`, which has room for 8·n.
   Taken (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                 const Fetch& fetch, std::uint64_t* underflows) noexcept;
 };
@@ -116,8 +116,8 @@ struct Kernels {
   HashU64 hash_u64;
   HoldsKey holds_key;  ///< Backend::holds_key
   CountValues count_values;
-  /// Answers that are bytes of 0 or 1 to bits: bit i % 64 of bits[i / 64], those after the last are
-  /// 0. `answers` has room for whole words of 64. Returns how many are 1.
+  /// Packs answers, bytes of 0 or 1, to bits: bit i % 64 of bits[i / 64]; bits after the last are
+  /// 0. `answers` must be readable up to a multiple of 64. Returns how many are 1.
   std::size_t (*pack_answers)(const std::uint8_t* answers, std::size_t n,
                               std::uint64_t* bits) noexcept;
   ArrayKernels block;

@@ -33,7 +33,7 @@ std::uint64_t share_keys(std::size_t keys, unsigned threads, const BatchOptions&
 struct Strip {
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  std::array<std::uint16_t, kStripKeys> index;   // of hashes[i], among the strip's valid keys
+  std::array<std::uint16_t, kStripKeys> index;   // of hashes[i] among the strip's valid keys
   std::array<std::uint8_t, kStripKeys> least;    // smallest answer to hashes[i] so far
   std::array<std::uint8_t, kStripKeys> answers;  // of the current array
   std::size_t keys = 0;
@@ -42,7 +42,7 @@ struct Strip {
 static_assert(kStripKeys <= 1u << 16);
 static_assert(kStripKeys <= kMostKeys);
 
-/// Drops the keys of the strip that are known to be absent. Branch-free: answers are
+/// Drops the keys of the strip that are known to be absent. Branch-free, since answers are
 /// unpredictable.
 void keep_present(Strip& strip) noexcept {
   std::size_t kept = 0;
@@ -56,8 +56,9 @@ void keep_present(Strip& strip) noexcept {
   strip.complete = false;
 }
 
-/// Dropping absent keys spares their probes but moves the others: worth it in memory, when an
-/// eighth is absent. In cache, a probe costs less than the move.
+/// Is it worth dropping the absent keys? That saves their probes but moves the other keys. It pays
+/// for filters in memory if an eighth of the keys is absent; in cache, a probe costs less than the
+/// move.
 bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
   if (fetch.distance == 0) return false;
   std::size_t absent = 0;
@@ -65,7 +66,7 @@ bool worth_dropping(const Strip& strip, const Fetch& fetch) noexcept {
   return absent * 8 >= strip.keys;
 }
 
-/// Smallest answers over all arrays for the strip's valid keys, densely.
+/// Writes the smallest answer over all arrays for each of the strip's valid keys, without gaps.
 void ask_strip(const ConstFilterArrays& filter, const Question& question, const Fetch& fetch,
                Strip& strip, std::uint8_t* out) noexcept {
   const std::size_t valid = strip.keys;
@@ -93,8 +94,7 @@ void ask_strip(const ConstFilterArrays& filter, const Question& question, const 
   }
 }
 
-/// For a single filter. Each key is asked of each array in turn; of the answers the smallest
-/// counts.
+/// Looks keys up in a single filter, array after array; the smallest answer counts.
 std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
                       const KeyBatch& keys, std::size_t first, std::size_t end,
                       std::uint8_t* out) noexcept {
@@ -111,7 +111,7 @@ std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
   return hits;
 }
 
-/// The sum of the smallest counters in several filters; keys are hashed once.
+/// Sums the smallest counters in several filters; keys are hashed once.
 std::uint64_t count_in_all(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                            std::size_t first, std::size_t end, std::uint8_t* out) noexcept {
   Strip strip;
@@ -135,7 +135,7 @@ std::uint64_t count_in_all(std::span<const ConstFilterArrays> filters, const Key
   return hits;
 }
 
-/// Through the arrays of several filters, or of one that has several.
+/// Looks keys up in several filters, or in one filter of several arrays.
 std::uint64_t find_in_any(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                           std::size_t first, std::size_t end, std::uint8_t* out) {
   std::vector<Asked> asked;
@@ -172,8 +172,9 @@ std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& q
   return hits;
 }
 
-/// Joins the answers of filters that are asked one after another: ask(f, keys, answers) fills the
-/// answers, join(answers, out) adds them. Temporary memory: kAnswerWindow bytes.
+/// Looks keys up in one filter after another and joins the answers: ask(f, keys, answers) writes
+/// the answers of filter f, join(answers, out) combines them with those before. Temporary memory:
+/// kAnswerWindow bytes.
 template <class Ask, class Join>
 std::uint64_t ask_one_by_one(std::size_t filters, const KeyBatch& keys, std::uint8_t* out, Ask ask,
                              Join join) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups in one filter or more: is a key in any of them, and how often in all? The filters have
-// one seed; there is at least one.
+// Lookups in one filter or more: is a key in any of them, and how often in all of them? There is at
+// least one filter; all have the same seed.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace scbf {
 
-/// As Backend::contains; `choice` is choose_lookup's, and not Way::few. Throws std::bad_alloc.
+/// As Backend::contains. `choice` comes from choose_lookup and is not Way::few. Throws
+/// std::bad_alloc.
 std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                       std::uint8_t* out, const Choice& choice, const BatchOptions& options);
 /// As Backend::count. Throws std::bad_alloc.

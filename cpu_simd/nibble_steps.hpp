@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of single counters by table: the byte that holds a counter, and which half of it, give the
-// byte after the step. Half the instructions of shifting and masking a 64-bit word.
+// Changes single counters by table. The index is the byte that holds the counter and which half of
+// it the counter is; the entry is the byte after the step. This takes half the instructions of
+// shifting and masking a 64-bit word.
 //
-// Entries say at the same time whether the counter became non-zero or zero: added up, they count
-// that in their upper bits, for one addition per step.
+// The upper bits of an entry say whether the counter became non-zero or zero. Adding up the entries
+// therefore counts these changes, at one addition per step.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace scbf {
 
-// Counter n of a row of words lies in byte n / 2 of it.
+// Counter n of consecutive words lies in byte n / 2.
 static_assert(std::endian::native == std::endian::little);
 
 /// Indexed by nibble_index: the new byte, and from bit kTurnShift on 1 if the counter turned from
@@ -24,8 +25,8 @@ static_assert(std::endian::native == std::endian::little);
 using NibbleSteps = std::array<std::uint32_t, 512>;
 
 inline constexpr unsigned kTurnShift = 20;
-/// How many of the steps whose entries were added up to `sum` turned a counter; of a slice's steps,
-/// one per key.
+/// How many steps turned a counter, if `sum` is the sum of their entries. One step per key and
+/// slice, at most kMostKeys.
 constexpr std::uint64_t turns_in(std::uint64_t sum) noexcept { return sum >> kTurnShift; }
 static_assert(kMostKeys * 255 < 1u << kTurnShift);
 

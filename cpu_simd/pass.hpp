@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The partitioned path: for filters that outgrow the cache and batches that are worth a pass over
-// them. Window by window of the batch every thread *scatters* its keys to partitions; then each
-// partition is *drained*, worked on by one thread while its share of the filter lies in cache, no
-// atomics; then answers are *replayed* into the order of the batch.
+// The partitioned path, for filters that outgrow the cache and batches that are worth a pass over
+// them. The batch is processed in windows, in three steps. Every thread *scatters* its keys to
+// partitions. Each partition is *drained*: one thread works on it while its share of the filter
+// lies in cache, without atomics. Then answers are *replayed* into the order of the batch.
 //
-// Pass is the skeleton. What a partition is, an equal share of an array (ArrayPass, below) or of
-// the range of hashes (by_hash.cpp), is its user's.
+// Pass is the skeleton. A partition is an equal share of an array (ArrayPass, below) or of the
+// range of hashes (by_hash.cpp).
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Pass {
     const std::size_t window = plan_.keys_per_shard * threads_;
     for (std::size_t first = 0; first < keys_.size(); first += window) {
       const std::size_t count = std::min(window, keys_.size() - first);
-      // Even shares in batch order, so that earlier shards hold earlier keys.
+      // Equal shares in batch order, so that earlier shards hold earlier keys.
       const std::size_t share =
           (count + threads_ - 1) / threads_;  // <= keys_per_shard by construction
       for (std::size_t t = 0; t < threads_; ++t) {
@@ -59,8 +59,8 @@ class Pass {
     run_tasks(options_, threads_, threads_, [&](std::size_t t) { task(shards_[t]); });
   }
 
-  /// Calls drain(begin, end) for runs of neighbouring partitions: few enough runs to cost nothing,
-  /// enough to share.
+  /// Calls drain(begin, end) for runs of neighbouring partitions: few enough that runs cost
+  /// nothing, and enough that threads share them evenly.
   template <class Drain>
   void for_each_run(Drain drain) {
     const std::size_t tasks =
@@ -70,7 +70,7 @@ class Pass {
     });
   }
 
-  /// Chunks of a partition's keys, about.
+  /// How many chunks a partition has, on average.
   std::uint64_t chunks_per_partition() noexcept {
     std::uint64_t scattered = 0;
     for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
@@ -78,8 +78,8 @@ class Pass {
   }
 
   /// Calls work_on(entries, count, chunk_ahead, answers) for all that was scattered to a partition,
-  /// chunk by chunk in batch order; chunk_ahead are the lines of the next chunk. Where the answers
-  /// go is up to Answers: NoAnswers, or an AnswerWriter for replay().
+  /// chunk by chunk in batch order; chunk_ahead are the lines of the next chunk. Answers is
+  /// NoAnswers, or an AnswerWriter, which stores the answers for replay().
   template <class Answers, class WorkOn>
   void drain_partition(std::uint64_t partition, WorkOn work_on) {
     for (std::size_t t = 0; t < threads_; ++t) {
@@ -87,7 +87,7 @@ class Pass {
     }
   }
 
-  /// Answers, so far dense per shard, to their keys.
+  /// Spreads the answers of each shard, so far without gaps, to their keys if there are null keys.
   void spread(std::uint8_t* out) {
     if (!keys_.has_validity()) return;
     for_each_shard(
@@ -125,11 +125,11 @@ class Pass {
   Shards shards_;
 };
 
-/// Deals out the lines of the next partition, a share per chunk, to be fetched while keys are
-/// worked on in this one: first touches in the order of keys would be misses one by one.
+/// Divides the lines of the next partition into shares, one per chunk, which are fetched while this
+/// partition is worked on. Otherwise the first touch of each line would be a cache miss.
 class PartitionAhead {
  public:
-  /// All `words` of them within `chunks` calls of share().
+  /// `chunks` calls of share() cover all `words` words.
   PartitionAhead(const std::uint64_t* at, std::uint64_t words, std::uint64_t chunks) noexcept
       : left_{at, words / kWordsPerBlock},
         share_(left_.count / std::max<std::uint64_t>(chunks, 1) + 1) {}
@@ -149,7 +149,7 @@ class ArrayPass : public Pass {
             const BatchOptions& options)
       : Pass(keys, choice, options), filter_(filter) {}
 
-  /// Scatters all keys; keeps their hashes, if there are further arrays.
+  /// Scatters all keys; keeps their hashes if there are further arrays.
   void scatter_all(const Array& array) {
     for_each_shard([&](Shard& shard) {
       Strip strip;
@@ -176,11 +176,11 @@ class ArrayPass : public Pass {
       }
     });
   }
-  /// The first of these for the first array, else the second.
+  /// scatter_all for the first array, scatter_kept for the others.
   void scatter(const Array& array) { array.index == 0 ? scatter_all(array) : scatter_kept(array); }
 
   /// Calls work_on(positions, count, fetch, answers) for all of the array's positions, partition by
-  /// partition. Returns the sum of what it returns: counters that turned from zero to non-zero or
+  /// partition. Returns the sum of its results: how many counters turned from zero to non-zero or
   /// back.
   template <class Answers, class WorkOn>
   std::uint64_t drain(const Array& array, WorkOn work_on) {
@@ -205,9 +205,9 @@ class ArrayPass : public Pass {
     return turned;
   }
 
-  /// Brings the answers of `drain` back into batch order, to `out`: of the first array as they
-  /// are, of later ones where they are smaller. Keys that are present stay in play, if there are
-  /// further arrays to ask or take from. Returns how many answers are not 0.
+  /// Writes the answers of `drain` to `out` in batch order: of the first array as they are, of
+  /// later arrays where they are smaller. With several arrays, keys that are present so far stay in
+  /// play. Returns how many answers are not 0.
   template <unsigned bits>
   std::uint64_t bring_back(const Array& array, std::uint8_t* out) {
     std::atomic<std::uint64_t> hits{0};
@@ -227,8 +227,8 @@ class ArrayPass : public Pass {
     return hits;
   }
 
-  /// Asks all arrays; afterwards the keys in play are those with an answer other than 0. Returns
-  /// how many these are.
+  /// Looks keys up in all arrays. Afterwards the keys in play are those with an answer other than
+  /// 0. Returns how many there are.
   template <unsigned bits>
   std::uint64_t ask(const Question& question, std::uint8_t* out) {
     std::uint64_t hits = 0;
@@ -268,7 +268,8 @@ class ArrayPass : public Pass {
     for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
       const std::size_t n = std::min(kStripKeys, shard.kept - i);
       replay<bits>(shard, i, n, answers.data());
-      // Batches of present keys are common: as long as none has dropped out, all stay in place.
+      // Batches of present keys are common: as long as no key has dropped out, all stay where they
+      // are.
       if (!first_array && kept == i &&
           std::find(answers.begin(), answers.begin() + n, 0) == answers.begin() + n) {
         for (std::size_t j = 0; j < n; ++j) {

@@ -60,14 +60,14 @@ inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, st
 // ---- intersect ----------------------------------------------------------------------------------
 
 inline constexpr std::uint64_t kLineBytes = 64;
-/// Lines between a prefetch and their use, about as many as a core can wait for at once.
+/// Cache lines between a prefetch and its use: about as many as a core can have under way.
 inline constexpr std::uint64_t kLinesAhead = 48;
-/// Of a long row only its beginning is fetched ahead; the hardware follows then.
+/// Bytes of a row that are prefetched; the hardware prefetches the rest of a long row.
 inline constexpr std::uint64_t kMostPrefetched = 4 * kLineBytes;
-/// Rows between two looks whether anything is left.
+/// Rows between two checks whether any bit is left.
 inline constexpr std::uint32_t kRowsPerLook = 8;
 
-/// One key's rows, of one or more whole vectors each.
+/// Intersects one key's rows, each of one or more whole vectors.
 template <class D>
 HWY_INLINE void intersect_vectors(D d, const std::uint8_t* bytes, std::uint64_t stride,
                                   const std::uint64_t* rows, std::uint32_t k, std::uint64_t from,
@@ -85,7 +85,7 @@ HWY_INLINE void intersect_vectors(D d, const std::uint8_t* bytes, std::uint64_t 
   }
 }
 
-/// One key's rows, no longer than a word.
+/// Intersects one key's rows, each no longer than a word.
 template <class Word>
 HWY_INLINE void intersect_words(const std::uint8_t* bytes, const std::uint64_t* rows,
                                 std::uint32_t k, const std::uint8_t* always,
@@ -107,14 +107,14 @@ HWY_INLINE void intersect_words(const std::uint8_t* bytes, const std::uint64_t* 
   std::memcpy(out, &common, sizeof common);
 }
 
-/// Calls one(i) for each key, with the rows of keys ahead on their way.
+/// Calls one(i) for each key, and prefetches the rows of keys ahead.
 template <class One>
 HWY_INLINE void for_each_key(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
                              std::size_t n, One one) noexcept {
   const std::uint64_t fetched = std::min(view.stride, kMostPrefetched);
   const std::uint64_t lines = k * ((fetched + kLineBytes - 1) / kLineBytes);
   const std::size_t distance = std::max<std::uint64_t>(1, kLinesAhead / lines);
-  // Keys beyond the last are fetched as the last.
+  // Past the end, the last key is prefetched again.
   for (std::size_t i = 0; i < n + distance; ++i) {
     const std::uint64_t* ahead = rows + std::min(i, n - 1) * k;
     for (std::uint32_t j = 0; j < k; ++j) {
@@ -149,7 +149,7 @@ inline void Intersect(const RowsView& view, const std::uint64_t* rows, std::uint
       break;
   }
   for_each_key(view, rows, k, n, [&](std::size_t i) HWY_ATTR {
-    // Whole vectors, then what a stride of 16, 32, or an odd multiple of 32 leaves of them.
+    // Whole vectors, then the rest of a stride of 16, 32 or an odd multiple of 32 bytes.
     const hn::ScalableTag<std::uint8_t> d;
     const hn::CappedTag<std::uint8_t, 16> rest;
     const std::uint64_t* of_key = rows + i * k;
@@ -161,12 +161,12 @@ inline void Intersect(const RowsView& view, const std::uint64_t* rows, std::uint
 }
 
 // ---- gather -------------------------------------------------------------------------------------
-// Sixteen counters of a word become sixteen bits, one in each nibble. Four members' bits fill the
-// nibbles; of sixteen such words, members 4 q … 4 q + 3 in word q, the 16 × 16 nibbles are
-// transposed: word c then holds the bits of all 64 members for counter c. All eight words of a line
-// go through this side by side, in the lanes of vectors.
+// The sixteen counters of a word become sixteen bits, one in each nibble, and the bits of four
+// members fill the nibbles. Sixteen such words, with members 4q … 4q + 3 in word q, are a matrix of
+// 16 × 16 nibbles. It is transposed; word c then holds the bits of all 64 members for counter c.
+// The eight words of a line are processed side by side, in the lanes of vectors.
 
-/// Lowest bit of each nibble that is not 0.
+/// Sets the lowest bit of each nibble that is not 0, and clears all other bits.
 template <class V>
 HWY_INLINE V nonzero(V word, V low_bits) noexcept {
   word = hn::Or(word, hn::ShiftRight<1>(word));
@@ -174,7 +174,7 @@ HWY_INLINE V nonzero(V word, V low_bits) noexcept {
   return hn::And(word, low_bits);
 }
 
-/// Swaps the upper part of each field of 2 · bits bits in a with the lower in b.
+/// In each field of 2 · bits bits, swaps the upper half of a with the lower half of b.
 template <int bits, class V>
 HWY_INLINE void exchange(V& a, V& b, V lower) noexcept {
   const V change = hn::And(hn::Xor(hn::ShiftRight<bits>(a), b), lower);

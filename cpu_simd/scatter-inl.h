@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Radix partitioning of positions. Included once per target. The way back is in answers.hpp.
 //
-// Positions are appended to a few hundred to a few thousand partitions. The line at the end of
-// each stays in the caches until it is full; that is the write-combining. The line after it is
-// fetched into L2 with every append: otherwise the first store to each line waits for memory, and
-// all later stores behind it (docs/performance.md). Lines several in an array of their own and
-// streamed past the caches were measured, too, and are no faster: they spare memory a read, but
-// mispredict the branch that flushes once per line. Partitions are chains of small chunks rather
-// than arrays of a size guessed beforehand: no pass to count, and any skew fits.
+// Positions are appended to a few hundred to a few thousand partitions. The line at the end of each
+// stays in the caches until it is full, which combines the writes. Every append prefetches the line
+// after it into L2; otherwise the first store to each line waits for memory, and all later stores
+// wait behind it (docs/performance_notes.md). The alternative, to collect lines in a separate
+// buffer and stream them past the caches, was measured and is no faster: it saves reading the
+// lines, but the branch that flushes them is mispredicted once per line. Partitions are chains of
+// small chunks, not buffers of a size guessed beforehand: this needs no counting pass and copes
+// with any skew.
 #if defined(SCBF_SCATTER_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_SCATTER_INL
 #undef SCBF_SCATTER_INL
@@ -38,7 +39,7 @@ inline void ScatterPositions(Scatter& to, const std::uint64_t* positions, std::s
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t partition = positions[i] >> shift;
     std::uint64_t* end = to.ends[partition];
-    __builtin_prefetch(end + kEntriesPerLine, 1, 2);  // to be written; into L2
+    __builtin_prefetch(end + kEntriesPerLine, 1, 2);  // for writing, into L2
     *end++ = positions[i];
     if (HWY_UNLIKELY(reinterpret_cast<std::uintptr_t>(end) % kChunkBytes == 0)) {
       const auto chunk = static_cast<std::size_t>(end - to.entries) / kChunkEntries - 1;

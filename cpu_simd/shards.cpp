@@ -19,7 +19,7 @@ std::size_t round_up(std::size_t value, std::size_t step) noexcept {
   return (value + step - 1) / step * step;
 }
 
-// Each array of a shard begins on a cache line of its own.
+// Each part of a shard begins on a cache line of its own.
 std::size_t padded_bytes(std::size_t count, std::size_t element) noexcept {
   return round_up(count * element, kLineBytes);
 }
@@ -52,13 +52,12 @@ std::uint64_t half_l2_bytes() noexcept {
   return half;
 }
 
-// Every partition may hold a staggered first chunk and a last one that is not full.
+// Every partition may have a staggered first chunk and a last chunk that is not full.
 std::size_t chunks_for(std::uint64_t partitions, std::size_t keys) noexcept {
   return 2 * partitions + keys / kChunkEntries;
 }
 
-/// Completes a plan that knows its partitions: as many keys as the scratch memory of a thread has
-/// room for.
+/// Completes a plan whose partitions are set: as many keys as fit into a thread's scratch memory.
 void fit_keys(PartitionPlan& plan, std::size_t keys, unsigned threads, std::size_t budget,
               ScratchNeeds needs) noexcept {
   const std::size_t fixed =
@@ -74,7 +73,7 @@ void fit_keys(PartitionPlan& plan, std::size_t keys, unsigned threads, std::size
   plan.keys_per_shard =
       std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kChunkEntries);
   plan.chunks = static_cast<std::uint32_t>(chunks_for(plan.partitions, plan.keys_per_shard));
-  // Whole chunks, to which the next shard's entries are aligned.
+  // A multiple of a chunk, so that the next shard's entries are aligned to chunks.
   plan.shard_bytes =
       round_up(shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs), kChunkBytes);
 }
@@ -88,7 +87,7 @@ std::size_t scratch_budget(std::uint64_t filter_bytes, const BatchOptions& optio
 
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept {
-  // Units are what positions count before the shift: blocks in their upper halves, or counters.
+  // Units are what positions count: blocks (in their upper halves) or counters.
   const bool blocks = geometry.layout() == Layout::split_block;
   const std::uint64_t units = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
   const std::uint64_t units_per_64_bytes = blocks ? 1 : kCountersPerBlock;
@@ -104,7 +103,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
     --bits;
   }
   const std::size_t budget = scratch_bytes / threads;
-  // Chunks that are not full must not eat the scratch memory: chains are to have several chunks.
+  // Chunks that are not full must not use up the scratch memory: chains should have several chunks.
   while (partitions_at(bits) > 1 &&
          (partitions_at(bits) > kMaxPartitions ||
           shard_bytes(partitions_at(bits), chunks_for(partitions_at(bits), 0), 0, needs) >
@@ -124,7 +123,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
 PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsigned threads,
                                    std::size_t scratch_bytes, ScratchNeeds needs) noexcept {
   const std::size_t budget = scratch_bytes / threads;
-  // At least two: a shift by all 64 bits is none.
+  // At least two partitions: shifting by all 64 bits is undefined.
   unsigned bits = 1;
   const auto partitions = [&] { return std::uint64_t{1} << bits; };
   while (partitions() < kMaxPartitions && bytes / partitions() > kMinPartitionBytes &&

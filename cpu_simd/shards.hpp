@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of the partitioned path: how the filter is cut into partitions, how many keys fit into
-// the scratch memory at once, and each thread's share of it (a *shard*). A partition is the
-// positions that fall into one partition; within a shard it is a chain of chunks.
+// The memory of the partitioned path: how an array is cut into partitions, how many keys fit into
+// the scratch memory at once, and each thread's share of that memory (a *shard*). Within a shard,
+// the positions of one partition are a chain of chunks.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@ namespace scbf {
 
 /// What an operation needs in scratch memory besides positions.
 struct ScratchNeeds {
-  bool answers;  ///< the way back: the partition of each key, and its next answers
+  bool answers;  ///< for replay: the partition of each key, and each partition's next answers
   bool hashes;   ///< of the keys that go on to the next array
   bool index;    ///< of those keys in the batch
 };
 
-/// The cut of one array, and how much of a batch is worked on at once (a *window*).
+/// How an array is cut into partitions, and how much of a batch is worked on at once (a *window*).
 struct PartitionPlan {
   PartitionShift shift;           ///< partition of a position: position >> shift
   std::uint64_t partitions;       ///< partitions in an array
-  std::uint64_t partition_words;  ///< of the filter, per partition (the last may be smaller)
+  std::uint64_t partition_words;  ///< words of the filter per partition (the last may be smaller)
   std::size_t keys_per_shard;     ///< of a window; a multiple of kChunkEntries
   std::uint32_t chunks;           ///< per shard: enough for keys_per_shard keys, however skewed
   std::size_t shard_bytes;
 };
 
-/// Plans for a batch of `keys` keys. scratch_bytes is shared among the threads; what is planned
-/// stays below it, but never falls below what one chunk of keys needs (some 64 KiB per thread).
+/// Plans for a batch of `keys` keys. The threads share scratch_bytes. The plan stays below that,
+/// but it always has room for one chunk of keys per thread (some 64 KiB).
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
 /// The same for hashes, which are positions in [0, 2^64): partitions are equal shares of that
-/// range, of filters that have `bytes` to be looked at together.
+/// range. `bytes` is the memory of all filters that is looked at together.
 PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsigned threads,
                                    std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
-/// What the caller allows, or the default for a filter of this size.
+/// The scratch memory that the caller allows, or the default for filters of this size.
 std::size_t scratch_budget(std::uint64_t filter_bytes, const BatchOptions& options) noexcept;
 
 /// One thread's share of a window.
@@ -48,14 +48,15 @@ struct Shard {
   Scatter scatter;
   std::uint64_t* starts;     ///< per partition: its first entry
   std::uint64_t* hands;      ///< per partition: its next answers (answers.hpp), if needed
-  std::uint64_t* cursors;    ///< per partition: the byte of `entries` where further ones lie
-  std::uint64_t* hashes;     ///< of the keys that are still in play, if needed
-  std::uint32_t* index;      ///< of those, among the shard's valid keys, if needed
-  std::size_t kept;          ///< how many are still in play
+  std::uint64_t* cursors;    ///< per partition: the byte of `entries` where further answers lie
+  std::uint64_t* hashes;     ///< of the keys in play, if needed
+  std::uint32_t* index;      ///< of those among the shard's valid keys, if needed
+  std::size_t kept;          ///< how many keys are in play
   std::size_t first, count;  ///< keys of the batch
 
-  /// Empty partitions, each with a first chunk. Starts are staggered, so that partitions that
-  /// fill evenly do not all need a new chunk, nor the same cache sets, at the same time.
+  /// Empties all partitions and gives each a first chunk. Starts are staggered; otherwise
+  /// partitions that fill evenly would all need a new chunk, and use the same cache sets, at the
+  /// same time.
   void begin_array(std::uint64_t partitions) noexcept;
 };
 

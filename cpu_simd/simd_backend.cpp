@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Highway backends: one per compiled target, and "simd" for the best.
+// The Highway backends: one per compiled target, and "simd" for the best of them.
 #include "kit/known_backends.hpp"
 
 #include <fmt/format.h>
@@ -132,7 +132,7 @@ class SimdBackend final : public Backend {
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
  private:
-  /// Calls look(arrays), unless there are no filters.
+  /// Calls look(arrays) with the filters as arrays; without filters, all answers are 0.
   template <class Look>
   std::uint64_t with_arrays(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                             std::uint8_t* out, Look look) const {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of the split layout. Included once per target.
 //
-// The engine walks the slices one after another, for many keys each: positions of a slice are
-// computed several keys to a vector, keys that a slice shows to be absent do not reach the next
-// one. The counters themselves lie in lines of their own, so that is where time goes; one word is
-// loaded, shifted and tested per key, many keys in flight.
+// The engine walks through the slices one after another, with many keys in each. Positions in a
+// slice are computed for several keys per vector, and keys that a slice shows to be absent are not
+// looked up in the next. Each counter lies in a cache line of its own, and loading these takes most
+// of the time: per key one word is loaded, shifted and tested, with many keys in flight.
 //
-// The k probes of one key in the lanes of a vector would be no less work, by count: a gather and a
-// vector of positions per key, instead of k of each per eight keys; and they would touch all k
-// lines of an absent key, of which two are needed on average. So lanes are keys.
+// Lanes are keys. The alternative, the k probes of one key in the lanes of a vector, would be no
+// less work: a gather and a vector of positions per key, instead of k of each per eight keys. And
+// it would touch all k lines of an absent key, of which two are needed on average.
 #if defined(SCBF_SLICE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_SLICE_INL
 #undef SCBF_SLICE_INL
@@ -75,7 +75,7 @@ HWY_INLINE auto* byte_of(Word* words, std::uint64_t position) noexcept {
 HWY_INLINE unsigned counter_in(std::uint8_t byte, std::uint64_t position) noexcept {
   return detail::counter_at(byte, static_cast<unsigned>(position % 2) * kCounterBits);
 }
-/// Returns the entry, to be added up for turns_in.
+/// Changes a counter. Returns the table entry, to be added up for turns_in.
 HWY_INLINE std::uint32_t step(std::uint8_t* byte, std::uint64_t position,
                               const NibbleSteps& steps) noexcept {
   const std::uint32_t entry = steps[nibble_index(*byte, position % 2)];
@@ -96,8 +96,8 @@ HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define SCBF_GATHER 1
 
-/// Calls visit(i, counters) for as many keys at a time as there are lanes; returns how many keys
-/// of n it got through.
+/// Calls visit(i, counters) for as many keys at a time as there are lanes. Returns how many keys
+/// were visited.
 template <class Visit>
 HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::uint64_t* positions,
                                        std::size_t n, const Fetch& fetch, Visit visit) noexcept {
@@ -123,7 +123,8 @@ HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::ui
 #define SCBF_GATHER 0
 #endif
 
-/// For the keys left over by vectors, which have fetched what is ahead already.
+/// The Fetch for keys left over by vectors: those have already fetched what is needed after the
+/// call.
 HWY_INLINE Fetch rest_of(const Fetch& fetch, std::size_t done) noexcept {
   return done == 0 ? fetch : Fetch{.distance = fetch.distance};
 }
@@ -197,7 +198,7 @@ inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std
   std::uint64_t sum = 0;
   for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     std::uint8_t* byte = byte_of(words, positions[i]);
-    // Always written, kept only if it counts: no branch to mispredict.
+    // Always written, but counted only if it is an underflow: no branch to mispredict.
     underflows[count] = positions[i];
     count += counter_in(*byte, positions[i]) == 0;
     sum += step(byte, positions[i], kDecremented);

@@ -8,8 +8,8 @@ namespace scbf {
 
 namespace {
 
-/// So many of n keys are done with: are the others to be moved together? That costs about what an
-/// eighth of them costs in the next array.
+/// If `done` of n keys are finished, should the others be moved together? Moving costs about as
+/// much as looking up an eighth of them in the next array.
 constexpr bool worth_moving(std::size_t done, std::size_t n) noexcept {
   return done > 0 && done * 8 >= n;
 }
@@ -36,7 +36,7 @@ void complement(Bits& bits, std::size_t n) noexcept {
   if (n % 64 != 0) bits[n / 64] &= (std::uint64_t{1} << (n % 64)) - 1;
 }
 
-/// `set` may hold the hashes that are copied.
+/// `hashes` may be those of `set`.
 template <class Bits>
 void copy_keys(const Bits& bits, const std::uint64_t* hashes, const std::uint16_t* index,
                std::size_t n, KeySet& set) noexcept {
@@ -62,13 +62,13 @@ std::size_t LookupStrip::test(const ConstFilterArrays& filter, std::uint32_t arr
   return kernels_.pack_answers(answers_.data(), n, bits.data());
 }
 
-/// Asks the filter's further arrays, from `array` on, about the set; marks who passes all, and
-/// returns how many.
+/// Looks the set up in the filter's arrays from `array` on. Sets the answers of the keys that pass
+/// all of them to 1, and returns how many there are.
 std::size_t LookupStrip::finish(const Asked& asked, std::uint32_t array, KeySet& set,
                                 std::uint8_t* out) noexcept {
   Bits alive, bits;
   std::size_t living = set.keys;
-  bool all = true;  // in the set are alive
+  bool all = true;  // keys of the set are alive
   for (; array < asked.filter.arrays && living > 0; ++array) {
     living = test(asked.filter, array, set.hashes.data(), set.keys,
                   {.distance = asked.next_distance}, bits);
@@ -121,7 +121,7 @@ std::size_t LookupStrip::ask_further(const Asked& asked, const Bits& passed, std
   finish_waiting(out);
   waiting_for_ = &asked;
   now_ ^= 1;
-  return 0;  // too few to be worth moving the others
+  return 0;  // those that pass are too few to make moving the others pay
 }
 
 void LookupStrip::fetch_ahead(std::size_t next, const std::uint64_t* hashes,
@@ -141,7 +141,9 @@ void LookupStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ah
                       std::uint8_t* out) noexcept {
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
-  const bool ahead = ahead_ && n <= kFarDistance;  // of more, most do not wait
+  const bool ahead =
+      ahead_ &&
+      n <= kFarDistance;  // with more keys, prefetching within the filter hides most of the waiting
   fetched_ = 0;
   for (std::size_t f = 0; f < filters_.size() && n > 0; ++f) {
     const Asked& asked = filters_[f];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that decide how a batch is worked on, all in one place (but for batches of few keys, whose
-// sizes are in core/src/kit/few_keys.hpp). Each was measured; what was seen is in
-// docs/performance.md.
+// The sizes that decide how a batch is worked on, all in one place. (Those for few keys are in
+// core/src/kit/few_keys.hpp.) Each was measured; docs/performance_notes.md has the results.
 #pragma once
 
 #include <cstddef>
@@ -11,65 +10,67 @@ namespace scbf {
 
 /// Keys between the prefetch of a counter and its use, where counters come from L2 or L3.
 inline constexpr std::size_t kNearDistance = 32;
-/// The same where they come from memory. An out-of-order core reaches some 32 keys ahead by
-/// itself; what is prefetched nearer than that is asked for no earlier than without.
+/// The same where counters come from memory. An out-of-order core looks some 32 keys ahead by
+/// itself, so prefetching at a shorter distance gains nothing.
 inline constexpr std::size_t kFarDistance = 128;
-/// With few keys, lines of further filters are asked for ahead until so many are under way.
+/// With few keys, lines of further filters are prefetched until this many are under way.
 inline constexpr std::size_t kLinesAhead = 256;
-/// Keys that are hashed and located together; their positions stay in L1.
+/// Keys that are hashed and located together (a *strip*); their positions stay in L1.
 inline constexpr std::size_t kStripKeys = 1024;
-/// Positions of keys that are located in all arrays at once; they stay in L1, too.
+/// Positions per strip where keys are located in all arrays at once; they stay in L1, too.
 inline constexpr std::size_t kStripPositions = 4096;
 /// Keys per task when a lookup on the direct path is shared among threads.
 inline constexpr std::size_t kTaskKeys = 64 * 1024;
 
-/// Filters up to this size are taken to lie in cache: no prefetching, no partitioning.
+/// Filters up to this size are assumed to lie in cache: no prefetching, no partitioning.
 inline constexpr std::uint64_t kNearBytes = 1u << 20;
-/// Filters above this size are taken to lie in memory.
+/// Filters above this size are assumed to lie in memory.
 inline constexpr std::uint64_t kFarBytes = 4u << 20;
-/// Fetch::distance for counters of so many bytes.
+/// Fetch::distance for a filter of this size.
 constexpr std::size_t distance_for(std::uint64_t bytes) noexcept {
   return bytes > kFarBytes ? kFarDistance : bytes > kNearBytes ? kNearDistance : 0;
 }
-/// Filters up to this size gain nothing from partitioning on one thread: insertions, and what has
-/// answers to bring back.
+/// Up to this size, partitioning gains nothing on one thread: for insertions, and for operations
+/// with answers to bring back.
 inline constexpr std::uint64_t kDirectInsertBytes = 32u << 20;
 inline constexpr std::uint64_t kDirectAnswerBytes = 512u << 20;
-/// In filters up to this size, partitioned changes cost about twice the direct ones: two threads
-/// gain nothing by sharing them. More threads share from kNearBytes on (not measured).
+/// In filters up to this size, partitioned changes cost about twice as much as direct ones, so two
+/// threads gain nothing by sharing them. More than two threads share from kNearBytes on (not
+/// measured).
 inline constexpr std::uint64_t kShareBytes = 8u << 20;
-/// Removal from filters of several arrays: partitioned, it is twice the work, which two threads
-/// make up for only in filters above this size.
+/// With several arrays, partitioned removal is twice the work. Two threads make up for that only in
+/// filters above this size.
 inline constexpr std::uint64_t kShareRemoveOfSeveralBytes = 96u << 20;
-/// Partitioning reads the whole filter once: the batch must have this many keys per cache line
-/// of it to pay for that.
+/// Partitioning reads the whole filter once. It pays if the batch has at least this many keys per
+/// cache line of the filter.
 inline constexpr double kKeysPerLine = 1.0;
-/// A batch asked of several filters goes through them in the order of its hashes if at least two of
-/// their first arrays lie in memory (above kFarBytes each), and there are so many keys per cache
-/// line of all first arrays together. The way back costs about two lines from memory: what the
-/// order saves must be more.
+/// A lookup in several filters goes in the order of the hashes if at least two of the first arrays
+/// lie in memory (each above kFarBytes) and the batch has at least this many keys per cache line of
+/// all first arrays together. Bringing an answer back costs about two lines from memory; the order
+/// of the hashes must save more than that.
 constexpr double any_keys_per_line(std::size_t far_filters) noexcept {
   return far_filters > 2 ? 0.5 : 1.25;
 }
-/// Counters of one partition in bytes: as many as give kFewPartitions, from this many up to half an
-/// L2 cache, as the next partition is fetched beside. The bounds of that half hold where the
-/// machine does not say how large its L2 is, too.
+/// Bytes of counters in a partition: chosen to give kFewPartitions partitions, but at least this
+/// many, and at most half an L2 cache, since the next partition is fetched at the same time. That
+/// half is kept within bounds, also where the machine does not report the size of its L2.
 inline constexpr std::uint64_t kMinPartitionBytes = 8u << 10;
 inline constexpr std::uint64_t kMinHalfL2Bytes = 512u << 10;
 inline constexpr std::uint64_t kMaxHalfL2Bytes = 2048u << 10;
-/// Of the first-level cache.
+/// Size of the first-level cache.
 inline constexpr std::uint64_t kL1Bytes = 32u << 10;
-/// With far fewer partitions, successive keys meet in the same one, and each append waits for the
-/// one before; with far more, their last lines no longer stay in L1 and the nearer half of L2.
+/// With far fewer partitions, successive keys often go to the same one, and each append waits for
+/// the one before. With far more, the lines at their ends no longer stay in L1 and the nearer half
+/// of L2.
 inline constexpr std::uint64_t kFewPartitions = 512;
-/// Above this, partitions outgrow L2 rather than partitions growing more. Must stay below 2^16, the
-/// range of Scatter::partition_of.
+/// The most partitions; beyond that, partitions become larger, even than L2, rather than more. Must
+/// stay below 2^16, the range of Scatter::partition_of.
 inline constexpr std::uint64_t kMaxPartitions = 4096;
-/// With several threads there are at least this many partitions for each, to share evenly.
+/// With several threads there are at least this many partitions per thread, so that the work is
+/// shared evenly.
 inline constexpr std::uint64_t kPartitionsPerThread = 8;
 
-/// Temporary memory of the partitioned path, when the caller leaves it open: the filter's size
-/// within these bounds.
+/// Default temporary memory of the partitioned path: the filter's size, within these bounds.
 inline constexpr std::size_t kMinScratchBytes = 1u << 20;
 inline constexpr std::size_t kMaxDefaultScratchBytes = 1u << 30;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop that all kernels share: over located keys, fetching ahead. Included once per target.
+// The loop that all kernels share: it visits located keys and prefetches ahead. Included once per
+// target.
 #if defined(SCBF_WALK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_WALK_INL
 #undef SCBF_WALK_INL
@@ -20,10 +21,10 @@ HWY_BEFORE_NAMESPACE();
 namespace scbf {
 namespace HWY_NAMESPACE {
 
-/// Keys of a stretch; between stretches, what is needed after the call is fetched.
+/// Keys in a stretch. Between stretches, lines that are needed after the call are fetched.
 inline constexpr std::size_t kStretchKeys = 64;
 
-/// Nothing to be done at the beginning, or at the end, of a stretch.
+/// For callers with nothing to do at the beginning, or the end, of a stretch.
 struct Nothing {
   HWY_INLINE void operator()(std::size_t, std::size_t) const noexcept {}
 };
@@ -32,8 +33,8 @@ struct Nothing {
 /// `step` of them at a time, then finish(first, end); n must be a multiple of `step`. If counters
 /// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, arrays − 1).
 ///
-/// Callables return addresses rather than prefetch them: g++ takes a function that does nothing
-/// but prefetch for one that does nothing, and drops its calls.
+/// Callables return addresses instead of prefetching them, because g++ treats a function that only
+/// prefetches as one that does nothing, and drops its calls.
 template <std::size_t step, class LineOf, class Begin, class Visit, class Finish = Nothing>
 HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, LineOf line_of,
                      Begin begin, Visit visit, Finish finish = {}) noexcept {
@@ -44,7 +45,7 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
   const std::size_t share[] = {(ahead[0].count + stretches - 1) / stretches,
                                (ahead[1].count + stretches - 1) / stretches};
   const std::size_t distance = std::max<std::size_t>(1, fetch.distance / arrays);
-  std::size_t prefetching = 0;  // keys before this one prefetch another
+  std::size_t prefetching = 0;  // keys before this index prefetch for a later key
   if (fetch.distance > 0) {
     for (std::size_t i = 0; i < std::min(n, distance); ++i) {
       for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(i, a));
@@ -73,8 +74,8 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
   }
 }
 
-/// The same, one by one, for keys located in several arrays; word_of(position) is a word of the
-/// line, counted from the beginning of its array.
+/// The same, key by key, for keys located in several arrays. word_of(position) is the index of a
+/// word of the line within its array.
 template <class WordOf, class Visit>
 HWY_INLINE void walk_arrays(const std::uint64_t* words, const Located& keys, const Fetch& fetch,
                             WordOf word_of, Visit visit) noexcept {

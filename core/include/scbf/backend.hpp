@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What computes: the interface between filters and backends, and the table of backends.
-// A backend reads keys and updates counters; it knows nothing of files, filters or statistics
-// beyond the histogram. Adding one: docs/adding_a_backend.md.
+// The interface between filters and backends, and the table of backends. A backend reads keys and
+// updates counters; it knows nothing of files, filters or statistics beyond the histogram. Adding
+// one: docs/adding_a_backend.md.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@
 
 namespace scbf {
 
-/// How a batch goes through the filter. Answers and counters never depend on it.
+/// How a batch goes through the filter. Answers and counters do not depend on it.
 enum class Path : std::uint8_t {
-  automatic,    ///< chosen from the sizes of filter and batch (docs/performance.md)
+  automatic,    ///< chosen from the sizes of filter and batch (docs/performance_notes.md)
   direct,       ///< key by key with prefetching
-  partitioned,  ///< radix-partitioned by region of the filter, then region by region in cache
+  partitioned,  ///< keys radix-partitioned, then worked on in cache, partition by partition
 };
 
 /// Runs tasks in parallel; lets a caller lend its own thread pool. scbf/tbb.hpp wraps a
@@ -70,8 +70,8 @@ struct SubtractCounts {
   std::uint64_t inexact = 0;  ///< counters left at 15 although something was to be taken away
 };
 
-/// How many counters an operation made non-zero (insert) or zero (remove), counted as it goes;
-/// nothing from a backend that does not count. Who needs the number then asks count_nonzero.
+/// How many counters an operation made non-zero (insert) or zero (remove). Empty from a backend
+/// that does not count as it goes; the number then comes from count_nonzero.
 using NonzeroChange = std::optional<std::uint64_t>;
 
 /// What became of a key that was to be removed.
@@ -86,7 +86,7 @@ struct RemovalChange {
   std::uint64_t keys = 0;     ///< removed
   NonzeroChange emptied = 0;  ///< counters that became zero
 };
-/// What it did to all of them.
+/// What Backend::remove did to all filters together.
 struct RemoveCounts {
   std::uint64_t removed = 0, ambiguous = 0;  ///< keys
 };
@@ -115,64 +115,67 @@ class Backend {
   /// Empty when it can run here; otherwise why not.
   virtual std::string unavailable_reason() const = 0;
 
-  /// The memory that its counters live in: kHostMemory, or a device's, "cuda:0". Views and stores
-  /// pass between backends of one memory as they are.
+  /// The memory that its counters live in: kHostMemory, or that of a device, such as "cuda:0".
+  /// Backends that share a memory exchange views and stores without copying.
   virtual std::string_view memory() const noexcept { return kHostMemory; }
-  /// Counters for a filter, all zero; by default on the host. Throws std::bad_alloc, or an Error
-  /// that says how much was asked for and how much there is.
+  /// Allocates counters for a filter, all zero; by default on the host. Throws std::bad_alloc, or
+  /// an Error that says how much was asked for and how much is free.
   virtual std::unique_ptr<CounterStore> allocate(std::uint64_t words) const;
 
   /// Adds 1 to the k counters of every valid key, saturating. Returns how many became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
-  /// out[i] = 1 if valid key i may be present in one of the filters or more, else 0. Returns how
-  /// many are 1. All filters have the seed of the first; a key that was found in one need not be
-  /// asked of the next: put first what is likely to hold most. There may be none.
+  /// out[i] = 1 if valid key i may be present in at least one of the filters, else 0. Returns how
+  /// many are 1. All filters have the same seed. There may be no filters. A key found in one filter
+  /// need not be looked up in the next, so the filter likely to hold most keys should come first.
   virtual std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch&,
                                  std::uint8_t* out, const BatchOptions&) const = 0;
   /// out[i] = the smallest counter of key i, summed over the filters, at most 15; 0 for null keys.
-  /// Returns how many are not 0. The filters as in `contains`.
+  /// Returns how many are not 0. All filters have the same seed; there may be none.
   virtual std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch&,
                               std::uint8_t* out, const BatchOptions&) const = 0;
-  /// Removes keys one after another, each from the one filter that claims it at its turn; if none
-  /// or several do, nothing is changed. verdicts[i] = what became of key i, as a Removal (absent
-  /// for null keys); changes[f] = what was changed in filter f. There is at least one filter; all
-  /// have the seed of the first. Returns how many keys were removed, and how many several filters
-  /// claim.
+  /// Removes keys one after another, each from the one filter that claims it at its turn. If no
+  /// filter or several filters claim a key, nothing is changed for it. verdicts[i] = what became of
+  /// key i, as a Removal (absent for null keys); changes[f] = what was changed in filter f. There
+  /// is at least one filter; all have the same seed. Returns how many keys were removed and how
+  /// many were ambiguous.
   virtual RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch&,
                               std::uint8_t* verdicts, std::span<RemovalChange> changes,
                               const BatchOptions&) const = 0;
 
   /// into += from, saturating.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;
-  /// Compares only: what subtract would meet.
+  /// Reports what subtract would meet. Changes nothing.
   virtual SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
                                         const BatchOptions&) const = 0;
   /// from −= what; counters at 15 stay. Requires check_subtract(…).below == 0.
   virtual void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const = 0;
   /// One histogram per slice, in slice order.
   virtual std::vector<Histogram> histograms(ConstCounterView, const BatchOptions&) const = 0;
-  /// Counters that are not 0; one pass over them. By default the sum of the histograms.
+  /// How many counters are not 0. Cost: one pass over the counters. By default computed from the
+  /// histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
-  /// How a single key is looked up on the host, by default plainly: Filter::contains(key) calls
-  /// this, not `contains`. (Filter::count(key) reads the counters itself.)
+  /// The function that looks up a single key on the host; a plain one by default.
+  /// Filter::contains(key) calls it instead of `contains`. (Filter::count(key) reads the counters
+  /// itself.)
   virtual HoldsKey holds_key() const noexcept;
-  /// How the rows of a bank are worked on, on the host; by default plainly.
+  /// The kernels for the rows of a bank, on the host; plain ones by default.
   virtual const RowKernels& rows() const noexcept;
 };
 
-/// Gives back to the system the temporary memory that is kept from the last large batch for the
-/// next one: one block per process, at most 1 GiB.
+/// Gives back to the system the temporary memory that is kept from one large batch to the next: one
+/// block per process, at most 1 GiB.
 void release_scratch() noexcept;
 
 /// All backends known, available or not: "scalar", "simd", one per vector target ("simd:AVX2"),
-/// then "cuda" and, for further devices, "cuda:1", … "cuda" is listed even where the library was
-/// built without it, to say so.
+/// then "cuda" and, for further devices, "cuda:1", … "cuda" is listed even if the library was built
+/// without it; its unavailable_reason() then says so.
 std::span<const Backend* const> backends() noexcept;
 
-/// The backend of this name; "auto" = the value of the environment variable SCBF_BACKEND, or the
-/// best available CPU backend when it is unset: never a device, which is only taken by name. Never
-/// null. Throws BackendUnavailable, naming what there is, for an unknown or unavailable one.
+/// The backend of this name. "auto" means the value of the environment variable SCBF_BACKEND or, if
+/// that is unset, the best available CPU backend; a device is chosen only by name. Throws
+/// BackendUnavailable if the name is unknown (the message lists the known ones) or the backend
+/// cannot run here (the message says why).
 const Backend& find_backend(std::string_view name = "auto");
 
 }  // namespace scbf

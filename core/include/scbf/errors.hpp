@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can go wrong, as types. Every message names the value, the limit and the way out.
-// The library throws these, what derives from them (FilterFull, MembersFull, scbf/cuda/errors.hpp),
-// std::bad_alloc, and what an executor, source or sink of the caller throws; it never prints, exits
-// or aborts.
+// The exceptions of the library. Every message names the value, the limit and the way out. The
+// library throws these, types derived from them (FilterFull, MembersFull, scbf/cuda/errors.hpp),
+// std::bad_alloc, and whatever an executor, source or sink of the caller throws. It never prints,
+// exits or aborts.
 #pragma once
 
 #include <stdexcept>
@@ -34,7 +34,7 @@ class CorruptFile : public Error {
   using Error::Error;
 };
 
-/// The operating system refused an operation; the message carries path and reason.
+/// The operating system refused an operation; the message gives path and reason.
 class IoError : public Error {
  public:
   using Error::Error;
@@ -46,13 +46,13 @@ class BackendUnavailable : public Error {
   using Error::Error;
 };
 
-/// Counters were asked for in place that are in the memory of a device.
+/// Direct access to counters was requested, but they are in the memory of a device.
 class NotOnHost : public Error {
  public:
   using Error::Error;
 };
 
-/// An operation that changes counters was asked of a read-only (mapped) filter.
+/// An operation would have changed the counters of a read-only (mapped) filter.
 class ReadOnly : public Error {
  public:
   using Error::Error;

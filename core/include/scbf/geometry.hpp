@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shape of a filter: how many counters there are and how they are laid out in memory.
-// What shape to choose for a number of keys and a rate is sizing.hpp; where the counters of a
-// key lie in the shape is detail/positions.hpp.
+// sizing.hpp chooses a shape for a number of keys and a rate; detail/positions.hpp says where the
+// counters of a key lie.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::string_view to_string(Layout layout) noexcept;
 Layout layout_from_string(std::string_view name);
 
 inline constexpr std::uint32_t kCounterBits = 4;
-inline constexpr std::uint32_t kCounterMax = 15;       ///< a counter at 15 is saturated: sticky
+inline constexpr std::uint32_t kCounterMax = 15;  ///< a counter at 15 is saturated and stays at 15
 inline constexpr std::uint32_t kCountersPerWord = 16;  ///< in a 64-bit word
 inline constexpr std::uint32_t kWordsPerBlock = 8;     ///< 64 bytes, one cache line
 inline constexpr std::uint32_t kCountersPerBlock = kWordsPerBlock * kCountersPerWord;
@@ -46,8 +46,8 @@ class Geometry {
   /// Throws InvalidArgument unless 1 ≤ probes ≤ 64 and 1 ≤ counters_per_slice ≤ 2^40.
   static Geometry split(std::uint32_t probes, std::uint64_t counters_per_slice);
 
-  /// g = `groups` arrays of `blocks_per_group` blocks, k = 8·g.
-  /// Throws InvalidArgument unless 1 ≤ groups ≤ 8 and 1 ≤ blocks_per_group ≤ 2^32 − 1.
+  /// g = `groups` groups of `blocks_per_group` blocks, k = 8·g. Throws InvalidArgument unless 1 ≤
+  /// groups ≤ 8 and 1 ≤ blocks_per_group ≤ 2^32 − 1.
   static Geometry split_block(std::uint32_t groups, std::uint64_t blocks_per_group);
 
   constexpr Layout layout() const noexcept { return layout_; }
@@ -65,7 +65,7 @@ class Geometry {
   constexpr std::uint64_t counters_per_slice() const noexcept {
     return layout_ == Layout::split_block ? extent_ * kCountersPerWord : extent_;
   }
-  /// k · m, padding not included.
+  /// k · m, not counting padding.
   constexpr std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
   /// split only: 64-bit words from the start of one slice to the start of the next.
   constexpr std::uint64_t slice_stride_words() const noexcept {
@@ -78,7 +78,7 @@ class Geometry {
   }
   /// Bytes of all counters, padding included; a multiple of 64.
   constexpr std::uint64_t bytes() const noexcept { return words() * 8; }
-  /// Cache lines that an insert, or a lookup that finds its key, touches.
+  /// Cache lines that an insertion, or a lookup of a present key, touches.
   constexpr std::uint32_t cache_lines_per_key() const noexcept {
     return layout_ == Layout::split_block ? groups() : probes_;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a filter grows: the policies, the shape of each stage, and the maths of several stages, each
-// formula a named function with its inverse. docs/maths.md derives them. Letters: P rate of a
+// How a filter grows: the policies, the shape of each stage, and the maths of several stages. Each
+// formula is a named function with its inverse; docs/maths.md derives them. Letters: P rate of a
 // stage, P_d of d stages together, r tightening, g growth, n keys.
 //
 // Every function throws InvalidArgument, naming argument, value and range, for NaN and for what
@@ -15,10 +15,11 @@
 
 namespace scbf {
 
-/// Most stages of one filter: a query may have to ask them all.
+/// Most stages of one filter. A query may have to look in all of them.
 inline constexpr std::uint32_t kMaxStages = 256;
-/// Chosen by the memory that they take on the way to a thousand times the first stage
-/// (docs/maths.md): later stages twice as large, each with 0.8 times the rate of the one before.
+/// Defaults for `tightening`: each stage holds twice as many keys as the one before, at 0.8 times
+/// its rate. Chosen for the least memory while a filter grows to a thousand times its first stage
+/// (docs/maths.md).
 inline constexpr double kDefaultGrowth = 2;
 inline constexpr double kDefaultTightening = 0.8;
 
@@ -34,39 +35,41 @@ double stage_fpr_for(double compound, std::uint32_t stages);
 
 // ---- tightening stages --------------------------------------------------------------------------
 
-/// P·(1 − r)·r^i: the rate of stage i, from 0 on. However many there are, they add up to less than
-/// P.
+/// P·(1 − r)·r^i: the rate of stage i, counted from 0. However many stages there are, their rates
+/// add up to less than P.
 double tightened_fpr(double fpr, double tightening, std::uint32_t stage);
-/// P·(1 − r^s): the sum of the first s, a bound on their compound rate.
+/// P·(1 − r^s): the sum of the rates of the first s stages, a bound on their compound rate.
 double tightened_sum(double fpr, double tightening, std::uint32_t stages);
-/// n·g^i, rounded up: keys that stage i is to hold. Throws InvalidArgument past 2^63.
+/// n·g^i, rounded up: the keys that stage i is made for. Throws InvalidArgument past 2^63.
 std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t stage);
 
 // ---- both ---------------------------------------------------------------------------------------
 
-/// What a stage holds, and how often it claims a key that it does not hold.
+/// The keys that a stage holds, and its false-positive rate.
 struct StageLoad {
   double keys;
   double fpr;
 };
 /// 1 − Π(1 − P_i): the rate of all stages together.
 double compound_fpr(std::span<const StageLoad> stages);
-/// The share of the keys present, each inserted once, that more than one stage claims: their
+/// The share of the keys, each inserted once, that more than one stage claims, so that their
 /// removal is ambiguous. Σ_i n_i·(1 − Π_{j≠i}(1 − P_j)) / Σ_i n_i; 0 without keys.
 double ambiguous_share(std::span<const StageLoad> stages);
 
 // ---- policies -----------------------------------------------------------------------------------
 
-/// full_at of a stage that takes whatever comes.
+/// StageShape::full_at of a stage that is never full.
 inline constexpr std::uint64_t kNeverFull = ~std::uint64_t{0};
 
-/// What a stage is, and when it is full.
+/// The shape of a stage, and when it is full.
 struct StageShape {
   Geometry geometry;
-  /// Its share of the rate: an upper bound on its own, as long as it is not fuller than meant.
+  /// Its share of the rate: an upper bound on the rate of this stage as long as the stage is not
+  /// fuller than planned.
   double fpr;
-  /// Keys are inserted as long as fewer counters than this are non-zero. One key adds at most k, so
-  /// that afterwards the fill is still the one at which the rate is `fpr`. Or kNeverFull.
+  /// Keys are inserted as long as fewer counters than this are non-zero; or kNeverFull. One key
+  /// makes at most k counters non-zero, and the limit allows for them: the rate never exceeds
+  /// `fpr`.
   std::uint64_t full_at;
 
   friend bool operator==(const StageShape&, const StageShape&) = default;
@@ -76,9 +79,9 @@ struct StageShape {
 class Growth {
  public:
   enum class Policy : std::uint32_t {
-    one = 0,         ///< a single stage that is never full: its rate is as good as its sizing
+    one = 0,         ///< a single stage that is never full; its rate depends on how it was sized
     fixed = 1,       ///< the paper's: identical stages, each up to half fill, at most so many
-    tightening = 2,  ///< later stages larger and stricter: the rate stays under the target for ever
+    tightening = 2,  ///< later stages are larger and stricter, so the rate stays below the target
   };
 
   /// A single stage, which takes all keys.
@@ -97,17 +100,18 @@ class Growth {
   Layout layout() const noexcept { return first_.layout(); }
   /// one: 1; fixed: d; tightening: kMaxStages.
   std::uint32_t most_stages() const noexcept { return most_stages_; }
-  /// The bound on the rate of all stages that there will ever be: P, or P_d; 1, none, for one.
+  /// The bound on the compound rate of all stages that there can be: P for tightening, P_d for
+  /// fixed, 1 (no bound) for one.
   double fpr() const noexcept { return fpr_; }
-  /// Keys of the first stage. fixed: as many as half fill means; one: 0, it is not known.
+  /// Keys of the first stage. fixed: those at half fill; one: 0, not known.
   std::uint64_t first_capacity() const noexcept { return first_capacity_; }
   double growth() const noexcept { return growth_; }          ///< 1 but for tightening
   double tightening() const noexcept { return tightening_; }  ///< 1 but for tightening
   /// one, fixed: the geometry of all stages; tightening: of the first.
   const Geometry& first_geometry() const noexcept { return first_; }
 
-  /// Stage i, from 0 on. Throws InvalidArgument for i ≥ most_stages(), and where the limits of
-  /// Geometry are passed. Cost: up to a few milliseconds.
+  /// The shape of stage i, counted from 0. Throws InvalidArgument for i ≥ most_stages() and where
+  /// the limits of Geometry are exceeded. Cost: up to a few milliseconds.
   StageShape stage(std::uint32_t index) const;
   /// For messages: "tightening: 1000 keys, × 2 each, rate 0.01, × 0.8 each".
   std::string describe() const;
@@ -127,8 +131,8 @@ class Growth {
 /// "one", "fixed" or "tightening".
 std::string_view to_string(Growth::Policy policy) noexcept;
 
-/// The paper's planner: memory for one stage (M), its rate (P) and that of all stages (P_d) give
-/// the shape of a stage and how many there may be.
+/// The paper's planner: from the memory of one stage (M), its rate (P) and the rate of all stages
+/// (P_d) to the shape of a stage and the number of stages.
 struct FixedPlan {
   Growth growth;
   double stage_fpr;              ///< at half fill; ≤ P
@@ -137,8 +141,8 @@ struct FixedPlan {
   std::uint64_t capacity;        ///< of all
 };
 /// `split`: k = ⌈log2 1/P⌉ slices; `split_block`: the fewest groups whose rate at half fill is at
-/// most P. d = stages_within(P, P_d). Throws InvalidArgument when not even one stage stays under
-/// P_d, or one cannot be made.
+/// most P. d = stages_within(P, P_d). Throws InvalidArgument if not even one stage stays within
+/// P_d, or if no stage can be made.
 FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compound,
                      Layout layout = Layout::split);
 

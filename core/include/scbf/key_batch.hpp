@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of keys, as a view: what the keys are and where they lie. Owns nothing; the memory
-// must outlive the call it is given to. How keys become hashes is detail/hash.hpp.
+// A column of keys, as a view: their kind and where they lie. It owns nothing; the memory must
+// outlive the call it is passed to. detail/hash.hpp turns keys into hashes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace scbf {
 
 /// A batch of keys of one kind, optionally with a validity bitmap (Arrow's layout: bit i of byte
 /// i/8, least significant first, 1 = valid). Null keys are neither inserted nor found; operations
-/// count them.
+/// report how many there were.
 ///
 /// Equal bytes are equal keys whatever the kind: a u64 key hashes as its 8 little-endian bytes.
 class KeyBatch {
@@ -39,15 +39,15 @@ class KeyBatch {
   KeyBatch(const std::vector<std::string>& keys) noexcept;
 
   /// Ready-made hashes, for example of a column that is hashed anyway. They must be uniform over
-  /// all 64 bits; the filter's rate is only as good as they are. Never mix with other kinds in
-  /// one filter unless they are XXH3-64 with the filter's seed of the same bytes.
+  /// all 64 bits, or the filter's rate suffers. Never mix with other kinds in one filter unless
+  /// they are XXH3-64 with the filter's seed of the same bytes.
   static KeyBatch from_hashes(std::span<const std::uint64_t> hashes) noexcept;
   /// `data.size() / width` keys of `width` bytes each, back to back.
   /// Throws InvalidArgument if width is 0 or does not divide data.size().
   static KeyBatch from_fixed(std::span<const std::byte> data, std::size_t width);
   /// Key i is data[offsets[i] … offsets[i+1]); offsets.size() is the number of keys + 1 (or 0 for
-  /// none). Throws InvalidArgument, naming the place, if an offset is negative, decreases or
-  /// passes data.size(). Cost: one pass over the offsets.
+  /// none). Throws InvalidArgument, naming its index, if an offset is negative, smaller than the
+  /// one before or larger than data.size(). Cost: one pass over the offsets.
   static KeyBatch from_offsets(std::span<const std::byte> data,
                                std::span<const std::int32_t> offsets);
   static KeyBatch from_offsets(std::span<const std::byte> data,
@@ -69,7 +69,7 @@ class KeyBatch {
     const std::size_t bit = validity_offset_ + i;
     return (static_cast<unsigned>(validity_[bit / 8]) >> (bit % 8)) & 1u;
   }
-  /// The bitmap, and which of its bits is that of key 0; null without one.
+  /// The bitmap, or null if there is none; validity_offset() is the index of key 0's bit in it.
   const std::byte* validity() const noexcept { return validity_; }
   std::size_t validity_offset() const noexcept { return validity_offset_; }
   /// Number of null keys. Cost: one pass over the bitmap.
@@ -82,7 +82,7 @@ class KeyBatch {
 
   /// kind u64 and hashes: the values.
   const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
-  /// All other kinds: the bytes of key i.
+  /// The bytes of key i, for all other kinds only.
   std::string_view bytes(std::size_t i) const noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maths of routing: regions on servers, a filter for each region, and a query that asks those
-// servers whose filters say that they may have the value. Each formula a named function with its
+// The maths of routing. Servers hold regions, each region has a filter, and a query asks the
+// servers whose filters say that they may have the value. Each formula is a named function with its
 // inverse; docs/secondary_index.md derives them. Letters: S servers, h of them that have the value,
 // r regions of a server, P rate of a region's filter, P_s of a server.
 //
@@ -15,8 +15,9 @@
 
 namespace scbf {
 
-/// P_s = 1 − (1 − P)^r: how often a server that does not have a value is asked, because one of its
-/// regions' filters says that it may. P in (0, 1), r ≥ 0, real-valued: a mean over servers.
+/// P_s = 1 − (1 − P)^r: the rate at which a server without the value is asked, because the filter
+/// of one of its regions gives a false positive. P in (0, 1); r ≥ 0, real-valued, so that it can be
+/// a mean over servers.
 double server_fpr(double region_fpr, double regions);
 /// The inverse in P: 1 − (1 − P_s)^(1/r); r > 0.
 double region_fpr_for(double server_fpr, double regions);
@@ -26,8 +27,8 @@ double expected_requests(double servers, double holding, double server_fpr);
 /// The inverse in P_s; h ≤ requests ≤ S, h < S.
 double server_fpr_for(double servers, double holding, double requests);
 
-/// Memory of a bank of so many members of one geometry with room for no more, without making it.
-/// Throws InvalidArgument past kMaxBankMembers and past 2^63 bytes.
+/// Memory of a bank of this many members of one geometry, with room for exactly these; no bank is
+/// made. Throws InvalidArgument past kMaxBankMembers and past 2^63 bytes.
 BankMemory bank_memory(const Geometry& geometry, std::uint32_t members);
 /// The inverse: the most members whose bank fits into `bytes`; 0 if not even one.
 std::uint32_t bank_members_in(const Geometry& geometry, std::uint64_t bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All of scbf::scbf, for those who want one line; without tbb.hpp, which needs oneTBB. The
-// secondary index and what runs on a GPU have headers of their own (scbf::index, scbf::cuda).
+// Includes all headers of scbf::scbf except tbb.hpp, which needs oneTBB. The secondary index
+// (scbf::index) and the device interface (scbf::cuda) have their own headers.
 #pragma once
 
 #include "scbf/backend.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maths of sizing: each formula is a named function with its inverse. docs/maths.md derives
-// them. Letters: n keys, k probes, m counters per slice, g groups, P false-positive rate.
-// Nothing here looks at a filter's counters; that is Filter::statistics.
+// The maths of sizing. Each formula is a named function with its inverse; docs/maths.md derives
+// them. Letters: n keys, k probes, m counters per slice, g groups, P false-positive rate. Nothing
+// here looks at a filter's counters; that is Filter::statistics.
 //
 // Every function throws InvalidArgument, naming argument, value and range, for NaN and for what
 // lies outside its range. All are pure, thread-safe and allocate nothing but messages.
@@ -20,8 +20,8 @@ namespace scbf {
 /// Expected share of non-zero counters in a slice of m counters after n distinct keys:
 /// 1 − (1 − 1/m)^n, without cancellation for large m. n ≥ 0, infinity allowed; m ≥ 1.
 double expected_fill(double n, double m);
-/// The inverse of expected_fill in n: how many distinct keys explain a fill in [0, 1).
-/// Returns infinity for a fill of 1. Throws InvalidArgument outside [0, 1].
+/// The inverse of expected_fill in n: how many distinct keys give a fill in [0, 1). Returns
+/// infinity for a fill of 1. Throws InvalidArgument outside [0, 1].
 double keys_for_fill(double fill, double m);
 
 /// P of `split`: expected_fill(n, m)^k. Exact for ideal hashes.
@@ -32,22 +32,22 @@ double split_block_fpr(double n, std::uint32_t groups, double blocks_per_group);
 /// P of a filter of this geometry that holds n distinct keys; n may be infinity (then P = 1).
 double predicted_fpr(const Geometry& geometry, double n);
 
-/// The rate at which a key that is not in the filter has the same 64-bit hash as one of the n
-/// that are: about n/2^64, whatever the geometry. Not part of predicted_fpr: u64 keys, whose
-/// hash is one to one, do not have it, and for others it shows only at very low rates.
+/// The rate at which a key that is not in the filter has the same 64-bit hash as one of the n that
+/// are: about n/2^64, whatever the geometry. Not part of predicted_fpr: u64 keys are hashed one to
+/// one and never collide, and for other keys it matters only at very low rates.
 double hash_collision_fpr(double n);
 
 /// The largest n with predicted_fpr(geometry, n) ≤ fpr. Throws InvalidArgument unless
 /// 0 < fpr < 1.
 std::uint64_t capacity_for(const Geometry& geometry, double fpr);
 /// The smallest geometry of this layout that holds n keys at a rate of at most fpr. `parts` is k
-/// for `split` (0 = the k with the fewest counters) and g for `split_block` (0 = as many groups
-/// as each save at least a tenth of the memory, see plan).
-/// Throws InvalidArgument when fpr is not in (0, 1), n is 0, or the limits of Geometry are passed.
+/// for `split` (0 = the k with the fewest counters) and g for `split_block` (0 = as many groups as
+/// each save at least a tenth of the memory, see plan). Throws InvalidArgument when fpr is not in
+/// (0, 1), n is 0, or the limits of Geometry are exceeded.
 Geometry geometry_for(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts = 0);
-/// The largest geometry of this layout whose bytes(), padding included, fit into `bytes`, with k
-/// (or g) `parts` ≥ 1. Throws InvalidArgument when not even one cache line per slice (one block
-/// per group) fits.
+/// The largest geometry of this layout whose bytes(), padding included, fit into `bytes`, with
+/// `parts` ≥ 1 slices (or groups). Throws InvalidArgument when not even one cache line per slice
+/// (one block per group) fits.
 Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts);
 
 // ---- the paper's closed forms (real-valued k, half fill) --------------------------------------
@@ -69,15 +69,16 @@ double overflow_bound(double n, double m, std::uint32_t j);
 
 // ---- planning ---------------------------------------------------------------------------------
 
-/// What is known; at least two of capacity, fpr and memory_bytes must be set (all three: the plan
-/// must then meet all). Unset choices are made by the planner.
+/// What is known. At least two of capacity, fpr and memory_bytes must be set; if all three are, the
+/// plan must meet all of them. The planner makes the choices that are not set.
 struct PlanRequest {
   std::optional<std::uint64_t> capacity = {};      ///< distinct keys, ≥ 1
   std::optional<double> fpr = {};                  ///< in (0, 1)
   std::optional<std::uint64_t> memory_bytes = {};  ///< for the counters, at most
-  std::optional<Layout> layout = {};               ///< default: split_block unless it cannot do it
-  std::optional<std::uint32_t> groups = {};        ///< split_block only
-  std::optional<std::uint32_t> probes = {};        ///< split only
+  std::optional<Layout> layout =
+      {};  ///< default: split_block, unless only split can meet the request
+  std::optional<std::uint32_t> groups = {};  ///< split_block only
+  std::optional<std::uint32_t> probes = {};  ///< split only
 };
 
 struct Plan {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the counters of a filter live: memory that a backend allocates, on the host or on a
-// device, and the ways in and out of it. Backends without memory of their own need none of this.
+// The memory that the counters of a filter live in, allocated by a backend on the host or on a
+// device, and copies into and out of it. Backends without memory of their own need none of this.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace scbf {
 
 /// The counters of one filter, in the memory of the backend that allocated them. Const functions
-/// may run at once; the others need the store to themselves. What fails throws: std::bad_alloc or
-/// an Error that says what the device said.
+/// may run at once; the others need the store to themselves. A function that fails throws
+/// std::bad_alloc or an Error with the device's own message.
 class CounterStore {
  public:
   virtual ~CounterStore() = default;
@@ -18,7 +18,8 @@ class CounterStore {
   CounterStore(const CounterStore&) = delete;
   CounterStore& operator=(const CounterStore&) = delete;
 
-  /// As the backend sees them, 64-byte aligned; to be followed on the host only if on_host().
+  /// The words as the backend addresses them, 64-byte aligned. Dereference on the host only if
+  /// on_host().
   virtual std::uint64_t* words() const noexcept = 0;
   virtual bool on_host() const noexcept = 0;
   /// False for a mapped file: then clear, write and copy_from must not be called.
@@ -29,9 +30,9 @@ class CounterStore {
   /// Copies out.size() words from word `first` on to the host. The caller has checked the bounds,
   /// here as in write.
   virtual void read(std::uint64_t first, std::span<std::uint64_t> out) const = 0;
-  /// Copies words from the host to word `first` and the following.
+  /// Copies words from the host to the words from `first` on.
   virtual void write(std::uint64_t first, std::span<const std::uint64_t> in) = 0;
-  /// Copies all words of a store of the same size, allocated by a backend of the same memory.
+  /// Copies all words of a store of the same size in the same memory.
   virtual void copy_from(const CounterStore& other) = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace scbf {
 
-/// Borrows an arena; the arena must outlive it.
+/// Borrows an arena, which must outlive it.
 ///   oneapi::tbb::task_arena arena(4);
 ///   scbf::TbbExecutor executor(arena);
 ///   filter.insert(keys, {.executor = &executor});

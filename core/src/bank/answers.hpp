@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of a bank: for each key a row of bits, one per member; as they are, or as lists. How keys
-// are asked is the bank's: ask(first, count, out) writes the rows of keys first … first + count
-// − 1.
+// Answers of a bank: for each key a row of bits, one per member, returned as they are or as lists.
+// The bank passes in how keys are looked up: ask(first, count, out) writes the rows of keys first …
+// first + count − 1.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,18 +19,18 @@
 
 namespace scbf {
 
-// Keys per task, and bytes of packed answers on their way to lists.
+// Keys per task, and bytes of packed answers that are turned into lists at a time.
 inline constexpr std::size_t kBankTaskKeys = 2048;
 inline constexpr std::size_t kBankWindowBytes = 4u << 20;
 
-/// `out` holds a row for each valid key of the stretch, at its front; afterwards one for each key,
-/// zeros for null keys.
+/// On entry `out` begins with a row for each valid key of the stretch; on return it has one for
+/// each key, zeros for null keys.
 inline void spread_rows(const KeyBatch& keys, std::size_t first, std::size_t count,
                         std::size_t stride, std::uint8_t* out) noexcept {
   if (!keys.has_validity()) return;
   std::size_t next = 0;
   for (std::size_t i = 0; i < count; ++i) next += keys.valid(first + i);
-  for (std::size_t i = count; i-- > 0;) {  // from the last on they move apart
+  for (std::size_t i = count; i-- > 0;) {  // backwards: rows move to higher indices
     if (keys.valid(first + i)) {
       --next;
       if (next != i) std::memcpy(out + i * stride, out + next * stride, stride);
@@ -57,7 +57,7 @@ BankReport pack_members(const KeyBatch& keys, std::size_t stride, std::span<std:
   return {keys.nulls()};
 }
 
-/// The lowest bit that is set; any number for 0.
+/// The index of the lowest bit that is set; arbitrary for 0.
 inline std::uint32_t lowest_bit(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(word | std::uint64_t{1} << 63));
 }
@@ -71,7 +71,7 @@ BankReport list_members(const KeyBatch& keys, std::size_t stride, MemberLists& l
       std::clamp<std::size_t>(kBankWindowBytes / threads / stride, 1, kBankTaskKeys);
   struct Part {
     std::vector<std::uint8_t> bits;
-    std::vector<std::uint32_t> members;  // room, of which the last of `ends` is used
+    std::vector<std::uint32_t> members;  // ends.back() of them are used
     std::vector<std::uint64_t> ends;     // of keys, in `members`
   };
   lists.members.clear();
@@ -92,13 +92,13 @@ BankReport list_members(const KeyBatch& keys, std::size_t stride, MemberLists& l
       std::size_t found = 0;
       for (std::size_t i = 0; i < n; ++i) {
         const std::uint8_t* answer = part.bits.data() + i * stride;
-        // One more than all, which is written but not kept.
+        // Room for one more than there can be: it is written but not kept.
         if (part.members.size() <= found + 8 * stride) part.members.resize(2 * found + 9 * stride);
         std::uint32_t* to = part.members.data();
         for (std::size_t b = 0; b < stride; b += sizeof(std::uint64_t)) {
           std::uint64_t word = 0;
           std::memcpy(&word, answer + b, std::min(stride - b, sizeof word));
-          // Most words have none, one or two: these without a branch to mispredict.
+          // Most words have at most two members: take these without a branch to mispredict.
           for (int twice = 0; twice < 2; ++twice, word &= word - 1) {
             to[found] = static_cast<std::uint32_t>(8 * b) + lowest_bit(word);
             found += word != 0;

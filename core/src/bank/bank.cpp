@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank: members, their stages and where these lie; questions. Batches that change members are
+// Bank: its members, the slots of their stages, and queries. Batches that change members are in
 // changes.cpp.
 #include "scbf/bank.hpp"
 
@@ -19,9 +19,9 @@ namespace scbf {
 
 namespace {
 
-// Keys hashed at once for a question: their hashes and rows stay in cache.
+// Keys hashed at once for a query: their hashes and rows stay in cache.
 constexpr std::size_t kStripKeys = 512;
-// Rows of later stages at a time: one of the longest at least.
+// Memory for answers of later levels; large enough for one of the longest rows.
 constexpr std::size_t kLaterBytes = kMaxBankMembers / 8;
 
 }  // namespace
@@ -329,7 +329,7 @@ Filter Bank::replace_member(std::uint32_t member, Filter filter, const BatchOpti
 
 namespace {
 
-/// Changes a copy of a member and puts it in the member's place, so that nothing is half done.
+/// Changes a copy of a member and then replaces the member, so that nothing is left half done.
 template <class Work>
 void change_copy(Bank& bank, std::uint32_t member, const BatchOptions& options, Work work) {
   Filter copy = bank.copy_member(member);

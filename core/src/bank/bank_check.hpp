@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests only: does a bank's projection say what its counters say? Not installed.
+// For tests only: do a bank's rows agree with its counters? Not installed.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 namespace scbf {
 
 struct BankCheck {
-  /// What is wrong first, or nothing: rows that are not what the counters say, or stages that are
-  /// not where the map of stages says. Cost: all counters, one at a time.
+  /// The first error found, or nothing: a row that disagrees with the counters, or a stage that is
+  /// not in the slot that the map of stages gives it. Cost: reads all counters one at a time.
   static std::optional<std::string> difference(const Bank& bank);
 };
 

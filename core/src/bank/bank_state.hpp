@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Bank is made of; shared by bank.cpp (members, questions) and changes.cpp (batches that
+// What a Bank is made of; shared by bank.cpp (members, queries) and changes.cpp (batches that
 // change members).
 //
-// The first stages of all members are a level in which each slot is the member's number. Later
-// stages are few at first, and rows are paid for every slot: their levels are dense, and know which
-// member owns each slot.
+// The first stages of all members form a level in which the slot is the member's number. Later
+// stages are few at first, and every slot costs memory in the rows. So the slots of later levels
+// are filled densely, and the level records which member owns each slot.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace scbf {
 
 struct BankState {
-  /// Where a stage of a member is.
+  /// Where a stage of a member is stored.
   struct StageSlot {
     Level* level;
     std::uint32_t slot;
@@ -27,10 +27,11 @@ struct BankState {
     Stage& stage() const noexcept { return level->at(slot); }
   };
   struct Member {
-    std::vector<StageSlot> stages = {};  ///< oldest first; the first in `first`; empty: no member
+    std::vector<StageSlot> stages =
+        {};  ///< oldest first; the first is in level `first`; empty if there is no such member
     std::string metadata = {};
   };
-  /// The stages of a member, as walk.hpp wants them.
+  /// The stages of a member, in the form that walk.hpp asks for.
   struct Stages {
     BankState& of;
     std::uint32_t member;
@@ -46,21 +47,21 @@ struct BankState {
   std::uint64_t seed;
   const Backend* backend;
   Level first;
-  std::vector<std::unique_ptr<Level>> later = {};  ///< ascending by index; none without stages
+  std::vector<std::unique_ptr<Level>> later = {};  ///< ascending by index; none is empty
   std::vector<Member> members = {};                ///< by number
   std::map<std::uint32_t, StageShape> shapes = {};
 
   const Member& at(std::uint32_t member) const;
-  /// The same to be changed. Throws ReadOnly.
+  /// The same, to be changed. Throws ReadOnly.
   Member& changeable(std::uint32_t member);
   const StageShape& shape(std::uint32_t index);
 
-  /// The dense level of this index, which is made if there is none.
+  /// The later level of this index; made if there is none.
   Level& later_level(std::uint32_t index);
   void drop_empty_levels() noexcept;
-  /// What a filter of this bank is made of, still without stages.
+  /// A FilterState of this bank's growth and seed, without stages but with room for them.
   std::unique_ptr<FilterState> room_for(std::size_t stages) const;
-  /// Adds stages to a later level, which no member owns yet; their slots.
+  /// Adds stages that no member owns yet to a later level. Returns their slots.
   std::vector<std::uint32_t> put_in(Level& level, std::vector<Stage> stages,
                                     const BatchOptions& options);
   /// Takes out what put_in added.
@@ -73,7 +74,7 @@ struct BankState {
   /// Makes the columns of these stages zero, or leaves them all as they are.
   void blank(std::span<const StageSlot> stages, const BatchOptions& options);
   void rebuild(std::span<const StageSlot> stages);
-  /// Takes stages, whose columns are zero, out of later levels; `taken` has room for them.
+  /// Moves stages whose columns are zero out of later levels, to `taken`, which has room for them.
   void take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept;
 
   /// Packed answers of keys first … first + count − 1.
@@ -81,22 +82,22 @@ struct BankState {
            std::uint8_t* out) const noexcept;
 };
 
-/// Filters on their way to be members. Their later stages have slots, which no member owns yet, and
-/// are taken out again unless they are given to one.
+/// Filters that are about to become members. Their later stages have slots that no member owns yet;
+/// the destructor takes out the stages that were not given to a member.
 struct BankState::Newcomers {
   explicit Newcomers(BankState& bank) : of(bank) {}
   Newcomers(const Newcomers&) = delete;
   Newcomers& operator=(const Newcomers&) = delete;
   ~Newcomers();
 
-  /// The filters have been checked and are on the bank's backend.
+  /// Gives slots to the later stages. The filters have been checked and are on the bank's backend.
   void settle(std::vector<Filter> filters, const BatchOptions& options);
-  /// Filter i is this member from now on.
+  /// Makes filter i this member.
   void give(std::size_t i, std::uint32_t member) noexcept;
 
   BankState& of;
   std::vector<Stage> firsts = {};    ///< their first stages
-  std::vector<Member> members = {};  ///< a stage whose level is null has no slot yet
+  std::vector<Member> members = {};  ///< a stage has no slot yet while its level is null
 };
 
 }  // namespace scbf

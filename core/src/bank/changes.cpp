@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that change members of a bank. Those of several members advance in rounds: each
-// member says where its next keys go (filter/walk.hpp), then every level gets all of its keys in
-// one call, which shares threads and passes over rows among members.
+// Batches that change members of a bank. Batches of several members advance in rounds: for each
+// member filter/walk.hpp decides where its next keys go; then each level gets all its keys of the
+// round in one call, in which members share the threads and the passes over the rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +19,15 @@ namespace scbf {
 
 namespace {
 
-// Keys of which it is known from which stages they are to be removed, all members together.
+// Keys in all removal windows together.
 constexpr std::size_t kRemoveTogether = 1u << 20;
 
-/// The batches of one member, in order, and how far they are.
+/// The batches of one member, in order, and how far they have got.
 struct Turn {
   std::uint32_t member;
-  std::span<const std::size_t> batches;  ///< left; indices of the caller's
-  std::size_t first = 0;                 ///< key of the next of them
-  bool over = false;                     ///< there is nothing left, or no room for it
+  std::span<const std::size_t> batches;  ///< those left, as indices of the caller's
+  std::size_t first = 0;                 ///< next key of the first of them
+  bool over = false;                     ///< nothing is left, or there is no room for it
 
   std::optional<KeyBatch> rest(std::span<const MemberKeys> all) {
     for (; !batches.empty(); batches = batches.subspan(1), first = 0) {
@@ -38,7 +38,7 @@ struct Turn {
   }
 };
 
-/// The caller's batches by member.
+/// The caller's batches, grouped by member.
 struct Turns {
   explicit Turns(std::span<const MemberKeys> all) : order(all.size()) {
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -102,7 +102,7 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
   };
   std::optional<Full> full;
   Round round;
-  // A member's keys of this round.
+  // Plans a member's keys of this round.
   const auto plan = [&](Turn& turn) {
     BankState::Stages stages{state, turn.member};
     std::size_t stage = InsertStep::kNowhere;
@@ -121,7 +121,8 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
           return;
         }
       } else {
-        // The stage has not seen its keys yet: only what surely goes there, too.
+        // The stage has not received this round's keys yet, so it takes a further batch only if
+        // that surely fits as a whole.
         if (surely_taken(stages[stage]) < rest->size()) return;
         step = book_insert(stages[stage], stage, *rest, rest->size());
       }
@@ -193,7 +194,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
     }
     round.clear();
   };
-  // What has one stage needs no further thought.
+  // Members with one stage need no windows: their batches go there directly.
   const auto one_stage = [&](const Turn& turn) {
     return state.members[turn.member].stages.size() == 1;
   };
@@ -206,7 +207,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
   remove_round();
   std::erase_if(by_member.turns, one_stage);
 
-  /// A member's keys that are next.
+  /// A member with several stages, and the window of its next keys.
   struct Cursor {
     Turn turn;
     std::size_t room;  // keys
@@ -215,7 +216,8 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
     std::uint64_t ambiguous = 0;
     bool active = true;
   };
-  // The member's next run, from the keys at hand or further ones.
+  // Plans the member's next run, from the keys in its window or, when these are done, from further
+  // ones.
   const auto plan = [&](Cursor& cursor) {
     while (!cursor.window.next_run()) {
       cursor.ambiguous += cursor.window.ambiguous();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A level: stages and their slots; batches that change stages, cut, shared among threads, counters
-// and rows kept in step; questions.
+// A level: stages and their slots; batches that change stages, cut into pieces, shared among
+// threads, with rows kept in step with counters; queries.
 #include "bank/level.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 // Keys hashed at once: large enough for the partitioned path, 32 MiB of hashes.
 constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
-// Rows of keys located at once for a question; they stay in cache.
+// Rows of keys located at once for a query; they stay in cache.
 constexpr std::size_t kStripRows = 4096;
 
 }  // namespace
@@ -208,7 +208,7 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
                                 const BatchOptions& options) {
   std::uint64_t keys = 0;
   for (const MemberKeys& batch : batches) keys += batch.keys.size();
-  // By slot, those of one in order.
+  // Sorted by slot; batches of one slot stay in order.
   std::vector<std::size_t> order(batches.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -222,7 +222,7 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
   }
   if (touched.empty()) return {};
   const bool mark = !rows.worth_rebuilding(keys, touched.size());
-  // Marks: members whose bits share a word of a row are one thread's.
+  // When marking, one thread owns all members whose bits share a word of a row.
   const std::uint32_t together = mark ? kGatherMembers : 1;
   std::vector<std::size_t> starts;  // of tasks, in `order`
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -233,7 +233,8 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
   const std::size_t tasks = starts.size() - 1;
   const unsigned threads = thread_count(options);
   BatchOptions inner = options;
-  if (tasks >= threads) inner.threads = 1;  // else few members: their filters take the threads
+  if (tasks >= threads)
+    inner.threads = 1;  // otherwise there are few members, and each batch uses all threads
   std::vector<ChangeCounts> parts(tasks);
   try {
     run_tasks(options, tasks >= threads ? threads : 1, tasks, [&](std::size_t task) {

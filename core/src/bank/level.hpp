@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A level of a bank: the stages of one shape, each in a slot, and their rows. Which member a slot
-// belongs to is bank_state.hpp; the rows are rows.hpp, and what vectors do for them is behind
+// A level of a bank: the stages of one shape, each in a slot, and their rows. bank_state.hpp knows
+// which member owns a slot. The rows themselves are in rows.hpp, and their kernels behind
 // kit/rows.hpp.
 #pragma once
 
@@ -35,10 +35,10 @@ struct ChangeCounts {
 
 inline constexpr std::uint32_t kNoMember = 0xFFFF'FFFFu;
 
-/// Whatever a function throws, rows and counters agree afterwards, unless memory for one more
-/// column (half a kilobyte) is short just then.
+/// Whatever a function throws, rows and counters agree afterwards, unless there is no memory for
+/// one more column (half a kilobyte).
 struct Level {
-  /// Without stages; rows for so many.
+  /// Makes a level without stages, with rows for `capacity` of them.
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
         std::uint32_t capacity);
 
@@ -49,13 +49,13 @@ struct Level {
   const RowKernels* kernels;
   MemberRows rows;
   std::vector<std::optional<Stage>> stages = {};  ///< by slot
-  std::size_t size = 0;                           ///< stages there are
+  std::size_t size = 0;                           ///< number of stages
   std::size_t lowest_free = 0;                    ///< no slot below it is free
-  /// By slot: the member whose stage it is, or kNoMember, whose bits no answer takes over. Of later
-  /// levels; in the first a slot is the member's number.
+  /// By slot: the member that owns the stage, or kNoMember, in which case answers leave its bit
+  /// out. Used in later levels only; in the first level the slot is the member's number.
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
-      {};  ///< a row: slots that are in every answer; ≥ rows.stride()
+      {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
 
   std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(stages.size()); }
   bool has(std::uint32_t slot) const noexcept {
@@ -66,15 +66,15 @@ struct Level {
 
   // ---- stages come and go ---------------------------------------------------------------------
 
-  /// Room for so many slots in the rows.
+  /// Makes room for this many slots in the rows.
   void reserve(std::uint32_t capacity, const BatchOptions& options);
-  /// An empty stage, in the lowest slot that is free.
+  /// Adds an empty stage. Returns its slot, the lowest that is free.
   std::uint32_t add();
-  /// Stages with counters, in one pass over the rows; their slots. All or none.
+  /// Adds stages with counters, in one pass over the rows. All or none. Returns their slots.
   std::vector<std::uint32_t> add(std::vector<Stage> newcomers, const BatchOptions& options);
-  /// Puts a stage in the place of another one, which is returned.
+  /// Replaces a stage by another and returns the old one.
   Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options);
-  /// Makes a stage's column zero; the stage is then to be taken out, or rebuilt.
+  /// Sets a stage's column to zero. The stage must then be taken out, or its column rebuilt.
   void blank(std::uint32_t slot, const BatchOptions& options);
   /// Takes out a stage whose column is zero.
   Stage take(std::uint32_t slot) noexcept;
@@ -83,13 +83,14 @@ struct Level {
 
   // ---- counters change ------------------------------------------------------------------------
 
-  /// Keys of one stage; it can be changed. `verdicts` may be empty.
+  /// Inserts or removes keys of one stage, which must be writable. `verdicts` may be empty.
   ChangeCounts change_one(Change what, std::uint32_t slot, const KeyBatch& keys,
                           std::span<std::uint8_t> verdicts, const BatchOptions& options);
-  /// Keys of several stages, given by slot; those of one in order.
+  /// Inserts or removes keys of several stages, given by slot; batches of one stage go in order.
   ChangeCounts change_many(Change what, std::span<const MemberKeys> batches,
                            const BatchOptions& options);
-  /// Runs another change of a stage's counters; whether it succeeds or throws, the rows follow.
+  /// Runs another change of a stage's counters, then rebuilds its column, even if the change
+  /// throws.
   template <class Work>
   void and_rebuild(std::uint32_t slot, const BatchOptions& options, Work work) {
     try {
@@ -100,24 +101,24 @@ struct Level {
       throw;
     }
   }
-  /// Makes a stage's column what its counters say.
+  /// Rebuilds a stage's column from its counters.
   void rebuild(std::uint32_t slot, const BatchOptions& options);
 
   // ---- questions ------------------------------------------------------------------------------
 
-  /// Packed answers to n hashes: a row of bits for each, a bit per slot.
+  /// Writes packed answers to n hashes: a row of bits for each, with one bit per slot.
   void answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept;
 
  private:
   friend struct BankCheck;
   MemberColumn column(std::uint32_t slot) const noexcept;
   void rebuild_all(std::span<const std::uint32_t> slots, const BatchOptions& options);
-  /// Room for this many slots; grows the rows by half at least.
+  /// Makes room for this many slots; if the rows must grow, they grow by half at least.
   void make_room(std::size_t slots, const BatchOptions& options);
   /// The n smallest slots that are free.
   std::vector<std::uint32_t> free_slots(std::size_t n) const;
-  /// A batch for one stage, in pieces: hashed once, for counters and rows. Without `mark` its
-  /// column is left to be rebuilt.
+  /// Inserts or removes a batch in pieces, hashing keys once for counters and rows. Without `mark`
+  /// the rows are not updated: the caller rebuilds the column.
   ChangeCounts change(Change what, std::uint32_t slot, const KeyBatch& keys,
                       std::span<std::uint8_t> verdicts, bool mark, const BatchOptions& options);
 };

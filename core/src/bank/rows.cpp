@@ -24,21 +24,21 @@ constexpr std::uint64_t kLineBytes = 64;
 constexpr std::size_t kStripRows = 2048;
 // Probes between a prefetch and its use.
 constexpr std::size_t kProbesAhead = 64;
-// Lines of counters, or of rows when copied, per task.
+// Lines of counters per task; when rows are copied, the rows of so many lines.
 constexpr std::uint64_t kTaskLines = 256;
 
-// Rows that are rebuilt at a time: they stay in L2.
+// Bytes of rows that are rebuilt at a time: they stay in L2.
 constexpr std::uint64_t kWindowBytes = 256u << 10;
 
-// What it costs, as seen at 1,024 members of 10^5 keys (docs/performance.md): to mark one probe,
-// half of which find their counter zero; to read a line of counters; to read and write one of rows;
-// to gather one line of counters of 64 members.
+// Costs measured at 1,024 members of 10^5 keys (docs/performance_notes.md): marking one probe,
+// where half of the probes find their counter zero; reading a line of counters; reading and writing
+// a line of rows; gathering one line of counters of 64 members.
 constexpr double kMarkProbeNs = 4.5, kReadLineNs = 5.0, kRowLineNs = 8.0, kGatherNs = 350;
 
 void prefetch_row(const std::uint8_t* at) noexcept { __builtin_prefetch(at, 1, 3); }
 
-/// Moves the rows whose counter in `words` is zero to the front and returns how many they are; so
-/// many probes in turn lie in one line. kProbesAhead rows behind the last are looked at, too.
+/// Moves the rows whose counter in `words` is zero to the front and returns how many there are.
+/// Runs of per_line probes lie in one cache line. Reads kProbesAhead rows beyond the last.
 template <std::size_t per_line>
 std::size_t keep_zeros(const std::uint64_t* words, std::uint64_t* rows,
                        std::size_t probes) noexcept {
@@ -86,7 +86,7 @@ void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
 void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* words,
                             std::uint32_t slot, const std::uint64_t* hashes, std::size_t n,
                             bool bit) noexcept {
-  // Rows ahead of the last are prefetched, too: row 0, which costs nothing.
+  // Prefetching runs beyond the last row; row 0 stands there, which costs nothing.
   std::array<std::uint64_t, kStripRows + kProbesAhead> rows;
   const std::uint32_t k = geometry_.probes();
   const std::size_t per_strip = kStripRows / k;
@@ -119,7 +119,7 @@ void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn
   /// Columns that share a 64-bit word of a row.
   struct Group {
     std::uint32_t index;     // of the word
-    std::uint64_t mask = 0;  // columns to be rebuilt
+    std::uint64_t mask = 0;  // its columns that are rebuilt
     std::array<const std::uint64_t*, kGatherMembers> words{};
   };
   std::vector<Group> groups;
@@ -148,8 +148,9 @@ void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn
       std::memcpy(at, &row, word_bytes);
     }
   };
-  // A few lines of all groups at a time, whose rows stay in cache until all have written; group by
-  // group, because members of one size lie so that their lines compete for few places in caches.
+  // A few lines of all groups at a time, so that their rows stay in cache until every group has
+  // written. Within that, group by group: equally large members lie in memory so that their lines
+  // compete for the same few cache sets.
   const std::uint64_t all_lines = geometry_.words() / kWordsPerBlock;
   const std::uint64_t window =
       std::clamp<std::uint64_t>(kWindowBytes / (kGatherRows * stride_), 1, kTaskLines);
@@ -171,7 +172,7 @@ bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) con
   const double marks = static_cast<double>(keys) * geometry_.probes() * kMarkProbeNs;
   const auto lines = static_cast<double>(geometry_.words() / kWordsPerBlock);
   const double member_count = static_cast<double>(members);
-  // As few groups and lines as the members can share.
+  // The fewest groups and lines that the members can share.
   const double groups = std::max(1.0, member_count / kGatherMembers);
   const double row_lines = stride_ < kLineBytes
                                ? static_cast<double>(rows() * stride_ / kLineBytes)

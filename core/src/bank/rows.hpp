@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a bank: for each counter of the geometry one bit per member, 1 where the member's
-// counter is not zero. Knows counters and bits; members and their stages are level.hpp and
-// bank_state.hpp.
+// The rows of a bank: for each counter of the geometry one bit per member, which is 1 if the
+// member's counter is not zero. Knows only counters and bits; members and their stages are in
+// level.hpp and bank_state.hpp.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace scbf {
 
-/// A column of the rows and the counters that it is to show; null: all zero.
+/// A column of the rows and the counters that it reflects; null stands for all zero.
 struct MemberColumn {
   std::uint32_t slot;
   const std::uint64_t* words;
@@ -23,7 +23,8 @@ struct MemberColumn {
 
 class MemberRows {
  public:
-  /// Room for so many members and more: up to what the row's length gives. Throws std::bad_alloc.
+  /// Makes rows for at least this many members: as many as fit into the length of a row. Throws
+  /// std::bad_alloc.
   MemberRows(const Geometry& geometry, std::uint32_t members);
 
   std::uint64_t stride() const noexcept { return stride_; }
@@ -34,19 +35,22 @@ class MemberRows {
   /// Copies the rows into longer ones. Throws std::bad_alloc, changing nothing.
   void grow(std::uint32_t members, const BatchOptions& options);
 
-  /// Gives bit `slot` the value `bit` in the rows of those counters of the keys that are zero in
-  /// `words`: before an insertion 1, after a removal 0. n of any size.
+  /// For each counter of the keys that is zero in `words`, sets bit `slot` of its row to `bit`.
+  /// Call it with 1 before an insertion and with 0 after a removal. n may have any size.
   void mark_zeros(const RowKernels& kernels, const std::uint64_t* words, std::uint32_t slot,
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
 
-  /// Rebuilds whole columns; `columns` ascend by slot. One pass over the rows and those counters.
+  /// Rebuilds whole columns; `columns` ascend by slot. Cost: one pass over the rows and those
+  /// counters.
   void rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
                const BatchOptions& options);
 
-  /// Whether to rebuild the columns of so many members, rather than mark them, for so many keys.
+  /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
+  /// mark the keys?
   bool worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept;
 
-  /// Compares all columns, slot by slot; those not listed must be zero. Names what differs first.
+  /// Compares all columns with the counters; columns not listed must be zero. Describes the first
+  /// difference.
   std::optional<std::string> difference(std::span<const MemberColumn> columns) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that knows which backends there are.
+// The table of backends. Only this file knows which backends there are.
 #include "dispatch/backend_table.hpp"
 
 #include <fmt/format.h>
@@ -28,14 +28,14 @@ const std::vector<const Backend*>& cuda_backends() {
 
 namespace {
 
-// What auto takes: it is always there, and its counters are on the host. A device is only taken by
-// name, since moving keys and counters there can cost more than it saves.
+// The backend that "auto" takes: it is always available and keeps counters on the host. A device is
+// taken only by name, since moving keys and counters there can cost more than it saves.
 constexpr std::string_view kAutomatic = "simd";
 
 constexpr std::size_t kRoomForTests = 8;
 
-/// Those that run on the host. Apart from the others, because listing these asks the drivers of
-/// devices, which takes long: programs that want none of them do not pay for it.
+/// The backends that run on the host. They are kept apart because listing the others starts the
+/// drivers of devices, which takes long; programs that use no device do not pay for it.
 const std::vector<const Backend*>& host_backends() {
   static const std::vector<const Backend*> table = [] {
     std::vector<const Backend*> all = {&scalar_backend()};
@@ -91,7 +91,8 @@ const Backend& find_backend(std::string_view name) {
   const Backend* found = by_name(host_backends(), wanted);
   if (found == nullptr) found = by_name(backends(), wanted);
   if (found == nullptr) {
-    // "cuda:1" where there is no device at all: what "cuda" has to say is the reason.
+    // If "cuda:1" is unknown because there is no device at all, report the reason that "cuda"
+    // gives.
     found = by_name(backends(), wanted.substr(0, wanted.find(':')));
     if (found != nullptr && found->unavailable_reason().empty()) found = nullptr;
   }

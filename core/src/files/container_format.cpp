@@ -19,7 +19,7 @@ using file_format::FieldReader;
 using file_format::FieldWriter;
 using file_format::kChecksumOffset;
 
-/// first_capacity and fpr.
+/// The bytes of the fields first_capacity and fpr.
 constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
 
 struct FixedFields {
@@ -99,8 +99,8 @@ void require_about(const std::string& name, const char* field, double value, dou
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-/// Its first stage takes a search, and files of one growth come by the thousand: the last one is
-/// kept.
+/// Finding the first stage of a tightening growth takes a search, and thousands of files may have
+/// the same growth, so the last result is kept.
 Growth tightening_growth(const FixedFields& f, Layout layout) {
   thread_local std::optional<Growth> last;
   if (!last || last->first_capacity() != f.first_capacity || last->fpr() != f.fpr ||
@@ -192,7 +192,7 @@ std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_by
   out.put(header.bytes());
   out.put(file_bytes);
   out.put(std::uint64_t{header.metadata.size()});
-  out.put(std::uint64_t{0});  // the checksum, once the rest is there
+  out.put(std::uint64_t{0});  // the checksum, filled in at the end
   for (const Entry& stage : header.stages) {
     out.put(stage.offset);
     out.put(stage.bytes);
@@ -252,9 +252,10 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
     require_equal(name, "offset of a stage", offsets[i], header.stages[i].offset);
   }
   require_equal(name, "file bytes", f.file_bytes, file_bytes);
-  // What is not said above must be as it is written: zeros, and fields that follow from others.
+  // All other bytes must be what encode_header writes: zeros, and fields that follow from others.
   std::vector<std::byte> canonical = encode_header(header, file_bytes);
-  // But for first_capacity and fpr, which checked_growth has compared, and so for the checksum.
+  // Exceptions are first_capacity and fpr, which checked_growth has compared, and therefore the
+  // checksum.
   const auto as_it_is = [&](std::size_t offset, std::size_t count) {
     std::memcpy(canonical.data() + offset, bytes.data() + offset, count);
   };

@@ -37,17 +37,17 @@ struct Header {
   std::vector<Entry> stages{};
   std::string metadata{};
 
-  /// Where the first stage begins.
+  /// Length of the header; the first stage begins there.
   std::uint64_t bytes() const noexcept;
-  /// Fills in the offsets; returns the length of the file.
+  /// Fills in the offsets. Returns the length of the file.
   std::uint64_t lay_out() noexcept;
 };
 
-/// How far apart, in parts of themselves, numbers may be that follow from others by logarithms:
-/// their last digits are the C library's.
+/// Relative difference allowed between numbers that are computed by logarithms: their last digits
+/// depend on the C library.
 inline constexpr double kClose = 1e-9;
 
-/// Where a stage can begin that follows something of this length.
+/// The first offset at or after this length at which a stage can begin.
 constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
   return (bytes + file_format::kAlignment - 1) / file_format::kAlignment * file_format::kAlignment;
 }
@@ -60,7 +60,7 @@ bool is_container(std::span<const std::byte> first) noexcept;
 /// The length of the header of a container that begins with `first`, its kFixedBytes; throws
 /// CorruptFile unless they make sense. Bounded by 2 MiB.
 std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
-/// Throws CorruptFile unless everything in it agrees.
+/// Verifies every byte. Throws CorruptFile.
 Header decode_header(std::span<const std::byte> bytes, const std::string& name,
                      std::uint64_t& file_bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers and doubles between memory and the bytes of a file, one after another.
+// Moves integers and doubles between memory and the bytes of a file, one after another.
 #pragma once
 
 #include <bit>

@@ -16,7 +16,7 @@
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
 
-// Chunks go between memory and file as they are.
+// Chunks are copied between memory and file without conversion.
 static_assert(std::endian::native == std::endian::little,
               "the payload is little-endian: a big-endian port must swap its words");
 
@@ -73,7 +73,7 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-// Geometry's own limits bound everything that is computed from it: at most 2^45 payload bytes.
+// The limits of Geometry bound everything computed from it: at most 2^45 payload bytes.
 Geometry checked_geometry(const FixedFields& f, const std::string& name) {
   try {
     if (f.layout == static_cast<std::uint32_t>(Layout::split)) {
@@ -200,7 +200,7 @@ std::vector<std::byte> encode_header(const Header& header) {
   out.put(kChunkBytes);
   out.put(chunks);
   out.put(std::uint64_t{header.metadata.size()});
-  out.put(std::uint64_t{0});  // the checksum, once the rest is there
+  out.put(std::uint64_t{0});  // the checksum, filled in at the end
   for (const std::uint64_t sum : header.chunk_checksums) out.put(sum);
   std::memcpy(out.at, header.metadata.data(), header.metadata.size());
   FieldWriter{bytes.data() + kChecksumOffset}.put(header_checksum(bytes));
@@ -253,7 +253,7 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
 }
 
 std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept {
-  // Saturated counters are rare: lines without any pass at the speed of memory.
+  // Saturated counters are rare, and lines without one are scanned at the speed of memory.
   using detail::saturated_bits;
   std::uint64_t count = 0;
   std::size_t i = 0;

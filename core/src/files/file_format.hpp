@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a filter file: header encoded and decoded, payload chunks checked.
-// Pure functions of bytes, no input or output (file_io.hpp), no Filter (filter_io.cpp).
-// The format itself is described in docs/file_format.md.
+// The bytes of a filter file: header encoded and decoded, payload chunks checked. Pure functions of
+// bytes: no input or output (file_io.hpp), no Filter (filter_files.cpp). The format itself is
+// described in docs/file_format.md.
 #pragma once
 
 #include <array>
@@ -29,10 +29,10 @@ inline constexpr std::uint64_t kChunkBytes = 1u << 20;
 /// XXH3-64, seed 0.
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
-/// Of a header whose own checksum lies at kChecksumOffset and is taken as zero.
+/// Checksum of a header. The checksum field itself, at kChecksumOffset, is taken as zero.
 std::uint64_t header_checksum(std::span<const std::byte> header) noexcept;
 
-/// All of a header that is not implied by something else in it.
+/// The fields of a header that do not follow from others.
 struct Header {
   Geometry geometry;
   std::uint64_t seed = 0;
@@ -47,21 +47,21 @@ struct Header {
   std::uint64_t file_bytes() const noexcept { return payload_offset() + payload_bytes(); }
 };
 
-/// Chunks that a payload is cut into; the last may be short. Never overflows.
+/// How many chunks a payload is cut into; the last may be short. Never overflows.
 std::uint64_t chunk_count(std::uint64_t payload_bytes) noexcept;
 
-/// The payload_offset() bytes before the payload. Throws InvalidArgument for metadata that is
-/// longer than kMaxMetadataBytes, or a wrong number of chunk checksums.
+/// Returns the payload_offset() bytes before the payload. Throws InvalidArgument if the metadata is
+/// longer than kMaxMetadataBytes or the number of chunk checksums is wrong.
 std::vector<std::byte> encode_header(const Header& header);
 
-/// Checks the fixed fields and returns how many bytes the whole header has, at most 257 MiB and
-/// 1/131072 of the payload + 1 MiB + 4 KiB, so that a reader knows how far to read.
-/// `first` holds the first kFixedBytes of the file, or all of it if it is shorter; `name` begins
-/// every message. Allocates nothing. Throws CorruptFile.
+/// Checks the fixed fields and returns the length of the whole header, so that a reader knows how
+/// far to read: at most 257 MiB, and at most 1/131072 of the payload + 1 MiB + 4 KiB. `first` holds
+/// the first kFixedBytes of the file, or all of it if it is shorter; `name` begins every message.
+/// Allocates nothing. Throws CorruptFile.
 std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
 
-/// The inverse of encode_header. `bytes` is the whole header, as long as checked_header_bytes
-/// said. Verifies every bit of it. Throws CorruptFile.
+/// The inverse of encode_header. `bytes` is the whole header, of the length that
+/// checked_header_bytes returned. Verifies every bit of it. Throws CorruptFile.
 Header decode_header(std::span<const std::byte> bytes, const std::string& name);
 
 /// Throws CorruptFile ("truncated", "bytes follow") unless actual_bytes is what the header says.
@@ -71,18 +71,18 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
 [[noreturn]] void throw_truncated(std::uint64_t actual_bytes, std::uint64_t expected_bytes,
                                   const std::string& name);
 
-/// Counters at 15.
+/// How many counters are at 15.
 std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept;
 
-/// Checks a payload chunk by chunk, in order: checksums, zero padding, and in the end the number
-/// of saturated counters. Borrows header and name.
+/// Checks a payload chunk by chunk, in order: checksums, zero padding, and at the end the number of
+/// saturated counters. Borrows header and name.
 class PayloadChecker {
  public:
   PayloadChecker(const Header& header, const std::string& name) noexcept
       : header_(header), name_(name) {}
-  /// The words of the next chunk. Throws CorruptFile.
+  /// Checks the words of the next chunk. Throws CorruptFile.
   void check_chunk(std::span<const std::uint64_t> words);
-  /// After the last chunk. Throws CorruptFile.
+  /// To be called after the last chunk. Throws CorruptFile.
   void finish() const;
 
  private:

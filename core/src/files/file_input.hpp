@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes to be read in order: what the readers of filters and of containers share.
+// Bytes that are read in order; shared by the readers of filter files and of containers.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 
 namespace scbf {
 
-/// Bytes in order, with a name for messages and, where it is known, a length.
+/// A source of bytes, with a name for messages and, if known, a length.
 class Input {
  public:
   Input(std::string name, const ByteSource& source, std::optional<std::uint64_t> bytes = {})
@@ -33,7 +33,7 @@ class Input {
   std::optional<std::uint64_t> bytes() const noexcept { return bytes_; }
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Fills `out` as far as there is something.
+  /// Fills `out` as far as the source goes. Returns how many bytes were read.
   std::size_t read_some(std::span<std::byte> out) {
     std::size_t got = 0;
     while (got < out.size()) {
@@ -48,12 +48,12 @@ class Input {
     position_ += got;
     return got;
   }
-  /// Fills `out`, or throws CorruptFile saying that `whole` bytes should have been there.
+  /// Fills `out`, or throws CorruptFile with a message that `whole` bytes were expected.
   void read_all(std::span<std::byte> out, std::uint64_t whole) {
     if (read_some(out) < out.size()) file_format::throw_truncated(position_, whole, name_);
   }
 
-  /// Goes on `bytes` further on, unread where that is possible; `whole` as in read_all.
+  /// Skips `bytes`, without reading them where possible; `whole` as in read_all.
   void skip(std::uint64_t bytes, std::uint64_t whole) {
     if (bytes_ && file_ != nullptr) {
       file_->skip(bytes);
@@ -75,7 +75,7 @@ class Input {
   std::uint64_t position_ = 0;
 };
 
-/// An open file as an Input; both live here together because the input borrows the source.
+/// An open file as an Input. Both are held together because the input borrows the source.
 struct FileInput {
   explicit FileInput(const std::filesystem::path& path)
       : file(path),
@@ -89,7 +89,7 @@ struct FileInput {
   Input input;
 };
 
-/// Throws CorruptFile if there is anything more.
+/// Throws CorruptFile if the input has not ended.
 inline void check_end(Input& input) {
   std::byte more;
   const std::uint64_t end = input.position();

@@ -61,7 +61,7 @@ auto retry_interrupted(Call call) {
   return result;
 }
 
-/// A file descriptor that is closed at the end of its life; close() reports what went wrong.
+/// A file descriptor, closed by the destructor; close() reports errors.
 class Descriptor {
  public:
   Descriptor(FileSystemCalls& calls, int fd) noexcept : calls_(calls), fd_(fd) {}
@@ -72,7 +72,7 @@ class Descriptor {
   }
   int get() const noexcept { return fd_; }
   void release() noexcept { fd_ = -1; }
-  /// 0 or errno. Linux has closed the descriptor even where it reports EINTR.
+  /// Returns 0 or errno. Linux has closed the descriptor even if it reports EINTR.
   int close() noexcept {
     const int result = calls_.close(std::exchange(fd_, -1));
     return result < 0 && errno != EINTR ? errno : 0;
@@ -83,7 +83,7 @@ class Descriptor {
   int fd_;
 };
 
-/// Removes a file at the end of its life unless told that it has become the real one.
+/// A temporary file, removed by the destructor unless it has been renamed to its final name.
 class TemporaryName {
  public:
   TemporaryName(FileSystemCalls& calls, fs::path path) : calls_(calls), path_(std::move(path)) {}
@@ -112,8 +112,8 @@ void write_all(FileSystemCalls& calls, int fd, std::span<const std::byte> bytes,
   }
 }
 
-/// The name behind a chain of symbolic links, whether a file exists there or not: renaming onto a
-/// link would replace the link.
+/// The name at the end of a chain of symbolic links, whether a file exists there or not. Renaming
+/// onto a link would replace the link.
 fs::path behind_links(const fs::path& path) {
   constexpr int kMostLinks = 40;  // as the kernel has it
   fs::path target = path;
@@ -132,7 +132,7 @@ fs::path directory_of(const fs::path& path) {
   return parent.empty() ? fs::path(".") : parent;
 }
 
-/// Uniqueness comes from O_EXCL; this only makes a second try rare.
+/// O_EXCL makes the name unique; this number only makes a second try rare.
 std::uint64_t arbitrary_number() {
   static std::atomic<std::uint64_t> calls{0};
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -180,7 +180,7 @@ void sync_directory(const fs::path& directory, const fs::path& path, FileSystemC
       [&] { return calls.open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
   if (fd < 0) throw_io(path, kWhat, errno);
   const Descriptor out(calls, fd);
-  // Some file systems cannot sync a directory and say EINVAL; there is nothing more to be done.
+  // Some file systems cannot sync a directory and return EINVAL; nothing can be done about that.
   if (retry_interrupted([&] { return calls.fsync(fd); }) < 0 && errno != EINVAL) {
     throw_io(path, kWhat, errno);
   }
@@ -198,7 +198,7 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
 
   const fs::path target = behind_links(path);
   if (exists) {
-    // Links in /proc/self/fd may name what has been removed since.
+    // Links in /proc/self/fd may name a file that has been removed since.
     struct stat behind {};
     const int result = retry_interrupted([&] { return calls.stat(target.c_str(), &behind); });
     if (result < 0 && errno != ENOENT) throw_io(path, "cannot write", errno);
@@ -209,7 +209,7 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
   const fs::path directory = directory_of(target);
   OpenFile fresh = open_temporary(calls, directory, exists ? 0600 : 0666, path);
   const int fd = fresh.fd;
-  // Destroyed in reverse order: closed, then removed.
+  // Destroyed in reverse order: the file is closed, then removed.
   TemporaryName temporary(calls, std::move(fresh.name));
   Descriptor out(calls, fd);
   if (exists) {

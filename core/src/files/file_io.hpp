@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as bytes: written atomically, read in order. Knows nothing of filters.
-// Every system call that opens, reads, writes or renames goes through FileSystemCalls, so that
-// tests can let each of them fail.
+// Files as bytes: written atomically, read in order. Knows nothing of filters. Every system call
+// that opens, reads, writes or renames goes through FileSystemCalls, so that tests can make each of
+// them fail.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@
 
 namespace scbf {
 
-/// The system calls used here, with their own semantics: −1 and errno on failure.
+/// The system calls used here. As usual they return −1 and set errno on failure.
 class FileSystemCalls {
  public:
   virtual ~FileSystemCalls() = default;
@@ -38,36 +38,37 @@ class FileSystemCalls {
   static FileSystemCalls& system() noexcept;
 };
 
-/// Lets `produce` write the contents of `path` into a sink, atomically: into a temporary file in
-/// the same directory, then fsync, rename, fsync of the directory. Whatever fails before the
-/// rename, exceptions of `produce` included, the old file is untouched and the temporary one
-/// removed. A killed process may leave a temporary file `.scbf-<16 hex digits>.tmp` behind.
+/// Replaces the contents of `path` atomically by what `produce` writes into a sink: writes a
+/// temporary file in the same directory, then fsync, rename, fsync of the directory. If anything
+/// fails before the rename, exceptions of `produce` included, the old file is untouched and the
+/// temporary file is removed. A killed process may leave a temporary file `.scbf-<16 hex
+/// digits>.tmp` behind.
 ///
 /// A symbolic link stays; the file it points to is replaced (or created). An existing file's
 /// permissions are kept, and its owner and group where the system permits; a new file gets 0666
-/// less the umask. Other hard links to an existing file keep the old contents.
-/// What is not a regular file (a terminal, a pipe, /dev/null) cannot be replaced and is written
-/// straight, without atomicity. Throws IoError.
+/// less the umask. Other hard links to an existing file keep the old contents. A path that is not a
+/// regular file (a terminal, a pipe, /dev/null) cannot be replaced; it is written directly, not
+/// atomically. Throws IoError.
 void write_file(const std::filesystem::path& path,
                 const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls = FileSystemCalls::system());
 
-/// A file open for reading from beginning to end.
+/// A file that is read from beginning to end.
 class InputFile {
  public:
-  /// Throws IoError when it cannot be opened or is a directory.
+  /// Throws IoError if the path cannot be opened or is a directory.
   explicit InputFile(const std::filesystem::path& path,
                      FileSystemCalls& calls = FileSystemCalls::system());
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   ~InputFile();
 
-  /// Length in bytes; nothing for what is not a regular file.
+  /// Length in bytes; nothing if it is not a regular file.
   std::optional<std::uint64_t> bytes() const noexcept { return bytes_; }
-  /// Fills `out` from its beginning, as far as the file goes, and returns how many bytes it gave.
+  /// Fills `out` from its beginning, as far as the file goes, and returns how many bytes were read.
   /// Throws IoError.
   std::size_t read(std::span<std::byte> out);
-  /// Goes on `bytes` further on; only in files whose length is known. Throws IoError.
+  /// Skips `bytes`; only in files whose length is known. Throws IoError.
   void skip(std::uint64_t bytes);
   /// True while `path` still names the file that was opened. Throws IoError.
   bool still_named() const;

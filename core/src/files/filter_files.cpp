@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters to and from bytes: what the two formats demand (file_format.hpp, container_format.hpp)
-// joined with where the bytes are (file_io.hpp). A filter of a single stage is a filter file; one
-// that grows is a container of filter files, one for each stage. The order of the checks matters:
-// nothing is allocated for a claim before that claim has been bounded by what is really there.
+// Reads and writes filters: combines the two formats (file_format.hpp, container_format.hpp) with
+// files and streams (file_io.hpp). A filter of a single stage is a filter file; a filter that grows
+// is a container of filter files, one for each stage. The order of the checks matters: memory for a
+// claimed length is allocated only after the claim has been bounded by what is really there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ using ContainerHeader = container_format::Header;
 using StageHeader = file_format::Header;
 
 constexpr std::uint64_t kChunkWords = kChunkBytes / sizeof(std::uint64_t);
-// Both formats begin with so many bytes of fixed meaning.
+// Both formats begin with this many bytes of fixed meaning.
 constexpr std::uint64_t kFixedBytes = file_format::kFixedBytes;
 static_assert(container_format::kFixedBytes == kFixedBytes);
 
@@ -45,13 +45,13 @@ std::vector<std::byte> read_fixed_bytes(Input& input) {
   return bytes;
 }
 
-/// `bytes` are the first of the header, kFixedBytes or all that there were.
+/// `bytes` are the first kFixedBytes of the header, or fewer if the input ended.
 StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes) {
   const std::uint64_t header_bytes = file_format::checked_header_bytes(bytes, input.name());
   if (input.bytes() && *input.bytes() < header_bytes) {
     file_format::throw_truncated(*input.bytes(), header_bytes, input.name());
   }
-  // A stream's claim is believed only as far as bytes arrive.
+  // A stream may claim any length, so memory grows only as bytes arrive.
   while (bytes.size() < header_bytes) {
     const std::uint64_t old = bytes.size();
     bytes.resize(old + std::min(header_bytes - old, kChunkBytes));
@@ -62,8 +62,8 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes) {
   return header;
 }
 
-/// Reads and verifies the counters; `into(word, count)` says where words go, and `take(word,
-/// chunk)` gets each chunk once it is verified.
+/// Reads and verifies the counters. `into(word, count)` returns where words are stored; `take(word,
+/// chunk)` receives each chunk once it is verified.
 template <class Into, class Take>
 void read_payload(Input& input, const StageHeader& header, Into into, Take take) {
   PayloadChecker checker(header, input.name());
@@ -77,7 +77,7 @@ void read_payload(Input& input, const StageHeader& header, Into into, Take take)
   checker.finish();
 }
 
-/// The same chunk by chunk through one buffer.
+/// The same, with one buffer for all chunks.
 template <class Take>
 void read_payload_chunks(Input& input, const StageHeader& header, Take take) {
   std::vector<std::uint64_t> buffer(std::min(kChunkWords, header.geometry.words()));
@@ -88,8 +88,8 @@ void read_payload_chunks(Input& input, const StageHeader& header, Take take) {
 
 std::unique_ptr<CounterStore> read_counters(Input& input, const StageHeader& header,
                                             const Backend& backend) {
-  // Pages of the host's memory exist only once they are written to, so an empty claim costs
-  // nothing; on a device a stream's claim costs its memory until the stream ends.
+  // On the host, pages exist only once they are written, so a false claim costs nothing. On a
+  // device, a stream's claim costs its memory until the stream ends.
   std::unique_ptr<CounterStore> store = backend.allocate(header.geometry.words());
   if (store->on_host()) {
     read_payload(
@@ -116,7 +116,7 @@ void for_each_chunk(const Stage& stage, Use use) {
   }
 }
 
-/// Checksums included: one pass over the counters.
+/// The header of a stage, checksums included. Cost: one pass over the counters.
 StageHeader header_of(const Stage& stage, const std::string& metadata) {
   StageHeader header{.geometry = stage.geometry(),
                      .seed = stage.seed,
@@ -160,7 +160,7 @@ ContainerHeader read_container_header(Input& input, std::vector<std::byte> bytes
   return header;
 }
 
-/// Reads up to byte `to`, all zeros.
+/// Reads up to byte `to` and checks that all bytes are zero.
 void read_padding(Input& input, std::uint64_t to, std::uint64_t file_bytes) {
   std::vector<std::byte> bytes(to - input.position());
   input.read_all(bytes, file_bytes);
@@ -191,13 +191,14 @@ void check_stage_header(const StageHeader& header, const std::string& name,
 
 bool close(double a, double b) { return std::abs(a - b) <= container_format::kClose * b; }
 
-/// As the file says; or as the growth says here, if the difference is the last digits of another C
-/// library's logarithms.
+/// The shape that the file gives; or the one that the growth computes here, if they differ only in
+/// the last digits, because another C library computed the logarithms.
 StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth& growth) {
   const StageShape said = {header.geometry, entry.fpr, entry.full_at};
   if (entry.index >= growth.most_stages()) return said;
   if (growth.policy() == Growth::Policy::tightening) {
-    // Working such a stage out takes a search: only where the rate shows another library.
+    // Computing the stage takes a search, so do it only if the rate differs slightly: then another
+    // library wrote the file.
     const double fpr = tightened_fpr(growth.fpr(), growth.tightening(), entry.index);
     if (said.fpr == fpr || !close(said.fpr, fpr)) return said;
   }
@@ -207,14 +208,14 @@ StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth&
     if (here.geometry == said.geometry && close(said.fpr, here.fpr) && more - less <= 1) {
       return here;
     }
-  } catch (const InvalidArgument&) {  // no filter has a stage like that one
+  } catch (const InvalidArgument&) {  // the growth has no such stage
   }
   return said;
 }
 
 // ---- both formats, read -------------------------------------------------------------------------
 
-/// What a file says before its stages.
+/// The part of a file before its stages.
 struct FileHead {
   std::uint32_t version;
   Growth growth;
@@ -223,7 +224,7 @@ struct FileHead {
   std::string metadata;
 };
 
-/// What it says of a stage.
+/// The header of a stage, and where it is.
 struct StageHead {
   StageHeader header;
   StageShape shape;
@@ -231,8 +232,8 @@ struct StageHead {
   std::uint64_t offset;  ///< of the stage's header in the file
 };
 
-/// Calls use(part, stage) for each stage of a container: its header has been read and checked, and
-/// it must read the counters from `part` or skip them in `input`.
+/// Calls use(part, stage) for each stage of a container, after its header has been read and
+/// checked. `use` must read the counters from `part` or skip them in `input`.
 template <class Use>
 FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, Use use) {
   std::uint64_t file_bytes = 0;
@@ -247,7 +248,8 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, Use us
       left -= got;
       return got;
     };
-    // What is known of the length of a file holds for its stages; that of a stream is a claim.
+    // If the length of the input is known, so are those of its stages; in a stream they are only
+    // claims.
     Input part(fmt::format("{}: stage {}", input.name(), i), source,
                input.bytes() ? std::optional(entry.bytes) : std::nullopt);
     StageHeader header = read_stage_header(part, read_fixed_bytes(part));
@@ -284,7 +286,7 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
   return stage;
 }
 
-/// A filter of the stages that get(part, stage) makes.
+/// Makes a filter; get(part, stage) returns the counters of each stage.
 template <class Get>
 Filter read_filter(Input& input, const Backend& backend, Get get) {
   std::vector<Stage> stages;
@@ -293,7 +295,7 @@ Filter read_filter(Input& input, const Backend& backend, Get get) {
     stages.push_back(make_stage(stage, std::move(store), backend));
     stages.back().metadata = std::move(stage.header.metadata);
   });
-  // Of a filter file it is the filter's.
+  // In a filter file the metadata belongs to the filter, not to its stage.
   if (head.growth.policy() == Growth::Policy::one) stages[0].metadata.clear();
   return FilterAccess::make(std::make_unique<FilterState>(
       FilterState{head.growth, head.seed, &backend, std::move(stages), std::move(head.metadata)}));
@@ -392,8 +394,9 @@ Filter Filter::load(const std::filesystem::path& path, const FilterOptions& opti
 Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
   if (backend.memory() != kHostMemory) return load(path, options);
-  // Another process may save between our looks at the name; then the mapped counters would belong
-  // to another header. Once all looks met the same file, it is ours.
+  // Another process may replace the file while we open it by name several times; the mapped
+  // counters would then belong to another header. So try again until the name refers to the same
+  // file throughout.
   constexpr int kTries = 100;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     FileInput file(path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter: arguments checked, batches cut where stages fill, questions to all stages, removal from
-// the stage that claims a key. How keys go through the stages is walk.hpp; whole filters are
-// whole.cpp, files are files/filter_files.cpp.
+// Filter: checks arguments, cuts batches where stages fill, looks keys up in all stages, removes a
+// key from the stage that claims it. walk.hpp decides which keys go to which stage; operations on
+// whole filters are in whole.cpp, files in files/filter_files.cpp.
 #include "scbf/filter.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace scbf {
 
 namespace {
 
-/// The stages of a filter as walk.hpp wants them.
+/// The stages of a filter, in the form that walk.hpp asks for.
 struct OwnStages {
   FilterState& of;
 
@@ -27,7 +27,8 @@ struct OwnStages {
   void add() { of.stages.push_back(of.make_stage(of.next_index())); }
 };
 
-/// The stages as few_keys.hpp wants them. The newest holds most.
+/// The stages, in the form that few_keys.hpp asks for. The newest stage is likely to hold most
+/// keys.
 struct NewestFirst {
   const std::vector<Stage>& stages;
 
@@ -76,7 +77,7 @@ InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
     if (step.stage != InsertStep::kNowhere) {
       try {
         state.stages[step.stage].insert(rest.slice(0, step.count), options);
-      } catch (const std::bad_alloc&) {  // before the first counter was changed
+      } catch (const std::bad_alloc&) {  // no counter has been changed yet
         if (first == 0) throw;
         throw_full("memory is short", first, report);
       }
@@ -92,7 +93,7 @@ InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
 
 namespace {
 
-/// Calls ask(views) with all stages, the newest first.
+/// Calls ask(views) with views of all stages, the newest first.
 template <class Ask>
 std::uint64_t ask_stages(const std::vector<Stage>& stages, Ask ask) {
   if (stages.size() == 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages: work handed to the backend, books kept.
+// Stages: pass batches to the backend and keep track of keys and non-zero counters.
 #include "filter/stage.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ void Stage::read_words(std::uint64_t first, std::span<std::uint64_t> out) const 
 
 InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   const std::optional<std::uint64_t> before = known_nonzero.get();
-  known_nonzero.forget();  // what throws in the middle leaves no number that is wrong
+  known_nonzero.forget();  // if the backend throws, no wrong number is left
   const NonzeroChange filled = backend->insert(view(), keys, options);
   if (before && filled) known_nonzero.learn(*before + *filled);
   InsertReport report;
@@ -124,7 +124,7 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
       remove_from(views, changes);
     }
   } catch (...) {
-    // What was changed is not known.
+    // It is not known which counters were changed.
     for (Stage& stage : stages) stage.known_nonzero.forget();
     throw;
   }
@@ -134,7 +134,7 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
 // ---- whole stages -------------------------------------------------------------------------------
 
 void Stage::merge(const Stage& other, const BatchOptions& options) {
-  // The other's books first: it may be this very stage.
+  // Read the other's numbers first: it may be this same stage.
   const std::uint64_t inserted = other.keys_inserted, removed = other.keys_removed;
   std::unique_ptr<CounterStore> copy;
   const ConstCounterView from = other.view_on(*backend, copy);

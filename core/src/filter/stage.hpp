@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stage: the counters of one geometry on one backend, and their books. What filters and banks are
-// made of. It knows its own keys only; which stage a key goes to is walk.hpp.
+// A stage: the counters of one geometry on one backend, and the numbers of keys inserted and
+// removed. Filters and banks are made of stages. A stage knows only its own keys; walk.hpp decides
+// which stage a key goes to.
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,8 @@
 
 namespace scbf {
 
-/// A number that is known or not. Const operations may learn it, several at once: all learn the
-/// same, and whoever comes later is spared the work.
+/// A number that may or may not be known. Const operations may compute and store it, several at
+/// once: all store the same number, and later ones need not compute it.
 class KnownCount {
  public:
   KnownCount() noexcept = default;
@@ -38,10 +39,10 @@ class KnownCount {
   mutable std::atomic<std::uint64_t> value_{kUnknown};
 };
 
-/// Index of a stage that merge brought from a filter that grows otherwise.
+/// Index of a stage that merge took from a filter with another growth.
 inline constexpr std::uint32_t kForeignStage = 0xFFFF'FFFFu;
 
-/// Movable; copying copies the counters, to the memory of the same backend.
+/// Movable. Copying copies the counters, within the memory of the same backend.
 struct Stage {
   StageShape shape;
   std::uint32_t index;  ///< in the growth, or kForeignStage
@@ -50,15 +51,15 @@ struct Stage {
   std::unique_ptr<CounterStore> store;  ///< in the memory of `backend`
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
-  /// Non-zero counters: an upper bound that costs nothing. Booked by walk.hpp; of a stage that is
-  /// never full, all there are.
+  /// An upper bound on the number of non-zero counters, which costs nothing. Maintained by
+  /// walk.hpp; for a stage that is never full it is the number of all counters.
   std::uint64_t at_most;
-  /// The same exactly; unknown after whatever changes counters without counting.
+  /// The exact number of non-zero counters; unknown after a change that did not count them.
   KnownCount known_nonzero{};
-  /// Of a stage in a container: text in its own header, which is kept.
+  /// Metadata in the stage's own header in a container; kept when it is saved again.
   std::string metadata = {};
 
-  /// With counters from elsewhere, whose number is not known.
+  /// Takes over existing counters; how many of them are non-zero is not known.
   Stage(const StageShape& of_shape, std::uint32_t at, std::uint64_t with_seed, const Backend& on,
         std::unique_ptr<CounterStore> counters) noexcept
       : shape(of_shape),
@@ -67,11 +68,11 @@ struct Stage {
         backend(&on),
         store(std::move(counters)),
         at_most(of_shape.geometry.counters()) {}
-  /// An empty one.
+  /// Makes an empty stage.
   static Stage empty(const StageShape& shape, std::uint32_t index, std::uint64_t seed,
                      const Backend& backend);
-  /// A copy that lives on, and can be changed by, another backend. Throws what it throws when
-  /// memory is short.
+  /// A writable copy on another backend. Throws what that backend throws if there is too little
+  /// memory.
   Stage copy_on(const Backend& other) const;
   Stage(const Stage& other) : Stage(other.copy_on(*other.backend)) {}
   Stage& operator=(const Stage& other) { return *this = Stage(other); }
@@ -88,13 +89,14 @@ struct Stage {
   std::span<const std::uint64_t> words() const;
   void read_words(std::uint64_t first, std::span<std::uint64_t> out) const;
 
-  // Batches, with the contracts of Filter; all have been checked. None throws ReadOnly.
+  // Batches, with the contracts of Filter. The caller has checked the arguments and that the stage
+  // is writable.
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
 
-  /// Adds the other's counters, which have the same geometry and seed; and its books.
+  /// Adds the other's counters, which have the same geometry and seed, and its numbers of keys.
   void merge(const Stage& other, const BatchOptions& options);
-  /// Takes them away. Throws Incompatible, changing nothing, when a counter would fall below zero.
+  /// Subtracts them. Throws Incompatible, changing nothing, if a counter would fall below zero.
   SubtractReport subtract(const Stage& other, const BatchOptions& options);
   void clear();
   /// As Filter::assign.
@@ -102,19 +104,19 @@ struct Stage {
 
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
   StageStatistics statistics(const BatchOptions& options) const;
-  /// Shape, seed and counters, not the books.
+  /// Compares shape, seed and counters, not the numbers of keys.
   bool equals(const Stage& other) const;
 
  private:
-  /// All counters are zero.
+  /// Records that all counters are zero.
   void set_empty() noexcept;
-  /// The counters where a backend can work on them: as they are if they lie in its memory, else a
-  /// copy that lives as long as `copy`.
+  /// A view of the counters in the memory of `other`: the counters themselves if they are there,
+  /// otherwise a copy that lives as long as `copy`.
   ConstCounterView view_on(const Backend& other, std::unique_ptr<CounterStore>& copy) const;
 };
 
-/// Filter::remove for stages of one backend; they can be changed. `verdicts`, if not empty, has a
-/// place for each key.
+/// Filter::remove for writable stages of one backend. `verdicts` is empty or has one byte for each
+/// key.
 RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
                          std::span<std::uint8_t> verdicts, const BatchOptions& options);
 
@@ -129,13 +131,13 @@ struct FilterState {
   bool read_only() const noexcept;
   /// Throws ReadOnly.
   void check_writable() const;
-  /// An empty stage, as the growth has it.
+  /// Makes an empty stage of the growth's shape for this index.
   Stage make_stage(std::uint32_t index) const;
-  /// Of the next stage that the growth adds.
+  /// The index of the next stage that the growth adds.
   std::uint32_t next_index() const noexcept;
 };
 
-/// Filters taken apart and put together, for files and banks.
+/// Lets files and banks take filters apart and put them together.
 struct FilterAccess {
   static FilterState& state(Filter& filter) noexcept { return *filter.state_; }
   static const FilterState& state(const Filter& filter) noexcept { return *filter.state_; }
@@ -144,7 +146,7 @@ struct FilterAccess {
   }
 };
 
-/// Throws InvalidArgument when it is longer than metadata may be.
+/// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
 void check_metadata(const std::string& metadata);
 
 }  // namespace scbf

@@ -20,7 +20,7 @@ std::unique_ptr<CounterStore> copied(const CounterStore& store, std::uint64_t wo
   if (from.memory() == to.memory()) {
     copy->copy_from(store);
   } else if (store.on_host()) {
-    // In one piece, so that a device can overlap its stages.
+    // In one piece, so that a device can overlap the steps of the copy.
     copy->write(0, {store.words(), words});
   } else if (copy->on_host()) {
     store.read(0, {copy->words(), words});

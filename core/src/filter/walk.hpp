@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the keys of an insertion go: which stage takes the next ones, and how many. Knows stages,
-// not who keeps them: a filter (filter.cpp) or a bank (bank/changes.cpp).
+// Decides where the keys of an insertion go: which stage takes the next keys, and how many. Works
+// on stages, whether a filter (filter.cpp) or a bank (bank/changes.cpp) owns them.
 //
 // `Stages` is a view of the stages of one filter, oldest first:
 //   std::size_t size() const;               const Growth& growth() const;
 //   Stage& operator[](i);
-//   void add();                             // one more, empty; throws when it cannot be had
+// void add(); // adds an empty stage; throws if it cannot
 #pragma once
 
 #include <fmt/format.h>
@@ -27,14 +27,14 @@ struct InsertStep {
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   std::size_t stage;    ///< kNowhere: all of them are null
   std::size_t count;    ///< keys, nulls included
-  std::uint64_t valid;  ///< of them
+  std::uint64_t valid;  ///< those of them that are not null
 };
 
 /// Throws FilterFull.
 [[noreturn]] void throw_full(const std::string& reason, std::uint64_t processed,
                              const InsertReport& done);
 
-/// The oldest stage with room, which may have to be added first. Throws FilterFull.
+/// The oldest stage with room; adds one if there is none. Throws FilterFull.
 template <class Stages>
 std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const InsertReport& done) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -61,14 +61,14 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
   return stages.size() - 1;
 }
 
-/// Keys that a stage takes before it can be full: each adds at most k.
+/// How many keys a stage surely takes before it is full: each makes at most k counters non-zero.
 inline std::uint64_t surely_taken(const Stage& stage) noexcept {
   const std::uint64_t probes = stage.geometry().probes(), full_at = stage.shape.full_at;
   if (full_at == kNeverFull) return ~std::uint64_t{0};
   return stage.at_most < full_at ? (full_at - stage.at_most + probes - 1) / probes : 0;
 }
 
-/// Books the first `count` keys of `rest` on a stage.
+/// Accounts for the first `count` keys of `rest` in a stage's bound on its non-zero counters.
 inline InsertStep book_insert(Stage& stage, std::size_t number, const KeyBatch& rest,
                               std::size_t count) {
   const std::uint64_t valid = count - rest.slice(0, count).nulls();
@@ -77,17 +77,18 @@ inline InsertStep book_insert(Stage& stage, std::size_t number, const KeyBatch& 
   return {number, count, valid};
 }
 
-/// The first keys of `rest`, as many as surely go to one stage; they are booked, and must be
-/// inserted there before the next step is asked for. `rest` is not empty; `processed` keys of the
-/// batch were dealt with before. Throws FilterFull.
+/// Chooses the first keys of `rest`, as many as surely go to one stage. The stage accounts for
+/// them, and they must be inserted there before the next call. `rest` is not empty; `processed`
+/// keys of the batch came before it. Throws FilterFull.
 template <class Stages>
 InsertStep next_insert_step(Stages& stages, const KeyBatch& rest, std::uint64_t processed,
                             const InsertReport& done) {
-  if (rest.nulls() == rest.size()) return {InsertStep::kNowhere, rest.size(), 0};  // need no room
+  if (rest.nulls() == rest.size())
+    return {InsertStep::kNowhere, rest.size(), 0};  // null keys need no room
   const std::size_t s = stage_with_room(stages, processed, done);
   Stage& stage = stages[s];
-  // What the stage is after these keys is known exactly; the last of its room goes in ever smaller
-  // pieces.
+  // The bound counts k non-zero counters per key, which is often too many. Take the exact number
+  // where that lets more keys in; so the last of the room goes in ever smaller pieces.
   if (surely_taken(stage) < rest.size()) stage.at_most = std::min(stage.at_most, stage.nonzero());
   return book_insert(
       stage, s, rest,

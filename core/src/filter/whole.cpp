@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters as a whole: described, moved, merged, subtracted, compared. What can fail in the middle
-// works on a copy, so that nothing is half done.
+// Operations on whole filters: describe, move, merge, subtract, compare. An operation that can fail
+// in the middle works on a copy, so that nothing is left half done.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,7 +123,8 @@ Statistics Filter::statistics(const BatchOptions& options) const {
     result.stages.push_back(std::move(s));
   }
   result.fill = static_cast<double>(result.nonzero) / static_cast<double>(result.counters);
-  // Of one stage as it is: the way through logarithms would cost its last digits.
+  // A single stage's rate is taken as it is: compound_fpr goes through logarithms and would lose
+  // its last digits.
   result.estimated_fpr = loads.size() == 1 ? loads[0].fpr : compound_fpr(loads);
   result.fpr_bound = fpr_bound();
   result.ambiguous_share = ambiguous_share(loads);
@@ -185,8 +186,8 @@ bool operator==(const Filter& a, const Filter& b) {
 
 namespace {
 
-/// Throws Incompatible unless the filters can be merged or subtracted at all. True: they have one
-/// stage each, of equal geometry.
+/// Throws Incompatible unless the filters can be merged or subtracted at all. Returns true if both
+/// have a single stage that is never full, of equal geometry.
 bool check_combines(const Filter& a, const Filter& b) {
   const bool a_is_one = a.growth().policy() == Growth::Policy::one;
   const bool b_is_one = b.growth().policy() == Growth::Policy::one;
@@ -206,12 +207,12 @@ bool check_combines(const Filter& a, const Filter& b) {
 
 bool is_empty(const Stage& stage) { return stage.keys_inserted == 0 && stage.nonzero() == 0; }
 
-/// The most non-zero counters that insertion leaves.
+/// The most non-zero counters that a stage can have after insertions.
 std::uint64_t most_nonzero(const StageShape& shape) {
   return shape.full_at + shape.geometry.probes() - 1;
 }
 
-/// Adds a stage to one of equal shape, if both together are not too full.
+/// Merges a stage into one of equal shape, unless the sum is too full. Returns whether it did.
 bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
   if (!(mine.shape == theirs.shape)) return false;
   const std::uint64_t most = most_nonzero(mine.shape);
@@ -220,7 +221,7 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
   if (a + b <= most) {
     mine.merge(theirs, options);
   } else {
-    // Keys that both hold, or counters that they share, may still make it fit.
+    // The sum may still fit, since both may hold the same keys or share counters.
     Stage sum = mine;
     sum.merge(theirs, options);
     if (sum.nonzero(options) > most) return false;
@@ -257,7 +258,7 @@ void Filter::merge(const Filter& other, const BatchOptions& options) {
 
 namespace {
 
-/// Takes a stage, number `number` of its filter, out of the one stage that contains it.
+/// Subtracts a stage, number `number` of its filter, from the one stage that contains it.
 SubtractReport subtract_stage(std::vector<Stage>& stages, const Stage& theirs, std::size_t number,
                               const BatchOptions& options) {
   Stage* container = nullptr;

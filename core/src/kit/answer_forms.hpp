@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of filters: their number checked, hits counted, and bytes
-// turned into the other forms, bits and indices; and batches of one key.
+// Answers of filters: checks their number, counts hits, and turns bytes into bits or indices. Also
+// batches of one key.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@
 
 namespace scbf {
 
-// Answers that are not bytes go through a buffer of bytes: large enough that a partitioned batch
-// is worth its pass over the filter, small enough to be no burden (16 MiB).
+// Answers that are not returned as bytes go through a buffer of bytes. It is large enough that a
+// partitioned batch is worth its pass over the filter, and small enough not to matter (16 MiB).
 inline constexpr std::size_t kAnswerWindow = 1u << 24;
 
 inline void check_answers(std::size_t keys, std::size_t answers, const char* what) {
@@ -42,7 +42,7 @@ inline std::uint64_t eight_answers(const std::uint8_t* answers) noexcept {
 
 /// How many answers are not 0; none is above 15.
 inline std::uint64_t count_hits(std::span<const std::uint8_t> answers) noexcept {
-  constexpr std::size_t kMostWords = 255;  // then the sums in single bytes are full
+  constexpr std::size_t kMostWords = 255;  // after these, the sums in single bytes could overflow
   constexpr std::uint64_t kEvenBytes = 0x00FF'00FF'00FF'00FFu;
   constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101u;
   std::uint64_t hits = 0;
@@ -70,7 +70,7 @@ inline void add_counts(std::span<const std::uint8_t> counts, std::uint8_t* sums)
   }
 }
 
-/// Asks for stretches of at most kAnswerWindow keys and hands each stretch's answers on.
+/// Looks up stretches of at most kAnswerWindow keys and passes on the answers of each.
 template <class AnyFilter, class Take>
 ContainsReport ask_in_windows(const AnyFilter& filter, const KeyBatch& keys,
                               const BatchOptions& options, Take take) {
@@ -105,7 +105,7 @@ ContainsReport contains_as_bits(const AnyFilter& filter, const KeyBatch& keys,
                         });
 }
 
-/// Indices of the hits.
+/// Writes the indices of the hits.
 template <class AnyFilter>
 ContainsReport contains_as_indices(const AnyFilter& filter, const KeyBatch& keys,
                                    std::span<std::uint64_t> indices, const BatchOptions& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting counters by value, inlined into code for any instruction set: without a population
-// count instruction each of the sixteen per word is a function call.
+// Counts counters by value. Inlined, so that it is compiled for the caller's instruction set:
+// without a population count instruction, each of the sixteen per word would be a function call.
 #pragma once
 
 #include <cstdint>

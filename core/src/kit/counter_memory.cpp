@@ -24,8 +24,8 @@ CounterMemory CounterMemory::allocate(std::uint64_t bytes) {
   memory.writable_ = true;
   memory.bytes_ = bytes;
   if (bytes == 0) return memory;
-  // Large memory: map a huge page more than needed, so that an aligned range lies inside, and
-  // give the rest back. A transparent huge page needs both address and length aligned.
+  // For large memory, map one huge page more than needed, so that it contains an aligned range, and
+  // unmap the rest. A transparent huge page needs both address and length aligned.
   const bool huge = bytes >= kHugePage;
   const std::uint64_t align = huge ? kHugePage : 4096;
   const std::uint64_t rounded = (bytes + align - 1) / align * align;

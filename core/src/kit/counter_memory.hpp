@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that counters live in: anonymous and zeroed, with huge pages where offered, or a
-// mapped file. Owns and releases it; knows nothing of what is inside.
+// The memory that counters live in: anonymous zeroed memory, with huge pages where available, or a
+// mapped file. Owns and releases it; knows nothing of its contents.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,8 @@ class DefaultExecutor final : public Executor {
     return threads > 0 ? static_cast<unsigned>(threads) : 1;
   }
   void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
-    // Isolated: a thread that waits here must not pick up unrelated work of the caller, which
-    // might be about to use the same filter.
+    // Isolated: a thread that waits here must not pick up unrelated work of the caller, which might
+    // use the same filter.
     oneapi::tbb::this_task_arena::isolate([&] {
       oneapi::tbb::parallel_for(std::size_t{0}, count, task, oneapi::tbb::simple_partitioner{});
     });
@@ -50,8 +50,8 @@ void run_tasks(const BatchOptions& options, unsigned threads, std::size_t count,
     for (std::size_t i = 0; i < count; ++i) task(i);
     return;
   }
-  // `threads` runners take tasks from one counter: never more threads than asked for, however
-  // large the arena, and no thread idles while tasks are left.
+  // `threads` runners take tasks from one counter. So no more threads run than were asked for,
+  // however large the arena is, and no thread idles while tasks are left.
   std::atomic<std::size_t> next{0};
   executor_of(options).run(std::min<std::size_t>(threads, count), [&](std::size_t) {
     for (std::size_t i = next++; i < count; i = next++) task(i);

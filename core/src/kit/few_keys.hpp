@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups of few keys, a single one above all, in counters on the host. What they cost is waiting:
-// so the first lines of a key in all filters are asked for before any of them is waited for. And
-// what pays only for more keys, strips and their buffers, is left out. (Batches of the scalar
-// backend share nothing with this page: they are the model that it is tested against.)
+// Lookups of few keys, often a single one, in counters on the host. Their cost is waiting for
+// memory, so the first cache lines of a key in all filters are prefetched before any of them is
+// read. Strips and their buffers pay only for more keys and are not used. (Batches of the scalar
+// backend share nothing with this file: they are the model that it is tested against.)
 //
-// `Filters` is a std::span<const ConstCounterView>, or has a size() and a [] as it has. All have
-// the seed of the hashes, and are asked in their order.
+// `Filters` is a std::span<const ConstCounterView>, or a type with the same size() and []. All
+// filters have the seed of the hashes, and are looked up in order.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@
 
 namespace scbf {
 
-/// Batches of at most so many keys are asked this way (docs/performance.md, "Few keys").
+/// Batches of at most this many keys are looked up this way (docs/performance_notes.md).
 inline constexpr std::size_t kFewKeys = 8;
-/// Filters of so many bytes together are taken to lie in cache: nothing is asked for beforehand.
+/// Filters of at most this size together are assumed to lie in cache: nothing is prefetched.
 inline constexpr std::uint64_t kCachedBytes = 1u << 20;
-/// Slices of a `split` filter whose lines are asked for beforehand; later ones matter for keys that
-/// are present, and the core is looking ahead by then.
+/// Slices of a `split` filter whose lines are prefetched. Later slices matter only for keys that
+/// are present, and by then the core is looking ahead by itself.
 inline constexpr std::uint32_t kSlicesAhead = 8;
 
 inline std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept {
@@ -36,10 +36,10 @@ inline std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept 
   return hash_of_bytes(key, seed);
 }
 
-/// Of a key's eight counters in a block: is none of them 0? Branch-free, as which of them is cannot
-/// be foreseen.
+/// Are all eight counters of a key in a block non-zero? Branch-free, since it cannot be predicted
+/// which of them is 0.
 SCBF_INLINE bool block_holds(const std::uint64_t* block, std::uint64_t place) noexcept {
-  std::uint64_t absent = 0;  // its highest bit: one is
+  std::uint64_t absent = 0;  // its highest bit: is a counter 0?
   for (unsigned i = 0; i < kWordsPerBlock; ++i) {
     absent |= std::uint64_t{detail::counter_at(block[i], detail::shift_of(place, i))} - 1;
   }
@@ -54,8 +54,8 @@ SCBF_INLINE unsigned block_least(const std::uint64_t* block, std::uint64_t place
   return least;
 }
 
-/// The smallest over all groups of of_block(block, place), or over all slices of the counter; none
-/// is looked at after a 0.
+/// split_block: the smallest of_block(block, place) over all groups. split: the smallest counter
+/// over all slices. Stops at the first 0.
 template <class OfBlock>
 SCBF_INLINE unsigned least_over_groups(const ConstCounterView& filter, std::uint64_t hash,
                                        OfBlock of_block) noexcept {
@@ -77,7 +77,7 @@ SCBF_INLINE unsigned least_over_groups(const ConstCounterView& filter, std::uint
   }
   return least;
 }
-/// Are all counters of the key non-zero? The plain HoldsKey.
+/// Are all counters of the key non-zero? This is the plain HoldsKey.
 SCBF_INLINE bool holds(const ConstCounterView& filter, std::uint64_t hash) noexcept {
   return least_over_groups(filter, hash, block_holds) > 0;
 }
@@ -86,8 +86,8 @@ SCBF_INLINE unsigned count_of(const ConstCounterView& filter, std::uint64_t hash
   return least_over_groups(filter, hash, block_least);
 }
 
-/// Asks for the lines that lookups of these keys need first, unless there is but one, or they are
-/// likely to be in cache. (Inlined by force: g++ drops calls of what does nothing but prefetch.)
+/// Prefetches the lines that lookups of these keys need first, unless there is only one or they are
+/// likely to be in cache. (Inlining is forced: g++ drops calls of functions that only prefetch.)
 template <class Filters>
 SCBF_INLINE void fetch_keys(const Filters& filters,
                             std::span<const std::uint64_t> hashes) noexcept {
@@ -120,7 +120,7 @@ SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey 
   return false;
 }
 
-/// The sum of its counts, at most 15.
+/// The sum of the key's counts in all filters, at most 15.
 template <class Filters>
 SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) noexcept {
   unsigned sum = 0;
@@ -128,7 +128,7 @@ SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) n
   return std::min(sum, kCounterMax);
 }
 
-/// Backend::contains for at most kFewKeys keys. How they are hashed and looked up is the backend's.
+/// Backend::contains for at most kFewKeys keys. The backend passes in how to hash and to look up.
 std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                            HashU64 hash_u64, HoldsKey holds, std::uint8_t* out) noexcept;
 

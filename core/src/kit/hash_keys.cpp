@@ -11,7 +11,7 @@ namespace scbf {
 
 namespace {
 
-/// Calls take(i) for each valid key of the stretch and stores what it returns, densely.
+/// Calls take(i) for each valid key of the stretch and stores the results without gaps.
 template <class Take>
 std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, std::uint64_t* out,
                    Take take) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a stretch of a key batch to hashes of its valid keys, for backends that run on the host,
-// and the way back: answers of valid keys spread out to all keys of the stretch.
+// Hashes the valid keys of a stretch of a batch, for backends that run on the host; and the way
+// back, which spreads the answers of valid keys out to all keys of the stretch.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace scbf {
 using HashU64 = void (*)(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                          std::uint64_t* hashes) noexcept;
 
-/// The one without vectors.
+/// The implementation without vectors.
 void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                     std::uint64_t* hashes) noexcept;
 
@@ -27,8 +27,8 @@ std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept
 std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count,
                       std::uint64_t seed, HashU64 hash_u64, std::uint64_t* hashes) noexcept;
 
-/// `answers` holds one byte for each valid key of the stretch, at its front; afterwards one for
-/// each key, 0 for null keys. In place.
+/// On entry `answers` begins with one byte for each valid key of the stretch; on return it has one
+/// for each key, 0 for null keys.
 void spread_answers(const KeyBatch& keys, std::size_t first, std::size_t count,
                     std::uint8_t* answers) noexcept;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters in memory of the host: what backends without memory of their own allocate, and mapped
-// files.
+// Counters in host memory: allocated by backends without memory of their own, or mapped from files.
 #pragma once
 
 #include <utility>

@@ -18,7 +18,7 @@ void check_offsets(std::span<const std::byte> data, std::span<const Offset> offs
   if (offsets.front() < 0) {
     throw InvalidArgument(fmt::format("offset 0 is {}: must not be negative", offsets.front()));
   }
-  bool ascending = true;  // branch-free over the whole column; the place is found only if needed
+  bool ascending = true;  // branch-free over the whole column; the index is found only if needed
   for (std::size_t i = 1; i < offsets.size(); ++i) ascending &= offsets[i - 1] <= offsets[i];
   if (!ascending) {
     std::size_t i = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends by folder. Each folder defines its own function; dispatch/ calls them all. So core
-// needs no header of a backend, and a backend is registered at link time.
+// The backends, by folder. Each folder defines its function below, and dispatch/ calls them all. So
+// core needs no header of a backend, and backends are registered at link time.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace scbf {
 
-/// scalar/: the model that every other backend is compared with, byte for byte. One key, one
-/// counter at a time, in batch order, on the calling thread.
+/// scalar/: the model that every other backend is compared with, byte for byte. It works on one key
+/// and one counter at a time, in batch order, on the calling thread.
 const Backend& scalar_backend() noexcept;
 
 /// cpu_simd/: "simd" (the best target that this machine runs) first, then one backend per compiled
@@ -19,7 +19,7 @@ const Backend& scalar_backend() noexcept;
 const std::vector<const Backend*>& simd_backends();
 
 /// cuda/: "cuda" for the first device, "cuda:1" … for others; never empty: where there is no
-/// device, the one named "cuda" says why. Asks the driver, which starts it.
+/// device, the one named "cuda" says why. Calling this starts the driver.
 const std::vector<const Backend*>& cuda_backends();
 
 }  // namespace scbf

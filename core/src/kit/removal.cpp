@@ -63,7 +63,7 @@ bool RemovalWindow::next_run() {
   const std::size_t begin = run_end_;
   if (begin == keys_) return false;
   std::ranges::fill(starts_, std::size_t{0});
-  // Until something is removed, counters are what they are at each key's turn.
+  // Until the run removes something, the counters now are those at the key's turn.
   bool changes = false;
   for (; run_end_ < keys_; ++run_end_) {
     std::uint32_t& claimer = claimers_[run_end_];
@@ -87,7 +87,7 @@ bool RemovalWindow::next_run() {
     run_keys_[at] = static_cast<std::uint32_t>(i);
     ++at;
   }
-  // Each start is now the next one's.
+  // Each start has advanced to where the next filter's keys begin.
   std::rotate(starts_.begin(), starts_.end() - 1, starts_.end());
   starts_.front() = 0;
   return true;

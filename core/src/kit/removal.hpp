@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal from several filters, each key from the one that claims it at its turn: for backends that
-// remove from one filter at a time, and for banks, which keep rows in step.
+// Removal from several filters, each key from the one that claims it at its turn. Used by backends
+// that remove from one filter at a time, and by banks, which must update rows as well.
 #pragma once
 
 #include <algorithm>
@@ -14,38 +14,39 @@
 
 namespace scbf {
 
-// Keys that are removed together: enough to hide the latency of their counters, few enough that
-// these are still in the second-level cache when it is their turn.
+// Keys that are removed together: enough to hide the latency of their counters, and few enough that
+// the counters are still in the L2 cache when it is the keys' turn.
 inline constexpr std::size_t kRemoveKeys = 4096;
 
-/// Keys to be removed one after another, and from which filters.
+/// A window of keys that are removed one after another, and from which filters.
 ///
-/// Removals only lower counters, so a key's claims only become fewer until it is its turn. A key
-/// claimed by no filter beforehand is absent. One claimed by a single filter is, at its turn, still
-/// claimed by that filter or by none, which is what removal from it decides: such keys go to their
-/// filters in runs. One claimed by several ends the run, and is asked again at its turn.
+/// Removals only lower counters, so fewer and fewer filters claim a key until its turn. A key that
+/// no filter claims beforehand is absent. A key that a single filter claims is, at its turn,
+/// claimed by that filter or by none, and removal from that filter decides which: such keys go to
+/// their filters in runs. A key that several filters claim ends the run and is looked up again at
+/// its turn.
 class RemovalWindow {
  public:
-  /// For at most so many keys.
+  /// Makes a window for at most `keys` keys.
   RemovalWindow(const Backend& backend, std::size_t keys);
 
-  /// An empty window for these filters.
+  /// Empties the window and sets its filters.
   void begin(std::span<const ConstCounterView> filters);
-  /// Valid keys among keys first … first + count − 1.
+  /// Appends the valid keys among keys first … first + count − 1.
   void append(const KeyBatch& keys, std::size_t first, std::size_t count);
-  /// Asks all filters for all keys: what next_run goes by. Once, before the first run.
+  /// Looks up all keys in all filters. To be called once, before the first next_run.
   void ask();
-  /// Plans the next run, after the last one was removed; false if no key is left.
+  /// Plans the next run; the last one must have been removed. Returns false if no key is left.
   bool next_run();
   /// The keys of the run that are to be removed from a filter, as hashes, in order.
   std::span<const std::uint64_t> run(std::size_t filter) const noexcept {
     return std::span(run_hashes_).subspan(starts_[filter], starts_[filter + 1] - starts_[filter]);
   }
-  /// Room for what the filter says to each of them.
+  /// Room for the filter's answer to each of them.
   std::span<std::uint8_t> run_answers(std::size_t filter) noexcept {
     return std::span(answers_).subspan(starts_[filter], starts_[filter + 1] - starts_[filter]);
   }
-  /// Makes verdicts of it.
+  /// Turns these answers into verdicts.
   void take_answers(std::size_t filter) noexcept;
 
   std::size_t filters() const noexcept { return filters_.size(); }
@@ -54,7 +55,7 @@ class RemovalWindow {
   std::span<const std::uint8_t> verdicts() const noexcept {
     return std::span(verdicts_).first(keys_);
   }
-  /// Among the keys of all runs so far.
+  /// How many keys of all runs so far were ambiguous.
   std::uint64_t ambiguous() const noexcept { return ambiguous_; }
 
  private:
@@ -67,17 +68,17 @@ class RemovalWindow {
   std::size_t run_end_ = 0;  ///< keys before it have had their turn
   std::uint64_t ambiguous_ = 0;
   std::vector<std::uint64_t> hashes_;
-  std::vector<std::uint32_t> claimers_;  ///< stage, kNone or kSeveral
+  std::vector<std::uint32_t> claimers_;  ///< a filter, kNone or kSeveral
   std::vector<std::uint8_t> verdicts_;
-  // The run, ordered by stage.
+  // The run, ordered by filter.
   std::vector<std::size_t> starts_;  ///< filters + 1
   std::vector<std::uint64_t> run_hashes_;
   std::vector<std::uint32_t> run_keys_;
   std::vector<std::uint8_t> answers_;
 };
 
-/// Removes the keys of a batch; as Backend::remove, but `verdicts` may be null. remove_from(f,
-/// keys, verdicts) removes some from filter f alone and returns how many.
+/// Removes the keys of a batch, as Backend::remove, but `verdicts` may be null. remove_from(f,
+/// keys, verdicts) removes keys from filter f alone and returns how many it removed.
 template <class RemoveFrom>
 RemoveCounts remove_claimed(const Backend& backend, std::span<const ConstCounterView> filters,
                             const KeyBatch& keys, std::uint8_t* verdicts, RemoveFrom remove_from) {
@@ -104,7 +105,7 @@ RemoveCounts remove_claimed(const Backend& backend, std::span<const ConstCounter
   return counts;
 }
 
-/// Backend::remove from several filters, by a backend that can remove from one.
+/// Backend::remove from several filters, for a backend that can remove from one.
 RemoveCounts remove_from_several(const Backend& backend, std::span<const CounterView> filters,
                                  const KeyBatch& keys, std::uint8_t* verdicts,
                                  std::span<RemovalChange> changes);

@@ -12,7 +12,7 @@ namespace scbf {
 
 namespace {
 
-// One key, one counter at a time: the model.
+// The plain kernels, which are the model: one key and one counter at a time.
 
 void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
             std::uint64_t* rows) noexcept {
@@ -52,8 +52,8 @@ void gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
 
 std::uint64_t row_stride(std::uint32_t members) noexcept {
   constexpr std::uint64_t kLineBytes = 64;
-  // Rows longer than a cache line are a multiple of this: then none lies on more lines than if it
-  // began on one.
+  // Rows longer than a cache line are a multiple of this. Then no row touches more lines than it
+  // would if it began on a line.
   constexpr std::uint64_t kLongRowUnit = 32;
   const std::uint64_t bytes = (std::uint64_t{members} + 7) / 8;
   if (bytes <= kLineBytes) return std::bit_ceil(std::max<std::uint64_t>(bytes, 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bank's rows ask of the processor: where a key's rows are, what they have in common, and
-// the way from the counters of members to bits of rows. Backends on the host bring their own.
+// Kernels for the rows of a bank: they locate a key's rows, intersect them, and turn the counters
+// of members into bits of rows. Backends on the host may bring their own.
 //
-// The row of a counter is its number in the filter: word · 16 + nibble.
+// The number of a counter's row is the counter's number in the filter: word · 16 + nibble.
 #pragma once
 
 #include <array>
@@ -21,13 +21,13 @@ struct RowsView {
   std::uint64_t stride;
 };
 
-/// Bytes of a row that holds so many members: few rows per cache line for small banks, and for
-/// large ones no row on more lines than its length needs.
+/// Bytes of a row for this many members, chosen so that no row touches more cache lines than its
+/// length needs.
 std::uint64_t row_stride(std::uint32_t members) noexcept;
 
-/// Members whose bits are one 64-bit word of a row.
+/// Members whose bits form one 64-bit word of a row.
 inline constexpr std::uint32_t kGatherMembers = 64;
-/// Counters that are gathered at once: those of a cache line.
+/// Counters gathered at once: those of a cache line.
 inline constexpr std::uint32_t kGatherRows = kCountersPerBlock;
 
 struct RowKernels {
@@ -39,8 +39,8 @@ struct RowKernels {
   /// The stride bytes from out + i · stride on = AND of the k rows at rows + i · k, OR `always`.
   void (*intersect)(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
                     const std::uint8_t* always, std::uint8_t* out) noexcept;
-  /// lines[m] is a cache line of the counters of member m, or null for zeros. Bit m of bits[c] = 1
-  /// if counter c of it is not 0.
+  /// lines[m] is a cache line of counters of member m, or null for zeros. Bit m of bits[c] becomes
+  /// 1 if counter c of that line is not 0.
   void (*gather)(const std::array<const std::uint64_t*, kGatherMembers>& lines,
                  std::uint64_t* bits) noexcept;
 };

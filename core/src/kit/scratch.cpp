@@ -10,12 +10,12 @@ namespace scbf {
 
 namespace {
 
-// Larger blocks, asked for explicitly, go back to the system at once.
+// Larger blocks, which a caller must ask for explicitly, go back to the system at once.
 constexpr std::uint64_t kMostKept = 1u << 30;
 
 std::mutex cache_mutex;
 CounterMemory& cache() {
-  // Never destroyed: filters may still be at work while the program ends.
+  // Never destroyed: filters may still be in use while the program ends.
   static auto* kept = new CounterMemory();
   return *kept;
 }
@@ -28,7 +28,7 @@ Scratch::Scratch(std::uint64_t bytes) {
     memory_ = std::exchange(cache(), CounterMemory());
   }
   if (memory_.bytes() < bytes) {
-    memory_ = CounterMemory();  // first back, then anew: never both at once
+    memory_ = CounterMemory();  // free first, then allocate: never both at once
     memory_ = CounterMemory::allocate(bytes);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Temporary memory of large batches. Fresh memory costs a page fault and a zeroing for every page,
-// which for a bulk build is as much as a quarter of the time; so the block of the last operation
-// is kept for the next one. (Marking it reclaimable in between, MADV_FREE, brought the faults
-// back: pages went within milliseconds.)
+// Temporary memory of large batches. Fresh memory costs a page fault and zeroing for every page, up
+// to a quarter of the time of a bulk build. So the block of the last operation is kept for the next
+// one. (Marking it reclaimable in between, by MADV_FREE, brought the faults back: the system took
+// the pages within milliseconds.)
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace scbf {
 
-/// A block of temporary memory; its contents are arbitrary. Returns to the cache when destroyed.
+/// A block of temporary memory of arbitrary contents. The destructor keeps it for the next one.
 class Scratch {
  public:
   /// Throws std::bad_alloc.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that is known by name and cannot run here: in the table, so that it is listed and that
-// asking for it says why it is not there.
+// A backend that is known by name but cannot run here. It is in the table so that it is listed and
+// that asking for it gives the reason.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace scbf {
 
-/// find_backend refuses it by its reason; whoever calls it all the same gets that as
-/// BackendUnavailable, from every operation.
+/// find_backend refuses it with its reason. Every operation throws BackendUnavailable with that
+/// reason.
 class UnavailableBackend final : public Backend {
  public:
   /// `reason` must not be empty: it is what makes the backend unavailable.

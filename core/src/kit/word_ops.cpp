@@ -40,8 +40,8 @@ void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t 
 }
 
 std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept {
-  // Fifteen words' bits fit into the nibbles they stand in: one summing up for all of them, and no
-  // population count, which the plainest machines lack.
+  // The bits of fifteen words can be added up within their nibbles before these overflow. So
+  // fifteen words need one final sum, and no population count, which the simplest machines lack.
   constexpr std::size_t kAtOnce = 15;
   constexpr std::uint64_t kLowNibbles = 0x0F0F'0F0F'0F0F'0F0Fu, kOnes = 0x0101'0101'0101'0101u;
   std::uint64_t total = 0;

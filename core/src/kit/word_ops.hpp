@@ -18,11 +18,11 @@ SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64
                                     std::size_t words) noexcept;
 void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept;
 
-/// Counters that are not 0; padding is 0 and does not count.
+/// How many counters are not 0; padding is 0 and does not count.
 std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept;
 
-/// The first slice behind whose counters something is not zero, looking at words first_word and
-/// following. Only `split` has padding.
+/// The first slice whose padding is not zero, among the words from first_word on. Only `split` has
+/// padding.
 std::optional<std::uint64_t> slice_with_stray_padding(
     const Geometry& geometry, std::uint64_t first_word,
     std::span<const std::uint64_t> words) noexcept;
@@ -33,11 +33,11 @@ using CountValues = void (*)(const std::uint64_t* words, std::uint64_t count, st
                              Histogram& histogram) noexcept;
 CountValues plain_count_values() noexcept;
 
-/// How many units the work of a histogram can be cut into: cache lines of one slice (split) or
-/// blocks of all groups (split_block).
+/// How many units a histogram's work can be cut into: cache lines of one slice (split), or blocks
+/// of all groups (split_block).
 std::uint64_t histogram_units(const Geometry& geometry) noexcept;
-/// One histogram per slice over units first … last − 1; padding counters are not counted. Those
-/// of disjoint ranges add up.
+/// One histogram per slice over units first … last − 1; padding counters are not counted.
+/// Histograms of disjoint ranges add up.
 std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
                                      CountValues count);
 

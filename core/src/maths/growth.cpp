@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maths of several stages, and the shapes that follow from it. Products of 1 − P go through
-// log1p and expm1: with P = 10^-12 there would be four digits left otherwise.
+// The maths of several stages, and the shapes that follow from it. Products of 1 − P are computed
+// by log1p and expm1; otherwise only four digits would be left at P = 10^-12.
 #include "scbf/growth.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +41,8 @@ void check_stages(std::uint32_t stages) {
   }
 }
 
-/// Full once a key more could pass `most` non-zero counters; at least one key always fits.
+/// StageShape::full_at for at most `most` non-zero counters: the stage is full once another key
+/// could exceed them. At least one key always fits.
 std::uint64_t full_below(const Geometry& geometry, double most) {
   const auto whole = static_cast<std::uint64_t>(most);
   return whole > geometry.probes() ? whole - geometry.probes() + 1 : 1;
@@ -64,7 +65,7 @@ std::uint32_t stages_within(double stage_fpr, double compound) {
   sizing::check_fpr(compound);
   const double most = std::log1p(-compound) / std::log1p(-stage_fpr);
   auto stages = static_cast<std::uint32_t>(std::min<double>(kMaxStages, most));
-  // The logarithms may be off by a last digit where the quotient is whole.
+  // Where the quotient is a whole number, rounding of the logarithms may be off by one.
   if (stages < kMaxStages && compound_fpr(stage_fpr, stages + 1) <= compound) ++stages;
   if (stages > 0 && compound_fpr(stage_fpr, stages) > compound) --stages;
   return stages;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan(): from two or three of capacity, rate and memory to a geometry, and the words for why.
-// The formulas and their inverses are sizing.cpp.
+// plan(): from two or three of capacity, rate and memory to a geometry and the reasons for it. The
+// formulas and their inverses are in sizing.cpp.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Option {
   double fpr;
 };
 
-/// A rate at which a filter made from memory and capacity is no filter.
+/// Above this rate a filter made from memory and capacity is useless.
 constexpr double kUselessFpr = 0.99;
 
 std::string plural(std::uint64_t count, std::string_view noun) {
@@ -60,11 +60,11 @@ void check_request(const PlanRequest& request) {
         fmt::format("probes {}: layout split_block has 8 per group, give groups or use split",
                     *request.probes));
   }
-  if (request.groups) Geometry::split_block(*request.groups, 1);  // refuses 0 and too many
+  if (request.groups) Geometry::split_block(*request.groups, 1);  // throws for 0 and for too many
   if (request.probes) Geometry::split(*request.probes, 1);
 }
 
-/// What `parts` slices or groups make of the request, if they can do it at all.
+/// How the request can be met with `parts` slices or groups, if at all.
 std::optional<Option> option(Layout layout, const PlanRequest& request, std::uint32_t parts) {
   if (request.capacity && request.fpr) {
     const auto geometry = sizing::smallest(layout, *request.capacity, *request.fpr, parts);
@@ -89,7 +89,8 @@ std::optional<double> relative_memory(const Option& to, Layout layout, std::uint
   return static_cast<double>(other->bytes()) / static_cast<double>(to.geometry.bytes());
 }
 
-/// Below this rate equal hashes of different keys decide, and more probes gain nothing.
+/// Is the rate so low that it is dominated by different keys with equal hashes? More probes then
+/// gain nothing.
 bool past_use(const PlanRequest& request, const Option& made) {
   return !request.fpr && made.fpr <= hash_collision_fpr(static_cast<double>(made.capacity));
 }
@@ -134,15 +135,17 @@ std::optional<Option> best_probes(const PlanRequest& request) {
   if (request.capacity && request.fpr) {
     sizing::refuse_capacity(layout, *request.capacity, *request.fpr, parts);
   }
-  if (parts) geometry_in(layout, *request.memory_bytes, parts);  // throws if that is the reason
+  if (parts)
+    geometry_in(layout, *request.memory_bytes,
+                parts);  // throws if the memory is too small for this many parts
   throw InvalidArgument(
       fmt::format("memory {} bytes: {} holds not one key at fpr {} in it; give more memory or a "
                   "higher fpr",
                   *request.memory_bytes, to_string(layout), request.fpr.value_or(0)));
 }
 
-/// All three are given: the option must fit into the memory. If it does not, the fewest parts
-/// that fit, and if none do, a refusal that names the need.
+/// All three are given, so the option must fit into the memory. If it does not, takes the fewest
+/// parts that fit; if none do, throws with the memory needed.
 Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, const Option& wish) {
   const std::uint64_t memory = *request.memory_bytes;
   std::uint64_t need = wish.geometry.bytes();
@@ -265,7 +268,7 @@ Plan plan(const PlanRequest& request) {
       made.reason += fmt::format(" Not split_block: {}.", in_blocks.what());
       return made;
     } catch (const InvalidArgument& in_slices) {
-      if (!request.memory_bytes) throw;  // both limits are capacities, and this one is larger
+      if (!request.memory_bytes) throw;  // both limits are capacities, and this is the larger one
       throw InvalidArgument(fmt::format("{}; {}", in_blocks.what(), in_slices.what()));
     }
   }

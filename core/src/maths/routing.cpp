@@ -23,7 +23,7 @@ void check_servers(double servers, double holding) {
   }
 }
 
-__extension__ using Wide = unsigned __int128;  // a product of what is asked for may be anything
+__extension__ using Wide = unsigned __int128;  // products of arguments may overflow 64 bits
 
 struct Bytes {
   Wide counters, rows;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates, their inverses and overflow. The planner is planner.cpp.
+// Rates, their inverses and overflow probabilities. The planner is in planner.cpp.
 //
-// Two things keep the numbers right over the whole range (n to 10^12, P to 10^-15, tails to
-// 10^-300). Differences from 1 go through expm1/log1p. And probabilities of single counts are
-// written as exp(−deviance) · correction / √(2πx): the large parts of ln C(n, x), which for
-// n = 10^12 would leave three digits, cancel on paper instead of in arithmetic.
+// Two measures keep the results exact over the whole range (n to 10^12, P to 10^-15, tails to
+// 10^-300). Differences from 1 are computed by expm1 and log1p. Probabilities of single counts are
+// computed as exp(−deviance) · correction / √(2πx): the large parts of ln C(n, x) cancel on paper;
+// in arithmetic they would leave three digits at n = 10^12.
 #include "scbf/sizing.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ void check_extent(const char* name, double extent) {
 }
 
 void check_parts(Layout layout, std::uint32_t parts) {
-  // Geometry has the limits and the words for them.
+  // Geometry checks the limits and has the messages for them.
   if (layout == Layout::split) {
     Geometry::split(parts, 1);
   } else {
@@ -54,11 +54,11 @@ double word_fill(double keys) { return -std::expm1(keys * std::log1p(-1.0 / kCou
 
 /// P of one group whose blocks hold Poisson(load) keys.
 double block_fpr(double load) {
-  // Above this load the rate is near 1 and the alternating sum below loses nothing; under it, it
-  // would lose everything, and the sum of positive terms is short.
+  // Above this load the rate is near 1, and the alternating sum below loses no digits. Under it,
+  // that sum would lose all digits, but the sum of positive terms is short.
   constexpr double kSumUpTo = 64;
   if (load <= kSumUpTo) {
-    // Poisson mass past this index is under e^-70 of the sum's smallest possible value.
+    // The Poisson mass beyond this index is below e^-70 of the sum's smallest possible value.
     const auto last = static_cast<std::uint32_t>(load + 10 * std::sqrt(load) + 40);
     double mass = std::exp(-load);
     double sum = 0;
@@ -69,7 +69,7 @@ double block_fpr(double load) {
     return sum;
   }
   // The same sum in closed form: (1 − q^j)^8 by the binomial theorem, then E[s^j] = e^(−λ(1−s)).
-  double complement = 0;  // 1 − P, so that P = 1 is approached from below
+  double complement = 0;  // 1 − P, so that P stays at most 1
   double sign_choose = -1;
   for (std::uint32_t i = 1; i <= kWordsPerBlock; ++i) {
     sign_choose *= -static_cast<double>(kWordsPerBlock - i + 1) / i;
@@ -80,7 +80,7 @@ double block_fpr(double load) {
 
 // ---- single counts and tails ------------------------------------------------------------------
 
-/// ln x! − ln(√(2πx) (x/e)^x) for whole x ≥ 1: what Stirling's formula lacks.
+/// ln x! − ln(√(2πx) (x/e)^x) for whole x ≥ 1: the error of Stirling's formula.
 double stirling_rest(double x) {
   if (x < 16) {
     double factorial = 1;
@@ -180,7 +180,7 @@ std::uint32_t most_parts(Layout layout) {
 double expected_fill(double n, double m) {
   check_keys("n", n);
   check_extent("m", m);
-  if (n == 0) return 0;  // also where ln(1 − 1/m) is −∞
+  if (n == 0) return 0;  // for m = 1, ln(1 − 1/m) is −∞
   return -std::expm1(n * std::log1p(-1 / m));
 }
 
@@ -240,7 +240,8 @@ std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr, std
 
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr) {
   if (layout == Layout::split) {
-    // All k: the fewest counters are near log2(1/P), but limits and small n move them.
+    // Try all k: the one with the fewest counters is near log2(1/P), but limits and small n shift
+    // it.
     std::optional<Geometry> best;
     for (std::uint32_t k = 1; k <= kMaxProbes; ++k) {
       const auto candidate = smallest(layout, n, fpr, k);
@@ -288,7 +289,7 @@ std::uint64_t capacity_for(const Geometry& geometry, double fpr) {
   const auto fails = [&](std::uint64_t n) {
     return !(predicted_fpr(geometry, static_cast<double>(n)) <= fpr);
   };
-  std::uint64_t high = 1;  // ends: P is 1 long before n reaches 2^63
+  std::uint64_t high = 1;  // terminates: P is 1 long before n reaches 2^63
   while (!fails(high)) high *= 2;
   return first_true(high / 2, high, fails) - 1;
 }

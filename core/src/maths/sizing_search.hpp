@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inverses (sizing.cpp) and the planner (planner.cpp) share: a search that reports a
-// passed limit as "none", the rule for taking another group, and checks of arguments.
-// Not installed.
+// Shared by the inverses (sizing.cpp) and the planner (planner.cpp): a search that returns nothing
+// if a limit is exceeded, the rule for taking another group, and checks of arguments. Not
+// installed.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ inline constexpr double kGroupMustSave = 0.1;
 /// Throws InvalidArgument unless 0 < fpr < 1 (NaN does not pass).
 void check_fpr(double fpr);
 
-/// The smallest geometry with exactly `parts` slices or groups that holds n keys at fpr, or none
-/// if that passes the limits of Geometry. Arguments are checked already.
+/// The smallest geometry with exactly `parts` slices or groups that holds n keys at fpr; nothing if
+/// that exceeds the limits of Geometry. Arguments have been checked.
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts);
-/// The same with the k of fewest counters, or the g of the rule.
+/// The same with the k of fewest counters (split), or the number of groups by the rule below
+/// (split_block).
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr);
 
-/// From `first` groups on, adds groups while each saves enough. saving(g) is the share of the
-/// memory that g + 1 groups save over g, none if g + 1 are not possible.
+/// Starting from `first` groups, adds groups while each saves enough. saving(g) is the share of the
+/// memory that g + 1 groups save over g; nothing if g + 1 groups are not possible.
 template <class Saving>
 std::uint32_t groups_worth_taking(std::uint32_t first, const Saving& saving) {
   std::uint32_t groups = first;
@@ -37,8 +38,8 @@ std::uint32_t groups_worth_taking(std::uint32_t first, const Saving& saving) {
   return groups;
 }
 
-/// Throws: n keys at fpr pass the limits of the layout (with `parts`, 0 = any). Says how many
-/// keys it does hold.
+/// Throws InvalidArgument: n keys at fpr exceed the limits of the layout (with `parts`; 0 = any).
+/// The message says how many keys the layout can hold.
 [[noreturn]] void refuse_capacity(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts);
 
 }  // namespace scbf::sizing

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four formulas on which all backends agree, byte for byte: key → hash → positions. This is
-// the one place where they are written; docs/file_format.md says the same in words.
+// The four formulas from key to hash to positions. All backends share them, so all agree byte for
+// byte. They are written only here; docs/file_format.md says the same in words.
 //
-// No include guard: the page is included once into scbf::detail (hash.hpp, positions.hpp), and
-// once more for each vector target of cpu_simd/, because a function must be compiled for the
-// instruction set of the operations that are inlined into it.
+// No include guard: the file is included once into scbf::detail (hash.hpp, positions.hpp) and once
+// more for each vector target of cpu_simd/, because a function must be compiled for the instruction
+// set of the operations that are inlined into it.
 //
 // An operations policy Ops has a type U64 and, on it: set, add, mul (low 64 bits), mul32 (64-bit
 // product of the low halves), bit_xor, bit_and, shr<n>, rotl<n>.
@@ -29,8 +29,8 @@ SCBF_INLINE constexpr typename Ops::U64 group_hash(typename Ops::U64 hash,
                                                    typename Ops::U64 group_multiplier) noexcept {
   auto h = Ops::bit_xor(hash, Ops::template shr<32>(hash));
   h = Ops::mul(h, group_multiplier);
-  // Not 32: with close to 2^32 blocks, place() subtracts the upper half from the lower, which would
-  // undo that, and leave lowest bits that all groups share.
+  // The shift is not 32: with close to 2^32 blocks, place() subtracts the upper half from the
+  // lower. That would undo this xor and leave the lowest bits equal in all groups.
   return Ops::bit_xor(h, Ops::template shr<29>(h));
 }
 
@@ -43,8 +43,8 @@ SCBF_INLINE constexpr typename Ops::U64 place(typename Ops::U64 hash,
 }
 
 /// The counter of slice i, in 0 … m − 1: the upper 64 bits of (hash · multiplier mod 2^64) · m.
-/// `slice_multiplier` is set(kMultipliers[i]). `wide` must be true when m ≥ 2^32; without it two
-/// of four partial products are zero and left out.
+/// `slice_multiplier` is set(kMultipliers[i]). `wide` must be true when m ≥ 2^32. If it is false,
+/// two of the four partial products, which are then zero, are left out.
 template <class Ops, bool wide>
 SCBF_INLINE constexpr typename Ops::U64 slice_position(typename Ops::U64 hash,
                                                        typename Ops::U64 slice_multiplier,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on plain integers, for hosts and GPUs, and with them the formulas of formulas.inl.
-// Byte strings are hashed by xxHash itself, in core/src/kit/hash_keys.hpp.
+// The operations policy of plain integers, for hosts and GPUs, and the formulas of formulas.inl on
+// it. Byte strings are hashed by xxHash itself, in core/src/kit/hash_keys.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #else
 #define SCBF_HOST_DEVICE
 #endif
-// Without forced inlining g++ turns each vector operation of a policy into a call, silently.
+// Without forced inlining, g++ silently turns each vector operation of a policy into a call.
 #define SCBF_INLINE SCBF_HOST_DEVICE inline __attribute__((always_inline))
 
 namespace scbf::detail {
@@ -36,8 +36,8 @@ struct PlainOps {
   }
 };
 
-/// The seed's share in the hash of an 8-byte key: XXH3's secret (bytes 8 … 23) less the seed, of
-/// which the low half is first folded, byte-swapped, into the high half.
+/// The seed's part in the hash of an 8-byte key: bytes 8 … 23 of XXH3's secret minus the seed,
+/// after the seed's low half was byte-swapped and folded into its high half.
 SCBF_INLINE constexpr std::uint64_t u64_seed_mask(std::uint64_t seed) noexcept {
   const std::uint64_t low = seed & 0xFFFF'FFFFu;
   const std::uint64_t swapped = ((low & 0xFFu) << 24) | ((low & 0xFF00u) << 8) |

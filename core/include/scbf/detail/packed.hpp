@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on packed 4-bit counters, sixteen to a 64-bit word: one counter at a time, and whole
-// words at once without unpacking (SWAR). Saturating at 15; a 15 is sticky; nothing ever carries
+// words at once without unpacking (SWAR). Counters saturate at 15; a 15 stays; nothing ever carries
 // into a neighbour.
 #pragma once
 
@@ -19,11 +19,11 @@ inline constexpr std::uint64_t kHighBits = 0x8888'8888'8888'8888u;  // highest b
 SCBF_INLINE constexpr unsigned counter_at(std::uint64_t word, unsigned shift) noexcept {
   return static_cast<unsigned>(word >> shift) & 15u;
 }
-/// + 1, unless it is 15.
+/// Adds 1 to the counter, unless it is 15.
 SCBF_INLINE constexpr std::uint64_t incremented(std::uint64_t word, unsigned shift) noexcept {
   return word + (std::uint64_t{counter_at(word, shift) != 15} << shift);
 }
-/// − 1, unless it is 15 (sticky) or 0.
+/// Subtracts 1 from the counter, unless it is 15 (saturated) or 0.
 SCBF_INLINE constexpr std::uint64_t decremented(std::uint64_t word, unsigned shift) noexcept {
   const unsigned c = counter_at(word, shift);
   return word - (std::uint64_t{c != 15 && c != 0} << shift);
@@ -60,8 +60,8 @@ SCBF_INLINE constexpr unsigned bits_set(std::uint64_t word) noexcept {
   return static_cast<unsigned>(__builtin_popcountll(word));
 #endif
 }
-/// histogram[v] += counters of a word that are v. Bits of equal weight are looked at together:
-/// sixteen counters per step, no table, no branch.
+/// histogram[v] += how many counters of the word are v. Bits of equal weight are processed
+/// together: sixteen counters per step, no table, no branch.
 template <class Counts>
 SCBF_INLINE constexpr void count_values(std::uint64_t word, Counts& histogram) noexcept {
   std::uint64_t pair[2][4] = {};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes to counters: where in the filter the k counters of a key lie. The arithmetic is in
+// From hashes to counters: where in the filter the k counters of a key lie. The arithmetic is in
 // formulas.inl.
 //
 // split_block. For group j the hash is remixed (group 0 takes it as it is) and multiplied by the
-// number of blocks. Of the 96-bit product the top 32 bits are the block, the next 32 bits are
-// eight nibbles, one counter for each of its eight words. The nibbles are the fraction that the
-// choice of the block leaves over, so the two are independent for every number of blocks, powers
-// of two included. Block and nibbles together are one 64-bit number, the *place* of a key in a
-// group; places sort by block.
+// number of blocks. The top 32 bits of the 96-bit product are the block. The next 32 bits are eight
+// nibbles, which choose one counter in each of the block's eight words. The nibbles come from the
+// fraction that remains after the block is chosen, so the two are independent for every number of
+// blocks, powers of two included. Block and nibbles together are one 64-bit number, the *place* of
+// a key in a group; places sort by block.
 //
-// split. For slice i the hash is multiplied by an odd constant of that slice, and the product,
-// taken as a fraction of 2^64, scaled to the m counters of the slice.
+// split. For slice i the hash is multiplied by an odd constant of that slice. The product, taken as
+// a fraction of 2^64, is scaled to the m counters of the slice.
 #pragma once
 
 #include <array>
@@ -36,7 +36,8 @@ inline constexpr auto kMultipliers = [] {
   return table;
 }();
 
-/// The same from the table, where there is one: device code cannot index a host's.
+/// The same, read from the table on the host; device code computes it, since it cannot index a
+/// host's table.
 SCBF_INLINE constexpr std::uint64_t multiplier_of(std::uint32_t i) noexcept {
 #if defined(__CUDA_ARCH__)
   return multiplier(i);
@@ -48,7 +49,7 @@ SCBF_INLINE constexpr std::uint64_t multiplier_of(std::uint32_t i) noexcept {
 // ---- places (split_block) -----------------------------------------------------------------------
 
 SCBF_INLINE constexpr std::uint64_t block_of(std::uint64_t place) noexcept { return place >> 32; }
-/// Bit position, in word i of the block, of the counter of slice i.
+/// The bit at which the key's counter begins in word i of the block.
 SCBF_INLINE constexpr unsigned shift_of(std::uint64_t place, unsigned i) noexcept {
   return static_cast<unsigned>(place >> (4 * i)) % kCountersPerWord * kCounterBits;
 }
