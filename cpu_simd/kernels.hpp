@@ -56,7 +56,7 @@ struct Lines {
   }
 };
 
-/// What a kernel fetches while it arrays.
+/// What a kernel fetches while it works.
 struct Fetch {
   std::size_t distance = 0;  ///< fetch counters this many keys ahead; 0: they are expected in L1
   Lines ahead[2] = {};       ///< lines needed after the call; fetched evenly in its course

@@ -7,8 +7,8 @@
 
 namespace scbf::cuda {
 
-/// Words in the memory of the current device, not initialised. Throws OutOfDeviceMemory: `what`
-/// needs so many bytes, and so many are free.
+/// Allocates words in the memory of the current device, not initialised. Throws OutOfDeviceMemory,
+/// saying how many bytes `what` needs and how many are free.
 std::uint64_t* allocate_words(std::size_t words, const std::string& what);
 
 }  // namespace scbf::cuda

@@ -44,7 +44,7 @@ void check(cudaError_t result, const char* what) {
                      "; nothing can be done on this device until the process ends, and "
                      "the filters that were there are lost");
   }
-  (void)cudaGetLastError();  // it is told here: later calls are not to meet it
+  (void)cudaGetLastError();  // it is reported here, so later calls must not see it
   throw CudaError(message);
 }
 
@@ -61,7 +61,7 @@ std::uint64_t* allocate_words(std::size_t words, const std::string& what) {
   const std::size_t bytes = words * sizeof(std::uint64_t);
   cudaError_t result = cudaMalloc(&memory, bytes);
   if (result == cudaErrorMemoryAllocation) {
-    // What is kept for the next batch is not worth more than this.
+    // Give up the memory that is kept for the next batch and try again.
     ignore(result);
     release_device_scratch();
     result = cudaMalloc(&memory, bytes);

@@ -26,7 +26,7 @@ namespace cuda {
 
 namespace {
 
-/// Kernels take counters that they only read as counters: FilterRef has no const twin.
+/// Kernels that only read counters take a FilterRef as well: there is no const version of it.
 FilterRef ref_to(const ConstCounterView& view) noexcept {
   return {view.geometry, view.seed, const_cast<std::uint64_t*>(view.words)};
 }
@@ -50,8 +50,8 @@ class CudaBackend final : public Backend {
   std::string_view memory() const noexcept override { return memory_; }
 
   std::string unavailable_reason() const override {
-    // Looked for until it is there, and then never again: a device that is full now may not be
-    // later.
+    // Checked until the device is found available, and then never again: a device that is full now
+    // may have memory later.
     const std::scoped_lock lock(mutex_);
     if (available_) return {};
     const std::string reason = why_unavailable();
@@ -63,8 +63,8 @@ class CudaBackend final : public Backend {
     return std::make_unique<DeviceStore>(device_, words);
   }
 
-  // Neither counts what becomes non-zero or zero: kernels that do would spare Filter a pass over
-  // the counters when it is asked for its fill.
+  // insert and remove do not count counters that become non-zero or zero. If kernels counted them,
+  // Filter would need no pass over the counters to know its fill.
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
     send_windows(keys, view.seed, nullptr, true, options,
@@ -81,7 +81,7 @@ class CudaBackend final : public Backend {
                       std::uint8_t* out, const BatchOptions& options) const override {
     return ask(filters, keys, out, options, run_count);
   }
-  // From several filters the host plans which keys go where, run by run.
+  // With several filters, the host decides run by run which keys go to which filter.
   RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {

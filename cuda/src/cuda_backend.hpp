@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backends: scbf::Filter on a device, batches from the host.
+// The CUDA backends: scbf::Filter with counters on a device and batches from the host.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace scbf {
 
-/// A backend for one device, under any name, for windows of so many keys (cuda/src/staging.hpp).
-/// Throws CudaError if the device cannot be asked.
+/// Makes a backend for one device, under any name, that sends `window` keys at a time
+/// (cuda/src/staging.hpp). Throws CudaError if the device cannot be queried.
 std::unique_ptr<Backend> make_cuda_backend(int device, std::string name, std::size_t window);
 
 }  // namespace scbf

@@ -50,7 +50,7 @@ DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStr
 
 DeviceFilter::DeviceFilter(const Filter& filter, cudaStream_t stream)
     : DeviceFilter(filter.geometry(), filter.seed(), stream) {
-  // The other constructor is done: from here on the destructor gives the memory back.
+  // The delegated constructor is complete, so from here on the destructor frees the memory.
   const auto copy = [&](std::uint64_t first, std::span<const std::uint64_t> words) {
     check(cudaMemcpyAsync(words_ + first, words.data(), words.size_bytes(), cudaMemcpyHostToDevice,
                           stream),
@@ -87,7 +87,8 @@ DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
 DeviceFilter::~DeviceFilter() { release(); }
 
 void DeviceFilter::release() noexcept {
-  if (words_ != nullptr) ignore(cudaFree(words_));  // waits for what still uses it; nobody to tell
+  if (words_ != nullptr)
+    ignore(cudaFree(words_));  // waits for work that still uses it; errors cannot be reported
   words_ = nullptr;
 }
 
@@ -202,7 +203,7 @@ SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOpt
         "{} counters would fall below zero: the filter to subtract is not contained in this one",
         counts.below));
   }
-  // Before anything is changed: these wait, and can fail.
+  // Read before anything is changed: these calls wait and can fail.
   const std::uint64_t keys =
       keys_left(other.keys_inserted(options.stream), other.keys_removed(options.stream));
   run_subtract(words_, other.words_, geometry_.words(), run);

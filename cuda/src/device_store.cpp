@@ -39,8 +39,8 @@ void DeviceStore::write(std::uint64_t first, std::span<const std::uint64_t> in) 
   const OnDevice on(device_);
   check(cudaMemcpy(words_ + first, in.data(), in.size_bytes(), cudaMemcpyHostToDevice),
         "copying counters to the device");
-  // The copy of memory that is not pinned returns when it has been read, not when it has arrived;
-  // work on other streams must not overtake it.
+  // A copy from memory that is not pinned returns when the memory has been read, before the data
+  // has arrived. Work on other streams must not overtake it.
   check(cudaStreamSynchronize(nullptr), "copying counters to the device");
 }
 

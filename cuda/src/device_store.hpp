@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counters of a scbf::Filter in the memory of a device.
+// The counters of an scbf::Filter in the memory of a device.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace scbf::cuda {
 
 class DeviceStore final : public CounterStore {
  public:
-  /// All zero. Throws OutOfDeviceMemory, with the numbers.
+  /// Allocates words, all zero. Throws OutOfDeviceMemory, with needed and free bytes.
   DeviceStore(int device, std::uint64_t words);
   ~DeviceStore() override;
 

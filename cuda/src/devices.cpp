@@ -40,7 +40,7 @@ std::string device_name(int device) {
 
 std::string device_memory(int device) {
   constexpr double kGiB = 1 << 30;
-  // Kilohertz; twice per cycle; bits.
+  // The clock rate is in kHz with two transfers per cycle; the bus width is in bits.
   const double bandwidth = 2e3 * attribute(cudaDevAttrMemoryClockRate, device) *
                            attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
   return fmt::format("{:.1f} GiB of memory at {:.0f} GB/s",

@@ -10,7 +10,7 @@
 
 namespace scbf::cuda {
 
-/// Makes a device the current one of this thread for as long as this object lives.
+/// Makes a device current in this thread for the lifetime of the object.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -30,13 +30,13 @@ class OnDevice {
   bool changed_ = false;
 };
 
-/// How many devices there are; where there are none, `reason` says why.
+/// How many devices there are; if there are none, `reason` says why.
 int count_devices(std::string& reason);
 
 /// "NVIDIA H200, compute capability 9.0"
 std::string device_name(int device);
-/// "139.8 GiB of memory at 4814 GB/s": what it has, and the bandwidth that its clock and bus add up
-/// to.
+/// "139.8 GiB of memory at 4814 GB/s": its size, and the bandwidth computed from clock and bus
+/// width.
 std::string device_memory(int device);
 
 }  // namespace scbf::cuda

@@ -24,7 +24,7 @@
 
 namespace scbf::cuda {
 
-/// One lane's part of a value that each lane of a warp has.
+/// One lane's element of a value that every lane of a warp has.
 template <class T>
 struct OfLane {
   T value;
@@ -132,8 +132,8 @@ class GpuGrid {
 };
 
 inline constexpr unsigned kThreads = 256;
-/// Threads of a block that shares memory: three blocks with 64 KiB each fill a multiprocessor of
-/// Hopper; of larger ones it holds one, which must bring all the threads.
+/// Threads of a block that uses shared memory. A multiprocessor of Hopper holds three blocks of 64
+/// KiB each; of larger ones it holds only one, which must then bring all the threads.
 inline constexpr unsigned kBlockThreads = 512, kLargeBlockThreads = 1024;
 inline constexpr std::size_t kLargeBlockBytes = std::size_t{72} << 10;
 inline constexpr unsigned kThreadsPerProcessor = 1536;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads) each_kernel(std::size_t n, Work work
 template <class Work>
 __global__ void __launch_bounds__(kThreads) warps_kernel(std::size_t n, Work work) {
   const GpuWarp warp(threadIdx.x % kWarp);
-  // Whole warps stay together: what they begin with is the same for all lanes.
+  // A warp stays together: `begin` is the same for all its lanes.
   const std::size_t begin = thread_index() / kWarp * kWarp;
   for (std::size_t first = begin; first < n; first += thread_count()) work(warp, first);
 }
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads) grid_kernel(Work work) {
 /// The engine's Device: kernels and algorithms on a stream.
 class Gpu : public StreamMemory {
  private:
-  // CUB's functions are called twice: for the size of their temporary memory, and with it.
+  // CUB's functions are called twice: first for the size of their temporary memory, then with it.
   auto sorting(cub::DoubleBuffer<std::uint64_t>& buffers, std::size_t n, unsigned first_bit,
                unsigned last_bit) {
     return [=, this, &buffers](void* memory, std::size_t& bytes) {
@@ -195,7 +195,7 @@ class Gpu : public StreamMemory {
   template <class Call>
   void run(Call call) {
     std::size_t bytes = bytes_for(call);
-    // CUB reports the last error of the thread, which may be one that the caller has met before.
+    // CUB reports the last error of the thread, which may be from an earlier call of the program.
     (void)cudaGetLastError();
     in_temporary(bytes, [&](void* memory) { check(call(memory, bytes), "running an algorithm"); });
   }
@@ -230,7 +230,7 @@ class Gpu : public StreamMemory {
           "asking for the multiprocessors");
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fitting, grid_kernel<Work>, kThreads, 0),
           "asking for the occupancy");
-    // Few blocks wait for each other faster than many.
+    // Few blocks synchronise faster than many.
     constexpr int kEnough = 2;
     const auto blocks = static_cast<unsigned>(processors * std::clamp(fitting, 1, kEnough));
     void* arguments[] = {&work};
@@ -283,15 +283,16 @@ class Gpu : public StreamMemory {
   template <unsigned threads, class Work>
   void launch_blocks(std::size_t n, std::size_t bytes, Work work) {
     const auto kernel = blocks_kernel<threads, Work>;
-    // Always the same for one kernel on one device, since it is the kernel's, not the launch's:
-    // other threads may be launching it with more bytes.
+    // Always the same value for one kernel on one device: it is an attribute of the kernel, not of
+    // the launch, and other threads may be launching it with more bytes.
     int most = static_cast<int>(kLargeBlockBytes);
     if constexpr (threads == kLargeBlockThreads) {
       int device = 0;
       check(cudaGetDevice(&device), "asking for the device");
       check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
             "asking for the shared memory of the device");
-      // Partitions are powers of two, and the system keeps a part of it for itself.
+      // Partitions are powers of two, and the system reserves a part of the shared memory: what
+      // exceeds a power of two is left unused.
       most = static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
     }
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
@@ -299,8 +300,8 @@ class Gpu : public StreamMemory {
     launch(kernel, static_cast<unsigned>(std::min(n, kMostBlocks)), threads, bytes, n, work);
   }
 
-  // By itself, not as <<<>>> and cudaGetLastError: that would report what the caller has met
-  // before.
+  // Uses cudaLaunchKernel because <<<>>> with cudaGetLastError could report an error from an
+  // earlier call of the program.
   template <class... Parameters>
   void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared,
               std::type_identity_t<Parameters>... parameters) {

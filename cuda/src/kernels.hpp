@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The face between host code (plain C++) and device code (nvcc): the engine on a GPU. Pointers are
-// to device memory; everything is enqueued on the stream of `run`, and nothing waits but what says
+// The interface between host code (plain C++) and device code (nvcc): the engine on a GPU. Pointers
+// are to device memory. Work is enqueued on the stream of `run`; functions wait only where they say
 // so.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace scbf::cuda {
 
-/// How an operation is run.
+/// Where and how an operation runs.
 struct Run {
   cudaStream_t stream;
   MemoryResource& memory;
@@ -30,24 +30,26 @@ struct Run {
 void check_kernels();
 
 void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run);
-/// In one filter or more, of one seed: is the key in any of them? All on the device.
+/// Looks keys up in one filter or more, all of one seed: is the key in any of them?
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                   const Run& run);
 void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
                        const Run& run);
 void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* indices,
               std::uint64_t* hits, const Run& run);
-/// Likewise: the sum of its counts, at most 15.
+/// The sum of the key's counts in all filters, at most 15.
 void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                const Run& run);
 void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
                 const Run& run);
 
-/// The same, but waits for the number of hits and returns it.
+/// As run_find, but waits for the number of hits and returns it.
 std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,
                                 std::uint64_t* indices, const Run& run);
 
-/// *book += the keys that are valid; the verdicts that are 1; an amount. books[i] += others[i].
+/// The books of a filter are its numbers of keys inserted and removed. run_book_keys adds how many
+/// keys are valid, run_book_verdicts how many verdicts are 1, run_book an amount, run_add_books the
+/// books of another filter.
 void run_book_keys(const DeviceKeys& keys, std::uint64_t* book, const Run& run);
 void run_book_verdicts(const std::uint8_t* verdicts, std::size_t n, std::uint64_t* book,
                        const Run& run);

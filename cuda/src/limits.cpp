@@ -21,7 +21,7 @@ Tuning ask(int device) {
     return static_cast<std::uint64_t>(value);
   };
   Tuning tuning;
-  // Half of it: keys and answers go through, too.
+  // Half of the cache, since keys and answers go through it, too.
   tuning.cached_bytes = attribute(cudaDevAttrL2CacheSize) / 2;
   const std::uint64_t words =
       attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) / sizeof(std::uint64_t);

@@ -5,8 +5,8 @@
 
 namespace scbf::cuda {
 
-/// What suits the device that is current: its shared memory and its second-level cache. Asked for
-/// once per device.
+/// The tuning for the current device, from its shared memory and second-level cache. The device is
+/// queried once.
 Tuning tuning_of_current_device();
 
 }  // namespace scbf::cuda

@@ -16,7 +16,7 @@ namespace scbf::cuda {
 
 namespace {
 
-/// A pool of one device, or plain allocations where the device has no pools.
+/// A pool of one device, or plain allocations if the device has no pools.
 class Pool final : public MemoryResource {
  public:
   explicit Pool(int device) : device_(device) {
@@ -29,7 +29,7 @@ class Pool final : public MemoryResource {
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = device;
     check(cudaMemPoolCreate(&pool_, &properties), "creating a memory pool");
-    // Otherwise each wait for a stream would give everything back to the system.
+    // Otherwise each wait for a stream would give all unused memory back to the system.
     std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
     const cudaError_t result =
         cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep);
@@ -57,10 +57,11 @@ class Pool final : public MemoryResource {
     if (pool_ == nullptr) return;
     try {
       const OnDevice on(device_);
-      ignore(cudaDeviceSynchronize());  // what is being freed is not unused yet
+      ignore(cudaDeviceSynchronize());  // memory that is still being freed does not count as unused
+                                        // yet
       ignore(cudaMemPoolTrimTo(pool_, 0));
     } catch (const std::exception&) {
-      // A device that cannot be chosen has lost its memory anyway.
+      // A device that cannot be made current has lost its memory anyway.
     }
   }
 

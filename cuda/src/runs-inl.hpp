@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of kernels.hpp, over whatever the file that includes this has named Device: a GPU
-// in kernels.cu, the host in the tests' stand-in for it.
+// The functions of kernels.hpp, written over Device, which the including file defines: a GPU in
+// kernels.cu, the host in tests.
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -14,7 +14,7 @@ namespace scbf::cuda {
 
 namespace {
 
-/// Calls use(values) with the keys as 64-bit values, byte strings hashed on the device.
+/// Calls use(values) with the keys as 64-bit values; byte strings are hashed on the device.
 template <class Use>
 void with_values(Device& device, const FilterRef& filter, const DeviceKeys& keys, Use use) {
   if (keys.size() == 0) return;
@@ -28,7 +28,7 @@ void with_values(Device& device, const FilterRef& filter, const DeviceKeys& keys
   use(ValueKeys{hashes.get(), keys.size(), true, keys.validity()});
 }
 
-/// answers = those of look().
+/// Runs look() on the keys.
 template <bool counting, class Answers>
 void run_look(const FilterRef& filter, const DeviceKeys& keys, const Answers& answers,
               const Run& run) {
@@ -37,7 +37,8 @@ void run_look(const FilterRef& filter, const DeviceKeys& keys, const Answers& an
               [&](const ValueKeys& values) { look<counting>(device, filter, values, answers); });
 }
 
-/// The same of several filters of one seed, their answers joined: keys stay where they are.
+/// The same for several filters of one seed, with their answers joined. The keys are hashed or sent
+/// only once.
 template <bool counting>
 void run_look_in_all(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                      const Run& run) {

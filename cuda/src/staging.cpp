@@ -28,19 +28,19 @@ void for_each_stretch(std::size_t n, const BatchOptions& options,
             [&](std::size_t i) { work(i * kTaskKeys, std::min(kTaskKeys, n - i * kTaskKeys)); });
 }
 
-/// May the device read or write this memory of the host by itself?
+/// Is this memory of the host pinned, so that the device can access it directly?
 bool is_pinned(const void* memory, std::size_t bytes) {
   const auto is_pinned_at = [](const void* byte) {
     cudaPointerAttributes attributes{};
     const cudaError_t result = cudaPointerGetAttributes(&attributes, byte);
-    ignore(result);  // it does not know this memory
+    ignore(result);  // an error means that CUDA does not know this memory
     return result == cudaSuccess && attributes.type == cudaMemoryTypeHost;
   };
-  // Both ends: a part of it may have been registered.
+  // Both ends are checked, since only a part may have been registered.
   return is_pinned_at(memory) && is_pinned_at(static_cast<const std::byte*>(memory) + bytes - 1);
 }
 
-/// All there are, in use or not.
+/// All pools, in use or not.
 struct Registry {
   std::mutex mutex;
   std::vector<StagingPool*> pools;
@@ -102,8 +102,8 @@ void Staging::reserve(Slot& slot, std::size_t keys) {
   if (slot.capacity >= keys) return;
   constexpr std::size_t kLeast = 4096;
   const std::size_t capacity = std::bit_ceil(std::max(keys, kLeast));
-  // What was there is too small and not in use. If memory is short, it is gone, which costs no
-  // more than asking for it again.
+  // The old memory is too small and not in use, so free it first. If the new allocation fails, the
+  // old memory is lost, but it would only have to be allocated again.
   if (slot.pinned != nullptr) ignore(cudaFreeHost(std::exchange(slot.pinned, nullptr)));
   if (slot.device != nullptr) ignore(cudaFree(std::exchange(slot.device, nullptr)));
   slot.capacity = 0;
@@ -130,7 +130,8 @@ DeviceKeys Staging::send(Slot& slot, const Batch& batch) {
       std::memcpy(values + first, keys.values() + first, count * sizeof *values);
     });
   } else {
-    // Byte strings are hashed here: eight bytes of hash are fewer than the string.
+    // Byte strings are hashed here, because the eight bytes of a hash are fewer to send than the
+    // string.
     for_each_stretch(n, batch.options, [&](std::size_t first, std::size_t count) {
       for (std::size_t i = first; i < first + count; ++i) {
         if (keys.valid(i)) values[i] = hash_of_bytes(keys.bytes(i), batch.seed);
@@ -153,7 +154,7 @@ DeviceKeys Staging::send(Slot& slot, const Batch& batch) {
   return all.with_validity(Validity(slot.device + at.validity, first_bit));
 }
 
-/// Enqueues a window; its work begins after that of `before`, if there is one.
+/// Enqueues a window; its work begins after that of `before`, if that is not null.
 void Staging::start(Slot& slot, std::size_t first, const Slot* before, const Batch& batch) {
   slot.first = first;
   slot.count = std::min(window_, batch.keys.size() - first);
@@ -196,7 +197,8 @@ void Staging::run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answer
   const auto finish_all = [&] {  // the oldest first
     for (std::size_t i = 0; i < kSlots; ++i) finish(slots_[(next + i) % kSlots], batch);
   };
-  // All of them now: when a later window finds no room, those before it are done already.
+  // Reserve all slots now: if a later window found no memory, those before it would already be
+  // done.
   for (std::size_t i = 0; i < kSlots && i * window_ < keys.size(); ++i) {
     reserve(slots_[i], std::min(window_, keys.size()));
   }
@@ -208,7 +210,8 @@ void Staging::run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answer
       start(slot, first, before, batch);
     } catch (const OutOfDeviceMemory&) {
       if (first == 0) throw;
-      // Of temporary memory: that of the windows before it is free when they are done.
+      // There is too little temporary memory: that of the windows before is free once they are
+      // done.
       finish_all();
       check(cudaStreamSynchronize(slot.stream), "waiting for a window of a batch");
       try {
@@ -230,7 +233,7 @@ void StagingPool::GiveBack::operator()(Staging* staging) const noexcept {
     const std::scoped_lock lock(pool->mutex_);
     pool->idle_.push_back(std::move(owned));
   } catch (...) {
-    // No memory to keep it: it is destroyed.
+    // There is no memory to keep it, so it is destroyed.
   }
 }
 

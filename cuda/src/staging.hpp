@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of the host on their way to a device and back, in windows: while one window is worked on,
-// the next is copied into pinned memory and on to the device, and the answers of the one before
-// come back.
+// Sends batches from the host to a device, in windows, and brings the answers back. While one
+// window is worked on, the next is copied into pinned memory and on to the device, and the answers
+// of the one before are copied back.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,51 +23,51 @@ namespace scbf::cuda {
 /// Streams and buffers for one batch at a time, on one device.
 class Staging {
  public:
-  /// Keys of a window: large enough that copying it hides the start of everything, small enough
-  /// that the pinned memory is no burden (38 MiB per window under way).
+  /// Keys of a window: enough that copying it hides the latency of launches, and few enough that
+  /// the pinned memory stays small (38 MiB per window under way).
   static constexpr std::size_t kWindow = std::size_t{1} << 22;
 
-  /// On the current device; `window` is fewer keys only in tests.
+  /// Made on the current device. Tests pass a smaller `window`.
   explicit Staging(std::size_t window = kWindow);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
-  /// Enqueues the work on some keys; answers, one byte for each, go to device memory.
+  /// Enqueues the work on some keys; it writes one byte per key to `answers`, in device memory.
   using Enqueue =
       std::function<void(const DeviceKeys& keys, std::uint8_t* answers, cudaStream_t stream)>;
 
-  /// Calls `enqueue` for window after window of the batch, in order; if `in_order`, work on one
-  /// window begins when that on the one before is done. Returns when all is done and `answers`, if
-  /// it is not null, holds keys.size() answers.
+  /// Calls `enqueue` for the windows of the batch, in order. If `in_order`, work on a window begins
+  /// when the work on the one before is done. Returns when everything is done and `answers`, unless
+  /// it is null, holds keys.size() answers.
   void run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers, bool in_order,
            const BatchOptions& options, const Enqueue& enqueue);
 
-  /// For work that needs no windows.
+  /// A stream for work that needs no windows.
   cudaStream_t stream() const noexcept { return slots_[0].stream; }
-  /// Waits until nothing is under way; errors are not reported.
+  /// Waits until nothing is under way. Errors are not reported.
   void settle() noexcept;
 
  private:
   struct Slot {
     cudaStream_t stream = nullptr;
-    cudaEvent_t worked = nullptr;  ///< on this window
+    cudaEvent_t worked = nullptr;  ///< recorded when this window's work is done
     std::byte* pinned = nullptr;
     std::byte* device = nullptr;
     std::size_t capacity = 0;  ///< keys
     bool under_way = false;
     std::size_t first = 0, count = 0;  ///< of the batch
   };
-  // One window is filled, one is worked on, and one brings its answers back.
+  // One window is being filled, one worked on, and one copied back.
   static constexpr std::size_t kSlots = 3;
 
-  /// What lies where in the memory of a slot.
+  /// Offsets in the memory of a slot.
   struct Layout {
     std::size_t values, validity, answers, bytes;
   };
   static Layout layout(std::size_t keys) noexcept;
 
-  /// What run() was asked for.
+  /// The arguments of run().
   struct Batch {
     const KeyBatch& keys;
     std::uint64_t seed;
@@ -87,7 +87,7 @@ class Staging {
   std::array<Slot, kSlots> slots_;
 };
 
-/// Stagings of one device that are not in use.
+/// The Staging objects of one device that are not in use.
 class StagingPool {
  public:
   explicit StagingPool(std::size_t window);
@@ -99,9 +99,9 @@ class StagingPool {
     StagingPool* pool;
     void operator()(Staging* staging) const noexcept;
   };
-  /// One for the time being, on the current device; settled when it goes back.
+  /// Lends one, on the current device. It is settled when it is given back.
   std::unique_ptr<Staging, GiveBack> borrow();
-  /// Destroys those that are not in use.
+  /// Destroys all that are not in use.
   void release() noexcept;
 
  private:
@@ -110,7 +110,7 @@ class StagingPool {
   std::vector<std::unique_ptr<Staging>> idle_;
 };
 
-/// Destroys those of all pools that are not in use.
+/// Destroys all, of all pools, that are not in use.
 void release_idle_stagings() noexcept;
 
 }  // namespace scbf::cuda

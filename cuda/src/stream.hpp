@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host code does on a stream: results to the host, and the part of a Device of the engine
+// Host code on a stream: fetching results, and the part of the engine's Device
 // (engine/operations.hpp) that needs no kernel.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace scbf::cuda {
 
-/// Copies to the host what the stream's work has left at `from`, and waits for it. `what` is for
-/// messages: "a sum".
+/// Copies results at `from` to the host, after the work on the stream, and waits for them. `what`
+/// is for messages: "a sum".
 inline void fetch(void* to, const void* from, std::size_t bytes, cudaStream_t stream,
                   const std::string& what) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream),
@@ -33,7 +33,7 @@ T fetched(const T* from, cudaStream_t stream, const std::string& what) {
   return value;
 }
 
-/// A stream of the current device, and memory for what is enqueued there.
+/// A stream of the current device, and temporary memory for work enqueued there.
 class StreamMemory {
  public:
   StreamMemory(cudaStream_t stream, MemoryResource& memory) : stream_(stream), memory_(memory) {}
@@ -56,7 +56,8 @@ class StreamMemory {
 
   cudaStream_t stream() const noexcept { return stream_; }
 
-  /// Calls use(memory) with what is reserved, or with memory for the moment if that is too little.
+  /// Calls use(memory) with the reserved memory or, if that is too small, with memory for this
+  /// call.
   template <class Use>
   void in_temporary(std::size_t bytes, Use use) {
     if (reserved_ && reserved_->bytes() >= bytes) return use(reserved_->get());

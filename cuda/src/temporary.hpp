@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Temporary device memory, for as long as an operation enqueues work that uses it.
+// Temporary device memory, for work that an operation enqueues.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace scbf::cuda {
 
-/// Memory of a resource, given back in stream order.
+/// Memory of a MemoryResource, freed in stream order by the destructor.
 template <class T>
 class Temporary {
  public:

@@ -6,7 +6,7 @@
 //   std::vector<std::uint8_t> hit(queries.size());
 //   filter.contains(queries, hit);
 //
-// scbf::Filter grows(scbf::Growth::tightening(1'000'000, 0.01)); // adds stages, keeps the rate
+//   scbf::Filter grows(scbf::Growth::tightening(1'000'000, 0.01));  // adds stages, keeps the rate
 //
 // Thread safety: const member functions may run at once; the others need the filter to
 // themselves. Batch operations parallelise inside (BatchOptions::threads).

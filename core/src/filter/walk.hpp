@@ -5,7 +5,7 @@
 // `Stages` is a view of the stages of one filter, oldest first:
 //   std::size_t size() const;               const Growth& growth() const;
 //   Stage& operator[](i);
-// void add(); // adds an empty stage; throws if it cannot
+//   void add();                             // adds an empty stage; throws if it cannot
 #pragma once
 
 #include <fmt/format.h>

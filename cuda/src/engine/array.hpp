@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array is what one probe of a layout works on: a group of split_block, a slice of split. A
-// key's position in an array is one 64-bit number that sorts by memory. With these two words both
-// layouts go through the same engine.
+// An array is what one choice addresses: a group of split_block, a slice of split. A key's position
+// in an array is one 64-bit number that sorts by memory. Written in terms of these, the engine
+// works for both layouts.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Array {
     return in_blocks() ? geometry_.blocks_per_group() * kWordsPerBlock
                        : geometry_.slice_stride_words();
   }
-  /// Of the filter's words, the first that belongs to this array.
+  /// The index of the array's first word in the filter.
   SCBF_INLINE std::uint64_t first_word() const noexcept { return index_ * words(); }
 
   SCBF_INLINE std::uint64_t position(std::uint64_t hash) const noexcept {
@@ -32,9 +32,9 @@ class Array {
     return detail::slice_position<detail::PlainOps, true>(hash, detail::multiplier_of(index_),
                                                           geometry_.counters_per_slice());
   }
-  /// Counters of a position, each in a word of its own.
+  /// How many counters a position stands for, each in a word of its own.
   SCBF_INLINE std::uint32_t counters() const noexcept { return in_blocks() ? kWordsPerBlock : 1; }
-  /// Counter i of them; the word counts from first_word() on.
+  /// Counter i of a position; its word is counted from first_word().
   SCBF_INLINE detail::Probe counter(std::uint64_t position, std::uint32_t i) const noexcept {
     if (in_blocks()) {
       return {detail::block_of(position) * kWordsPerBlock + i, detail::shift_of(position, i)};
@@ -42,7 +42,8 @@ class Array {
     return {position / kCountersPerWord,
             static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
   }
-  /// position >> (word_bits() + b) is the stretch of 2^b words that its counters are in, b ≥ 3.
+  /// For b ≥ 3, position >> (word_bits() + b) is the number of the 2^b words that contain its
+  /// counters.
   SCBF_INLINE unsigned word_bits() const noexcept { return in_blocks() ? 32 - 3 : 4; }
 
  private:

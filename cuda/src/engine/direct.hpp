@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of counters one by one, by compare-and-swap. Eight threads serve one key: in split_block
-// they touch the eight neighbouring words of its block in one access.
+// Changes counters one by one, by compare-and-swap. Eight threads serve one key; in split_block
+// they access the eight neighbouring words of its block together.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace scbf::cuda {
 
 inline constexpr unsigned kTile = kWordsPerBlock;
 
-/// Adds keys; thread i of keys.n · kTile.
+/// Adds keys. Run for i < keys.n · kTile.
 struct AddDirect {
   FilterRef filter;
   ValueKeys keys;
@@ -28,16 +28,17 @@ struct AddDirect {
   }
 };
 
-/// Takes the counters of keys with verdict kRemoved. A key that finds one of them empty gives back
-/// what it took, marks all its lines, and is contested. All of them: what it gives back, another
-/// may take without running short, though there would not have been enough for both.
+/// Takes 1 from the counters of keys with verdict kRemoved. A key that finds one of them at 0 gives
+/// back what it took, marks all its lines, and becomes contested. It must mark all its lines:
+/// another key may take what this key gives back without underflow, though there was not enough for
+/// both.
 struct TakeDirect {
   FilterRef filter;
   ValueKeys keys;
   std::uint8_t* verdicts;
   Marks marks;
 
-  /// For lanes first … first + 31 of keys.n · kTile.
+  /// Runs lanes first … first + 31 of keys.n · kTile.
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
     constexpr unsigned kShort = 1u << 31;
@@ -46,7 +47,7 @@ struct TakeDirect {
         warp.each([&](unsigned l) { return key(l) < keys.n && verdicts[key(l)] == kRemoved; });
     const auto hash = warp.each(
         [&](unsigned l) { return takes[l] ? keys.hash(filter, key(l)) : std::uint64_t{0}; });
-    // How many of its counters each lane took, and whether it found one empty.
+    // How many of its counters each lane took, and whether it found one at 0.
     const auto taken = warp.each([&](unsigned l) {
       unsigned count = 0;
       if (!takes[l]) return count;

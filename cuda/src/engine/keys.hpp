@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys as kernels see them: a column of 64-bit values in device memory, with nulls or without.
-// Byte strings are hashed into such a column first (HashBytes).
+// Keys as kernels see them: a column of 64-bit values in device memory, possibly with nulls. Byte
+// strings are first hashed into such a column (HashBytes).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace scbf::cuda {
 
-/// Integers, or hashes that are ready.
+/// Integers or ready-made hashes.
 struct ValueKeys {
   const std::uint64_t* values;
   std::size_t n;
@@ -28,7 +28,7 @@ struct ValueKeys {
   }
 };
 
-/// hashes[i] = hash of the byte string i, which is not looked at if it is null.
+/// hashes[i] = the hash of byte string i; null strings are not read.
 struct HashBytes {
   DeviceKeys keys;
   std::uint64_t seed;

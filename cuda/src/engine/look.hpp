@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups: a warp asks for 32 keys at a time. Each lane hashes one of them; then four lanes share
-// the 64 bytes of a key's block, so that one access of the warp is eight whole blocks, and each
+// Lookups. A warp looks up 32 keys at a time. Each lane hashes one of them. Then four lanes share
+// the 64 bytes of a key's block, so that one access of the warp covers eight whole blocks, and each
 // lane has four accesses under way at once.
 //
-// Written over a policy Warp, so that hosts run it, too (tests/support/host_device.hpp). A value
-// per lane is a PerLane<T>, indexed by lane; work inside `each` may index it only by its own lane.
+// Written over a policy Warp, so that it also runs on the host (tests/support/host_device.hpp). A
+// PerLane<T> has a value for each lane and is indexed by lane; work inside `each` may index it only
+// by its own lane.
 //   each(f)              PerLane of f(lane), or nothing if f returns nothing
 //   shuffle(v, from)     PerLane of v[from(lane)]
 //   sync()               waits for all lanes
@@ -22,8 +23,8 @@ namespace scbf::cuda {
 
 inline constexpr unsigned kWarp = 32;
 
-/// Sixteen bytes in one access, not kept in the first-level cache: no second key asks for them.
-/// Nobody writes them while a kernel looks.
+/// Sixteen bytes, loaded in one access and not kept in the first-level cache, since no second key
+/// needs them. They must not be written while the kernel runs.
 struct WordPair {
   std::uint64_t low, high;
 };
@@ -62,7 +63,8 @@ SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
                          l % kSharers * kWords);
       });
     }
-    // Without it the compiler, thrifty with registers, waits for two loads before it starts others.
+    // Without this the compiler, to save registers, waits for two loads before it starts the
+    // others.
     warp.sync();
     for (unsigned s = 0; s < kSharers; ++s) {
       const auto mine = warp.each([&](unsigned l) {
@@ -80,7 +82,7 @@ SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
   return least;
 }
 
-/// What becomes of an answer: a byte per key,
+/// Writes an answer as a byte per key.
 struct ByteAnswers {
   std::uint8_t* out;
 
@@ -92,7 +94,7 @@ struct ByteAnswers {
     });
   }
 };
-/// or a bit: bit i of byte i/8, least significant first.
+/// Writes an answer as a bit per key: bit i of byte i/8, least significant first.
 struct BitAnswers {
   std::uint8_t* out;
 
@@ -108,8 +110,8 @@ struct BitAnswers {
   }
 };
 
-/// or a byte joined with what filters asked before said of the key: whether any holds it, or the
-/// sum of its counts, at most 15.
+/// Joins an answer with the byte that earlier filters wrote for the key: whether any filter holds
+/// it, or the sum of its counts, at most 15.
 template <bool counting>
 struct JoinedAnswers {
   std::uint8_t* out;
@@ -133,7 +135,7 @@ struct Look {
   ValueKeys keys;
   Answers answers;
 
-  /// For keys first … first + 31, as far as there are.
+  /// Runs keys first … first + 31, as far as they exist.
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
     const auto there =
@@ -154,7 +156,7 @@ struct Look {
   }
 };
 
-/// Was the answer yes?
+/// Is answer i a hit?
 struct IsHit {
   const std::uint8_t* answers;
   SCBF_INLINE bool operator()(std::uint64_t i) const noexcept { return answers[i] != 0; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a removal notes while it is under way: verdicts, and lines that ran short.
+// The notes of a removal under way: verdicts, and lines in which a counter underflowed.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 
 namespace scbf::cuda {
 
-/// Verdicts; when it is done, none is kContested.
+/// Verdicts. None is kContested when the removal is done.
 inline constexpr std::uint8_t kAbsent = 0, kRemoved = 1, kContested = 2;
 
-/// A set of 64-byte lines of a filter: those in which a counter was asked for more than it has. One
-/// bit per line, a 512th of the filter.
+/// A set of 64-byte lines of a filter: those in which more was asked of a counter than it holds.
+/// One bit per line, so a 512th of the filter.
 class Marks {
  public:
-  /// Words of the set for a filter, all zero to begin with: the first says whether there is any.
+  /// How many words the set for a filter needs. They must be zero at first; word 0 says whether any
+  /// line is marked.
   static std::size_t words_for(const Geometry& geometry) noexcept {
     return 1 + (geometry.words() / kWordsPerBlock + 63) / 64;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations, as sequences of kernels. Written over a policy Device, which is a GPU's stream
-// (gpu.cuh) or, in tests, the host (tests/support/host_device.hpp):
+// The operations, as sequences of kernels. They are written over a policy Device, which is a stream
+// of a GPU (gpu.cuh) or, in tests, the host (tests/support/host_device.hpp):
 //   for_each(n, f)                  f(0) … f(n − 1)
 //   for_warps(n, f)                 f(warp, first) for first = 0, 32, 64 … below n
 //   for_blocks(n, bytes, f)         f(block, i, shared) for i < n, with shared memory for each, in
@@ -17,7 +17,7 @@
 //   sort_bytes(n, first, last), sum_bytes(n), select_bytes(n, f)
 //                                   temporary memory that these algorithms take
 //   reserve(bytes)                  asks for it now, instead of when they run
-// All but reduce return before the work is done. Memory is asked for before anything is changed.
+// All except reduce return before the work is done. Memory is allocated before anything is changed.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@
 
 namespace scbf::cuda {
 
-/// Sorting positions by partition and counting demands, array by array, for batches of up to
-/// `most_keys`. Holds the memory for it.
+/// Partitioned changes of a filter for batches of up to `most_keys`: array by array, sorts
+/// positions by partition and counts demands. Owns the memory for this.
 template <class Device>
 class PartitionedChanges {
  public:
@@ -62,8 +62,7 @@ class PartitionedChanges {
         demand_(device.template temporary<std::uint64_t>(takes ? most_divided_ << plan_.log2_words
                                                                : 0)) {}
 
-  /// What device.reserve must be told for this, so that nothing is asked for in the midst of
-  /// changes.
+  /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
   static std::size_t algorithm_bytes(Device& device, const Geometry& geometry,
                                      std::size_t most_keys, const PartitionLimits& limits) {
     const PartitionPlan plan = plan_partitions(Array(geometry, 0), limits);
@@ -81,8 +80,8 @@ class PartitionedChanges {
     }
   }
 
-  /// Takes the demands of the keys with verdict 1 from the filter, but for lines that are marked
-  /// instead.
+  /// Takes the demands of the keys with verdict 1 from the filter. Lines in which a counter would
+  /// fall below zero are marked instead.
   void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks) {
     for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
       const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
@@ -199,7 +198,7 @@ void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const 
   device.for_warps(keys.n, Look<counting, Answers>{filter, keys, answers});
 }
 
-/// indices = those of the keys that may be present, ascending; *hits = how many.
+/// indices = those of the keys that may be present, ascending; *hits = how many there are.
 template <class Device>
 void find(Device& device, const FilterRef& filter, const ValueKeys& keys, std::uint64_t* indices,
           std::uint64_t* hits) {
@@ -208,8 +207,7 @@ void find(Device& device, const FilterRef& filter, const ValueKeys& keys, std::u
   device.select(std::uint64_t{keys.n}, IsHit{answers.get()}, indices, hits);
 }
 
-/// Histograms of all slices, one behind the other, sixteen values each, padding counters among
-/// the zeros.
+/// Histograms of all slices, one after another, of sixteen values each. Padding counts as zeros.
 template <class Device>
 void count_values(Device& device, const FilterRef& filter, std::uint64_t* histograms) {
   const Geometry& geometry = filter.geometry();

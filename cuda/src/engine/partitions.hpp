@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large batches of changes, one array at a time: positions are sorted by partition of the array, a
-// stretch of memory that fits a multiprocessor's shared memory. One block of threads then counts
-// there, from zero, what its partition is asked for: its *demand*, sixteen packed counters to a
-// word as in the filter. At the end the demand is added to the filter or taken from it, a word at a
-// time, by plain loads and stores: nobody else works on that partition.
+// The partitioned path, for large batches of changes; one array at a time. Positions are sorted by
+// partition, a part of the array that fits into the shared memory of a multiprocessor. One block of
+// threads then counts in shared memory, from zero, the *demand* on its partition: how much each
+// counter is to change, sixteen packed counters to a word as in the filter. At the end the demand
+// is added to the filter or taken from it, word by word, by plain loads and stores: no other block
+// works on that partition.
 //
-// Skew: a partition with more than part_positions positions is worked on in parts, by several
-// blocks of threads. Since min(15, a + min(15, b)) = min(15, a + b), demands of parts add up,
-// saturating: for insertions by compare-and-swap into the filter, for removals into a demand of the
-// whole partition, in memory, which is taken from the filter when all parts are done.
+// Skew: several blocks of threads share a partition with more than part_positions positions, a
+// *part* each. Since min(15, a + min(15, b)) = min(15, a + b), the saturating demands of the parts
+// add up exactly. For insertions they are added to the filter by compare-and-swap. For removals
+// they are added to a demand of the whole partition in memory, which is taken from the filter when
+// all parts are done.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +25,7 @@
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
 
-// Loops that cost more in registers than they gain by being unrolled.
+// For loops where unrolling costs more in registers than it gains.
 #if defined(__CUDA_ARCH__)
 #define SCBF_NOT_UNROLLED _Pragma("unroll 1")
 #else
@@ -32,7 +34,7 @@
 
 namespace scbf::cuda {
 
-/// Bounds within which partitions are planned; tests make them small.
+/// Limits for planning partitions; tests make them small.
 struct PartitionLimits {
   unsigned least_log2_words;     ///< of a partition; ≥ 3, a line
   unsigned most_log2_words;      ///< what shared memory holds
@@ -51,8 +53,8 @@ struct PartitionPlan {
   std::uint64_t nowhere() const noexcept { return partitions << shift; }
 };
 
-/// Positions are sorted eight bits at a time: as few times as the largest partitions allow, then in
-/// partitions as small as that allows, so that many are worked on at once.
+/// Positions are sorted eight bits at a time. The plan has the fewest sorting passes and, with that
+/// many, the smallest partitions, so that many are worked on at once.
 inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& limits) noexcept {
   constexpr unsigned kBitsPerPass = 8;
   const auto with = [&](unsigned log2_words) -> PartitionPlan {
@@ -72,10 +74,11 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
   return with(limits.most_log2_words);
 }
 
-/// Are all positions, nowhere() included, numbers of 64 bits?
+/// Do all positions, nowhere() included, fit into 64 bits?
 inline bool fits(const PartitionPlan& plan) noexcept { return plan.shift + plan.bits <= 64; }
 
-/// positions[i] of keys that are valid and, if `only` is given, have 1 there; nowhere for others.
+/// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1; else
+/// nowhere.
 struct LocateKeys {
   FilterRef filter;
   Array array;
@@ -90,7 +93,7 @@ struct LocateKeys {
   }
 };
 
-/// bounds[p] = the first of n sorted positions that is in partition p or behind it.
+/// bounds[p] = the index of the first of n sorted positions that is in partition p or a later one.
 struct FindBounds {
   const std::uint64_t* positions;
   std::size_t n;
@@ -111,8 +114,8 @@ struct FindBounds {
   }
 };
 
-/// How many parts a partition has, and whether more than one: two numbers that are summed up as
-/// one.
+/// How many parts a partition has and, in the upper half, whether it has more than one: two numbers
+/// that are summed as one.
 class PartCount {
  public:
   SCBF_INLINE static std::uint64_t of(std::uint64_t positions, std::uint32_t part) noexcept {
@@ -139,7 +142,7 @@ struct CountParts {
   }
 };
 
-/// One block's work: some positions of one partition.
+/// The positions that one block of threads works on, all of one partition.
 struct Part {
   static constexpr std::uint32_t kWhole = 0xFFFF'FFFFu;
 
@@ -174,7 +177,7 @@ struct ListParts {
   }
 };
 
-/// The counters of one array, cut into partitions.
+/// The counters of one array, as partitions.
 struct Partitions {
   Array array;
   std::uint64_t* filter_words;
@@ -186,17 +189,18 @@ struct Partitions {
   SCBF_INLINE std::uint64_t* words(std::uint32_t partition) const noexcept {
     return filter_words + array.first_word() + (std::uint64_t{partition} << log2_words);
   }
-  /// Words of this partition; the last is cut off where the array ends.
+  /// Words of a partition; the last one ends where the array ends.
   SCBF_INLINE std::uint64_t size(std::uint32_t partition) const noexcept {
     const std::uint64_t left = array.words() - (std::uint64_t{partition} << log2_words);
     return left < partition_words() ? left : partition_words();
   }
-  /// Of the filter, the line that line `line` of this partition is.
+  /// The number in the filter of line `line` of a partition.
   SCBF_INLINE std::uint64_t line_of(std::uint32_t partition, std::uint64_t line) const noexcept {
     return (array.first_word() + (std::uint64_t{partition} << log2_words)) / kWordsPerBlock + line;
   }
 
-  /// Counts up the demand of a part in shared memory. Ends with a phase open.
+  /// Counts the demand of a part in shared memory. The caller must sync() before it reads the
+  /// demand.
   template <class Block>
   SCBF_INLINE void count_demand(const Block& block, const std::uint64_t* positions,
                                 const Part& part, std::uint64_t* demand) const {
@@ -205,8 +209,8 @@ struct Partitions {
       for (std::uint64_t w = rank; w <= inside; w += block.size()) demand[w] = 0;
     });
     block.sync();
-    // Threads that share a position touch neighbouring words. Some positions are fetched at once:
-    // there are too few threads on a multiprocessor to wait for them one by one.
+    // Threads that share a position touch neighbouring words. Each thread fetches several positions
+    // at once: a multiprocessor has too few threads to wait for them one by one.
     constexpr unsigned kAtOnce = 4;
     const std::uint32_t sharers = array.counters();
     const std::uint32_t step = block.size() / sharers;
@@ -264,7 +268,8 @@ SCBF_INLINE void take_demand(const Block& block, const Partitions& partitions,
   const std::uint64_t lines = partitions.size(partition) / kWordsPerBlock;
   block.each([&](unsigned rank) {
     for (std::uint64_t line = rank; line < lines; line += block.size()) {
-      // Neighbouring threads begin at different words: shared memory has 32 banks of four bytes.
+      // Neighbouring threads begin at different words, because shared memory has 32 banks of four
+      // bytes.
       const auto word = [=](unsigned i) {
         return line * kWordsPerBlock + (i + rank) % kWordsPerBlock;
       };
@@ -287,8 +292,8 @@ SCBF_INLINE void take_demand(const Block& block, const Partitions& partitions,
   });
 }
 
-/// filter −= demand where a partition is worked on by one block of threads; the parts of others are
-/// gathered in `divided_demand`, zeroed, partition_words() for each.
+/// filter −= demand for partitions that are not divided. The parts of divided ones are added up in
+/// `divided_demand`, zeroed before, with partition_words() words for each.
 struct TakeParts {
   Partitions partitions;
   const std::uint64_t* positions;

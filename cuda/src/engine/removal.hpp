@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal, one key after another, by all threads at once. Wherever no counter is asked for more
-// than it has, the verdicts against the state before the batch are those of one key after another.
-// So:
-//   look     verdict 1 for the keys that are there, 0 for the others, which stay absent: removal
-//            only ever takes away
-//   take     the counters of the keys with verdict 1, all at once; where a counter has too little,
-//            its line is marked. A line that is not has enough for all keys that touch it
-//   contest  list, in batch order, the keys with verdict 1 that touch a marked line; give back what
-//            they took. All counters are then as if only the others had been removed, and these
-//            others never ran short
-//   resolve  the contested keys in order
+// Removal by all threads at once, with the result of removal one key after another. If no counter
+// is asked for more than it holds, the verdicts against the state before the batch are the
+// sequential verdicts. The steps:
+//   look     verdict 1 for the keys that are present, 0 for the others. The others stay absent, since
+//            removal only lowers counters
+//   take     lowers the counters of all keys with verdict 1 at once. Where a counter has too little,
+//            its line is marked; a line that is not marked has enough for all keys that touch it
+//   contest  lists, in batch order, the keys with verdict 1 that touch a marked line, and gives back
+//            what they took. All counters are then as if only the other keys had been removed, and
+//            no counter of those underflowed
+//   resolve  decides the contested keys in order
 //
-// Resolving: a key is decided when it holds, for each line that it touches, the lowest claim of all
-// undecided keys: whatever comes before it in the batch then no longer matters to it
-// (deterministic reservations: Blelloch, Fineman, Gibbons, Shun, PPoPP 2012). Before it claims
-// anything, a key that finds a counter at zero is absent, now as at its turn; and one whose
-// counters are all saturated is removed, which changes nothing. What is left takes something away
-// each time, so a line is claimed successfully at most 14 times per counter.
+// Resolving uses deterministic reservations (Blelloch, Fineman, Gibbons, Shun, PPoPP 2012). In each
+// round, undecided keys claim the lines that they touch, and the lowest key wins a line. A key that
+// has won all its lines is decided: no earlier key can affect it any more. Some keys are decided
+// without a claim. If a counter is zero, the key is absent, now as at its turn. If all its counters
+// are saturated, it is removed, which changes nothing. Every other decided key lowers a counter, so
+// a line is claimed successfully at most 14 times per counter.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@
 
 namespace scbf::cuda {
 
-/// Is key i one that must be decided in order?
+/// Must key i be decided in batch order?
 struct IsContested {
   FilterRef filter;
   ValueKeys keys;
@@ -48,11 +48,11 @@ struct IsContested {
   }
 };
 
-/// Decides the contested keys, in batch order. Run by a grid of threads that can wait for each
-/// other; the policy Grid:
+/// Decides the contested keys, in batch order. Run by a grid of threads that can synchronise; the
+/// policy Grid:
 ///   each(n, f)   f(0) … f(n − 1), shared among the threads
 ///   sync()       waits until all threads are here
-/// Everything else is done by every thread alike.
+/// Every thread executes everything else.
 struct Resolve {
   FilterRef filter;
   ValueKeys keys;
@@ -80,7 +80,7 @@ struct Resolve {
       for (bool all_decided = false; !all_decided; ++round) {
         std::uint64_t* left = undecided + round % kRotation;
         std::uint64_t* next_left = undecided + (round + 1) % kRotation;
-        // Later rounds have lower numbers, so claims of earlier ones need not be cleared.
+        // Later rounds have lower numbers, so claims of earlier rounds need not be cleared.
         const std::uint64_t number = std::uint64_t{0xFFFF'FFFFu - 1 - round} << 32;
         grid.each(size, [&](std::uint64_t i) { claim(contested[first + i], number | i); });
         grid.sync();
@@ -128,7 +128,7 @@ struct Resolve {
     }
   }
 
-  /// False if the key must wait for another.
+  /// Returns false if the key must wait for another key.
   SCBF_INLINE bool decide(std::uint32_t key, std::uint64_t number) const noexcept {
     if (verdicts[key] != kContested) return true;
     const std::uint64_t hash = keys.hash(filter, key);

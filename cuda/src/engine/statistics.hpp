@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on whole filters: merge, subtract, counting counters by value, and the books of keys
-// inserted and removed.
+// Operations on whole filters: merge, subtract, counting counters by value, and the books, which
+// are the numbers of keys inserted and removed.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct SubtractWords {
   }
 };
 
-/// What subtracting a word would meet; sums up.
+/// What subtracting a word would meet; the results are summed.
 struct CheckSubtract {
   const std::uint64_t* from;
   const std::uint64_t* what;
@@ -47,9 +47,9 @@ struct CheckSubtract {
   }
 };
 
-/// Counts the counters of one array by value: histogram[s][v] += counters of slice s that are v,
-/// padding included. A slice of split is one of them; a group of split_block has eight, one for
-/// each word of a block.
+/// Counts the counters of one array by value: histogram[s][v] += how many counters of slice s are
+/// v, padding included. An array of split is one slice; a group of split_block contains eight, one
+/// for each word of a block.
 struct CountValues {
   Array array;
   const std::uint64_t* filter_words;
@@ -69,7 +69,7 @@ struct CountValues {
       for (std::size_t i = rank; i < kShared; i += block.size()) shared[i] = 0;
     });
     block.sync();
-    // The number of threads is a multiple of eight: each stays with its slice.
+    // The number of threads is a multiple of eight, so each thread stays in one slice.
     block.each([&](unsigned rank) {
       std::uint32_t mine[kValues] = {};
       for (std::uint64_t w = first + rank; w < last; w += block.size()) {
@@ -88,7 +88,7 @@ struct CountValues {
   }
 };
 
-/// book += amount; one thread.
+/// book += amount, by one thread.
 struct Book {
   std::uint64_t* book;
   std::uint64_t amount;
@@ -100,7 +100,7 @@ struct AddBooks {
   const std::uint64_t* others;
   SCBF_INLINE void operator()(std::size_t i) const noexcept { books[i] += others[i]; }
 };
-/// book += the i < n with holds(i); shared by kThreads threads.
+/// book += the number of i < n with holds(i); kThreads threads share the work.
 template <class Holds>
 struct BookThose {
   static constexpr std::size_t kThreads = 64 * 1024;

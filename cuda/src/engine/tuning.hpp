@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that decide how a batch is worked on, all in one place. They follow from counting bytes;
-// none of them has been measured on a device yet (docs/cuda.md).
+// The sizes that decide how a batch is worked on, all in one place. They follow from counting
+// bytes; none has been measured on a device yet (docs/cuda.md).
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@ struct Tuning {
   Path path = Path::automatic;
   /// Temporary memory of the partitioned path; 0 = the filter's own size, kLeastScratch at least.
   std::size_t scratch_bytes = 0;
-  /// Filters up to this size are in the second-level cache, where changes are direct.
+  /// Filters up to this size are assumed to lie in the second-level cache; changes are then direct.
   std::uint64_t cached_bytes = std::uint64_t{24} << 20;
   PartitionLimits limits{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};
-  /// Claims of contested keys, at most: 8 MiB of them.
+  /// Log2 of the most claims of contested keys: 8 MiB of them.
   unsigned most_log2_claims = 20;
 
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
-  /// Sorting moves a position four times, a direct change moves a line to and fro: the filter's
-  /// pass is paid for from here on.
+  /// From this many keys per line on, the pass over the filter pays: sorting moves a position four
+  /// times, while a direct change moves a whole line both ways.
   static constexpr double kKeysPerLine = 0.7;
-  /// Positions, twice, and the demands of divided partitions.
+  /// Two copies of the positions, and the demands of divided partitions.
   static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
 
   bool should_partition(const Geometry& geometry, std::size_t keys) const noexcept {
@@ -40,7 +40,7 @@ struct Tuning {
            static_cast<double>(std::min(keys, keys_at_once(geometry))) >= kKeysPerLine * lines;
   }
 
-  /// Keys of one pass; fewer than 2^32.
+  /// How many keys one pass takes; fewer than 2^32.
   std::size_t keys_at_once(const Geometry& geometry) const noexcept {
     const std::size_t budget =
         scratch_bytes > 0 ? scratch_bytes : std::max<std::size_t>(geometry.bytes(), kLeastScratch);
@@ -48,8 +48,8 @@ struct Tuning {
                                    std::size_t{1} << 31);
   }
 
-  /// Eight places for each line that a key claims, so that few keys wait for one that they have
-  /// nothing in common with.
+  /// Eight entries in the table of claims for each line that a key claims, so that few keys wait
+  /// for a key that shares no line with them.
   unsigned log2_claims(const Geometry& geometry, std::size_t keys) const noexcept {
     const std::size_t wanted = 8 * keys * geometry.cache_lines_per_key();
     return std::min<unsigned>(most_log2_claims,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations on 64-bit words: a GPU's, or the host's where the same source is tested.
+// Atomic operations on 64-bit words: those of a GPU, or those of the host, where the same source is
+// tested.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace scbf::cuda {
 
-/// Relaxed: counters order nothing but themselves; the end of a kernel, or a barrier in it, orders
-/// all.
+/// Relaxed, since counters are independent of each other; the end of a kernel, or a barrier in it,
+/// orders everything.
 struct Atomic {
   SCBF_INLINE std::uint64_t load(const std::uint64_t* word) const noexcept {
 #if defined(__CUDA_ARCH__)
@@ -29,7 +30,8 @@ struct Atomic {
     std::atomic_ref(*word).store(value, std::memory_order_relaxed);
 #endif
   }
-  /// Stores `next` if the word still is `seen`; otherwise puts what it is into `seen`.
+  /// Stores `next` if the word is still `seen` and returns true; otherwise puts the word into
+  /// `seen`.
   SCBF_INLINE bool exchange(std::uint64_t* word, std::uint64_t& seen,
                             std::uint64_t next) const noexcept {
 #if defined(__CUDA_ARCH__)
@@ -50,11 +52,11 @@ struct Atomic {
     std::atomic_ref(*word).fetch_add(value, std::memory_order_relaxed);
 #endif
   }
-  /// The word becomes the smaller of itself and `value`.
+  /// Sets the word to the smaller of itself and `value`.
   SCBF_INLINE void lower(std::uint64_t* word, std::uint64_t value) const noexcept {
     std::uint64_t seen = load(word);
 #if defined(__CUDA_ARCH__)
-    // Looked at first: under contention most find that they need not.
+    // Read first: under contention most threads find that the word is already small enough.
     if (value < seen) {
       atomicMin(reinterpret_cast<unsigned long long*>(word),
                 static_cast<unsigned long long>(value));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter in the memory of a GPU, for programs whose keys are there already: device pointers in,
-// device results out, on the caller's stream.
+// A filter in the memory of a GPU, for programs whose keys are already there: it takes and fills
+// device pointers, on the caller's stream.
 //
 //   scbf::cuda::DeviceFilter filter(geometry, seed);
 //   filter.insert_async({keys, n}, {.stream = stream});          // nothing here waits
 //   filter.contains_async({asked, m}, answers, {.stream = stream});
 //
-// Counters and answers are those of scbf::Filter, byte for byte. Programs whose keys are on the
-// host use scbf::Filter with backend "cuda".
+// Counters and answers are those of scbf::Filter, byte for byte. If the keys are on the host, use
+// scbf::Filter with backend "cuda".
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,33 +29,34 @@ namespace scbf::cuda {
 /// Options of one operation. The defaults suit most callers.
 struct DeviceOptions {
   cudaStream_t stream = nullptr;
-  Path path = Path::automatic;  ///< of changes; lookups have one path
-  /// Most temporary memory of the partitioned path, about; 0 = the filter's own size, but 64 MiB
-  /// at least.
+  Path path = Path::automatic;  ///< for changes; lookups have only one path
+  /// Most temporary memory of the partitioned path, approximately; 0 = the filter's own size, but
+  /// at least 64 MiB.
   std::size_t scratch_bytes = 0;
   /// Where temporary memory comes from; null = pool_memory().
   MemoryResource* memory = nullptr;
 };
 
-/// Owns counters on the device that is current when it is made. Calls throw InvalidArgument while
-/// another device is current, and when the filter has been moved from. All pointers are to memory
-/// that the device reads and writes, large enough for the batch; nobody checks them. Functions
-/// named …_async return before the work is done, which is in the order of their stream; the others
-/// wait for it. Calls on one filter are ordered by their streams only: insertions on several
-/// streams at once are exact unless they are partitioned, everything else needs the usual events.
+/// Owns counters on the device that is current when it is made. Calls throw InvalidArgument if
+/// another device is current, or if the filter has been moved from. All pointers must be to memory
+/// that the device can read and write, large enough for the batch; they are not checked. Functions
+/// named …_async enqueue work on their stream and return before it is done; the others wait for it.
+/// Only streams order the calls on one filter: insertions on several streams at once are exact
+/// unless they are partitioned; anything else on several streams needs events.
 ///
-/// Temporary memory of a batch: lookups none; insertions and removals 18 bytes per key where they
-/// are partitioned, within scratch_bytes; removals 4 bytes per key, a 512th of the filter, and 8
-/// MiB more; byte strings 8 bytes per key for their hashes; find 1 byte per key.
+/// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 18 bytes
+/// per key, within scratch_bytes; for removals also 4 bytes per key, a 512th of the filter, and up
+/// to 8 MiB; for byte strings 8 bytes per key, for their hashes; for find 1 byte per key.
 ///
-/// Every call throws CudaError if CUDA refuses it and OutOfDeviceMemory, changing nothing, if its
-/// temporary memory is not to be had. An error of a kernel shows, as CUDA has it, in a later call
-/// or in synchronize(), as DeviceLost.
+/// Every call throws CudaError if CUDA refuses it, and OutOfDeviceMemory, changing nothing, if
+/// there is too little temporary memory. As usual with CUDA, an error in a kernel is reported by a
+/// later call or by synchronize(), as DeviceLost.
 class DeviceFilter {
  public:
   /// An empty filter, zeroed on `stream`.
   DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStream_t stream = nullptr);
-  /// A copy of a filter, wherever it is, its books included. Waits until it is made.
+  /// A copy of a filter, on host or device, with its numbers of keys inserted and removed. Waits
+  /// until it is complete.
   explicit DeviceFilter(const Filter& filter, cudaStream_t stream = nullptr);
   DeviceFilter(DeviceFilter&& other) noexcept;
   DeviceFilter& operator=(DeviceFilter&& other) noexcept;
@@ -63,7 +64,7 @@ class DeviceFilter {
 
   const Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t seed() const noexcept { return seed_; }
-  /// For the caller's own kernels; valid as long as this object.
+  /// A view for the caller's own kernels; valid as long as this object.
   FilterRef ref() const noexcept { return {geometry_, seed_, words_}; }
 
   // ---- batches ----------------------------------------------------------------------------------
@@ -81,10 +82,11 @@ class DeviceFilter {
                            const DeviceOptions& options = {}) const;
   void contains_bits(const DeviceKeys& keys, std::uint8_t* bits,
                      const DeviceOptions& options = {}) const;
-  /// The same as ascending indices of the hits, room for keys.size() of them; *hits = how many.
+  /// The same as ascending indices of the hits, with room for keys.size(); *hits = how many there
+  /// are. Both pointers are to device memory.
   void find_async(const DeviceKeys& keys, std::uint64_t* indices, std::uint64_t* hits,
                   const DeviceOptions& options = {}) const;
-  /// Returns how many.
+  /// The same; waits, and returns how many hits there are.
   std::uint64_t find(const DeviceKeys& keys, std::uint64_t* indices,
                      const DeviceOptions& options = {}) const;
 
@@ -103,22 +105,23 @@ class DeviceFilter {
 
   /// Adds the other filter's counters, saturating. Throws Incompatible.
   void merge_async(const DeviceFilter& other, const DeviceOptions& options = {});
-  /// Takes them away; waits for the comparison that comes first. Throws Incompatible, changing
-  /// nothing, if a counter would fall below zero.
+  /// Subtracts the other filter's counters. First compares the two, and waits for that. Throws
+  /// Incompatible, changing nothing, if a counter would fall below zero.
   SubtractReport subtract(const DeviceFilter& other, const DeviceOptions& options = {});
-  /// Sets all counters and the books to zero.
+  /// Sets all counters and the numbers of keys to zero.
   void clear_async(cudaStream_t stream = nullptr);
-  /// The counters by value, one histogram per slice. Waits for the result.
+  /// Counts the counters by value, one histogram per slice. Waits for the result.
   std::vector<Histogram> histograms(const DeviceOptions& options = {}) const;
 
-  /// Keys inserted and removed, as booked in the order of `stream`. Waits for them.
+  /// The numbers of keys inserted and removed, after the work enqueued on `stream`. Waits for it.
   std::uint64_t keys_inserted(cudaStream_t stream = nullptr) const;
   std::uint64_t keys_removed(cudaStream_t stream = nullptr) const;
 
-  /// Copies the counters to `words` on the host: geometry().words() of them, else InvalidArgument.
-  /// Returns when they are there.
+  /// Copies the counters to `words` on the host and waits for them. Throws InvalidArgument unless
+  /// words.size() == geometry().words().
   void download(std::span<std::uint64_t> words, cudaStream_t stream = nullptr) const;
-  /// A filter with these counters, seed and books, for files and for the host. Waits for it.
+  /// Makes a filter with these counters, seed and numbers of keys, for files or for use on the
+  /// host. Waits for the copy.
   Filter to_filter(const FilterOptions& options = {}, cudaStream_t stream = nullptr) const;
 
   /// Waits for the stream and reports its errors.
@@ -133,7 +136,7 @@ class DeviceFilter {
   Geometry geometry_;
   std::uint64_t seed_;
   int device_ = 0;
-  std::uint64_t* words_ = nullptr;  // the counters, then the books
+  std::uint64_t* words_ = nullptr;  // the counters, then the numbers of keys
 };
 
 }  // namespace scbf::cuda

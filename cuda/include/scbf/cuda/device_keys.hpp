@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of keys in device memory, as a view: the counterpart of scbf::KeyBatch. Owns nothing;
-// the memory must stay as it is until the work that was given it is done.
+// A column of keys in device memory, as a view: the counterpart of scbf::KeyBatch. It owns nothing;
+// the memory must stay unchanged until the work that uses it is done.
 #pragma once
 
 #include <concepts>
@@ -12,8 +12,8 @@
 
 namespace scbf::cuda {
 
-/// Which keys of a column are null: Arrow's bitmap in device memory, bit i of byte i/8, least
-/// significant first, 1 = valid; or none, and all are valid.
+/// Says which keys of a column are null: Arrow's bitmap in device memory, bit i of byte i/8, least
+/// significant first, 1 = valid. Without a bitmap all keys are valid.
 class Validity {
  public:
   Validity() noexcept = default;
@@ -40,10 +40,10 @@ class Validity {
   std::size_t bit_offset_ = 0;
 };
 
-/// A batch of keys of one kind. All pointers are to memory that the device reads. Offsets are
-/// taken as they are: they must ascend and stay inside the data, or the device reads elsewhere.
-/// Byte strings are read in whole aligned words of eight bytes, up to seven bytes beyond either
-/// end.
+/// A batch of keys of one kind. All pointers are to memory that the device can read. Offsets are
+/// not checked: they must ascend and stay inside the data, or the device reads outside it. Byte
+/// strings are read in whole aligned words of eight bytes, so up to seven bytes beyond either end
+/// are read.
 class DeviceKeys {
  public:
   using Kind = KeyBatch::Kind;  ///< u64, hashes, fixed, bytes32 or bytes64
@@ -51,8 +51,8 @@ class DeviceKeys {
   /// 64-bit integer keys.
   DeviceKeys(const std::uint64_t* keys, std::size_t n) noexcept
       : DeviceKeys(Kind::u64, keys, nullptr, 0, n) {}
-  /// Views: std::span, cuda::std::span and their like. Not containers, whose memory is the host's:
-  /// their data() differs when they are const.
+  /// From views: std::span, cuda::std::span and the like. Not from containers, whose memory is on
+  /// the host; they are told apart by data(), which returns another type when they are const.
   template <class View>
   requires requires(const View& v, View& mutable_view) {
     { v.data() } -> std::convertible_to<const std::uint64_t*>;
@@ -60,7 +60,7 @@ class DeviceKeys {
     { v.size() } -> std::convertible_to<std::size_t>;
   }
   DeviceKeys(const View& keys) noexcept : DeviceKeys(keys.data(), keys.size()) {}
-  /// thrust::device_vector<std::uint64_t> and its like: size(), and data().get() for the pointer.
+  /// From thrust::device_vector<std::uint64_t> and the like, which have size() and data().get().
   template <class Vector>
   requires requires(const Vector& v) {
     { v.data().get() } -> std::convertible_to<const std::uint64_t*>;
@@ -85,7 +85,7 @@ class DeviceKeys {
                                  std::size_t n) noexcept {
     return {Kind::bytes64, offsets, data, 0, n};
   }
-  /// The same keys, of which some are null.
+  /// The same keys, some of which are null.
   DeviceKeys with_validity(Validity validity) const noexcept {
     DeviceKeys result = *this;
     result.validity_ = validity;
@@ -96,14 +96,14 @@ class DeviceKeys {
   Kind kind() const noexcept { return kind_; }
   SCBF_INLINE const Validity& validity() const noexcept { return validity_; }
 
-  /// kind u64 and hashes: the values.
+  /// The values, for kinds u64 and hashes only.
   const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
 
   struct Bytes {
     const std::byte* data;
     std::size_t length;
   };
-  /// The other kinds: the bytes of key i.
+  /// The bytes of key i, for the other kinds only.
   SCBF_INLINE Bytes bytes(std::size_t i) const noexcept {
     if (kind_ == Kind::fixed) return {data_ + i * width_, width_};
     if (kind_ == Kind::bytes32) return between(static_cast<const std::int32_t*>(items_), i);

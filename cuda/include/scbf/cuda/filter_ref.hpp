@@ -2,8 +2,8 @@
 // A filter as kernels see it: a small trivially copyable view of counters in device memory, passed
 // to a kernel by value. Owns nothing, allocates nothing, synchronises nothing.
 //
-// Compiles for hosts, too, where it works on host memory with std::atomic_ref; so it is tested
-// without a GPU. Compile device code with --expt-relaxed-constexpr.
+// It also compiles for the host, where it works on host memory with std::atomic_ref, and is tested
+// that way without a GPU. Compile device code with --expt-relaxed-constexpr.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@
 
 namespace scbf::cuda {
 
-/// Geometry, seed and counters. Threads may insert, ask and count at once: an answer is that of
-/// some moment between the call and its return for each counter by itself.
+/// Geometry, seed and counters. Threads may insert, look up and count at once: each counter is read
+/// at some moment between call and return, independently of the others.
 class FilterRef {
  public:
-  /// `words` are geometry.words() of them, 64-byte aligned, and outlive the view.
+  /// `words` points to geometry.words() words, 64-byte aligned, which must outlive the view.
   FilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words) noexcept
       : geometry_(geometry), seed_(seed), words_(words) {}
 
   SCBF_INLINE const Geometry& geometry() const noexcept { return geometry_; }
   SCBF_INLINE std::uint64_t seed() const noexcept { return seed_; }
   SCBF_INLINE std::uint64_t* words() const noexcept { return words_; }
-  /// k, and how many threads can usefully share the insertion of one key.
+  /// k; also the most threads that can usefully share the insertion of one key.
   SCBF_INLINE std::uint32_t probes() const noexcept { return geometry_.probes(); }
   /// 64-byte lines of the filter that a key touches.
   SCBF_INLINE std::uint32_t lines() const noexcept { return geometry_.cache_lines_per_key(); }
@@ -39,18 +39,18 @@ class FilterRef {
   SCBF_INLINE std::uint64_t hash(std::uint64_t key) const noexcept {
     return detail::hash_u64<detail::PlainOps>(key, detail::u64_seed_mask(seed_));
   }
-  /// Of a byte string in device memory; reads the aligned 8-byte words that hold it.
+  /// Hashes a byte string in device memory; reads the aligned 8-byte words that contain it.
   SCBF_INLINE std::uint64_t hash(const std::byte* bytes, std::size_t length) const noexcept {
     return hash_bytes(bytes, length, seed_);
   }
 
-  // ---- hashes to places ------------------------------------------------------------------------
+  // ---- hashes to counters ----------------------------------------------------------------------
 
   /// The i-th of a key's k counters, i < k, each in a word of its own.
   SCBF_INLINE detail::Probe probe(std::uint64_t hash, std::uint32_t i) const noexcept {
     return detail::probe(geometry_, hash, i);
   }
-  /// The i-th of the lines that a key touches, i < lines(): word / 8 of the counters in it.
+  /// The i-th of the lines that a key touches, i < lines(); line l holds words 8·l to 8·l + 7.
   SCBF_INLINE std::uint64_t line(std::uint64_t hash, std::uint32_t i) const noexcept {
     if (geometry_.layout() == Layout::split_block) {
       return i * geometry_.blocks_per_group() +
@@ -61,7 +61,7 @@ class FilterRef {
 
   // ---- hashes to answers; k loads at most ------------------------------------------------------
 
-  /// What the i-th counter is.
+  /// The value of the i-th counter.
   SCBF_INLINE unsigned counter(std::uint64_t hash, std::uint32_t i) const noexcept {
     const detail::Probe at = probe(hash, i);
     return detail::counter_at(Atomic().load(words_ + at.word), at.shift);
@@ -86,8 +86,9 @@ class FilterRef {
 
   // ---- changes: exact, whatever other threads do ------------------------------------------------
 
-  /// Adds 1 to the key's k counters, saturating. Shared by `threads` threads, each with a rank of
-  /// its own: a tile of eight serves a key of split_block in one coalesced access.
+  /// Adds 1 to the key's k counters, saturating. `threads` threads may share the work, each with
+  /// its own rank: a tile of eight changes the block of a key in split_block in one coalesced
+  /// access.
   SCBF_INLINE void insert_hash(std::uint64_t hash, std::uint32_t rank = 0,
                                std::uint32_t threads = 1) const noexcept {
     for (std::uint32_t i = rank; i < probes(); i += threads) {

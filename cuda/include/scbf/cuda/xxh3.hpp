@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3-64 with a seed, of byte strings of every length, for GPUs. Hosts hash by xxHash itself
-// (core/src/kit/hash_keys.cpp) and compile this only to test it. Written from the published
+// XXH3-64 with a seed, for byte strings of every length, on GPUs. The host uses xxHash itself
+// (core/src/kit/hash_keys.cpp) and compiles this only to test it. Written from the published
 // specification (xxHash 0.8, doc/xxhash_spec.md, "XXH3 Algorithm Overview").
 //
 // A GPU loads only aligned words, so eight bytes at any address are cut out of the two aligned
-// words that hold them. What is read may therefore reach up to seven bytes before or beyond the
-// string, but never into an aligned word that holds none of its bytes.
+// words that contain them. Reads may therefore reach up to seven bytes before or beyond the string,
+// but never into an aligned word that contains none of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -46,14 +46,14 @@ SCBF_INLINE std::uint64_t secret_word(std::size_t i) noexcept {
       0xCE31'D07A'D1B8'F88Fu, 0x2804'1695'8F3A'CB45u, 0x7E40'4BBB'CAFB'D7AFu};
   return kSecret[i];
 }
-/// Eight bytes of it from any offset.
+/// Eight bytes of the secret from any offset.
 SCBF_INLINE std::uint64_t secret_at(std::size_t offset) noexcept {
   const unsigned shift = static_cast<unsigned>(offset % 8) * 8;
   const std::uint64_t low = secret_word(offset / 8);
   return shift == 0 ? low : low >> shift | secret_word(offset / 8 + 1) << (64 - shift);
 }
 
-/// `bytes` (1, 4 or 8) of them, as a number.
+/// `bytes` (1, 4 or 8) bytes at any address, as a number.
 template <std::size_t bytes>
 SCBF_INLINE std::uint64_t read(const std::byte* at) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -72,7 +72,7 @@ SCBF_INLINE std::uint64_t swapped(std::uint64_t word) noexcept {
   word = (word & 0x0000'FFFF'0000'FFFFu) << 16 | (word >> 16 & 0x0000'FFFF'0000'FFFFu);
   return word << 32 | word >> 32;
 }
-/// The two halves of the 128-bit product, one upon the other.
+/// The xor of the two halves of the 128-bit product.
 SCBF_INLINE std::uint64_t folded_product(std::uint64_t a, std::uint64_t b) noexcept {
 #if defined(__CUDA_ARCH__)
   return a * b ^ __umul64hi(a, b);
@@ -87,14 +87,14 @@ SCBF_INLINE std::uint64_t avalanche(std::uint64_t h) noexcept {
   h = (h ^ h >> 37) * kPrimeMix;
   return h ^ h >> 32;
 }
-/// The one of XXH64, for the shortest strings.
+/// XXH64's avalanche, used for the shortest strings.
 SCBF_INLINE std::uint64_t long_avalanche(std::uint64_t h) noexcept {
   h = (h ^ h >> 33) * kPrime64_2;
   h = (h ^ h >> 29) * kPrime64_3;
   return h ^ h >> 32;
 }
 
-/// Sixteen bytes with sixteen of the secret.
+/// Mixes sixteen bytes with sixteen bytes of the secret.
 SCBF_INLINE std::uint64_t mix16(const std::byte* at, std::size_t secret,
                                 std::uint64_t seed) noexcept {
   return folded_product(read64(at) ^ (secret_at(secret) + seed),
@@ -109,7 +109,7 @@ SCBF_INLINE std::uint64_t hash_0_to_16(const std::byte* at, std::size_t length,
     return avalanche(length + swapped(low) + high + folded_product(low, high));
   }
   if (length >= 4) {
-    // Of eight bytes this is detail::hash_u64, with the halves that it rotates in place.
+    // For eight bytes this is detail::hash_u64, where a rotation swaps the halves.
     std::uint64_t h = read32(at + length - 4) + (read32(at) << 32);
     h ^= detail::u64_seed_mask(seed);
     h ^= detail::PlainOps::rotl<49>(h) ^ detail::PlainOps::rotl<24>(h);
@@ -147,7 +147,7 @@ SCBF_INLINE std::uint64_t hash_129_to_240(const std::byte* at, std::size_t lengt
   return avalanche(h);
 }
 
-/// The secret for long strings: the seed is added to even words, taken from odd ones.
+/// The secret for long strings: the seed is added to even words and subtracted from odd ones.
 SCBF_INLINE std::uint64_t seeded_word(std::size_t i, std::uint64_t seed) noexcept {
   return i % 2 == 0 ? secret_word(i) + seed : secret_word(i) - seed;
 }
@@ -172,7 +172,7 @@ SCBF_HOST_DEVICE inline std::uint64_t hash_long(const std::byte* at, std::size_t
                                                 std::uint64_t seed) noexcept {
   std::uint64_t acc[kLanes] = {kPrime32_3, kPrime64_1, kPrime64_2, kPrime64_3,
                                kPrime64_4, kPrime32_2, kPrime64_5, kPrime32_1};
-  const std::size_t stripes = (length - 1) / kStripeBytes;  // but for the last
+  const std::size_t stripes = (length - 1) / kStripeBytes;  // all but the last
   for (std::size_t s = 0; s < stripes; ++s) {
     const std::size_t in_block = s % kStripesPerBlock;
     accumulate(acc, at + s * kStripeBytes, 8 * in_block, seed);
