@@ -141,9 +141,8 @@ void LookupStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ah
                       std::uint8_t* out) noexcept {
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
-  const bool ahead =
-      ahead_ &&
-      n <= kFarDistance;  // with more keys, prefetching within the filter hides most of the waiting
+  // With more keys, prefetching within one filter hides most of the waiting.
+  const bool ahead = ahead_ && n <= kFarDistance;
   fetched_ = 0;
   for (std::size_t f = 0; f < filters_.size() && n > 0; ++f) {
     const Asked& asked = filters_[f];

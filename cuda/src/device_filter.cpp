@@ -87,8 +87,8 @@ DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
 DeviceFilter::~DeviceFilter() { release(); }
 
 void DeviceFilter::release() noexcept {
-  if (words_ != nullptr)
-    ignore(cudaFree(words_));  // waits for work that still uses it; errors cannot be reported
+  // Waits for work that still uses the memory. Errors cannot be reported.
+  if (words_ != nullptr) ignore(cudaFree(words_));
   words_ = nullptr;
 }
 

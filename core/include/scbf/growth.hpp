@@ -80,7 +80,7 @@ class Growth {
  public:
   enum class Policy : std::uint32_t {
     one = 0,         ///< a single stage that is never full; its rate depends on how it was sized
-    fixed = 1,       ///< the paper's: identical stages, each up to half fill, at most so many
+    fixed = 1,       ///< the paper's: identical stages, each up to half fill, up to a given number
     tightening = 2,  ///< later stages are larger and stricter, so the rate stays below the target
   };
 

@@ -75,10 +75,9 @@ struct PlanRequest {
   std::optional<std::uint64_t> capacity = {};      ///< distinct keys, ≥ 1
   std::optional<double> fpr = {};                  ///< in (0, 1)
   std::optional<std::uint64_t> memory_bytes = {};  ///< for the counters, at most
-  std::optional<Layout> layout =
-      {};  ///< default: split_block, unless only split can meet the request
-  std::optional<std::uint32_t> groups = {};  ///< split_block only
-  std::optional<std::uint32_t> probes = {};  ///< split only
+  std::optional<Layout> layout = {};               ///< default: split_block where possible
+  std::optional<std::uint32_t> groups = {};        ///< split_block only
+  std::optional<std::uint32_t> probes = {};        ///< split only
 };
 
 struct Plan {

@@ -491,7 +491,8 @@ std::optional<std::string> BankCheck::difference(const Bank& bank) {
     }
     for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
       if (level.has(slot) == (level.owners[slot] == kNoMember)) {
-        return fmt::format("stages of index {}: whose is slot {}?", level.index, slot);
+        return fmt::format("stages of index {}: slot {} has a stage or an owner, not both",
+                           level.index, slot);
       }
     }
     std::vector<MemberColumn> columns;
@@ -505,7 +506,7 @@ std::optional<std::string> BankCheck::difference(const Bank& bank) {
   };
   if (const auto what = wrong(state.first)) return what;
   for (const auto& level : state.later) {
-    if (level->size == 0) return fmt::format("index {}: a level of nobody", level->index);
+    if (level->size == 0) return fmt::format("index {}: the level is empty", level->index);
     if (const auto what = wrong(*level)) return what;
   }
   return std::nullopt;

@@ -27,8 +27,7 @@ struct BankState {
     Stage& stage() const noexcept { return level->at(slot); }
   };
   struct Member {
-    std::vector<StageSlot> stages =
-        {};  ///< oldest first; the first is in level `first`; empty if there is no such member
+    std::vector<StageSlot> stages = {};  ///< oldest first; empty if there is no such member
     std::string metadata = {};
   };
   /// The stages of a member, in the form that walk.hpp asks for.

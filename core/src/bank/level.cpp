@@ -233,8 +233,8 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
   const std::size_t tasks = starts.size() - 1;
   const unsigned threads = thread_count(options);
   BatchOptions inner = options;
-  if (tasks >= threads)
-    inner.threads = 1;  // otherwise there are few members, and each batch uses all threads
+  // With fewer batches than threads, each batch uses all threads.
+  if (tasks >= threads) inner.threads = 1;
   std::vector<ChangeCounts> parts(tasks);
   try {
     run_tasks(options, tasks >= threads ? threads : 1, tasks, [&](std::size_t task) {

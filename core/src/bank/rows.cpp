@@ -24,7 +24,7 @@ constexpr std::uint64_t kLineBytes = 64;
 constexpr std::size_t kStripRows = 2048;
 // Probes between a prefetch and its use.
 constexpr std::size_t kProbesAhead = 64;
-// Lines of counters per task; when rows are copied, the rows of so many lines.
+// Lines of counters per task; when rows are copied, the rows of this many lines.
 constexpr std::uint64_t kTaskLines = 256;
 
 // Bytes of rows that are rebuilt at a time: they stay in L2.

@@ -4,7 +4,7 @@
 namespace scbf {
 
 void throw_full(const std::string& reason, std::uint64_t processed, const InsertReport& done) {
-  throw FilterFull(fmt::format("{}; of the batch {} keys are in, the next is number {}", reason,
+  throw FilterFull(fmt::format("{}; {} keys of the batch were inserted, the next is key {}", reason,
                                done.inserted, processed),
                    processed, done);
 }

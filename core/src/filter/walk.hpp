@@ -52,10 +52,10 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
   try {
     stages.add();
   } catch (const Error& error) {
-    throw_full(fmt::format("stage {} cannot be had: {}", stages.size(), error.what()), processed,
+    throw_full(fmt::format("stage {} cannot be added: {}", stages.size(), error.what()), processed,
                done);
   } catch (const std::bad_alloc&) {
-    throw_full(fmt::format("stage {} cannot be had: memory is short", stages.size()), processed,
+    throw_full(fmt::format("stage {} cannot be added: memory is short", stages.size()), processed,
                done);
   }
   return stages.size() - 1;
@@ -83,8 +83,7 @@ inline InsertStep book_insert(Stage& stage, std::size_t number, const KeyBatch& 
 template <class Stages>
 InsertStep next_insert_step(Stages& stages, const KeyBatch& rest, std::uint64_t processed,
                             const InsertReport& done) {
-  if (rest.nulls() == rest.size())
-    return {InsertStep::kNowhere, rest.size(), 0};  // null keys need no room
+  if (rest.nulls() == rest.size()) return {InsertStep::kNowhere, rest.size(), 0};  // no room needed
   const std::size_t s = stage_with_room(stages, processed, done);
   Stage& stage = stages[s];
   // The bound counts k non-zero counters per key, which is often too many. Take the exact number

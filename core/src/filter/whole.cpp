@@ -279,8 +279,8 @@ SubtractReport subtract_stage(std::vector<Stage>& stages, const Stage& theirs, s
       report = trial_report;
     } else if (!container->equals(mine)) {
       throw Incompatible(fmt::format(
-          "stage {} of the filter to subtract is contained in several stages that differ: it "
-          "cannot be told from which to take it",
+          "stage {} of the filter to subtract is contained in several stages that differ, so "
+          "it is not clear which of them to subtract it from",
           number));
     }
   }

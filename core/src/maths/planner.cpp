@@ -135,9 +135,7 @@ std::optional<Option> best_probes(const PlanRequest& request) {
   if (request.capacity && request.fpr) {
     sizing::refuse_capacity(layout, *request.capacity, *request.fpr, parts);
   }
-  if (parts)
-    geometry_in(layout, *request.memory_bytes,
-                parts);  // throws if the memory is too small for this many parts
+  if (parts) geometry_in(layout, *request.memory_bytes, parts);  // throws if that is the reason
   throw InvalidArgument(
       fmt::format("memory {} bytes: {} holds not one key at fpr {} in it; give more memory or a "
                   "higher fpr",

@@ -64,8 +64,8 @@ double server_fpr_for(double servers, double holding, double requests) {
   check_servers(servers, holding);
   if (!(holding < servers)) {
     throw InvalidArgument(
-        fmt::format("holding {}: must be below {}, the servers: all others are "
-                    "asked at some rate, and there are none",
+        fmt::format("holding {}: must be below {}, the number of servers: the rate "
+                    "concerns only servers that do not hold the value",
                     holding, servers));
   }
   if (!(requests >= holding && requests <= servers)) {

@@ -2,13 +2,13 @@
 // Removal by all threads at once, with the result of removal one key after another. If no counter
 // is asked for more than it holds, the verdicts against the state before the batch are the
 // sequential verdicts. The steps:
-//   look     verdict 1 for the keys that are present, 0 for the others. The others stay absent, since
-//            removal only lowers counters
-//   take     lowers the counters of all keys with verdict 1 at once. Where a counter has too little,
-//            its line is marked; a line that is not marked has enough for all keys that touch it
-//   contest  lists, in batch order, the keys with verdict 1 that touch a marked line, and gives back
-//            what they took. All counters are then as if only the other keys had been removed, and
-//            no counter of those underflowed
+//   look     verdict 1 for the keys that are present, 0 for the others. The others stay absent,
+//            since removal only lowers counters
+//   take     lowers the counters of all keys with verdict 1 at once. Where a counter has too
+//            little, its line is marked; an unmarked line has enough for all keys that touch it
+//   contest  lists, in batch order, the keys with verdict 1 that touch a marked line, and gives
+//            back what they took. All counters are then as if only the other keys had been
+//            removed, and no counter of those underflowed
 //   resolve  decides the contested keys in order
 //
 // Resolving uses deterministic reservations (Blelloch, Fineman, Gibbons, Shun, PPoPP 2012). In each
