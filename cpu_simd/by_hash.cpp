@@ -64,7 +64,7 @@ class HashPass : public Pass {
     asked.reserve(filters_.size());
     for (const ConstFilterArrays& filter : filters_) {
       asked.emplace_back(filter, kNearDistance);
-      asked.back().next_distance = kFarDistance;  // further groups: any line of the group
+      asked.back().next_distance = kFarDistance;  // further groups: any line may be needed
       // If there are few keys, they touch few lines of their share; then each line is fetched for
       // its key.
       if (share_of(filter, 0).count > chunks * kChunkEntries) {

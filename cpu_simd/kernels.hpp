@@ -30,12 +30,11 @@ struct Array {
 /// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
 /// is a chain of chunks. The caller provides enough chunks for all that is scattered.
 struct Scatter {
-  std::uint64_t* entries;  ///< all chunks; aligned to one
-  std::uint64_t** ends;    ///< per partition: where its next entry goes
-  std::uint32_t*
-      next_chunk;  ///< per chunk: the chunk after it in its chain, or itself if it is the last
+  std::uint64_t* entries;     ///< all chunks; aligned to one
+  std::uint64_t** ends;       ///< per partition: where its next entry goes
+  std::uint32_t* next_chunk;  ///< per chunk: the next in its chain, or itself if it is the last
   std::uint32_t used_chunks;
-  std::uint16_t* partition_of;  ///< per key, in the order scattered; null if not asked for
+  std::uint16_t* partition_of;  ///< per key, in the order scattered; null if not needed
   std::size_t keys;             ///< scattered so far
 };
 

@@ -73,7 +73,7 @@ class FilterFull : public Error {
   /// How many keys of the batch were processed, nulls included; continue with the key at this
   /// index.
   std::uint64_t processed() const noexcept { return processed_; }
-  /// What was inserted of those.
+  /// How many of those were inserted, and how many were null.
   const InsertReport& done() const noexcept { return done_; }
 
  private:

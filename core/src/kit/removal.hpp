@@ -20,8 +20,8 @@ inline constexpr std::size_t kRemoveKeys = 4096;
 
 /// A window of keys that are removed one after another, and from which filters.
 ///
-/// Removals only lower counters, so fewer and fewer filters claim a key until its turn. A key that
-/// no filter claims beforehand is absent. A key that a single filter claims is, at its turn,
+/// Removals only lower counters, so before its turn a key can lose claims but not gain any. A key
+/// that no filter claims beforehand is absent. A key that a single filter claims is, at its turn,
 /// claimed by that filter or by none, and removal from that filter decides which: such keys go to
 /// their filters in runs. A key that several filters claim ends the run and is looked up again at
 /// its turn.

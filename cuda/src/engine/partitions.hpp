@@ -149,8 +149,7 @@ struct Part {
   std::uint64_t first;  ///< of the sorted positions
   std::uint32_t count;  ///< of them
   std::uint32_t partition;
-  std::uint32_t
-      divided;  ///< the number of this partition among the divided ones; kWhole if it is not
+  std::uint32_t divided;  ///< its number among the divided partitions, or kWhole
 };
 
 /// Writes the parts of partition p, and its number if it is divided. sums[p] is the sum of
