@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import time
@@ -343,12 +344,19 @@ class Check(IndexTest):
         self.create()
         holder = self.start("index", "load", "i", "-", "--progress", "always",
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        holder.stdin.write(as_csv(people(100_000)).encode())
-        holder.stdin.flush()
-        while b"loading" not in (said := holder.stderr.read1(4096)):
-            self.assertTrue(said)
+        # The progress line is drawn when a row arrives, but not in the first tenth of a second. So
+        # rows are sent one by one until it appears.
+        lines = iter(as_csv(people(100_000)).encode().splitlines(keepends=True))
+        said = b""
+        while b"loading" not in said:
+            if select.select([holder.stderr], [], [], 0.02)[0]:
+                said += (more := holder.stderr.read1(4096))
+                self.assertTrue(more, said)
+            else:
+                holder.stdin.write(next(lines))
+                holder.stdin.flush()
         self.scbf("index", "stats", "i", code=INPUT_OUTPUT)
-        holder.communicate(timeout=100)
+        holder.communicate(b"".join(lines), timeout=100)
         self.assertEqual(holder.returncode, OK)
         self.assertEqual(self.count(), 100_000)
 
