@@ -6,18 +6,7 @@
 namespace scbf::cli {
 
 void add_definition(Json& json, const TableSchema& schema, const IndexPlan& plan) {
-  Json columns = Json::array();
-  for (const Column& column : schema.columns) {
-    columns.push_back(
-        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
-  }
-  json["key"] = schema.key;
-  json["columns"] = columns;
-  json["fpr"] = plan.fpr;
-  json["region_values"] = plan.region_values;
-  json["servers"] = plan.servers;
-  json["seed"] = plan.seed;
-  json["layout"] = to_string(plan.layout);
+  json.update(Json::parse(definition_json(schema, plan)));
 }
 
 void add_sizes(Json& json, const IndexStatistics& statistics) {

@@ -38,23 +38,6 @@ std::vector<std::string> header_of(RecordReader& records) {
   return record.fields;
 }
 
-/// The longest of the values that a field holds, divided as the index does it.
-std::size_t longest_value(std::string_view field, std::string_view separator) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  if (separator.empty()) return field.size();
-  std::size_t longest = 0;
-  while (true) {
-    const std::size_t end = field.find(separator);
-    const std::string_view value = field.substr(0, end);
-    const std::size_t first = value.find_first_not_of(kBlanks);
-    if (first != std::string_view::npos) {
-      longest = std::max(longest, value.find_last_not_of(kBlanks) - first + 1);
-    }
-    if (end == std::string_view::npos) return longest;
-    field.remove_prefix(end + separator.size());
-  }
-}
-
 }  // namespace
 
 TableFormat format_of(const std::string& file, std::optional<TableFormat> option) {
@@ -116,23 +99,17 @@ bool TableReader::next(Row& row) {
 }
 
 void TableReader::check_limits(const Row& row) const {
-  const auto refuse = [&](const std::string& what, std::size_t bytes, std::size_t most) {
-    records_.fail(record_.line, fmt::format("{} of {}: must be at most {} bytes", what,
-                                            human_bytes(bytes), grouped(most)));
-  };
-  if (row.key.empty()) records_.fail(record_.line, fmt::format("no {}", schema_.key));
-  if (row.key.size() > kMaxKeyBytes) refuse("a key", row.key.size(), kMaxKeyBytes);
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < row.values.size(); ++i) {
-    bytes += row.values[i].size();
-    const Column& column = schema_.columns[i];
-    if (!column.indexed || row.values[i].size() <= kMaxIndexedBytes) continue;
-    const std::size_t longest = longest_value(row.values[i], column.separator);
-    if (longest > kMaxIndexedBytes) {
-      refuse(fmt::format("a value for the index, in {},", column.name), longest, kMaxIndexedBytes);
-    }
-  }
-  if (bytes > kMaxRowBytes) refuse("a row", bytes, kMaxRowBytes);
+  using Part = RowExcess::Part;
+  const std::optional<RowExcess> excess = excess_of(schema_, row);
+  if (!excess) return;
+  if (excess->bytes == 0) records_.fail(record_.line, fmt::format("no {}", schema_.key));
+  const std::string what =
+      excess->part == Part::key ? "a key"
+      : excess->part == Part::row
+          ? "a row"
+          : fmt::format("a value for the index, in {},", schema_.columns[excess->column].name);
+  records_.fail(record_.line, fmt::format("{} of {}: must be at most {} bytes", what,
+                                          human_bytes(excess->bytes), grouped(excess->limit)));
 }
 
 }  // namespace scbf::cli

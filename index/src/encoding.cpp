@@ -37,6 +37,31 @@ Number take_raw(std::string_view& bytes, std::string_view what) {
   return number;
 }
 
+nlohmann::ordered_json definition_of(const TableSchema& schema, const IndexPlan& plan) {
+  nlohmann::ordered_json columns = nlohmann::ordered_json::array();
+  for (const Column& column : schema.columns) {
+    columns.push_back(
+        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
+  }
+  return {
+      {"key", schema.key},
+      {"columns", columns},
+      {"fpr", plan.fpr},
+      {"region_values", plan.region_values},
+      {"servers", plan.servers},
+      {"seed", plan.seed},
+      {"layout", std::string(to_string(plan.layout))},
+  };
+}
+
+std::string text_of(const nlohmann::ordered_json& definition) {
+  try {
+    return definition.dump(2);
+  } catch (const nlohmann::json::exception&) {
+    throw InvalidArgument("a column's name or separator is not UTF-8: it must be");
+  }
+}
+
 }  // namespace
 
 std::string entry_key(std::size_t column, std::string_view value) {
@@ -206,26 +231,9 @@ RegionRecord decode_region(std::string_view bytes) {
 }
 
 std::string encode_definition(const TableSchema& schema, const IndexPlan& plan) {
-  nlohmann::ordered_json columns = nlohmann::ordered_json::array();
-  for (const Column& column : schema.columns) {
-    columns.push_back(
-        {{"name", column.name}, {"indexed", column.indexed}, {"separator", column.separator}});
-  }
-  const nlohmann::ordered_json definition = {
-      {"format", kFormat},
-      {"key", schema.key},
-      {"columns", columns},
-      {"fpr", plan.fpr},
-      {"region_values", plan.region_values},
-      {"servers", plan.servers},
-      {"seed", plan.seed},
-      {"layout", std::string(to_string(plan.layout))},
-  };
-  try {
-    return definition.dump(2);
-  } catch (const nlohmann::json::exception&) {
-    throw InvalidArgument("a column's name or separator is not UTF-8: it must be");
-  }
+  nlohmann::ordered_json definition = {{"format", kFormat}};
+  definition.update(definition_of(schema, plan));
+  return text_of(definition);
 }
 
 void decode_definition(std::string_view json, TableSchema& schema, IndexPlan& plan) {
@@ -265,3 +273,11 @@ std::string shown(std::string_view bytes) {
 }
 
 }  // namespace scbf::index
+
+namespace scbf {
+
+std::string definition_json(const TableSchema& schema, const IndexPlan& plan) {
+  return index::text_of(index::definition_of(schema, plan));
+}
+
+}  // namespace scbf

@@ -77,7 +77,7 @@ struct RegionRecord {
 std::string encode_region(const RegionRecord& record);
 RegionRecord decode_region(std::string_view bytes);
 
-/// The schema and the plan, as JSON. Throws InvalidArgument for names that are not UTF-8.
+/// "format", then what definition_json gives. Throws InvalidArgument for names that are not UTF-8.
 std::string encode_definition(const TableSchema& schema, const IndexPlan& plan);
 /// Throws CorruptFile.
 void decode_definition(std::string_view json, TableSchema& schema, IndexPlan& plan);

@@ -8,45 +8,17 @@
 #include <unordered_map>
 
 #include "encoding.hpp"
+#include "field_values.hpp"
 
 namespace scbf::index {
-
-namespace {
-
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-/// Calls each(value) for the values of a field; there are none in an empty one.
-template <class Each>
-void for_each_part(const Column& column, std::string_view field, const Each& each) {
-  if (column.separator.empty()) {
-    if (!field.empty()) each(field);
-    return;
-  }
-  while (true) {
-    const std::size_t end = field.find(column.separator);
-    if (const std::string_view part = without_blanks(field.substr(0, end)); !part.empty()) {
-      each(part);
-    }
-    if (end == std::string_view::npos) return;
-    field.remove_prefix(end + column.separator.size());
-  }
-}
-
-}  // namespace
 
 std::vector<std::string> entries_of(const TableSchema& schema,
                                     const std::vector<std::string>& values) {
   std::vector<std::string> entries;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!schema.columns[i].indexed) continue;
-    for_each_part(schema.columns[i], values[i],
-                  [&](std::string_view part) { entries.push_back(entry_key(i, part)); });
+    for_each_field_value(schema.columns[i], values[i],
+                         [&](std::string_view value) { entries.push_back(entry_key(i, value)); });
   }
   std::sort(entries.begin(), entries.end());
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
@@ -67,23 +39,14 @@ void check_row(const TableSchema& schema, const Row& row) {
     throw InvalidArgument(fmt::format("row {}: {} values, the table has {} columns beside the key",
                                       shown(row.key), row.values.size(), schema.columns.size()));
   }
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < row.values.size(); ++i) {
-    bytes += row.values[i].size();
-    if (!schema.columns[i].indexed) continue;
-    for_each_part(schema.columns[i], row.values[i], [&](std::string_view part) {
-      if (part.size() > kMaxIndexedBytes) {
-        throw InvalidArgument(
-            fmt::format("row {}: a value of the indexed column '{}' has {} bytes, at most {} are "
-                        "allowed",
-                        shown(row.key), schema.columns[i].name, part.size(), kMaxIndexedBytes));
-      }
-    });
-  }
-  if (bytes > kMaxRowBytes) {
-    throw InvalidArgument(fmt::format("row {}: {} bytes, at most {} are allowed", shown(row.key),
-                                      bytes, kMaxRowBytes));
-  }
+  const std::optional<RowExcess> excess = excess_of(schema, row);
+  if (!excess) return;
+  const std::string what = excess->part == RowExcess::Part::value
+                               ? fmt::format("a value of the indexed column '{}' has ",
+                                             schema.columns[excess->column].name)
+                               : "";
+  throw InvalidArgument(fmt::format("row {}: {}{} bytes, at most {} are allowed", shown(row.key),
+                                    what, excess->bytes, excess->limit));
 }
 
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,

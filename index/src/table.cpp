@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <unordered_set>
 
+#include "field_values.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -37,6 +39,26 @@ void TableSchema::check() const {
           fmt::format("column '{}' has a separator, but is not indexed", column.name));
     }
   }
+}
+
+std::optional<RowExcess> excess_of(const TableSchema& schema, const Row& row) {
+  using Part = RowExcess::Part;
+  if (row.key.empty() || row.key.size() > kMaxKeyBytes) {
+    return RowExcess{Part::key, 0, row.key.size(), kMaxKeyBytes};
+  }
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    const std::string& field = row.values[i];
+    bytes += field.size();
+    if (!schema.columns[i].indexed || field.size() <= kMaxIndexedBytes) continue;
+    std::size_t longest = 0;
+    index::for_each_field_value(schema.columns[i], field, [&](std::string_view value) {
+      longest = std::max(longest, value.size());
+    });
+    if (longest > kMaxIndexedBytes) return RowExcess{Part::value, i, longest, kMaxIndexedBytes};
+  }
+  if (bytes > kMaxRowBytes) return RowExcess{Part::row, 0, bytes, kMaxRowBytes};
+  return std::nullopt;
 }
 
 }  // namespace scbf

@@ -112,6 +112,36 @@ TEST(Encoding, DefinitionsComeBack) {
     EXPECT_THROW(decode_definition(damaged, schema2, plan2), CorruptFile) << damaged;
   }
   EXPECT_THROW(encode_definition({.key = "\xFF", .columns = {}}, plan), InvalidArgument);
+  EXPECT_THROW(definition_json({.key = "\xFF", .columns = {}}, plan), InvalidArgument);
+}
+
+// Indexes hold these bytes.
+TEST(Encoding, DefinitionsAreWrittenAsEver) {
+  const TableSchema schema = {.key = "id", .columns = {{"a", true, ", "}, {"ä", false, ""}}};
+  const IndexPlan plan = {
+      .fpr = 0.001, .region_values = 7, .servers = 3, .seed = ~0ull, .layout = Layout::split};
+  const std::string rest = R"(
+  "key": "id",
+  "columns": [
+    {
+      "name": "a",
+      "indexed": true,
+      "separator": ", "
+    },
+    {
+      "name": "ä",
+      "indexed": false,
+      "separator": ""
+    }
+  ],
+  "fpr": 0.001,
+  "region_values": 7,
+  "servers": 3,
+  "seed": 18446744073709551615,
+  "layout": "split"
+})";
+  EXPECT_EQ(encode_definition(schema, plan), "{\n  \"format\": 1," + rest);
+  EXPECT_EQ(definition_json(schema, plan), "{" + rest);
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ struct IndexPlan {
   Layout layout = Layout::split_block;
 };
 
+/// A table's schema and an index's plan as one JSON object: key, columns (name, indexed,
+/// separator), fpr, region_values, servers, seed, layout. An index stores the same, with a version
+/// before it. Throws InvalidArgument unless all names and separators are UTF-8.
+std::string definition_json(const TableSchema& schema, const IndexPlan& plan);
+
 /// How an index is opened.
 struct IndexOptions {
   /// True: a write is acknowledged when the disk has it. False: when the operating system has it;

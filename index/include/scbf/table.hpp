@@ -2,7 +2,9 @@
 // What a table is made of: columns, rows, and which values of a row are indexed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,5 +50,18 @@ struct Row {
 
   friend bool operator==(const Row&, const Row&) = default;
 };
+
+/// A part of a row that is over its limit, or a key that is empty.
+struct RowExcess {
+  enum class Part : std::uint8_t { key, value, row };
+  Part part;
+  std::size_t column;  ///< of Part::value: its number in TableSchema::columns; else 0
+  std::size_t bytes;   ///< of Part::value: of the longest value of that field; 0 for an empty key
+  std::size_t limit;   ///< kMaxKeyBytes, kMaxIndexedBytes or kMaxRowBytes
+};
+/// Why an index would refuse a row; empty if it takes it. The key is looked at first, then the
+/// columns in order, then the row as a whole. row.values.size() must be schema.columns.size().
+/// Cost: fields longer than kMaxIndexedBytes are read once, others not at all.
+std::optional<RowExcess> excess_of(const TableSchema& schema, const Row& row);
 
 }  // namespace scbf
