@@ -114,7 +114,7 @@ CellResult measure_cell(const CellRequest& request, const BenchKeys& keys, const
   const std::uint64_t found = filter.contains(keys.present, answers, batch).hits;
   if (found != n) wrong(request, fmt::format("{} of {} inserted keys are not found", n - found, n));
   result.measured_fpr = measured_fpr(filter, keys, batch, answers);
-  // The second term is for what the filter's own fill varies by.
+  // The second term is the variance of the filter's fill.
   const double error = std::sqrt(result.predicted_fpr / static_cast<double>(n)) +
                        result.predicted_fpr / std::sqrt(static_cast<double>(n));
   if (std::abs(result.measured_fpr - result.predicted_fpr) >
@@ -146,8 +146,8 @@ CellResult measure_cell(const CellRequest& request, const BenchKeys& keys, const
   }
   if (full != nullptr) *full = std::make_unique<Filter>(filter);
 
-  // Inserts and removes undo each other, so each repetition begins where the first did, in
-  // memory whose pages exist.
+  // Inserts and removes undo each other. So every repetition starts from the same filter, in memory
+  // whose pages are already mapped.
   const std::uint64_t saturated = filter.statistics(batch).saturated;
   Repetitions removes(request.seconds, n), inserts(request.seconds, n);
   RemoveReport removed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One cell of bench's matrix: operations on a filter of one size, layout and backend, verified
-// first and then timed. Which cells there are, and printing, is verb_bench.cpp's.
+// One cell of bench's matrix: the operations on a filter of one size, layout and backend, verified
+// first and then timed. verb_bench.cpp chooses the cells and prints them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ std::string_view to_string(Operation operation) noexcept;
 /// Throws UsageError for any other name.
 Operation operation_from_string(std::string_view name);
 
-/// n keys that go into the filter, n others, and a random half-and-half mix of both.
+/// n keys to insert, n absent keys, and a random mix of both, half of each.
 struct BenchKeys {
   explicit BenchKeys(std::uint64_t n, std::uint64_t seed);
   std::vector<std::uint64_t> present, absent, mixed;
@@ -45,14 +45,14 @@ struct CellRequest {
   std::string backend;
   std::vector<Operation> operations;
   BatchOptions batch;
-  double seconds;  ///< to spend on each operation, about
+  double seconds;  ///< approximate time for each operation
 };
 
-/// Verifies, then times. Throws Incompatible when an answer is wrong: a key that was inserted is
-/// not found, the measured rate is not the predicted one (two-sided, six standard errors),
-/// removing everything does not leave an empty filter, or counters differ from `model` (which may
-/// be null; else the filter that another backend made of the same keys).
-/// `full`, if not null, receives the filter with all keys in.
+/// Verifies the answers, then times the operations. `model` is null or the filter that another
+/// backend made from the same keys. Throws Incompatible if an inserted key is not found, if the
+/// measured rate differs from the predicted one (two-sided, six standard errors), if removing all
+/// keys does not leave an empty filter, or if the counters differ from `model`.
+/// `full`, if not null, receives the filter with all keys inserted.
 CellResult measure_cell(const CellRequest& request, const BenchKeys& keys, const Filter* model,
                         std::unique_ptr<Filter>* full);
 

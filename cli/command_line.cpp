@@ -18,7 +18,7 @@ namespace scbf::cli {
 
 namespace {
 
-/// Edits (insert, delete, replace, swap neighbours) that turn a into b.
+/// Number of edits (insert, delete, replace, swap neighbours) that turn a into b.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -35,8 +35,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-/// CLI11 takes "[a,b]" for two words. A key may look like that: such words wear this guard, which
-/// no argument has inside, until they are handed on.
+/// CLI11 reads "[a,b]" as two words, but a key may look like that. So such words get this prefix
+/// while CLI11 parses them. No argument can contain it.
 constexpr char kGuard = '\0';
 
 std::string guarded(std::string word) {
@@ -49,8 +49,8 @@ std::string unguarded(std::string word) {
   return word;
 }
 
-/// Of the words at the front those that name verbs: "index create". CLI11 would only say of others
-/// that arguments were not expected; this throws UsageError with the nearest.
+/// Returns the leading words that name verbs, such as "index create". Throws UsageError for an
+/// unknown verb and suggests the nearest one; CLI11 would only report unexpected arguments.
 std::string chosen_verbs(const CLI::App& root, std::span<char* const> words) {
   const CLI::App* app = &root;
   std::string path;
@@ -102,7 +102,7 @@ void CommandLine::repeated(const std::string& names, const std::string& value_na
     for (const std::string& text : texts) parse(unguarded(text));
   };
   app_.add_option_function<std::vector<std::string>>(names, parse_all, help)
-      ->allow_extra_args(false)  // the next word is no value of this
+      ->allow_extra_args(false)  // the next word is not a value of this option
       ->type_name(value_name)
       ->required(need == Need::required);
 }
@@ -155,7 +155,7 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   const std::span<char* const> words(argv + std::min(argc, 1), argv + argc);
   const std::string verb = chosen_verbs(app, words);
 
-  std::vector<std::string> reversed;  // as CLI11 wants them
+  std::vector<std::string> reversed;  // CLI11 expects the words in reverse
   for (const char* word : words) reversed.insert(reversed.begin(), guarded(word));
   try {
     app.parse(std::move(reversed));

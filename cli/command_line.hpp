@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a verb, and the parsing of all of them. This is all that verbs see of
-// CLI11, whose header takes longer to compile than everything else here.
+// The command line of a verb, and the parsing of the whole command line. Only command_line.cpp
+// includes CLI11, whose header takes longer to compile than everything else here.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,12 @@ class App;
 
 namespace scbf::cli {
 
-/// Does the work and returns the exit code; throws UsageError, ReaderGone or what the library
-/// throws.
+/// Runs a verb and returns the exit code. Throws UsageError, ReaderGone and the library's errors.
 using Run = std::function<int()>;
 
 struct Verb;
 
-/// What a verb's options are added to. Everything that is bound here must outlive the parsing.
+/// Collects the options of a verb. All variables bound to it must outlive the parsing.
 class CommandLine {
  public:
   explicit CommandLine(CLI::App& app) : app_(app) {}
@@ -28,28 +27,28 @@ class CommandLine {
   enum class Need : unsigned char { optional, required };
   using Parse = std::function<void(const std::string&)>;
 
-  /// `--name VALUE` (or "-o,--output"); `parse` gets the text while the command line is read, so
-  /// that a bad value is refused before anything is done.
+  /// `--name VALUE` (or "-o,--output"). `parse` is called with the text while the command line is
+  /// read, so that a bad value is refused before the verb runs.
   void option(const std::string& names, const std::string& value_name, const std::string& help,
               Parse parse, Need need = Need::optional);
   void option(const std::string& names, const std::string& value_name, const std::string& help,
               std::string& value, Need need = Need::optional);
-  /// The same, each time that it is given.
+  /// An option that can be given several times; `parse` is called for each.
   void repeated(const std::string& names, const std::string& value_name, const std::string& help,
                 Parse parse, Need need = Need::optional);
   void flag(const std::string& names, const std::string& help, bool& value);
-  /// A required word without dashes.
+  /// A required positional argument.
   void positional(const std::string& name, const std::string& help, std::string& value);
   void positional(const std::string& name, const std::string& help, Parse parse);
-  /// All remaining words.
+  /// All remaining positional arguments.
   void positionals(const std::string& name, const std::string& help,
                    std::vector<std::string>& values, Need need = Need::optional);
-  /// The line goes on with one of these verbs, which have options of their own. Returns the work of
-  /// the one that is chosen.
+  /// The next word must be one of these verbs, each with its own options. Returns the run of the
+  /// chosen verb.
   Run verbs(std::span<const Verb> verbs);
-  /// Takes any words and options whatever, and forgets them.
+  /// Accepts all words and options and ignores them.
   void anything();
-  /// What --help prints after the options.
+  /// The text that --help prints after the options.
   void footer(const std::string& text);
 
  private:
@@ -59,12 +58,12 @@ class CommandLine {
 struct Verb {
   const char* name;
   const char* summary;
-  /// Adds the options and returns what to do once they are parsed.
+  /// Adds the options and returns the run of the verb, to be called after parsing.
   Run (*set_up)(CommandLine& line);
 };
 
-/// What the command line asks for: a verb's work, or printing help or the version. Throws
-/// UsageError.
+/// Parses the command line. Returns the run of the chosen verb, or one that prints the help or the
+/// version. Throws UsageError.
 Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc, char** argv);
 
 }  // namespace scbf::cli

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command adds to the library's errors, and its exit codes. main.cpp maps one to the
-// other.
+// The command's own errors and its exit codes. main.cpp maps errors to exit codes.
 #pragma once
 
 #include <stdexcept>
@@ -12,16 +11,16 @@ enum ExitCode : int {
   kNothingFound = 1,
   kUsage = 2,
   kInputOutput = 3,
-  kCorrupt = 4,  ///< or incompatible, or wrong answers in bench
+  kCorrupt = 4,  ///< damaged or incompatible files, or wrong answers in bench
 };
 
-/// The command line asks for something that does not exist or does not go together.
+/// The command line names something unknown, or combines options that exclude each other.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Whoever reads our output has left; no fault of ours, so we stop without a word.
+/// The reader of our output has closed the pipe. This is no failure, so the command stops silently.
 struct ReaderGone {};
 
 }  // namespace scbf::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters in files as the command keeps them: opening, saving, and the notes about keys that
-// travel in the file's metadata.
+// Filter files of the command: opening, saving, and the notes about the keys in the file's
+// metadata.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace scbf::cli {
 
-/// What build writes into the metadata, as JSON. All of it is optional: other programs write
-/// filters too.
+/// The notes that build writes into the metadata, as JSON. Every member is optional, because other
+/// programs write filters too.
 struct FilterNotes {
   std::optional<KeyKind> kind = {};
   std::optional<std::uint64_t> capacity = {};
@@ -24,22 +24,23 @@ struct FilterNotes {
 FilterNotes read_notes(const std::string& metadata);
 std::string write_notes(const FilterNotes& notes);
 
-/// The kind of keys to read: --keys, else as the filter was built, else lines. Throws UsageError
-/// when --keys contradicts the filter and --force is not given.
+/// The kind of keys to read: that of --keys, else the one that the filter was built from, else
+/// lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
 KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
 
-/// For questions: mapped where the file allows it and `load` is false, else loaded and verified.
+/// Opens a filter for lookups. Maps it if the file allows that and `load` is false; otherwise loads
+/// and verifies it.
 Filter open_for_queries(const std::string& file, const RunOptions& run, bool load);
-/// For changes: loaded and verified.
+/// Opens a filter for changes: loads and verifies it.
 Filter open_for_changes(const std::string& file, const RunOptions& run);
 
-/// Throws what save_filter would throw anyway, where that can be seen before the work is done:
-/// UsageError for a terminal, IoError when the directory is missing.
+/// Throws early what save_filter would throw after the work: UsageError if the output is a
+/// terminal, IoError if the directory is missing.
 void check_output(const std::string& path, bool json);
-/// Atomically; "-" is standard output.
+/// Saves a filter atomically; "-" is standard output.
 void save_filter(const Filter& filter, const std::string& path);
 
-// Shares of a JSON report.
+// Parts of JSON reports. Each comment lists the keys that the function adds.
 
 /// keys, empty_lines, key_kind, seconds, keys_per_second, backend, target, threads.
 void describe_work(Json& json, const KeyReader& reader, const Filter& filter, const RunOptions& run,
@@ -54,7 +55,7 @@ void describe_size(Json& json, const Filter& filter);
 void describe_fill(Json& json, const Statistics& statistics);
 void describe_fill(Json& json, const StageStatistics& statistics);
 
-/// Notes on standard error when a filter holds more than it was built for.
+/// Prints a note on standard error if a filter holds more keys than it was built for.
 void warn_if_over_capacity(std::uint64_t keys, const FilterNotes& notes, double estimated_fpr);
 
 }  // namespace scbf::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block sizes. Updates of a filter far larger than the caches are fastest when millions of keys
-// come at once (docs/performance.md), so blocks are large; but bytes are read and split in small
-// steps, so that a step is still in the L2 cache when it is split.
+// Block sizes. A filter far larger than the caches is updated fastest in batches of millions of
+// keys (docs/performance.md), so blocks are large. Within a block, bytes are read and split in
+// small steps, so that a step is still in the L2 cache when it is split.
 #include "key_reader.hpp"
 
 #include <fcntl.h>
@@ -53,9 +53,9 @@ struct stat status_of(const std::string& input) {
   return status;
 }
 
-/// Newlines in `text` that end a line with something in it; `before` is the character in front.
-/// Written so that the compiler turns the inner loop into byte-wise vector code: 255 steps fit a
-/// byte.
+/// Number of newlines in `text` that end a non-empty line; `before` is the character in front of
+/// it. The inner loop runs at most 255 steps, so that its count fits a byte and the compiler can
+/// vectorise it over bytes.
 std::uint64_t count_line_ends(std::string_view text, char before) {
   std::uint64_t ends = 0;
   if (!text.empty()) ends += text[0] == '\n' && before != '\n';
@@ -113,7 +113,8 @@ std::size_t KeyBlock::size() const noexcept {
 void KeyBlock::reserve(std::size_t bytes, std::size_t kept) {
   if (bytes <= capacity_) return;
   const std::size_t words = (bytes + kWord - 1) / kWord;
-  // Not cleared: pages come into being as they are read into, so a small input stays small.
+  // Not cleared: the system maps pages only as they are written, so a small input takes little
+  // memory.
   std::unique_ptr<std::uint64_t[]> fresh(new std::uint64_t[words]);
   if (kept > 0) std::memcpy(fresh.get(), words_.get(), kept);
   words_ = std::move(fresh);
@@ -190,8 +191,8 @@ void KeyReader::fill_lines(KeyBlock& block) {
   block.reserve(cut_off_.size() + kStepBytes, 0);
   auto* data = reinterpret_cast<char*>(block.words_.get());
   cut_off_.copy(data, cut_off_.size());
-  std::size_t line = 0;               // where the line begins that is not complete yet
-  std::size_t end = cut_off_.size();  // what has been read and split
+  std::size_t line = 0;               // start of the line that is still incomplete
+  std::size_t end = cut_off_.size();  // end of the bytes read and split so far
   cut_off_.clear();
   const auto add = [&](std::size_t stop) {
     if (stop > line) {
@@ -268,7 +269,8 @@ void for_each_block(KeyReader& reader, bool overlap,
   KeyBlock ahead;
   bool some = reader.fill(block);
   while (some) {
-    // Its destructor waits, so an exception from use() cannot pull the block from under it.
+    // The future's destructor waits for the reader, so an exception from use() cannot free the
+    // block while the reader fills it.
     std::future<bool> more = std::async(std::launch::async, [&] { return reader.fill(ahead); });
     use(block);
     some = more.get();

@@ -25,16 +25,16 @@ StreamKind stream_kind_from_string(std::string_view name) {
       fmt::format("--kind '{}': must be uniform, sequential, zipf or clustered", name));
 }
 
-// The curve x^−s lies above the bar of rank k over [k − 1/2, k + 1/2] on average, being convex,
-// so a point under the curve is drawn and accepted when it is also under the bar. The first bar
-// stands higher than the curve to its left; it gets exactly its own area, 1.
+// The curve x^−s is convex, so over [k − 1/2, k + 1/2] its area is at least that of the bar of rank
+// k. A point is drawn under the curve and accepted if it also falls under the bar. The first bar is
+// higher than the curve over part of its width, so it gets exactly its own area, 1.
 ZipfRanks::ZipfRanks(std::uint64_t universe, double exponent)
     : universe_(static_cast<double>(universe)), exponent_(exponent) {
   low_ = integral(1.5) - 1;
   high_ = integral(universe_ + 0.5);
 }
 
-/// ∫ from 1 to x of t^−s, by expm1 so that exponents near 1 do not cancel.
+/// ∫ from 1 to x of t^−s. Uses expm1, because for exponents near 1 the plain formula cancels.
 double ZipfRanks::integral(double x) const {
   const double log_x = std::log(x);
   const double t = (1 - exponent_) * log_x;
@@ -72,7 +72,7 @@ void KeyStream::fill(std::span<std::uint64_t> out) {
       for (std::uint64_t& key : out) {
         const std::uint64_t rank =
             ranks_.draw([this] { return static_cast<double>(random() >> 11) * 0x1p-53; });
-        key = mix(base_ + rank * kGolden);  // one to one: the number of distinct keys is honest
+        key = mix(base_ + rank * kGolden);  // one to one, so distinct ranks give distinct keys
       }
       break;
     case StreamKind::clustered:

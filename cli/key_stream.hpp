@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated 64-bit keys for gen and bench. Everything follows from kind, seed and place in the
+// Generated 64-bit keys for gen and bench. Each key depends only on kind, seed and index in the
 // stream, so the same command gives the same keys on every machine.
 //
-// Randomness is a Weyl sequence behind a 64-bit mixer (splitmix64): a one-to-one function
-// of the place in the stream, so uniform keys never repeat.
+// Random numbers come from a Weyl sequence and a 64-bit mixer (splitmix64). This is a one-to-one
+// function of the index, so uniform keys never repeat.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ enum class StreamKind : std::uint8_t {
   uniform,     ///< distinct and random-looking
   sequential,  ///< mix(seed), mix(seed) + 1, …; seed 0 begins at 0
   zipf,  ///< ranks 1 … universe with probability ∝ rank^−exponent, each rank a random key
-  clustered,  ///< runs of `run` consecutive numbers that begin at random places
+  clustered,  ///< runs of `run` consecutive numbers, each from a random start
 };
 /// Throws UsageError for any other name.
 StreamKind stream_kind_from_string(std::string_view name);
 
-/// One to one on 64 bits; 0 stays 0.
+/// A one-to-one function on 64 bits; mix(0) == 0.
 constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9u;
   x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EBu;
@@ -51,7 +51,8 @@ class ZipfRanks {
   double inverse(double area) const;
 
   double universe_, exponent_;
-  double low_, high_;  // areas left of the first rank's bar and right of the last one's
+  double low_,
+      high_;  // areas up to the start of the first rank's bar and to the end of the last one's
 };
 
 struct StreamOptions {
@@ -74,7 +75,7 @@ class KeyStream {
 
   StreamOptions options_;
   ZipfRanks ranks_;
-  std::uint64_t place_ = 0;  // keys given out
+  std::uint64_t place_ = 0;  // index of the next key
   std::uint64_t state_, base_;
 };
 

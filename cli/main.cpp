@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scbf command: a table of verbs, and the one place where errors become exit codes.
+// The scbf command: the table of verbs, and the only function that turns errors into exit codes.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -44,8 +44,8 @@ Examples:
   scbf info words.scbf --json
 'scbf VERB --help' tells more about each.)";
 
-/// A closed standard stream would give its number to the next file that is opened, and messages
-/// would land in a filter. Opened the wrong way round, every use of it fails instead.
+/// If a standard stream is closed, the next file opened gets its number, and messages would end up
+/// in a filter. So closed streams are opened in the wrong direction, where every use fails.
 void occupy_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
@@ -77,7 +77,7 @@ int guarded(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     note("out of memory; a smaller --capacity, --memory or --scratch may fit");
     return kInputOutput;
-  } catch (const std::exception& error) {  // IoError, and whatever the system throws
+  } catch (const std::exception& error) {  // IoError and errors of the system
     note(error.what());
     return kInputOutput;
   }
@@ -87,7 +87,7 @@ int guarded(int argc, char** argv) {
 }  // namespace scbf::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that has left is an error code, not a death
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe gives an error code instead
   scbf::cli::occupy_standard_streams();
   return scbf::cli::guarded(argc, argv);
 }

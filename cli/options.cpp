@@ -53,8 +53,7 @@ std::vector<std::string> KeyOptions::sources() const {
 }
 
 void RunOptions::add_backend_to(CommandLine& line) {
-  line.option("--backend", "NAME",
-              "What computes: auto (default) or a name that 'scbf backends' lists",
+  line.option("--backend", "NAME", "Backend: auto (default) or a name that 'scbf backends' lists",
               [this](const std::string& text) {
                 backend = text;
                 settle_device();
@@ -106,7 +105,7 @@ void RunOptions::add_json_to(CommandLine& line, const std::string& help) {
 
 unsigned RunOptions::resolved_threads() const {
 #if defined(__linux__)
-  // Not hardware_concurrency: that counts processors which this process may not use.
+  // Not hardware_concurrency, which also counts processors that this process must not use.
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   const unsigned there = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0
@@ -125,7 +124,7 @@ BatchOptions RunOptions::batch() const {
 void RunOptions::go_through(KeyReader& reader, const char* what,
                             const std::function<void(const KeyBlock&)>& use) const {
   Progress progress_line(progress, what, reader.total_bytes());
-  // A second thread that waits for a slow pipe could not be stopped when our reader leaves.
+  // A second thread that waits for a slow pipe could not be stopped if our reader closes its end.
   const bool may_wait = reader.pace() == KeyReader::Pace::prompt && !reader.total_bytes();
   for_each_block(reader, resolved_threads() > 1 && !may_wait, [&](const KeyBlock& block) {
     use(block);

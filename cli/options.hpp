@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that several verbs share. Each group adds itself to a verb's command line and must
-// outlive the parsing of it.
+// outlive the parsing.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@
 
 namespace scbf::cli {
 
-/// Rate of filters where nothing else is said.
+/// The default false-positive rate of filters.
 inline constexpr double kDefaultFpr = 0.01;
 
-/// --threads; 0 = all there are.
+/// Parses --threads; 0 = all available processors.
 void add_threads_to(CommandLine& line, unsigned& threads);
-/// "a,b" → a, b: what is between commas, empty or not.
+/// Splits "a,b" at commas into a and b. Items may be empty.
 std::vector<std::string> split_list(const std::string& text);
 
-/// Where keys come from and what they are.
+/// The inputs with the keys, and the kind of the keys.
 struct KeyOptions {
   std::optional<KeyKind> kind;
   bool force = false;
   std::vector<std::string> inputs;
 
   void add_to(CommandLine& line, bool filter_has_kind);
-  /// inputs, or standard input when there are none.
+  /// The inputs, or standard input if none is given.
   std::vector<std::string> sources() const;
 };
 
-/// How work is done and shown.
+/// Backend, threads, progress and JSON.
 struct RunOptions {
   std::string backend = "auto";
-  std::optional<unsigned> device;  ///< of the backend "cuda"
+  std::optional<unsigned> device;  ///< number of the device for the backend "cuda"
   unsigned threads = 0;            ///< 0 = all
   std::uint64_t scratch_bytes = 0;
   ProgressMode progress = ProgressMode::automatic;
@@ -51,20 +51,20 @@ struct RunOptions {
   void add_progress_to(CommandLine& line);
   void add_json_to(CommandLine& line, const std::string& help);
 
-  /// The number behind 0: what this process may run on.
+  /// `threads`, or if that is 0, the number of processors that this process may use.
   unsigned resolved_threads() const;
   BatchOptions batch() const;
-  /// Calls use(block) for all keys and shows how far it is; `what` is being done. A second thread
-  /// reads ahead where it may.
+  /// Calls use(block) for all keys and shows progress, labelled `what`. If `threads` allows it, a
+  /// second thread reads ahead.
   void go_through(KeyReader& reader, const char* what,
                   const std::function<void(const KeyBlock&)>& use) const;
 
  private:
-  /// Makes `backend` that of `device`. The two options come in any order.
+  /// Sets `backend` to the one for `device`. The two options may come in any order.
   void settle_device();
 };
 
-/// The shape of a new filter.
+/// The options that determine the geometry of a new filter.
 struct ShapeOptions {
   PlanRequest request;
 

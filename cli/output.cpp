@@ -24,7 +24,8 @@ namespace {
 }
 
 std::unique_ptr<char[]> raw_buffer(std::size_t bytes) {
-  return std::unique_ptr<char[]>(new char[bytes]);  // not cleared: every byte is written first
+  return std::unique_ptr<char[]>(
+      new char[bytes]);  // not cleared: bytes are read only after they are written
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ void print_text(std::string_view text) {
 }
 
 void note(std::string_view text) {
-  // Not fmt::print, which throws when standard error is full or closed: that is no reason to fail.
+  // Not fmt::print, which throws if standard error is full or closed. A lost note is no failure.
   const std::string line = fmt::format("scbf: {}\n", text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

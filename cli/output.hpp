@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to standard output (and to the files of gen): buffered, every failure noticed.
-// Standard error has note() here and progress.hpp.
+// The only writer to standard output (and to the files of gen). It is buffered and reports every
+// failure. Standard error is written by note() here and by progress.hpp.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace scbf::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// A buffered byte sink over a file descriptor. Errors are thrown: ReaderGone for a pipe without
-/// reader, IoError with name and reason for all else. finish() must be called, for the last
-/// bytes; the destructor drops them, because then something else has gone wrong already.
+/// A buffered writer to a file descriptor. Throws ReaderGone if the reader of a pipe has closed it,
+/// and IoError with name and reason for all other failures. Call finish() to write the last bytes.
+/// The destructor drops them, because without finish() something else has failed already.
 class Output {
  public:
-  /// Standard output.
+  /// Writes to standard output.
   Output();
-  /// A new file, or one that is overwritten.
+  /// Creates a file or overwrites an existing one.
   explicit Output(const std::string& path);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -33,10 +33,10 @@ class Output {
     used_ += bytes.size();
   }
   void write(char c) { write(std::string_view(&c, 1)); }
-  /// The text of a JSON document and a newline. Bytes that are no UTF-8 become U+FFFD.
+  /// Writes a JSON document and a newline. Invalid UTF-8 becomes U+FFFD.
   void write_json(const Json& json);
   void flush();
-  /// Flushes and closes (a file) or just flushes (standard output).
+  /// Flushes; closes the file unless it is standard output.
   void finish();
   bool is_terminal() const noexcept;
 
@@ -57,7 +57,7 @@ void print_json(const Json& json);
 /// Writes text to standard output.
 void print_text(std::string_view text);
 
-/// A line on standard error, prefixed "scbf: ".
+/// Writes a line to standard error, prefixed "scbf: ".
 void note(std::string_view text);
 
 }  // namespace scbf::cli

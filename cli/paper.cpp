@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paper's four tables: its printed numbers as data, everything else computed by sizing.hpp
-// or simulated here. What is wrong with the printed ones is docs/maths.md.
+// The paper's four tables. The printed numbers are data, all others are computed by sizing.hpp or
+// simulated here. docs/maths.md explains the errors in the printed numbers.
 #include "paper.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace scbf::paper {
 namespace {
 
-// The example of the paper's Table 1, first row; Tables 2 to 4 depend on it only by 1/m.
+// The example in the first row of the paper's Table 1. Tables 2 to 4 depend on it only through 1/m.
 constexpr std::uint64_t kPositions = 45 * 1024 * 8;
 constexpr std::uint32_t kProbes = 10;
 constexpr std::uint64_t kSlice = kPositions / kProbes;
@@ -32,12 +32,12 @@ std::uint64_t half_fill_keys() {
 constexpr std::array<std::uint32_t, 3> kSeen{2, 4, 8};  // j of 1 to 3 bits
 using Reached = std::array<std::uint64_t, kSeen.size()>;
 
-/// Throws `balls` into the counters and says how many counters hold j or more, for each j seen.
+/// Throws `balls` into the counters. Returns, for each j of kSeen, how many counters reached j.
 Reached throw_into(std::span<std::uint8_t> counters, std::uint64_t balls, std::mt19937_64& random) {
   __extension__ using Wide = unsigned __int128;
   std::fill(counters.begin(), counters.end(), std::uint8_t{0});
   for (std::uint64_t i = 0; i < balls; ++i) {
-    // At half fill a counter of 8 bits passes 255 with a probability of 10^-500.
+    // At half fill a counter of 8 bits exceeds 255 with a probability of 10^-500.
     ++counters[static_cast<std::size_t>((Wide{random()} * counters.size()) >> 64)];
   }
   Reached reached{};
@@ -58,9 +58,9 @@ class ShareEstimate {
     total_ += static_cast<double>(of);
   }
   double share() const { return hits_ / total_; }
-  /// From the spread between samples: counters of one sample are not independent of each other.
-  /// Of few hits the spread says little (of none, 0), so the error is at least that of a Poisson
-  /// count which saw one hit more.
+  /// The standard error. It comes from the spread between samples, because the counters of one
+  /// sample depend on each other. With few hits the spread is unreliable (with none it is 0), so
+  /// the error is at least that of a Poisson count with one more hit.
   double standard_error() const {
     constexpr double kFewHits = 100;
     double error = 0;  // of hits_
@@ -79,7 +79,7 @@ class ShareEstimate {
 constexpr std::size_t kAbsentKeys = 20'000;  // per filter
 constexpr double kLeastHits = 100;
 
-/// Counting up: distinct, and as good as random after hashing, anew with each seed.
+/// Consecutive numbers: distinct, and as good as random after hashing. Each seed gives other keys.
 std::vector<std::uint64_t> keys_from(std::uint64_t first, std::size_t n) {
   std::vector<std::uint64_t> keys(n);
   std::iota(keys.begin(), keys.end(), first);

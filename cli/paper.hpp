@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of "Split Counting Bloom Filter and its Application in HBase Secondary Index"
-// (2016): as printed there, as the formulas give them, and by simulation where that can be seen.
+// The tables of "Split Counting Bloom Filter and its Application in HBase Secondary Index" (2016):
+// as printed, as computed by the formulas, and, where it is feasible, as simulated.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct SizingRow {
   double keys_ideal;      ///< M (ln 2)²/|ln P|: the column that the paper prints, rounded down
   double keys_half_fill;  ///< m ln 2 with the rounded k
   double keys_exact;      ///< largest n with expected_fill(n, m)^k ≤ P, with the rounded k
-  /// Share of absent keys found in filters that hold keys_exact keys, where enough are found for
-  /// it to say something: at least 100 expected.
+  /// Share of absent keys found in filters with keys_exact keys. Only given where at least 100 such
+  /// false positives are expected.
   std::optional<double> simulated_fpr;
 };
 
@@ -30,23 +30,23 @@ struct SizingRow {
 struct OverflowRow {
   std::uint32_t bits, j;                   ///< j = 2^bits
   double printed_split;                    ///< Tables 2 and 3
-  double bound_without_e;                  ///< how the printed value came about: the bound / e^j
+  double bound_without_e;                  ///< the bound / e^j, which the paper printed
   double bound;                            ///< the paper's bound, computed
   std::optional<double> printed_standard;  ///< Table 4; none at 5 bits
   double exact_split;                      ///< Binomial(n, 1/m) tail, n = ⌊m ln 2⌋
   double exact_standard;                   ///< Binomial(nk, 1/(mk)) tail
   double poisson;                          ///< Poisson(ln 2) tail, the limit of both
-  /// Share of counters that reached j; 1 to 3 bits only, beyond that there is nothing to see.
+  /// Share of counters that reached j. Only for 1 to 3 bits; larger counters practically never do.
   std::optional<double> simulated_split, simulated_standard;
-  /// One standard error of each, from the spread between independent slices or filters; never 0.
+  /// Standard error of each share, from the spread between independent slices or filters; never 0.
   std::optional<double> simulated_error, simulated_standard_error;
 };
 
-/// Table 1. `trials` filters are filled per row, each asked for 20,000 absent keys; 0 leaves the
-/// simulation out. Seeded, so repeatable. Cost: about 1 ms per trial and row.
+/// Table 1. For each row, `trials` filters are filled and each is queried for 20,000 absent keys; 0
+/// skips the simulation. The same seed gives the same result. Cost: about 1 ms per trial and row.
 std::vector<SizingRow> sizing_table(std::uint32_t trials = 200, std::uint64_t seed = 1);
-/// Tables 2 to 4. `trials` filters of each kind are filled for the rows of 1 to 3 bits; 0 leaves
-/// the simulation out. Seeded, so repeatable. Cost: about 5 ms per trial.
+/// Tables 2 to 4. For the rows of 1 to 3 bits, `trials` filters of each kind are filled; 0 skips
+/// the simulation. The same seed gives the same result. Cost: about 5 ms per trial.
 std::vector<OverflowRow> overflow_table(std::uint32_t trials = 200, std::uint64_t seed = 1);
 
 }  // namespace scbf::paper

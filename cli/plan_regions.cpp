@@ -21,17 +21,17 @@ namespace scbf::cli {
 
 namespace {
 
-/// Rates that are laid side by side with the one asked for.
+/// Rates to compare with the requested one.
 constexpr double kRates[] = {0.1, 0.01, 0.001};
 constexpr std::uint64_t kHolding[] = {0, 1, 10, 100};
 constexpr std::uint64_t kMostServers = 65'536;
 
-/// An index whose filters have this rate.
+/// An index whose filters have a given rate.
 struct Choice {
   Geometry geometry;   ///< of the first stage of a region's filter
-  double rate;         ///< bound on a region's filter, however it grows
-  double rate_now;     ///< as long as there are no more values than planned: one stage
-  double server_rate;  ///< of all regions of a server, from the bound
+  double rate;         ///< bound of a region's filter, however many stages it has
+  double rate_now;     ///< rate up to the planned number of values, with one stage
+  double server_rate;  ///< bound for all regions of a server together
   double server_rate_now;
   BankMemory bank;
 
@@ -76,7 +76,7 @@ Question question(const RegionOptions& options, const PlanRequest& shape) {
              .rate = shape.fpr.value_or(kDefaultFpr),
              .layout = shape.layout.value_or(Layout::split_block),
              .holding = options.holding};
-  // A value in each row, all different.
+  // One value per row, all of them distinct.
   q.values = options.values
                  ? *options.values
                  : std::max<std::uint64_t>(1, (*options.rows + q.regions - 1) / q.regions);
@@ -107,7 +107,7 @@ Choice choose(const Question& q, double rate) {
           .bank = bank_memory(geometry, q.regions)};
 }
 
-/// Those that are shown, falling.
+/// The rates to show, in descending order.
 std::vector<double> shown_rates(const Question& q) {
   std::vector<double> rates(std::begin(kRates), std::end(kRates));
   rates.push_back(q.rate);
@@ -116,21 +116,23 @@ std::vector<double> shown_rates(const Question& q) {
   return rates;
 }
 
-/// Up to rounding.
+/// Whether two rates are equal up to rounding.
 bool is_shown(const Question& q, double rate) {
   const std::vector<double> rates = shown_rates(q);
   return std::any_of(rates.begin(), rates.end(),
                      [&](double other) { return std::abs(other - rate) <= 1e-9 * rate; });
 }
 
-/// The rate of a region's filter at which a query for a value that no server has asks one in vain.
+/// The rate of a region's filter at which a query for a value that no server holds is expected to
+/// ask one server.
 double rate_for_one_request(const Question& q) {
   const auto servers = static_cast<double>(q.servers);
   if (servers < 2) return q.rate;
   return region_fpr_for(server_fpr_for(servers, 0, 1), q.regions_per_server());
 }
 
-/// Machines of so much memory that hold the bank, each with all rows of bits of its regions.
+/// Number of machines with the given memory that hold the bank. Each has the counters and the rows
+/// of bits of its regions.
 std::uint64_t machines(const Question& q, const Choice& choice) {
   const std::uint32_t each = bank_members_in(choice.geometry, *q.machine_bytes);
   if (each == 0) {
@@ -180,8 +182,8 @@ Json to_json(const Question& q) {
   return json;
 }
 
-/// One line for each rate, all bounds: memory, and requests for each h. The last rate is that of
-/// one request in vain.
+/// One line for each rate, with memory and with the requests for each h; all of them are bounds.
+/// The last rate is the one at which a query makes one false request.
 std::string table(const Question& q) {
   std::string text = fmt::format("{:<14} {:>11} {:>12} {:>14}  requests, where so many hold it:\n",
                                  "region's rate", "bank", "per server", "server's rate");

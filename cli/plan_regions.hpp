@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf plan --regions: what a secondary index takes and saves, before there is one.
+// scbf plan --regions: the memory and the requests of a secondary index, planned in advance.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct RegionOptions {
   std::vector<std::uint64_t> holding;
 
   void add_to(CommandLine& line);
-  /// Throws UsageError if any of them is given but --regions.
+  /// Throws UsageError if any of these options is given without --regions.
   void refuse_rest() const;
 };
 
-/// Prints the plan. `shape` gives rate, layout and the memory of a machine. Throws UsageError for
-/// what does not go together.
+/// Prints the plan. `shape` gives the rate, the layout and the memory of a machine. Throws
+/// UsageError for options that cannot be combined.
 int plan_regions(const RegionOptions& options, const PlanRequest& shape, bool json);
 
 }  // namespace scbf::cli

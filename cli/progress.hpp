@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line on standard error that says how far a long job is: share, rate, time left. Silent
-// unless standard error is a terminal or the user insists.
+// A progress line on standard error for long jobs: share, rate, time left. By default it appears
+// only if standard error is a terminal.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,17 @@ enum class ProgressMode : std::uint8_t { automatic, always, never };
 
 class Progress {
  public:
-  /// `total` is in the units that update() is given as `done`; without it there is no share and
-  /// no time left. `things` are what is counted and rated.
+  /// `total` has the unit of update()'s `done`. Without it, the line shows no share and no time
+  /// left. `things` names what is counted.
   Progress(ProgressMode mode, std::string what, std::optional<std::uint64_t> total,
            std::string things = "keys");
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Ends the line, if there is one, so that messages begin on a line of their own.
+  /// Ends the line if one was drawn, so that later messages start on a new line.
   ~Progress();
 
-  /// Draws at most ten times a second. Cost when nothing is drawn: one look at the clock.
+  /// Draws at most ten times a second, and not in the first tenth. Cost if it draws nothing: one
+  /// read of the clock.
   void update(std::uint64_t things, std::uint64_t done);
   /// Draws the final state.
   void finish(std::uint64_t things, std::uint64_t done);

@@ -19,13 +19,13 @@ namespace {
 }
 
 struct Number {
-  std::optional<std::uint64_t> whole;  // exact, where it was written without fraction or exponent
+  std::optional<std::uint64_t> whole;  // exact if the text has no fraction and no exponent
   double real = 0;
   std::string_view suffix;
 };
 
 std::optional<Number> split_number(std::string_view text) {
-  // from_chars alone would take "inf", "nan" and signs.
+  // from_chars alone would accept "inf", "nan" and signs.
   if (text.empty() || text.front() < '0' || text.front() > '9') return {};
   const char* const end = text.data() + text.size();
   Number number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people write them: "1e8", "100M", "512MiB", "1%"; and back. Every parser takes the
-// name of the option for its message and throws UsageError with value and limit.
+// Parses and formats numbers as people write them: "1e8", "100M", "512MiB", "1%". Every parser
+// takes the name of the option for its message and throws UsageError with the value and the limit.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace scbf::cli {
 
 inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// A whole number in [least, most]: digits, optionally with a fraction, an exponent and one of
-/// the suffixes k M G T (powers of 1000) or Ki Mi Gi Ti (powers of 1024).
+/// A whole number in [least, most]: digits, optionally with a fraction, an exponent and one of the
+/// suffixes k M G T (powers of 1000) or Ki Mi Gi Ti (powers of 1024).
 std::uint64_t parse_count(std::string_view option, std::string_view text, std::uint64_t least = 1,
                           std::uint64_t most = kNoLimit);
-/// The same in bytes: a trailing B is allowed ("512MB" is 512·10^6, "512MiB" 512·2^20).
+/// A number of bytes: like parse_count, with an optional trailing B ("512MB" is 512·10^6, "512MiB"
+/// 512·2^20).
 std::uint64_t parse_bytes(std::string_view option, std::string_view text, std::uint64_t least = 1);
 /// A rate in (0, 1): "0.01" or "1%".
 double parse_rate(std::string_view option, std::string_view text);
@@ -29,7 +30,7 @@ std::uint64_t parse_seed(std::string_view option, std::string_view text);
 std::string grouped(std::uint64_t value);
 /// 1234567 → "1.2 MiB"; below 10 KiB "1,234 bytes".
 std::string human_bytes(std::uint64_t bytes);
-/// 12345678.0 → "12.3M"; for rates.
+/// 12345678.0 → "12.3M"; for numbers per second.
 std::string human_rate(double per_second);
 /// 3725 → "1:02:05"; 65 → "1:05".
 std::string human_seconds(double seconds);

@@ -7,7 +7,7 @@
 
 namespace scbf::cli {
 
-/// Runs from its construction on.
+/// Measures the time since its construction.
 class Stopwatch {
  public:
   double seconds() const {
@@ -18,7 +18,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// 0 where no time has passed.
+/// Things per second; 0 if no time has passed.
 inline double per_second(std::uint64_t things, double seconds) {
   return seconds > 0 ? static_cast<double>(things) / seconds : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf backends: the table of backends, with reasons where one cannot run.
+// scbf backends: the table of backends, with the reason for each that cannot run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace scbf::cli {
 namespace {
 
 int list(bool json) {
-  // SCBF_BACKEND may name one that cannot run: the list is what helps then.
+  // SCBF_BACKEND may name a backend that cannot run. The list must be printed even then.
   std::string chosen, problem;
   try {
     chosen = find_backend("auto").name();

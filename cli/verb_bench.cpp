@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf bench: the matrix sizes × layouts × backends × operations, as a table or JSON.
+// scbf bench: measures sizes × layouts × backends × operations and prints a table or JSON.
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -24,13 +24,13 @@ namespace scbf::cli {
 
 namespace {
 
-/// One key at a time is slow: past this, the default matrix would take a minute and more.
+/// The scalar backend is slow. With more keys the default matrix would take more than a minute.
 constexpr std::uint64_t kScalarKeys = 1'000'000;
 
 struct Options {
   std::vector<std::uint64_t> sizes = {100'000, 1'000'000, 10'000'000};
   std::vector<Layout> layouts = {Layout::split_block, Layout::split};
-  std::vector<std::string> backends;  ///< empty: scalar up to kScalarKeys, and auto
+  std::vector<std::string> backends;  ///< empty: auto, and scalar up to kScalarKeys keys
   std::vector<Operation> operations{std::begin(kOperations), std::end(kOperations)};
   double fpr = kDefaultFpr;
   double seconds = 0.1;
@@ -236,18 +236,18 @@ Run set_up_bench(CommandLine& line) {
   line.option("--backends", "B,...",
               "Names that 'scbf backends' lists; default scalar (up to 1M keys) and auto",
               [o](const std::string& text) { o->backends = items_of("--backends", text); });
-  line.option("--operations", "O,...", "Of insert,hit,miss,mix,count,remove; default all",
+  line.option("--operations", "O,...", "Some of insert,hit,miss,mix,count,remove; default all",
               [o](const std::string& text) {
                 parse_list(o->operations, "--operations", text, operation_from_string);
               });
   line.option("--fpr", "P", "False-positive rate of the filters; default 1%",
               [o](const std::string& text) { o->fpr = parse_rate("--fpr", text); });
   line.option(
-      "--seconds", "S", "To spend on each operation of each filter, about; default 0.1",
+      "--seconds", "S", "Approximate time for each operation of each filter; default 0.1",
       [o](const std::string& text) { o->seconds = parse_real("--seconds", text, 0.001, 3600); });
   line.option("--path", "PATH", "automatic (default), direct or partitioned",
               [o](const std::string& text) { o->path = path_from_string(text); });
-  line.option("--seed", "S", "Of the keys; default 1",
+  line.option("--seed", "S", "Seed of the keys; default 1",
               [o](const std::string& text) { o->seed = parse_seed("--seed", text); });
   add_threads_to(line, options->run.threads);
   options->run.add_scratch_to(line);
@@ -255,7 +255,7 @@ Run set_up_bench(CommandLine& line) {
   options->run.add_json_to(line, "Print JSON");
   line.footer(
       R"(Distinct 64-bit keys in whole batches; hit, miss and mix are lookups of present, absent and both
-kinds of keys. Wrong answers end it with exit code 4.
+kinds of keys. If an answer is wrong, bench stops with exit code 4.
 
 Examples:
   scbf bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf build: keys in, filter file out.
+// scbf build: makes a filter file from keys.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -72,12 +72,12 @@ Growth growth_of(const Options& options) {
                             options.tightening.value_or(kDefaultTightening));
 }
 
-/// What to build.
+/// The filter to build.
 struct Design {
   Growth growth;
   FilterNotes notes;
-  std::optional<Plan> plan = {};  ///< of a single stage
-  bool counted = false;           ///< its capacity
+  std::optional<Plan> plan = {};  ///< the plan of a filter with a single stage
+  bool counted = false;           ///< whether its capacity was counted from the inputs
   double count_seconds = 0;
 };
 
@@ -101,7 +101,7 @@ Design single_stage(const Options& options, KeyKind kind) {
           .count_seconds = count_seconds};
 }
 
-/// A filter with all keys in, saved, and what that took.
+/// The result of a build: the filter with all keys, and the times.
 struct Built {
   const Filter& filter;
   const KeyReader& reader;
@@ -162,7 +162,7 @@ int build(const Options& options) {
     throw UsageError("build: --policy, --growth, --tightening and --stage-fpr go with --scalable");
   }
   const RunOptions& run = options.run;
-  find_backend(run.backend);  // before any work is done in vain
+  find_backend(run.backend);  // throws before any work is done
   check_output(options.out, run.json);
   const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
   const Design design = options.scalable ? growing(options, kind) : single_stage(options, kind);
@@ -228,7 +228,7 @@ Run set_up_build(CommandLine& line) {
   line.footer(
       R"(Without --capacity, regular files are read twice: their keys are counted first, repetitions
 included, so the filter is large enough. Without --fpr and --memory the rate is 1%.
-'seconds' is reading and inserting; counting and saving are reported beside it.
+'seconds' covers reading and inserting; counting and saving are reported separately.
 
 Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf insert and scbf remove: keys into and out of an existing filter.
+// scbf insert and scbf remove: change the keys of an existing filter.
 #include <fmt/format.h>
 
 #include <memory>
@@ -37,12 +37,12 @@ struct Options {
 
 struct Change {
   const char* progress;
-  /// Applies a batch and books it in the report.
+  /// Applies a batch and adds its counts to the report.
   void (*apply)(Filter&, const KeyBatch&, const BatchOptions&, Json& report);
   std::string (*describe)(const Json& report);
 };
 
-/// `report` comes with what apply() counts, all zero, and is returned complete.
+/// `report` must have the keys that apply() counts, all zero. Returns the complete report.
 Json change(const Options& options, const Change& what, Json report) {
   const RunOptions& run = options.run;
   check_output(options.target(), run.json);
@@ -124,7 +124,8 @@ int remove(const Options& options) {
 Run set_up_insert(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->add_to(line);
-  line.footer(R"(FILE is replaced as a whole once everything is done; on failure it stays as it was.
+  line.footer(
+      R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was.
 
 Examples:
   scbf insert words.scbf new_words.txt
@@ -136,10 +137,10 @@ Run set_up_remove(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->add_to(line);
   line.footer(
-      R"(A key that is not there is left alone and reported as absent; exit code 1 when that is true of
-all keys given. Remove only what was inserted: a key that is there only by a false positive takes
-counts away from others. In a filter of stages a key that several claim stays, and is reported as
-ambiguous. FILE is replaced as a whole; on failure it stays as it was.
+      R"(An absent key is left alone and reported as absent; the exit code is 1 if all keys are absent.
+Remove only keys that were inserted: removing a false positive takes counts away from other keys. In
+a filter that grows, a key that several stages claim stays and is reported as ambiguous. FILE is
+replaced as a whole; on failure it stays as it was.
 
 Examples:
   scbf remove words.scbf retired.txt

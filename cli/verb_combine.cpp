@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf merge and scbf subtract: whole filters added to and taken from one another.
+// scbf merge and scbf subtract: add whole filters to a filter, or subtract them from it.
 #include <fmt/format.h>
 
 #include <memory>
@@ -47,14 +47,14 @@ void check_kinds(const Filter& filter, const Filter& other, const Options& optio
                                  to_string(*other_kind)));
 }
 
-/// Calls combine(filter, other) for each other filter and saves; `report` is completed and
-/// printed, `verb` is its past tense.
+/// Calls combine(filter, other) for each other filter, saves the filter, and completes and prints
+/// `report`. `verb` is the past tense of the operation.
 template <class Combine>
 int combine_all(const Options& options, const char* verb, Json report, const Combine& combine) {
   check_output(options.target(), options.run.json);
   Filter filter = open_for_changes(options.file, options.run);
   for (const std::string& name : options.others) {
-    // Loaded, not mapped: what is added to a good filter must have been verified.
+    // Loaded, not mapped: only a verified filter may be added to another.
     const Filter other = open_for_changes(name, options.run);
     check_kinds(filter, other, options, name);
     try {
@@ -111,9 +111,9 @@ Run set_up_merge(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->add_to(line);
   line.footer(
-      R"(Filters go together when layout, geometry and seed are equal: build them with the same
---capacity, --fpr and --seed. Filters of stages need only equal seeds; stages that do not go together
-are appended. Otherwise nothing is written and the exit code is 4.
+      R"(Filters can be merged if layout, geometry and seed are equal: build them with the same --capacity,
+--fpr and --seed. Filters that grow need only equal seeds; stages that cannot be merged are appended.
+If filters cannot be merged, nothing is written and the exit code is 4.
 
 Examples:
   scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf
@@ -125,8 +125,8 @@ Run set_up_subtract(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->add_to(line);
   line.footer(
-      R"(The inverse of merge where no counter is saturated; says how many were. A filter that is not
-contained in FILE is refused with exit code 4.
+      R"(Undoes merge, except where counters are saturated; their number is reported. A filter
+that FILE does not contain is refused with exit code 4.
 
 Examples:
   scbf subtract week.scbf monday.scbf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf gen: 64-bit keys to try things with, as 8 little-endian bytes each.
+// scbf gen: generates 64-bit keys for experiments, 8 little-endian bytes each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +81,8 @@ Run set_up_gen(CommandLine& line) {
   line.option("-o,--output", "FILE", "Default: standard output", options->out);
   options->run.add_progress_to(line);
   line.footer(
-      R"(Writes 8 little-endian bytes per key, for --keys u64 of the other verbs. Same options, same keys.
+      R"(Writes 8 little-endian bytes per key, for --keys u64 of the other verbs. The same options give the
+same keys.
 
 Examples:
   scbf gen --keys 1e8 -o ids.u64

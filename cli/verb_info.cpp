@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf info and scbf verify: what a file says about itself, and whether it can be believed.
+// scbf info and scbf verify: show the header and statistics of a file, and check its checksums.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -25,13 +25,13 @@ struct InfoOptions {
   RunOptions run;
 };
 
-/// Metadata is free-form; as JSON where it is JSON.
+/// The metadata, which is free-form: parsed if it is JSON, otherwise as a string.
 Json metadata_json(const std::string& metadata) {
   Json json = Json::parse(metadata, nullptr, false);
   return json.is_discarded() ? Json(metadata) : json;
 }
 
-/// Keys inserted and removed, of all stages.
+/// Keys inserted and removed, summed over all stages.
 struct Books {
   std::uint64_t inserted = 0, removed = 0;
 
@@ -52,7 +52,7 @@ struct Books {
   }
 };
 
-/// What only a file with a single stage says, all of it flat,
+/// The keys that only a file with a single stage has. They are not nested.
 void describe_single(Json& json, const StageFileInfo& stage, const StageStatistics* statistics) {
   json["hash"] = stage.hash;
   json["hash_version"] = stage.hash_version;
@@ -68,7 +68,7 @@ void describe_single(Json& json, const StageFileInfo& stage, const StageStatisti
   json["histogram"] = statistics->histogram;
 }
 
-/// and what only a container says.
+/// The keys that only a container has.
 void describe_container(Json& json, const FileInfo& info, const Statistics* statistics) {
   describe_growth(json, info.growth);
   std::uint64_t bytes = 0;
@@ -91,7 +91,7 @@ void describe_container(Json& json, const FileInfo& info, const Statistics* stat
   json["ambiguous_share"] = statistics->ambiguous_share;
 }
 
-/// `statistics` is null where only the headers are asked for.
+/// `statistics` is null if only the headers were requested.
 Json to_json(const std::string& file, const FileInfo& info, const Statistics* statistics) {
   Json json;
   json["file"] = file;
@@ -163,7 +163,8 @@ int info(const InfoOptions& options) {
   std::optional<Statistics> statistics;
   const FileInfo info = options.header_only ? read_file_info(file) : verify_file(file);
   if (!options.header_only) {
-    // Statistics of a damaged file would be wrong without looking wrong, so all of it is verified.
+    // Statistics of a damaged file would be wrong but look plausible, so the whole file is
+    // verified.
     const Filter filter = open_for_queries(file, options.run, false);
     if (filter.stages() != info.stages.size()) {
       throw IoError(fmt::format("{}: replaced by another meanwhile", file));
@@ -210,11 +211,11 @@ int verify(const VerifyOptions& options) {
 Run set_up_info(CommandLine& line) {
   auto options = std::make_shared<InfoOptions>();
   line.positional("FILE", "The filter", options->file);
-  line.flag("--header", "Only the header: at once, whatever the size, but without statistics",
+  line.flag("--header", "Only the header, without statistics; fast for files of any size",
             options->header_only);
   options->run.add_backend_to(line);
   options->run.add_json_to(line, "Print JSON");
-  line.footer(R"(Reads and verifies the whole file, then looks at every counter.
+  line.footer(R"(Reads and verifies the whole file, then reads every counter.
 
 Examples:
   scbf info words.scbf
@@ -227,7 +228,7 @@ Run set_up_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
   line.positionals("FILE", "Filters", options->files, CommandLine::Need::required);
   line.flag("--json", "Print JSON", options->json);
-  line.footer(R"(Exit code 4, and what is wrong where, at the first file that is damaged.
+  line.footer(R"(Stops at the first damaged file with exit code 4 and reports what is damaged.
 
 Examples:
   scbf verify words.scbf

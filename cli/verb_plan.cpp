@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf plan: geometry, memory and rate before anything is built.
+// scbf plan: the geometry, the memory and the rate of a filter, computed in advance.
 #include <fmt/format.h>
 
 #include <memory>
@@ -62,10 +62,11 @@ Run set_up_plan(CommandLine& line) {
   options->regions.add_to(line);
   options->run.add_json_to(line, "Print JSON");
   line.footer(
-      R"(Two of --capacity, --fpr and --memory say what is wanted; all three must go together.
+      R"(Give two of --capacity, --fpr and --memory; three are accepted if they can all be met.
 
-With --regions: what the filters of a secondary index take, and how many servers a query asks. --fpr
-is the bound of one region's filter (default 1%), --memory that of a machine that holds the bank.
+With --regions: the memory of a secondary index's filters, and the number of servers that a query
+asks. --fpr is then the bound of one region's filter (default 1%), and --memory the memory of a
+machine that holds the bank.
 
 Examples:
   scbf plan --capacity 1e8 --fpr 1%

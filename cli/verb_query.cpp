@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf query and scbf count: questions about keys, answered in input order.
+// scbf query and scbf count: look up keys and print the answers in input order.
 #include <fmt/format.h>
 
 #include <memory>
@@ -45,7 +45,7 @@ void write_key(Output& out, const KeyBlock& block, std::size_t i) {
   }
 }
 
-/// A filter, its keys, and how to go through them.
+/// A filter, and the keys to look up.
 struct Session {
   explicit Session(const Options& o)
       : options(o),
@@ -53,7 +53,7 @@ struct Session {
         reader(o.keys.sources(), agreed_kind(o.keys, read_notes(filter.metadata()), o.file),
                KeyReader::Pace::prompt) {}
 
-  /// use(block, answers): answers has a byte for each key, which ask(batch, answers) has filled.
+  /// Calls ask(batch, answers), which fills one byte per key, and then use(block, answers).
   template <class Ask, class Use>
   void go_through(const Ask& ask, const Use& use) {
     std::vector<std::uint8_t> answers;
@@ -94,7 +94,7 @@ int query(const Options& options) {
           write_key(out, block, i);
           out.write('\n');
         }
-        // From a pipe, answers leave as soon as they are known.
+        // If the input is a pipe, answers are written as soon as they are known.
         if (!session.reader.total_bytes()) out.flush();
       });
   const std::uint64_t absent = session.reader.keys() - present;
@@ -152,8 +152,8 @@ Run set_up_query(CommandLine& line) {
   line.flag("--count", "Print only how many there are", options->only_count);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
-      R"(Keys are printed in input order, u64 keys as decimal numbers. Exit code 1: none to print.
-The filter is mapped, its header verified; --load and 'scbf verify' check the rest too.
+      R"(Keys are printed in input order, u64 keys as decimal numbers. The exit code is 1 if no key is
+printed. The filter is mapped and only its header verified; --load and 'scbf verify' check the rest.
 
 Examples:
   scbf query words.scbf candidates.txt
@@ -167,9 +167,9 @@ Run set_up_count(CommandLine& line) {
   options->add_to(line);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
-      R"help(Prints key, tab, count in input order. The count is the smallest of the key's counters: never
-too low for what was only inserted, too high where others share all counters; 15 is 15 or more.
-Exit code 0 even when every count is 0.
+      R"help(Prints key, tab and count in input order. The count is the smallest of the key's counters. It is
+never too low if no key was removed that had not been inserted. It is too high if other keys share all
+counters of the key. 15 means 15 or more. The exit code is 0 even if every count is 0.
 
 Examples:
   scbf count words.scbf candidates.txt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the command. A new one is a file with its set_up function, a declaration here, a
-// line in main.cpp's table and one in CMakeLists.txt.
+// The verbs of the command. A new verb needs a file with its set_up function, a declaration here, a
+// line in the table of main.cpp and one in CMakeLists.txt.
 #pragma once
 
 #include "command_line.hpp"
@@ -22,7 +22,8 @@ Run set_up_paper(CommandLine& line);
 Run set_up_gen(CommandLine& line);
 Run set_up_bench(CommandLine& line);
 
-/// Has verbs of its own: index_verbs.hpp. Where the index is not built, it only says so.
+/// `scbf index` has verbs of its own: index_verbs.hpp. Without the secondary index in the build it
+/// only reports that.
 Run set_up_index(CommandLine& line);
 
 }  // namespace scbf::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter whose size nobody knows beforehand: it begins small and grows a hundredfold, and its
-// rate stays what was asked for. Keys that several stages claim cannot be removed: they are
-// counted.
+// A filter for an unknown number of keys: it begins small and grows a hundredfold, and its rate
+// stays below the target. Keys that several stages claim cannot be removed; they are counted.
 #include <cstdio>
 #include <string>
 #include <vector>

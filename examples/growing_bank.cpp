@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hundred shops, and which of them a customer has been to: members that grow with their shop,
-// customers who come and leave, a shop that takes over another.
+// A hundred shops: which of them has a customer been to? Members grow with their shops, customers
+// come and leave, and one shop takes over another.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ std::vector<std::uint64_t> customers_of(std::uint32_t shop) {
 }  // namespace
 
 int main() {
-  // A thousand customers each, to begin with; 1 % of the shops asked in vain, however they grow.
+  // Room for a thousand customers each at first. At most 1 % false positives, however shops grow.
   scbf::Bank shops(scbf::Growth::tightening(1000, 0.01), {.capacity = 100});
   for (std::uint32_t shop = 0; shop < 100; ++shop)
     shops.insert(shops.add_member(), customers_of(shop));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program with a oneTBB arena of its own lends it to the filter. Whatever the threads, the
-// counters are the same, bit for bit.
+// A program runs the filter in its own oneTBB arena. The counters are the same, bit for bit, for
+// every number of threads.
 #include <oneapi/tbb/task_arena.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what docs/draw.py --positions prints, the counters that the pictures of the primer show,
+// Reads the output of docs/draw.py --positions, which lists the counters in the primer's pictures,
 // and compares each line with the library's formulas and with xxHash.
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attenuated filters, as OceanStore routes with: each node keeps, for every neighbour and distance,
-// the union of the filters of the nodes that far away in that direction, and forwards a query where
-// it matches soonest. A node's filters are the members of one bank: one question answers for all
-// neighbours and distances. First the survey's figure, then a network of 1,000 nodes.
+// Attenuated filters, with which OceanStore routes queries. For every neighbour and distance, each
+// node keeps the union of the filters of the nodes at that distance in that direction. It forwards
+// a query to the neighbour with the nearest match. The filters of a node are members of one bank,
+// so one lookup covers all neighbours and distances. First the survey's figure, then a network of
+// 1,000 nodes.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,12 +27,12 @@ void expect(bool holds, const char* what) {
 }
 
 // ---- the figure ---------------------------------------------------------------------------------
-// Vectors of five bits, three hash functions. x lies at bits 1, 2 and 4. Node n1 holds V0 = 00101;
-// in the direction of n2 lie V1 = 11100 at one hop and V2 = 11011 at two, the union of n3 = 11010
-// and n4 = 00011. V0 and V1 lack a bit of x, V2 has all: n1 forwards to n2, which finds n3 to
-// match.
+// Vectors of five bits and three hash functions. x has the bits 1, 2 and 4. Node n1 holds V0 =
+// 00101. In the direction of n2, V1 = 11100 is at one hop and V2 = 11011 at two; V2 is the union of
+// n3 = 11010 and n4 = 00011. V0 and V1 lack a bit of x, and V2 has all three. So n1 forwards the
+// query to n2, which finds that n3 matches.
 
-/// One slice of five counters, so that counters are the figure's bits; a hash for each of them.
+/// One slice of five counters, so that counters are the figure's bits, and a hash for each counter.
 const scbf::Geometry kFigure = scbf::Geometry::split(1, 5);
 std::uint64_t hash_at(unsigned bit) {
   std::uint64_t hash = 0;
@@ -46,7 +47,7 @@ scbf::Filter vector_of(std::string_view bits) {
   }
   return filter;
 }
-/// Which members have all bits of x: the AND of three questions of one bit.
+/// The members that have all bits of x: the AND of three one-bit lookups.
 unsigned have_x(const scbf::Bank& bank) {
   const std::array x{hash_at(1), hash_at(2), hash_at(4)};
   std::vector<std::uint8_t> answers(x.size() * bank.answer_bytes());
@@ -71,7 +72,7 @@ using Node = std::uint32_t;
 using Shells = std::vector<std::vector<Node>>;
 
 constexpr Node kNodes = 1000;
-constexpr unsigned kDepth = 3;  // hops that a node sees, and a query may take from where it is
+constexpr unsigned kDepth = 3;  // hops that a node sees and that a query may take
 constexpr std::uint64_t kObjects = 20;
 
 struct Network {
@@ -110,11 +111,11 @@ struct Network {
   }
 };
 
-/// Objects are numbers; node n holds those from n · kObjects on.
+/// Objects are numbers; node n holds kObjects of them, from n · kObjects on.
 Node holder(std::uint64_t object) { return static_cast<Node>(object / kObjects); }
 
-/// Member 0 of a node's bank is what it holds itself, member 1 + direction · kDepth + hops − 1 what
-/// lies that many hops away in a direction.
+/// Member 0 of a node's bank holds the node's own objects. Member 1 + direction · kDepth + hops − 1
+/// holds the objects that are `hops` hops away in `direction`.
 struct Direction {
   std::size_t neighbour;
   unsigned hops;
@@ -130,7 +131,7 @@ struct Tally {
 class Router {
  public:
   explicit Router(const Network& network) : network_(network) {
-    // The farthest shells hold the most: some 10 nodes.
+    // The farthest shells hold the most objects: those of about 10 nodes.
     const auto geometry = scbf::geometry_for(scbf::Layout::split_block, 10 * kObjects, 0.01);
     std::vector<scbf::Filter> own;
     for (Node node = 0; node < kNodes; ++node) {
@@ -155,13 +156,13 @@ class Router {
     }
   }
 
-  /// Looks for an object; true if it is found. A dead end sends the query back.
+  /// Looks for an object; returns whether it is found. At a dead end the query goes back.
   bool look(Node node, std::uint64_t object, unsigned hops_left, std::vector<bool>& visited,
             Tally& tally) const {
     visited[node] = true;
     if (holder(object) == node) return true;
     auto answers = banks_[node].find(object);
-    std::erase(answers, 0u);  // itself: known to be false by now
+    std::erase(answers, 0u);  // the node itself: a false positive
     std::ranges::stable_sort(answers, {}, [](std::uint32_t m) { return direction_of(m).hops; });
     for (const std::uint32_t member : answers) {
       const Direction to = direction_of(member);
@@ -193,7 +194,7 @@ void thousand_nodes() {
   std::uint64_t near = 0, far = 0, found_far = 0, shortest = 0;
   for (std::uint64_t query = 0; query < 2000; ++query) {
     const auto from = static_cast<Node>(query * 37 % kNodes);
-    // Every second object lies within reach, at a distance of 1, 2 or 3.
+    // Every second object is within reach, at a distance of 1, 2 or 3.
     const auto& around = network.neighbours[from];
     const Shells shells = network.in_direction(from, around[query % around.size()]);
     const auto& shell = shells[query / 2 % kDepth];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of packages in four regions on four servers, found by its values: who is asked, and what
-// a restart brings back.
+// A table of packages in four regions on four servers, queried by value. It prints which servers
+// are asked, and what a restart restores.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -24,7 +24,7 @@ int main() {
     index.put({"grep", {"utils", "libc6, libpcre2-8-0"}});
     index.put({"zsh", {"shells", "zsh-common, libc6"}});
     index.remove("dash");
-  }  // saved when it is closed
+  }  // the destructor saves the filters
 
   auto index = scbf::SecondaryIndex::open(folder);
   const auto answer = index.query({.all_of = {{"section", "shells"}, {"depends", "libc6"}}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A crawler's memory: which of these addresses have been fetched already? Old ones are forgotten
-// by removing them, which is what the counters are for.
+// A crawler's memory: which of these addresses have been fetched already? Old addresses are
+// removed, which takes counters instead of bits.
 #include <cstdio>
 #include <string>
 #include <vector>

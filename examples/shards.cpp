@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of equal geometry and seed add up: build one per shard wherever the keys are, merge
-// them, and take one out again when its shard goes away.
+// Filters of equal geometry and seed can be merged: build one for each shard, merge them, and
+// subtract one again when its shard goes away.
 #include <cstdint>
 #include <cstdio>
 #include <numeric>
@@ -27,7 +27,7 @@ int main() {
   std::printf("without shard 1, %llu counters inexact\n",
               static_cast<unsigned long long>(report.inexact_counters));
 
-  // Exactly what merging the other two gives, because no counter was saturated.
+  // The result equals the merge of the other two, because no counter was saturated.
   scbf::Filter expected = shards[0];
   expected.merge(shards[2]);
   return all == expected && report.inexact_counters == 0 ? 0 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large must a filter be? Asked three ways: from keys and rate, from memory and rate, from
-// memory and keys.
+// How large must a filter be? Computed in three ways: from keys and rate, from memory and rate, and
+// from memory and keys.
 #include <cstdio>
 
 #include "scbf/sizing.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which store files must a get read? HBase keeps a filter per store file: of rows (ROW), or of rows
-// with column qualifiers (ROWCOL). The two examples of its documentation, then a region of 200
-// files.
+// Which store files must a get read? HBase keeps one filter per store file, either of rows (ROW) or
+// of rows with column qualifiers (ROWCOL). This program runs the two examples of its documentation,
+// then a region of 200 files.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +23,8 @@ using Files = std::vector<std::uint32_t>;
 
 enum class Kind { row, row_col };
 
-/// Row and qualifier, with the row's length before, so that ("r1", "1q") and ("r11", "q") differ.
+/// The row's length, the row and the qualifier. The length makes ("r1", "1q") and ("r11", "q")
+/// differ.
 std::string key_of(Kind kind, std::string_view row, std::string_view qualifier) {
   if (kind == Kind::row) return std::string(row);
   return std::to_string(row.size()) + ':' + std::string(row) + std::string(qualifier);
@@ -51,9 +52,9 @@ void expect(bool holds, const char* what) {
   failures += !holds;
 }
 
-/// The documentation's examples, to the letter: sf1 is file 0, sf2 is file 1.
+/// The documentation's examples: sf1 is file 0, sf2 is file 1.
 void two_examples() {
-  // Small enough for a rate at which no false positive spoils an example.
+  // Few keys at a low rate, so that no false positive spoils an example.
   constexpr double kNever = 1e-9;
   const std::vector<StoreFile> first{{{"r1", "q1"}, {"r2", "q1"}}, {{"r3", "q1"}, {"r4", "q1"}}};
   const auto row = bank_of(Kind::row, first, kNever);
@@ -61,7 +62,7 @@ void two_examples() {
 
   const std::vector<StoreFile> second{{{"r1", "q1"}, {"r2", "q1"}}, {{"r1", "q2"}, {"r2", "q2"}}};
   const auto rows = bank_of(Kind::row, second, kNever);
-  // With rows alone the qualifier is no part of the question: both gets read both files.
+  // ROW filters ignore the qualifier, so both gets read both files.
   expect(rows.find(key_of(Kind::row, "r1", "q1")) == Files{0, 1},
          "example 2, ROW: get(r1, q1) reads sf1 and sf2");
   expect(rows.find(key_of(Kind::row, "r1", "q2")) == Files{0, 1},
@@ -97,7 +98,7 @@ void two_hundred_files() {
     }
     scbf::MemberLists reads;
     bank.find(gets, reads);
-    // What is really there, from the cells themselves.
+    // The true answer, from the cells themselves.
     std::vector<std::vector<bool>> holds(kGets, std::vector<bool>(kFiles));
     {
       std::vector<std::pair<std::string_view, std::uint32_t>> index;
@@ -131,7 +132,7 @@ void two_hundred_files() {
     expect(missed == 0, "no file that holds the key is skipped");
     expect(per_get <= needed + (kFiles - needed) * kRate * 1.1, "at most the expected reads");
 
-    // A compaction: files 0 to 9 become one, in the place of file 0. Nothing is lost.
+    // A compaction: files 0 to 9 become one file, which replaces file 0. No cell is lost.
     const auto before = bank.find(key_of(kind, files[7][0].row, files[7][0].qualifier));
     for (std::uint32_t f = 1; f < 10; ++f) bank.merge(0, bank.remove_member(f));
     const auto after = bank.find(key_of(kind, files[7][0].row, files[7][0].qualifier));

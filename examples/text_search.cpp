@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text retrieval by several words, without an index of words: one filter per document makes a
-// matrix of documents × positions, and a query is the AND of a few of its rows. Documents are the
-// package descriptions of this machine's package index; what is found is held against grep.
+// Text search for several words without an inverted index. One filter per document makes a matrix
+// of documents × positions, and a query is the AND of a few of its rows. The documents are the
+// package descriptions in this machine's package index. The answers are compared with those of
+// grep.
 //
-// Without an index (apt-cache dumpavail gives nothing) only a built-in sample is searched.
+// Without a package index (apt-cache dumpavail prints nothing) only a built-in sample is searched.
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,7 +63,7 @@ void run(const std::string& command, Line line) {
   std::free(text);
 }
 
-/// Every package once: its name, and the words of name and description.
+/// Reads every package once: its name, and the words of its name and description.
 std::vector<Document> package_index() {
   std::vector<Document> documents;
   std::set<std::string> seen;
@@ -106,7 +107,7 @@ class Index {
     bank_.insert(batches);
   }
 
-  /// Documents that may have all words.
+  /// The documents that may contain all words.
   Found find(const Words& words) const {
     const std::size_t row = bank_.answer_bytes();
     std::vector<std::uint8_t> bits(words.size() * row);
@@ -131,7 +132,7 @@ class Index {
   scbf::Bank bank_;
 };
 
-/// What grep finds in the same words, a line per document.
+/// What grep finds in the same words, with one line per document.
 class Grep {
  public:
   explicit Grep(const std::vector<Document>& documents)
@@ -147,7 +148,7 @@ class Grep {
   Grep& operator=(const Grep&) = delete;
   ~Grep() { std::filesystem::remove(path_); }
 
-  /// Words are letters and digits: nothing that a shell would take for its own.
+  /// Words are letters and digits, so the shell does not interpret them.
   Found find(const Words& words) const {
     std::string command = "LC_ALL=C grep -nF ' " + words.front() + " ' " + path_.string();
     for (std::size_t i = 1; i < words.size(); ++i) command += " | grep -F ' " + words[i] + " '";
@@ -162,7 +163,7 @@ class Grep {
   std::filesystem::path path_;
 };
 
-/// Asks both; false if the index lacks a document that grep finds.
+/// Searches with both. Returns false if the bank misses a document that grep finds.
 bool compare(const char* what, const std::vector<Document>& documents,
              const std::vector<Words>& queries) {
   const Index index(documents);
@@ -192,7 +193,7 @@ bool compare(const char* what, const std::vector<Document>& documents,
       static_cast<unsigned long long>(by_grep), static_cast<unsigned long long>(by_index),
       per(static_cast<double>(by_index - by_grep)), static_cast<unsigned long long>(missed),
       per(index_us), per(grep_us));
-  // Words are in at most every hundredth document that lacks them.
+  // At most every hundredth document without a word is a false positive for it.
   const bool few = by_index - by_grep <= queries.size() * (documents.size() / 100 + 1);
   return missed == 0 && by_grep > 0 && few;
 }
@@ -209,7 +210,7 @@ int main() {
 
   const std::vector<Document> documents = package_index();
   if (documents.empty()) {
-    // Said only where the sample was good: ctest takes a test that says it for skipped, not failed.
+    // Printed only if the sample passed, because ctest counts a test with this output as skipped.
     if (good) std::printf("SKIPPED: no package index here (apt-cache dumpavail gives nothing)\n");
     return good ? 0 : 1;
   }

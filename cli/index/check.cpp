@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf index stats, checkpoint and check: what an index holds, and whether all of it agrees.
+// scbf index stats, checkpoint and check: show an index, save its filters, check its consistency.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,8 +92,8 @@ CheckReport compare(const Options& options, const SecondaryIndex& index) {
   return report;
 }
 
-/// Makes anew the filters of regions that are asked always, or in which the comparison found
-/// something. Returns how many.
+/// Rebuilds the filters of regions that are always asked or in which the check found a problem.
+/// Returns how many.
 std::uint32_t repair(SecondaryIndex& index, const CheckReport& report) {
   std::uint32_t rebuilt = 0;
   for (const RegionInfo& region : index.regions()) {
@@ -109,7 +109,7 @@ std::uint32_t repair(SecondaryIndex& index, const CheckReport& report) {
 
 int check(const Options& options) {
   IndexTarget target = options.target;
-  target.options.rebuild = false;  // to see what is there
+  target.options.rebuild = false;  // the check must see the filters as they are
   SecondaryIndex index = target.open();
   const RecoveryReport found = index.recovery();
   const Stopwatch watch;
@@ -152,13 +152,13 @@ int check(const Options& options) {
         report.problem_count > 0 ? fmt::format("{} problems", grouped(report.problem_count)) : "";
     note(fmt::format("{}: {}{}{}{}", target.folder, problems,
                      problems.empty() || filters.empty() ? "" : ", ", filters,
-                     options.repair ? "" : "; --repair makes the filters anew"));
+                     options.repair ? "" : "; --repair rebuilds the filters"));
     return kCorrupt;
   }
   print_text(fmt::format("{}: ok: {} rows, {} values, {} entries of the local indexes{}\n",
                          target.folder, grouped(report.rows), grouped(report.values),
                          grouped(report.postings),
-                         rebuilt > 0 ? fmt::format("; {} filters made anew", rebuilt) : ""));
+                         rebuilt > 0 ? fmt::format("; {} filters rebuilt", rebuilt) : ""));
   return kOk;
 }
 
@@ -175,7 +175,8 @@ Run set_up_index_stats(CommandLine& line) {
 Run set_up_index_checkpoint(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print a report as JSON");
-  line.footer(R"(Happens by itself too, now and then and when an index is closed.
+  line.footer(
+      R"(Filters are also saved automatically, from time to time and when an index is closed.
 
 Examples:
   scbf index checkpoint packages.index)");
@@ -186,14 +187,13 @@ Run set_up_index_check(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print a report as JSON");
   line.flag("--repair",
-            "Make filters anew: those that are not to be trusted; all, if the comparison finds "
-            "anything",
+            "Rebuild the filters that cannot be trusted, and those of regions with problems",
             options->repair);
   options->run.add_progress_to(line);
   line.footer(
-      R"(Every row is compared with the local index of its region, and that with the region's filter.
-Exit code 4 when anything is wrong, and --repair was not given or did not help: it makes filters anew
-from the local indexes, which cannot help where these and the rows disagree.
+      R"(Compares every row with the local index of its region, and the local index with the region's filter.
+The exit code is 4 if there are problems that --repair was not asked to repair or could not repair.
+--repair rebuilds filters from the local indexes. It cannot help if local indexes and rows disagree.
 
 Examples:
   scbf index check packages.index

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf index create: what the table is, which columns are indexed, how the filters are planned.
+// scbf index create: the columns of the table, which of them are indexed, the plan of the filters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Options {
   IndexPlan plan;
 };
 
-/// The names of all columns, the key's among them or not.
+/// The names of all columns. The key may be among them.
 std::vector<std::string> column_names(const Options& options) {
   if (!options.columns.empty() && !options.header.empty()) {
     throw UsageError("--columns and --header: only one of them can say which columns there are");
@@ -41,7 +41,7 @@ std::vector<std::string> column_names(const Options& options) {
   return split_list(options.columns);
 }
 
-/// "a,b" or "a,b:SEP": everything after the colon separates the values of the last.
+/// Parses "a,b" or "a,b:SEP". The text after the colon separates the values of the last column.
 void mark_indexed(TableSchema& schema, const std::string& text) {
   const auto mark = [&](const std::string& name, const std::string& separator) {
     const auto is_it = [&](const Column& column) { return column.name == name; };
@@ -51,7 +51,7 @@ void mark_indexed(TableSchema& schema, const std::string& text) {
     it->separator = separator;
     return true;
   };
-  if (mark(text, "")) return;  // a name with comma or colon in it
+  if (mark(text, "")) return;  // a column whose name has a comma or a colon
   const std::size_t colon = text.find(':');
   const std::string separator = colon == std::string::npos ? "" : text.substr(colon + 1);
   if (colon != std::string::npos && separator.empty()) {
@@ -104,34 +104,37 @@ Run set_up_index_create(CommandLine& line) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
   o.target.add_to(line, "Print a report as JSON");
-  line.option("--key", "COL", "The column that is the rows' key", o.key,
+  line.option("--key", "COL", "The column with the key of each row", o.key,
               CommandLine::Need::required);
   line.option("--columns", "A,B,…", "The columns, in order", o.columns);
   line.option("--header", "FILE", "Take the columns from the first line of this file", o.header);
-  line.option("--separator", "SEP", "Of that line: , or tab; default: by the file's name",
+  line.option("--separator", "SEP",
+              "Between the names in that line: , or tab; default: by the file's name",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
-  line.repeated("--index", "A,B[:SEP]",
-                "Columns to index; after a colon what separates the values of the last one. Can be "
-                "given several times",
-                [&o](const std::string& text) { o.indexed.push_back(text); });
+  line.repeated(
+      "--index", "A,B[:SEP]",
+      "Columns to index; after a colon, the separator between the values of the last one. Can "
+      "be given several times",
+      [&o](const std::string& text) { o.indexed.push_back(text); });
   line.option("--fpr", "P", "Bound on the false-positive rate of a region's filter; default 1%",
               [&o](const std::string& text) { o.plan.fpr = parse_rate("--fpr", text); });
-  line.option("--region-values", "N",
-              "Distinct values that a region's filter is made for; it grows beyond. Default 16384",
-              [&o](const std::string& text) {
-                o.plan.region_values = parse_count("--region-values", text);
-              });
+  line.option(
+      "--region-values", "N",
+      "Distinct values for which a region's filter is sized; it grows beyond. Default 16384",
+      [&o](const std::string& text) {
+        o.plan.region_values = parse_count("--region-values", text);
+      });
   line.option(
       "--servers", "S", "Servers that share the regions; default 1", [&o](const std::string& text) {
         o.plan.servers = static_cast<std::uint32_t>(parse_count("--servers", text, 1, kMaxServers));
       });
-  line.option("--seed", "X", "Of the hash: any 64-bit number; default 0",
+  line.option("--seed", "X", "Seed of the hash: any 64-bit number; default 0",
               [&o](const std::string& text) { o.plan.seed = parse_seed("--seed", text); });
   line.option("--layout", "LAYOUT", "split_block (default) or split",
               [&o](const std::string& text) { o.plan.layout = layout_from_string(text); });
   line.footer(
-      R"(DIR must not exist, or be empty. A field that holds several values ("a, b") is indexed by each of
-them: --index depends:, says that a comma separates them.
+      R"(DIR must be empty or not exist. If a field holds several values ("a, b"), each of them is indexed:
+--index depends:, declares that a comma separates them.
 
 Examples:
   scbf index create people.index --key id --columns id,name,town --index town

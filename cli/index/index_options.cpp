@@ -15,11 +15,11 @@ namespace scbf::cli {
 void IndexTarget::add_to(CommandLine& line, const std::string& json_help, Writes writes) {
   line.positional("DIR", "The index", folder);
   line.option("--backend", "NAME",
-              "What computes the filters: auto (default) or a name that 'scbf backends' lists",
+              "Backend of the filters: auto (default) or a name that 'scbf backends' lists",
               backend_);
   add_threads_to(line, options.threads);
   if (writes == Writes::yes) {
-    line.flag("--sync", "Wait until the disk has what is written", options.sync);
+    line.flag("--sync", "Wait until written rows are on disk", options.sync);
   }
   line.flag("--json", json_help, json);
 }

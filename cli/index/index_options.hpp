@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the verbs of scbf index share: the folder of the index, how it is opened, how tables are
-// written.
+// Options that the verbs of scbf index share: the index, how to open it, and the format of tables.
 #pragma once
 
 #include <span>
@@ -14,41 +13,42 @@
 
 namespace scbf::cli {
 
-/// An index and how it is opened.
+/// The directory of an index, and the options for opening it.
 struct IndexTarget {
   std::string folder;
   IndexOptions options;
   bool json = false;
 
-  /// DIR, --backend, --threads, --json; --sync where the verb writes rows.
+  /// Adds DIR, --backend, --threads and --json, and --sync if the verb writes rows.
   enum class Writes : unsigned char { no, yes };
   void add_to(CommandLine& line, const std::string& json_help, Writes writes = Writes::no);
-  /// How to open or create it.
+  /// The options for opening or creating the index.
   IndexOptions how() const;
-  /// Adds notes on standard error where filters had to be made anew, or are asked always.
+  /// Opens the index. Prints a note on standard error if filters had to be rebuilt or regions are
+  /// always asked.
   SecondaryIndex open() const;
 
  private:
-  std::string backend_ = "auto";  // options would only view it
+  std::string backend_ = "auto";  // owns the text that `options` views
 };
 
-/// Fields of a table are divided by commas (RFC 4180) or by tabs.
+/// The separator of fields in a table: commas (CSV, RFC 4180) or tabs (TSV).
 enum class TableFormat : unsigned char { csv, tsv };
-/// "," or "tab". Throws UsageError for others.
+/// Parses "," or "tab". Throws UsageError for anything else.
 TableFormat table_format_from_string(const std::string& text);
 
-/// "COL=VALUE"; a column's name may have "=" in it, then the longest that fits is meant. Throws
-/// UsageError naming the columns there are.
+/// Parses "COL=VALUE". Names of columns may contain "="; the longest matching name is taken. Throws
+/// UsageError, listing the columns, if none matches.
 struct Assignment {
   std::string column, value;
 };
 Assignment parse_assignment(const TableSchema& schema, const std::string& text);
 
-/// All that are given as words, then the lines of `file` ("-" is standard input; none if empty).
-/// Throws UsageError when that is none, IoError.
+/// Returns `words`, then the lines of `file` ("-": standard input; empty: no file). Throws
+/// UsageError if there is no key at all, and IoError.
 std::vector<std::string> keys_from(std::vector<std::string> words, const std::string& file);
 
-/// A key for people: bytes that do not print as \xHH, shortened to `most` characters.
+/// A key for messages: unprintable bytes as \xHH, shortened to `most` characters.
 std::string printable(std::string_view key, std::size_t most = 40);
 
 }  // namespace scbf::cli

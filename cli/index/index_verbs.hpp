@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of scbf index. A new one is its set_up function, a declaration here and a line in
-// verb_index.cpp's table.
+// The verbs of scbf index. A new verb needs a set_up function, a declaration here and a line in the
+// table of verb_index.cpp.
 #pragma once
 
 #include "command_line.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf index load: the rows of files. Files are read twice: first to find what is wrong with them
-// before anything is written, and to see where the regions of a new index should begin.
+// scbf index load: writes the rows of files. Files are read twice. The first pass finds errors
+// before anything is written, and chooses where the regions of a new index begin.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct Options {
   RunOptions run;
 };
 
-/// A uniform sample of what is offered (algorithm R), the same for the same keys in every run.
+/// A uniform sample of the offered keys (algorithm R). The same keys give the same sample in every
+/// run.
 class KeySample {
  public:
   explicit KeySample(std::size_t most) : most_(most) {}
@@ -44,8 +45,8 @@ class KeySample {
     if (place < most_) keys_[place] = key;
   }
 
-  /// Where `regions` regions of about as many rows each begin, but the first; fewer if there are
-  /// not as many keys.
+  /// The first keys of all regions but the first, for `regions` regions of about equally many rows.
+  /// Fewer if there are not enough keys.
   std::vector<std::string> points(std::uint32_t regions) && {
     std::sort(keys_.begin(), keys_.end());
     keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
@@ -63,7 +64,7 @@ class KeySample {
   std::uint64_t offered_ = 0;
   std::vector<std::string> keys_;
 };
-/// Regions differ by about a sixteenth in their rows then.
+/// With this many samples, the numbers of rows per region vary by about a sixteenth.
 constexpr std::size_t kSamplesPerRegion = 256;
 constexpr std::size_t kLeastSamples = 16'384;
 
@@ -109,7 +110,7 @@ struct Loaded {
   WriteReport written;
 };
 
-/// The first pass.
+/// The first pass over the files.
 void look(const Options& options, SecondaryIndex& index, std::optional<std::uint64_t> total,
           Loaded& loaded) {
   const Stopwatch watch;
@@ -152,7 +153,7 @@ Loaded load_into(const Options& options, SecondaryIndex& index) {
   Rows rows(options, index.schema());
   try {
     Progress progress(options.run.progress, "loading", total, "rows");
-    // Rows are read in large batches: how far it is, the written ones say.
+    // Rows are read in large batches, so the progress line counts rows written, not rows read.
     std::uint64_t written = 0;
     const auto update = [&] {
       const double share =
@@ -226,19 +227,19 @@ Run set_up_index_load(CommandLine& line) {
   o.target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
   line.positionals("FILE", "CSV or TSV files with a header; - is standard input", o.files,
                    CommandLine::Need::required);
-  line.option("--separator", "SEP", "Between fields: , or tab; default: tab for .tsv, else ,",
+  line.option("--separator", "SEP",
+              "Between fields: , or tab; default: tab for .tsv and .tab, else ,",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
-  line.option(
-      "--regions", "N", "First divide the index, which must have no rows, in so many regions",
-      [&o](const std::string& text) {
-        o.regions = static_cast<std::uint32_t>(parse_count("--regions", text, 1, 1'000'000));
-      });
+  line.option("--regions", "N", "First divide the index into N regions; it must have no rows",
+              [&o](const std::string& text) {
+                o.regions =
+                    static_cast<std::uint32_t>(parse_count("--regions", text, 1, 1'000'000));
+              });
   o.run.add_progress_to(line);
   line.footer(
-      R"(The header names the columns, in any order; all must be there, and no others. Rows with a key that
-the index has take the place of the old ones. CSV is RFC 4180; in TSV there are no quotes.
-Files are read twice: nothing is written if anything is wrong with them. Rows of standard input are
-written as they come.
+      R"(The header must name all columns of the index, in any order, and no others. A row replaces the row
+with the same key. CSV is RFC 4180; TSV has no quotes. Files are read twice, and nothing is written if
+there is an error in any of them. Standard input is read once: rows before an error may stay.
 
 Examples:
   scbf index load packages.index packages.tsv --regions 64

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf index get and query: rows by key, and by the values of their columns, with what it took to
-// find them.
+// scbf index get and query: find rows by key or by column values, and report the routing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace scbf::cli {
 
 namespace {
 
-/// Values of a batch that are asked for together.
+/// Values of a batch per call of SecondaryIndex::query.
 constexpr std::size_t kBatchQueries = 1024;
 
 struct Form {
@@ -29,9 +28,10 @@ struct Form {
   bool names = false;
 
   void add_to(CommandLine& line) {
-    line.option("--separator", "SEP",
-                "Of the rows printed: tab (default) or , for CSV, which 'index load' reads back",
-                [this](const std::string& text) { format = table_format_from_string(text); });
+    line.option(
+        "--separator", "SEP",
+        "Between printed fields: tab (default), or , for CSV, which 'index load' reads back",
+        [this](const std::string& text) { format = table_format_from_string(text); });
     line.flag("--names", "Print the names of the columns first", names);
   }
 };
@@ -75,7 +75,7 @@ struct QueryOptions {
   Query query;
 };
 
-/// Of several queries together.
+/// Sums over several queries.
 struct Totals {
   std::uint64_t queries = 0, found = 0, rows = 0, everywhere = 0;
   std::uint64_t regions = 0, regions_asked = 0, regions_holding = 0;
@@ -249,13 +249,13 @@ int query_batch(const QueryOptions& options) {
 
 Run set_up_index_get(CommandLine& line) {
   auto options = std::make_shared<GetOptions>();
-  options->target.add_to(line, "Print an array as JSON, null for what is not there");
+  options->target.add_to(line, "Print an array as JSON, with null for each missing row");
   options->form.add_to(line);
   line.positionals("KEY", "Keys of rows", options->keys);
   line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",
               options->file);
   line.footer(
-      R"(Rows are printed in the order of the keys given. Exit code 1 when there is none of them.
+      R"(Rows are printed in the order of the given keys. The exit code is 1 if none of them is found.
 
 Examples:
   scbf index get packages.index bash coreutils
@@ -268,19 +268,20 @@ Run set_up_index_query(CommandLine& line) {
   QueryOptions& o = *options;
   o.target.add_to(line, "Print rows and routing as JSON");
   o.form.add_to(line);
-  line.positionals("COL=VALUE", "What the rows have: all of these", o.conditions);
+  line.positionals("COL=VALUE", "Values that the rows must have, all of them", o.conditions);
   line.option("--from", "KEY", "Only rows from this key on", o.query.from);
   line.option("--to", "KEY", "Only rows before this key", o.query.to);
-  line.option("--limit", "N", "Stop after so many rows",
+  line.option("--limit", "N", "Print at most N rows",
               [&o](const std::string& text) { o.query.limit = parse_count("--limit", text); });
   line.flag("--keys", "Print the keys only", o.query.keys_only);
-  line.flag("--broadcast", "Ask every server, as without filters, to compare", o.query.broadcast);
-  line.option("--batch", "FILE",
-              "Ask for each line of a file (- is standard input); needs --column", o.batch);
-  line.option("--column", "COL", "The column that the lines of --batch are values of", o.column);
+  line.flag("--broadcast", "Ask every server, as if there were no filters; for comparisons",
+            o.query.broadcast);
+  line.option("--batch", "FILE", "Query each line of a file (- is standard input); needs --column",
+              o.batch);
+  line.option("--column", "COL", "The column for the values in --batch", o.column);
   line.footer(
-      R"(Rows are printed by key; what it took to find them goes to standard error. Exit code 1: none
-found. With --batch each row begins with the value that it was found by.
+      R"(Rows are printed in key order, and a report on the routing goes to standard error. The exit code is 1
+if no row is found. With --batch, each row begins with the value that found it.
 
 Examples:
   scbf index query packages.index section=shells

@@ -17,9 +17,10 @@ namespace scbf::cli {
 namespace {
 
 constexpr std::size_t kBlock = 256 << 10;
-constexpr std::size_t kFieldGrowth = 64 << 10;  // libcsv's own 128 bytes make long fields quadratic
-/// Most bytes of a row as text: any byte may be a quote, which is doubled, and then there are key,
-/// separators and quotes around fields.
+constexpr std::size_t kFieldGrowth =
+    64 << 10;  // libcsv's default of 128 bytes makes long fields quadratic
+/// Most bytes of a row as text. Every byte may be a quote, which is doubled. The rest is for the
+/// key, the separators and the quotes around fields.
 constexpr std::size_t kMaxRecordBytes = 2 * kMaxRowBytes + (1 << 20);
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -34,13 +35,13 @@ RecordReader::RecordReader(const std::string& file, TableFormat format)
       buffer_(new char[kBlock]),
       parser_(std::make_unique<csv_parser>()),
       fd_(open_input(file)) {
-  // CSV_REPALL_NL: empty lines end a record too, so that take_record sees every line end.
+  // CSV_REPALL_NL: libcsv reports empty lines too, so take_record sees every line end.
   csv_init(parser_.get(), CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
   csv_set_blk_size(parser_.get(), kFieldGrowth);
   csv_set_space_func(parser_.get(), never);
   if (format_ == TableFormat::tsv) {
     csv_set_delim(parser_.get(), CSV_TAB);
-    csv_set_quote(parser_.get(), 0);  // which parse() refuses: there are none
+    csv_set_quote(parser_.get(), 0);  // parse() refuses this byte, so no quote is ever found
     csv_set_term_func(parser_.get(), line_feed);
   }
 }
@@ -69,7 +70,7 @@ void RecordReader::read_more() {
   const bool first = bytes_read_ == 0;
   bytes_read_ += block.size();
   if (first && block.starts_with(kByteOrderMark)) block.remove_prefix(kByteOrderMark.size());
-  // Line by line, because libcsv does not say where it is.
+  // Line by line, because libcsv does not report its position.
   while (!block.empty()) {
     const std::size_t feed = block.find('\n');
     const std::size_t length = feed == std::string_view::npos ? block.size() : feed + 1;
@@ -81,7 +82,7 @@ void RecordReader::read_more() {
 
 void RecordReader::parse(std::string_view line) {
   if (format_ == TableFormat::tsv && line.find('\0') != std::string_view::npos) {
-    fail(line_, "a byte that is 0: this is no text");
+    fail(line_, "a byte that is 0: this is not text");
   }
   current_bytes_ += line.size();
   if (current_bytes_ > kMaxRecordBytes) {

@@ -23,7 +23,7 @@ struct Options {
   ServerId server = 0;
 };
 
-/// A required word that is a number.
+/// Adds a required positional argument that is a number.
 void add_number(CommandLine& line, const std::string& name, const std::string& help,
                 std::uint32_t& value) {
   line.positional(name, help, [name, &value](const std::string& text) {
@@ -73,7 +73,7 @@ int print(const Options& options, const std::vector<RegionInfo>& regions) {
 
 int regions(const Options& options) { return print(options, options.target.open().regions()); }
 
-/// Prints what has become of regions.
+/// Prints the given regions.
 int report(const Options& options, const SecondaryIndex& index, const std::vector<RegionId>& ids) {
   std::vector<RegionInfo> changed = index.regions();
   std::erase_if(changed, [&](const RegionInfo& region) {
@@ -104,7 +104,8 @@ int move(const Options& options) {
 Run set_up_index_regions(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print an array as JSON");
-  line.footer(R"(By key. The rate is estimated from the fill of the region's filter.
+  line.footer(
+      R"(Regions are listed in key order. The rate is estimated from the fill of the region's filter.
 
 Examples:
   scbf index regions packages.index
@@ -116,10 +117,10 @@ Run set_up_index_split(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print the two regions as JSON");
   add_number(line, "REGION", "The region's number", options->region);
-  line.option("--at", "KEY", "Where the second part begins; default: at the middle row",
+  line.option("--at", "KEY", "First key of the second region; default: the key of the middle row",
               [o = options.get()](const std::string& text) { o->at = text; });
   line.footer(
-      R"(The first part stays on its server, the second goes to the one with the fewest regions.
+      R"(The first region stays on its server. The second goes to the server with the fewest regions.
 
 Examples:
   scbf index split packages.index 3
@@ -132,7 +133,7 @@ Run set_up_index_merge(CommandLine& line) {
   options->target.add_to(line, "Print the region as JSON");
   add_number(line, "LEFT", "A region's number", options->region);
   add_number(line, "RIGHT", "The number of the next region by key", options->right);
-  line.footer(R"(The region is on the left one's server.
+  line.footer(R"(The new region is on the server of LEFT.
 
 Examples:
   scbf index merge packages.index 3 4)");
@@ -144,7 +145,7 @@ Run set_up_index_move(CommandLine& line) {
   options->target.add_to(line, "Print the region as JSON");
   add_number(line, "REGION", "The region's number", options->region);
   add_number(line, "SERVER", "The server's number, from 0 on", options->server);
-  line.footer(R"(Its filter stays as it is.
+  line.footer(R"(The region's filter does not change.
 
 Examples:
   scbf index move packages.index 3 15)");

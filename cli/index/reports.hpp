@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several verbs of scbf index say of an index in the same words.
+// Parts of reports that several verbs of scbf index share.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace scbf::cli {
 
-/// key, columns, fpr, region_values, servers, seed, layout.
+/// Adds key, columns, fpr, region_values, servers, seed and layout.
 void add_definition(Json& json, const TableSchema& schema, const IndexPlan& plan);
-/// values, regions, filter_bytes, bit_row_bytes, store_bytes.
+/// Adds values, regions, filter_bytes, bit_row_bytes and store_bytes.
 void add_sizes(Json& json, const IndexStatistics& statistics);
-/// "section, depends"; "none".
+/// The names of the indexed columns, such as "section, depends"; "none" if there are none.
 std::string indexed_columns(const TableSchema& schema);
 
 }  // namespace scbf::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a table from CSV and TSV files with a header, their columns matched by name.
+// Reads the rows of a table from CSV and TSV files with a header. Columns are matched by name.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@
 
 namespace scbf::cli {
 
-/// What the option says, else by the name: .tsv and .tab are TSV, all else is CSV.
+/// The format that `option` gives, else the one for the name: .tsv and .tab are TSV, others CSV.
 TableFormat format_of(const std::string& file, std::optional<TableFormat> option);
-/// The first record of a file. Throws IoError when there is none, or a name is empty or twice
-/// there.
+/// The first record of a file. Throws IoError if there is none, or if a name is empty or repeated.
 std::vector<std::string> read_header(const std::string& file, TableFormat format);
 
 class TableReader {
  public:
-  /// Reads the header. Throws IoError, for a column that is unknown, missing or twice there too.
+  /// Reads the header. Throws IoError, also if a column is unknown, missing or repeated.
   TableReader(const std::string& file, TableFormat format, const TableSchema& schema);
 
-  /// False at the end. Throws IoError, naming the line, for a row with too many or too few fields,
-  /// and for what no index takes.
+  /// Reads the next row; returns false at the end. Throws IoError, naming the line, if the row has
+  /// too many or too few fields or exceeds a limit (excess_of).
   bool next(Row& row);
   std::uint64_t rows() const noexcept { return rows_; }
   std::uint64_t bytes_read() const noexcept { return records_.bytes_read(); }
@@ -34,7 +33,7 @@ class TableReader {
 
   RecordReader records_;
   const TableSchema& schema_;
-  std::vector<std::size_t> place_;  // of each field; columns.size() is the key
+  std::vector<std::size_t> place_;  // column of each field; columns.size() is the key
   Record record_;
   std::uint64_t rows_ = 0;
 };

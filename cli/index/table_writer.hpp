@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows as text: CSV that reads back as it was, TSV for other tools, JSON objects.
+// Writes rows as text: CSV that can be read back exactly, TSV for other tools, or JSON objects.
 #pragma once
 
 #include <string_view>
@@ -10,16 +10,16 @@
 
 namespace scbf::cli {
 
-/// Writes fields, one after another, and ends rows. In CSV a field is in quotes where it must be;
-/// in TSV tabs and line breaks within a field are written as \t, \n and \r.
+/// Writes rows field by field. CSV quotes a field only if it has to. TSV writes tabs and line
+/// breaks within a field as \t, \n and \r.
 class TableWriter {
  public:
   TableWriter(Output& out, TableFormat format) : out_(out), format_(format) {}
   void field(std::string_view text);
   void end_row();
-  /// Key, then values.
+  /// Writes the key, then the values.
   void row(const Row& row);
-  /// The names of the columns.
+  /// Writes the names of the columns, the key first.
   void header(const TableSchema& schema, bool keys_only = false);
 
  private:
@@ -28,7 +28,7 @@ class TableWriter {
   bool first_ = true;
 };
 
-/// {column: value, …}; only the key if the row has no values.
+/// {column: value, …}. Only the key if row.values is empty.
 Json row_json(const TableSchema& schema, const Row& row);
 
 }  // namespace scbf::cli

@@ -9,17 +9,17 @@ namespace {
 
 constexpr Verb kVerbs[] = {
     {"create", "Make an index for a table", set_up_index_create},
-    {"load", "Put the rows of CSV or TSV files in", set_up_index_load},
-    {"put", "Put one row in", set_up_index_put},
-    {"delete", "Take rows out", set_up_index_delete},
+    {"load", "Load the rows of CSV or TSV files", set_up_index_load},
+    {"put", "Write one row", set_up_index_put},
+    {"delete", "Delete rows", set_up_index_delete},
     {"get", "Print rows by their keys", set_up_index_get},
     {"query", "Print the rows that have a value", set_up_index_query},
     {"stats", "Show what an index holds", set_up_index_stats},
     {"regions", "List the regions", set_up_index_regions},
-    {"split", "Divide a region", set_up_index_split},
-    {"merge", "Put two neighbouring regions together", set_up_index_merge},
-    {"move", "Give a region to another server", set_up_index_move},
-    {"checkpoint", "Save the filters, so that the next start is short", set_up_index_checkpoint},
+    {"split", "Split a region", set_up_index_split},
+    {"merge", "Merge two adjacent regions", set_up_index_merge},
+    {"move", "Move a region to another server", set_up_index_move},
+    {"checkpoint", "Save the filters, so that the next start is fast", set_up_index_checkpoint},
     {"check", "Compare rows, local indexes and filters", set_up_index_check},
 };
 

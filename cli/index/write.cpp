@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf index put and delete: single rows.
+// scbf index put and delete: change single rows.
 #include <fmt/format.h>
 
 #include <memory>
@@ -70,7 +70,7 @@ int remove(const Options& options) {
 Run set_up_index_put(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
-  line.positionals("COL=VALUE", "The row, its key among them; columns left out are empty",
+  line.positionals("COL=VALUE", "The fields of the row, with its key; missing columns are empty",
                    options->words, CommandLine::Need::required);
   line.footer(R"(A row with the same key is replaced as a whole.
 
@@ -85,7 +85,7 @@ Run set_up_index_delete(CommandLine& line) {
   line.positionals("KEY", "Keys of rows", options->words);
   line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",
               options->file);
-  line.footer(R"(Exit code 1 when none of the rows was there.
+  line.footer(R"(The exit code is 1 if none of the rows existed.
 
 Examples:
   scbf index delete people.index 17 18

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything compared with everything: each row's entries with the postings, these with the counts,
-// the counts with the filter, and all with what the region says of itself.
+// The consistency check. It compares the entries of each row with the postings, the postings with
+// the counts, the counts with the filter, and the totals with the region's stored state.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using namespace index;
 namespace {
 
 constexpr std::size_t kListed = 100;
-// Rows whose postings are looked up together; values asked of the filters together.
+// Rows whose postings are looked up in one batch, and values probed in the filters in one batch.
 constexpr std::size_t kRows = 1024;
 constexpr std::size_t kValues = 16 * 1024;
 
@@ -28,11 +28,12 @@ class Checking {
     const std::uint64_t rows = check_rows(region.id, from, to);
     const std::uint64_t values = check_counts(region);
     if (rows != region.rows) {
-      problem(region.id, fmt::format("has {} rows, and says {}", rows, region.rows.load()));
+      problem(region.id,
+              fmt::format("has {} rows, but its state says {}", rows, region.rows.load()));
     }
     if (values != region.values) {
-      problem(region.id,
-              fmt::format("has {} distinct values, and says {}", values, region.values.load()));
+      problem(region.id, fmt::format("has {} distinct values, but its state says {}", values,
+                                     region.values.load()));
     }
   }
 
@@ -51,7 +52,8 @@ class Checking {
     return fmt::format("{} {}", name, shown(entry.substr(2)));
   }
 
-  /// Every entry of every row has its posting. That there are no others follows from their number.
+  /// Checks that every entry of every row has a posting, and counts these entries. check_counts
+  /// compares that count with the number of postings, which shows whether there are others.
   std::uint64_t check_rows(RegionId id, std::string_view from, std::string_view to) {
     std::uint64_t rows = 0;
     expected_ = 0;
@@ -79,7 +81,7 @@ class Checking {
     return rows;
   }
 
-  /// Postings and counts, value by value.
+  /// Compares postings and counts, value by value. Returns the number of values.
   std::uint64_t check_counts(const Region& region) {
     const std::string prefix = region_key(region.id);
     auto posting = store_.cursor(Family::postings, prefix, after_prefix(prefix));
@@ -90,7 +92,7 @@ class Checking {
       entries.clear();
     };
     for_each_value(store_, {}, region.id, [&](std::string_view entry, std::uint64_t rows) {
-      // Keys of postings write zeros in values otherwise, but sort alike.
+      // Postings escape the zero bytes of a value, but sort in the same order.
       const std::string begin = posting_prefix(region.id, entry);
       for (; posting.valid() && posting.key() < begin; posting.next(), ++postings) {
         problem(region.id, fmt::format("has a posting of {} without a count",
@@ -114,7 +116,7 @@ class Checking {
     }
     if (postings != expected_) {
       problem(region.id,
-              fmt::format("has {} postings, its rows have {} values", postings, expected_));
+              fmt::format("has {} postings, but its rows have {} values", postings, expected_));
     }
     report_.postings += postings;
     report_.values += values;
@@ -140,7 +142,7 @@ class Checking {
   const Router& router_;
   const TableSchema& schema_;
   CheckReport& report_;
-  std::uint64_t expected_ = 0;  // postings, as the region's rows say
+  std::uint64_t expected_ = 0;  // number of postings that the region's rows require
 };
 
 }  // namespace
@@ -150,11 +152,11 @@ CheckReport SecondaryIndex::check(const IndexProgress& progress) const {
   Checking checking(*state_->store, state_->router, state_->schema, report);
   const std::uint64_t rows = statistics().rows;
   std::string from;
-  // Regions may be divided meanwhile: go on where the last one ended.
+  // A region may be split meanwhile, so go on at the key where the last region ended.
   for (bool more = true; more;) {
     state_->with_region_of(from, [&](std::size_t place, const RegionMap& now) {
       const std::string to(now.end(place));
-      // The whole region, also where it was joined meanwhile with what has been looked at.
+      // Check the whole region, even if it was merged meanwhile with one that is already checked.
       checking.region(*now[place].region, now[place].from, to);
       more = !to.empty();
       from = to;

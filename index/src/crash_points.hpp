@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places where a crash would be awkward, by name, so that tests can crash there.
+// Named points in the code where a crash would be critical, so that tests can crash there.
 #pragma once
 
 namespace scbf::index {
 
-/// Called with the name of each place that is passed; null outside tests.
+/// Called with the name of each point that is passed; null outside tests.
 inline void (*at_crash_point)(const char* name) = nullptr;
 
 inline void crash_point(const char* name) {

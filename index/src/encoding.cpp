@@ -11,7 +11,8 @@ namespace scbf::index {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
+static_assert(std::endian::native == std::endian::little,
+              "numbers are stored in native byte order");
 
 constexpr int kFormat = 1;
 constexpr std::string_view kEnd("\x00\x01", 2), kZero("\x00\xFF", 2);
@@ -58,7 +59,7 @@ std::string text_of(const nlohmann::ordered_json& definition) {
   try {
     return definition.dump(2);
   } catch (const nlohmann::json::exception&) {
-    throw InvalidArgument("a column's name or separator is not UTF-8: it must be");
+    throw InvalidArgument("a column's name or separator is not UTF-8: both must be");
   }
 }
 
@@ -120,7 +121,7 @@ Posting parse_posting(std::string_view key) {
       }
     }
   }
-  throw CorruptFile(fmt::format("posting {}: the value has no end", shown(key)));
+  throw CorruptFile(fmt::format("posting {}: the end of the value is missing", shown(key)));
 }
 
 std::uint64_t change_of(std::string_view log_key) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared mutex that lets nobody starve: who comes after a waiting writer waits behind it. What
-// std::shared_mutex does is the system's choice, and glibc prefers readers without end.
+// A fair shared mutex: a reader that arrives after a waiting writer waits behind it. The policy of
+// std::shared_mutex depends on the system, and glibc's lets readers starve writers.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values a field has: the one place that divides fields and strips blanks.
+// The values of a field. Only this file splits fields at separators and strips blanks.
 #pragma once
 
 #include <string_view>

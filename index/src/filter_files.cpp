@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters on disk and made anew. A file says how many changes of its region it has seen; those that
-// came later are in the store's log, until the next file has them.
+// Saving and rebuilding filters. A filter file records how many of its region's changes it
+// contains. Later changes are in the store's log until the next save.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -20,12 +20,12 @@ using namespace index;
 
 namespace {
 
-// Values hashed and inserted together.
+// Limits of a batch of values that is hashed and inserted together.
 constexpr std::size_t kBuildValues = 16 * 1024, kBuildBytes = 4u << 20;
-// A filter is made anew when it has more entries that stand for nothing than an eighth of its
-// values and this.
+// A filter is rebuilt when its left-over entries exceed both this number and an eighth of its
+// region's values.
 constexpr std::uint64_t kLeftOver = 1000;
-// The rate is estimated again when a region's values have become a part in so many more or fewer.
+// The rate is estimated again when the number of values has changed by 1/kRateParts.
 constexpr std::uint64_t kRateParts = 64;
 
 }  // namespace
@@ -89,7 +89,7 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
     throw IoError(
         fmt::format("{}: cannot remove: {}", filter_path(region).string(), error.message()));
   }
-  // So that it does not come back with the power.
+  // Sync the folder, so that the file does not reappear after a power failure.
   const int folder = ::open((path / "filters").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     ::fsync(folder);
@@ -130,8 +130,8 @@ void SecondaryIndex::State::save(Region& region) {
     std::error_code none;
     if (region.changes == 0 || std::filesystem::exists(filter_path(region.id), none)) return;
   }
-  // A filter must not know more than the store will after a crash of the machine: values that left
-  // it would still be there.
+  // Sync the store first. Otherwise the machine might crash and bring back values that the saved
+  // filter no longer contains.
   store->sync();
   crash_point("save: the log is on disk");
   const std::uint64_t changes = region.changes;
@@ -168,7 +168,7 @@ void SecondaryIndex::State::refresh_rate(Region& region) {
 
 void SecondaryIndex::checkpoint() {
   const auto now = state_->current_map();
-  std::exception_ptr first;  // one that fails does not keep the others from being saved
+  std::exception_ptr first;  // a failure does not stop the other filters from being saved
   for (const Place& place : now->places()) {
     const std::lock_guard lock(place.region->writers);
     if (place.region->retired) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the file of a region's filter says of itself, and how a filter is made from values.
+// The metadata of a region's filter file, and how a filter is built from values.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace scbf::index {
 
-/// The metadata of a filter's file.
+/// The metadata of a filter file.
 struct FilterFile {
-  std::uint64_t index;  ///< whose it is: SecondaryIndex::State::identity
+  std::uint64_t index;  ///< SecondaryIndex::State::identity of its index
   RegionId region;
-  std::uint64_t changes;  ///< of the region, that the filter has seen
+  std::uint64_t changes;  ///< number of the region's changes that the filter contains
   std::uint64_t left_over;
 };
 std::string describe_filter_file(const FilterFile& file);
-/// Nothing if it is something else.
+/// Returns nothing if `metadata` is not that of a filter file.
 std::optional<FilterFile> parse_filter_file(const std::string& metadata);
 
-/// A region's filter, from its entries.
+/// Builds a region's filter from its entries.
 class FilterBuilder {
  public:
   explicit FilterBuilder(const Router& router);
@@ -38,7 +38,7 @@ class FilterBuilder {
   const Router& router_;
   Filter filter_;
   std::vector<std::string> entries_;
-  std::size_t bytes_ = 0;  ///< of these
+  std::size_t bytes_ = 0;  ///< total length of entries_
   std::uint64_t values_ = 0;
 };
 

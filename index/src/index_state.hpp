@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a SecondaryIndex is made of, and the locks. Shared by the files that implement it:
-//   secondary_index.cpp  creating, opening, facts      queries.cpp  asking
-//   writes.cpp           rows in and out               regions.cpp  dividing, joining, moving
-//   filter_files.cpp     filters saved and rebuilt     recovery.cpp after a restart
-//   check.cpp            everything compared with everything
+// The state of a SecondaryIndex and its locks. The files that implement SecondaryIndex share it:
+//   secondary_index.cpp  create, open, statistics      queries.cpp   queries and reads
+//   writes.cpp           put, remove, bulk load        regions.cpp   split, merge, move
+//   filter_files.cpp     save and rebuild filters      recovery.cpp  load the state on opening
+//   check.cpp            compare rows, local indexes and filters
 //
-// Locks, in the order in which they may be taken: reshaping; writers of regions, by key; topology;
-// the router's own. A writer looks its region up, takes its `writers`, and looks again if the
-// region was retired meanwhile. A reader holds topology, shared, only while it takes the map, a
-// snapshot of the store and the router's answer: then all three are of one moment as far as regions
-// go.
+// Lock order: `reshaping`; then the `writers` of regions, in key order; then `topology`; then the
+// router's mutex. A writer looks up its region, locks the region's `writers`, and looks it up again
+// if the region was retired meanwhile. A query holds `topology` shared only while it takes the map,
+// a snapshot of the store and the router's answer. So all three show the same set of regions.
 #pragma once
 
 #include <atomic>
@@ -38,11 +37,11 @@ struct SecondaryIndex::State {
   IndexPlan plan;
   IndexOptions options;
   std::unique_ptr<index::Store> store;
-  std::uint64_t identity;  ///< of this index among all: a filter's file names it
+  std::uint64_t identity;  ///< random number of this index; filter files name it
   index::Router router;
   RecoveryReport recovery = {};
 
-  std::mutex reshaping;      ///< one region is divided, joined or moved at a time
+  std::mutex reshaping;      ///< held by each split, merge, move and presplit
   RegionId next_region = 0;  ///< under reshaping
   mutable index::FairSharedMutex topology;
   std::shared_ptr<const index::RegionMap> map;  ///< under topology
@@ -53,11 +52,11 @@ struct SecondaryIndex::State {
   };
   mutable Tally tally = {};
 
-  std::atomic<std::uint64_t> rates_as_of = 0;  ///< counts changes of region.fpr
+  std::atomic<std::uint64_t> rates_as_of = 0;  ///< number of changes to any region.fpr
   mutable std::mutex outlook_mutex;
   mutable std::shared_ptr<const index::Outlook> last_outlook;  ///< under outlook_mutex
 
-  /// Worked out anew only when the map or a region's rate has changed since the last time.
+  /// Recomputed only if the map or a region's rate has changed since the last call.
   std::shared_ptr<const index::Outlook> outlook(
       const std::shared_ptr<const index::RegionMap>& now) const {
     const std::lock_guard lock(outlook_mutex);
@@ -71,7 +70,7 @@ struct SecondaryIndex::State {
     const std::shared_lock lock(topology);
     return map;
   }
-  /// Runs work(place, map) with the writers of a key's region held.
+  /// Finds the region of a key, locks its `writers`, and runs work(its place in the map, map).
   template <class Work>
   void with_region_of(std::string_view key, const Work& work) const {
     while (true) {
@@ -82,7 +81,7 @@ struct SecondaryIndex::State {
       return work(place, *now);
     }
   }
-  /// The same for a region by its number. Throws InvalidArgument if there is none.
+  /// Does the same for the region with this number. Throws InvalidArgument if there is none.
   template <class Work>
   void with_region(RegionId id, const Work& work) const {
     while (true) {
@@ -95,22 +94,23 @@ struct SecondaryIndex::State {
   }
 
   // ---- writes.cpp
-  /// `written` hears how many are, from time to time.
+  /// Calls written(mutations done so far) after each batch.
   WriteReport write(std::vector<index::Mutation> mutations,
                     const std::function<void(std::size_t)>& written = {});
   void write_region(index::Region& region, std::span<const index::Mutation> mutations,
                     WriteReport& report);
 
-  // ---- filter_files.cpp; the region's writers are held
+  // ---- filter_files.cpp; the caller holds the region's `writers`
   std::filesystem::path filter_path(RegionId region) const;
-  /// Saves a trusted filter that changed; makes it anew first if much is left over in it.
+  /// Saves the filter if it is trusted and has changed. Rebuilds it first if it has many left-over
+  /// entries.
   void save(index::Region& region);
   Filter built_from_values(RegionId region, std::uint64_t* values = nullptr) const;
   void rebuild(index::Region& region);
   void distrust(index::Region& region);
-  /// So that nobody takes a file for the filter of what follows.
+  /// Removes the file, so that it is not taken for the filter of later changes.
   void remove_filter_file(RegionId region) const;
-  /// Brings region.fpr up to date, if enough changed since.
+  /// Updates region.fpr if the number of values has changed enough since the last estimate.
   void refresh_rate(index::Region& region);
   void estimate_rate(index::Region& region);
   void set_rate(index::Region& region, double fpr);
@@ -121,20 +121,20 @@ struct SecondaryIndex::State {
 
   // ---- regions.cpp
   struct NewRegion {
-    RegionId id;  ///< from next_region, which goes on at once: numbers are not used again
+    RegionId id;  ///< from new_number, so never used before
     std::string from;
     ServerId server;
     index::RegionState state = {};
     Filter filter;
   };
-  /// What becomes of the old regions' members of the bank. They are given up when the new regions
-  /// have theirs; or, where they hold no value, the first goes to the first new region, so that a
-  /// full bank need not grow.
+  /// What happens to the old regions' members of the bank. `give_up` removes them once the new
+  /// regions have theirs. `reuse_first` passes the first one on to the first new region, so that a
+  /// full bank need not grow. It requires that the old regions hold no values.
   enum class OldMembers : std::uint8_t { give_up, reuse_first };
   void switch_regions(std::size_t first, std::size_t count, std::vector<NewRegion> fresh,
                       OldMembers members = OldMembers::give_up);
   ServerId least_loaded_server() const;
-  /// A number that no region had. Throws IoError when there are none left.
+  /// Returns a region number that was never used. Throws IoError if none is left.
   RegionId new_number();
 };
 

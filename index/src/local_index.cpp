@@ -26,7 +26,7 @@ std::vector<std::string> entries_of(const TableSchema& schema,
 }
 
 void check_key(std::string_view key) {
-  if (key.empty()) throw InvalidArgument("a row has an empty key: it must have one");
+  if (key.empty()) throw InvalidArgument("a row has an empty key: keys must not be empty");
   if (key.size() > kMaxKeyBytes) {
     throw InvalidArgument(fmt::format("row {}: the key has {} bytes, at most {} are allowed",
                                       shown(key), key.size(), kMaxKeyBytes));
@@ -52,7 +52,7 @@ void check_row(const TableSchema& schema, const Row& row) {
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
                        std::span<const Mutation> mutations, StoreBatch& batch) {
   RegionWrite write;
-  // Of several mutations of one key only the last leaves anything.
+  // Of several mutations of the same key only the last one has an effect on the store.
   struct Fate {
     const Row* row;
     bool was_there, is_there;
@@ -74,8 +74,8 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
     fate.row = mutation.row;
     fate.is_there = put;
   }
-  std::unordered_map<std::string, std::int64_t> deltas;  // by value_key
-  std::vector<std::pair<std::string, bool>> postings;    // to come or to go
+  std::unordered_map<std::string, std::int64_t> deltas;  // change of the count, by value_key
+  std::vector<std::pair<std::string, bool>> postings;    // key; true: add, false: remove
   std::vector<std::string> gone, come;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Fate& fate = fates[i];
@@ -106,7 +106,7 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
       ++deltas[value_key(region, entry)];
     }
   }
-  // By key: the store's write buffer goes on from where the last one went in.
+  // In key order, so that each insertion into the store's write buffer starts at the previous one.
   std::sort(postings.begin(), postings.end());
   for (const auto& [key, come_in] : postings) {
     if (come_in) {
@@ -119,13 +119,13 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
   for (const auto& [key, delta] : deltas) {
     if (delta != 0) changed.push_back(key);
   }
-  std::sort(changed.begin(), changed.end());  // neighbours lie together in the store
+  std::sort(changed.begin(), changed.end());  // neighbours are close together in the store
   const auto counts = store.get(Family::values, changed);
   for (std::size_t i = 0; i < changed.size(); ++i) {
     const std::uint64_t before = counts[i] ? decode_number(*counts[i], "count of a value") : 0;
     const std::int64_t delta = deltas[changed[i]];
     if (delta < 0 && before < static_cast<std::uint64_t>(-delta)) {
-      throw CorruptFile(fmt::format("region {}: {} rows are said to have value {}, {} lose it",
+      throw CorruptFile(fmt::format("region {}: {} rows are counted for value {}, but {} lose it",
                                     region, before, shown(changed[i].substr(6)), -delta));
     }
     const std::uint64_t after = before + static_cast<std::uint64_t>(delta);
@@ -155,8 +155,8 @@ void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
                                    at));
   }
   const auto key = [&](std::size_t i) { return cursors[i].key().substr(prefixes[i].size()); };
-  // Each cursor in turn moves up to the key that the ones before agree on; the first to pass it
-  // names another.
+  // The cursors take turns. Each one seeks the candidate, the key that the cursors before it agree
+  // on. A cursor that finds a later key makes that key the new candidate.
   std::string candidate;
   for (std::size_t i = 0, agree = 0; cursors[i].valid();) {
     if (agree > 0 && key(i) < candidate) {

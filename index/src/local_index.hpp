@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverted index of one region: which entries a row has, what a write does to postings and
-// counts, and which rows have given entries. Filters are not touched here: what they need to know
-// comes out as entries that the first row brought, or the last one took.
+// The inverted index of one region: the entries of a row, the effect of a write on postings and
+// counts, and the rows that have given entries. This file does not touch the filters. A write
+// reports the entries that are new to the region and those whose last row is gone.
 #pragma once
 
 #include <functional>
@@ -18,34 +18,35 @@ namespace scbf::index {
 /// The entries (encoding.hpp) of a row, sorted, each once.
 std::vector<std::string> entries_of(const TableSchema& schema,
                                     const std::vector<std::string>& values);
-/// Throws InvalidArgument, naming the row and the limit, unless it fits the schema and the limits.
+/// Throws InvalidArgument, naming the row and the limit, if the row does not fit the schema or
+/// exceeds a limit.
 void check_row(const TableSchema& schema, const Row& row);
 void check_key(std::string_view key);
 
-/// A key and what becomes of its row: null means that it is removed.
+/// A write to one key: `row` is the new row, or null to remove the row.
 struct Mutation {
   const std::string* key;
   const Row* row;
 };
 
-/// What a write does to one region.
+/// The effect of a write on one region.
 struct RegionWrite {
   WriteReport report;
-  std::int64_t rows = 0, values = 0;        ///< more or fewer
-  std::vector<std::string> added, removed;  ///< value_keys whose first row came, whose last went
+  std::int64_t rows = 0, values = 0;        ///< by how many they grow
+  std::vector<std::string> added, removed;  ///< value_keys that got a row, that lost the last
 };
-/// Works out mutations, made one after another, and adds them to the batch: rows, postings and
-/// counts. The region's writers are held.
+/// Computes the effect of mutations, applied in order, and adds it to the batch: rows, postings and
+/// counts. The caller holds the region's `writers`.
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
                        std::span<const Mutation> mutations, StoreBatch& batch);
 
-/// Calls found(key) for every row of a region that has all of the entries, by key, from ≤ key < to
-/// (empty: no bound), as long as it returns true.
+/// Calls found(key) for every row of a region that has all of the entries and from ≤ key < to
+/// (empty `to`: no bound), in key order, until it returns false.
 void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
                std::span<const std::string> entries, std::string_view from, std::string_view to,
                const std::function<bool(std::string_view key)>& found);
 
-/// Calls each(entry, rows) for every value of a region, in order.
+/// Calls each(entry, number of rows) for every value of a region, in order.
 void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,
                     const std::function<void(std::string_view entry, std::uint64_t rows)>& each);
 

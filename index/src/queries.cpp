@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions: routed by the filters, answered by the local indexes, as of one snapshot.
+// Queries: the filters route them and the local indexes answer them, all from one snapshot.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,15 +15,15 @@ using namespace index;
 
 namespace {
 
-// Rows read together.
+// Rows read in one batch.
 constexpr std::size_t kReadRows = 256;
-// Queries routed together, as of one moment.
+// Most queries routed together, with the same snapshot.
 constexpr std::size_t kQueries = 1024;
 
 std::vector<std::string> entries_of(const TableSchema& schema, const Query& query) {
   if (query.all_of.empty()) throw InvalidArgument("a query needs at least one condition");
   if (!query.to.empty() && query.to < query.from) {
-    throw InvalidArgument(fmt::format("keys from {} to {}: the end lies before the beginning",
+    throw InvalidArgument(fmt::format("keys from {} to {}: the end is before the beginning",
                                       shown(query.from), shown(query.to)));
   }
   std::vector<std::string> entries;
@@ -33,8 +33,8 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
       throw InvalidArgument(fmt::format("column '{}' is not indexed", condition.column));
     }
     if (condition.value.empty()) {
-      throw InvalidArgument(fmt::format(
-          "column '{}': an empty value is no value, and is not indexed", condition.column));
+      throw InvalidArgument(
+          fmt::format("column '{}': empty values are not indexed", condition.column));
     }
     if (condition.value.size() > kMaxIndexedBytes) {
       throw InvalidArgument(fmt::format("column '{}': a value of {} bytes, at most {} are allowed",
@@ -46,7 +46,7 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
   return entries;
 }
 
-/// Answers one query at one moment.
+/// Answers one query from one snapshot.
 class Answering {
  public:
   Answering(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
@@ -60,11 +60,12 @@ class Answering {
         entries_(entries) {
     first_ = map_.at(query.from);
     last_ = query.to.empty() ? map_.size() : map_.at(query.to) + 1;
-    // A range that ends where a region begins has nothing of it.
+    // `to` is exclusive: a region that begins there is not in the range.
     if (!query.to.empty() && map_[last_ - 1].from == query.to && last_ - 1 > first_) --last_;
   }
 
-  /// `candidates`: members that may hold all conditions, ascending; ignored by a broadcast.
+  /// `candidates`: the members whose filters claim all conditions, ascending. A broadcast ignores
+  /// them.
   QueryAnswer answer(std::span<const std::uint32_t> candidates) {
     std::vector<std::size_t> places;
     if (query_.broadcast) {
@@ -110,7 +111,7 @@ class Answering {
       for (std::size_t i = 0; i < count; ++i) {
         if (!bytes[i]) {
           throw CorruptFile(
-              fmt::format("row {}: the local index has it, the table has not; check the index",
+              fmt::format("row {}: it is in the local index, but not in the table; check the index",
                           shown(keys[i])));
         }
         rows[first + i].values = decode_row(keys[i], *bytes[i], schema_.columns.size());
@@ -129,7 +130,7 @@ class Answering {
     const double expected = routing.servers_holding + std::max(0.0, of_others);
     routing.regions = static_cast<std::uint32_t>(last_ - first_);
     routing.servers = static_cast<std::uint32_t>(servers_in_range());
-    // A range may cut a region, whose filter then rightly knows what the part has not.
+    // A range of keys may cut a region. Its filter then rightly claims values outside the range.
     const bool whole = query_.from.empty() && query_.to.empty();
     if (query_.all_of.size() == 1 && query_.limit == UINT64_MAX && whole) {
       routing.expected_requests = expected;
@@ -150,8 +151,8 @@ class Answering {
   const RegionMap& map_;
   const Query& query_;
   std::span<const std::string> entries_;
-  std::size_t first_, last_;           // places in the query's range
-  std::map<std::size_t, bool> holds_;  // servers asked: has one of its regions a row?
+  std::size_t first_, last_;           // the places in the query's range: first_ ≤ place < last_
+  std::map<std::size_t, bool> holds_;  // the servers asked: whether they have a row
   QueryAnswer answer_;
 };
 
@@ -162,7 +163,7 @@ QueryAnswer SecondaryIndex::query(const Query& one) const {
 }
 
 std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) const {
-  if (queries.size() > kQueries) {  // others take turns
+  if (queries.size() > kQueries) {  // in parts, so that writers get their turn
     for (const Query& query : queries) entries_of(state_->schema, query);
     std::vector<QueryAnswer> all;
     for (std::size_t first = 0; first < queries.size(); first += kQueries) {
@@ -181,8 +182,8 @@ std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) c
   Store::Snapshot at;
   std::shared_ptr<const RegionMap> map;
   {
-    // First the snapshot: what it shows had its values in the filters before, so that these, asked
-    // after it, know them.
+    // The snapshot comes first. The values of its rows were in the filters before, so the filters,
+    // which are probed afterwards, claim them.
     const std::shared_lock lock(state_->topology);
     map = state_->map;
     at = state_->store->snapshot();

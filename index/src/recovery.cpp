@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a restart: each region's filter is loaded, and what the log has beyond it is done again. A
-// filter that cannot be had this way is made anew from the local index, or its region is asked
-// whatever the question. What belongs to no region is cleared away.
+// Opening an index. Each region's filter is loaded and the later changes are replayed from the log.
+// Where this is not possible, the filter is rebuilt from the local index, or else every query asks
+// the region. Whatever belongs to no region is removed.
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
@@ -28,9 +28,9 @@ struct Recovered {
   RegionRecord record;
   RegionId id = 0;
   RegionState state;
-  std::optional<Filter> filter;  ///< none: asked always
+  std::optional<Filter> filter;  ///< empty: the region is always asked
   std::uint64_t saved = 0, log_entries = 0, left_over = 0;
-  std::string reason;  ///< why the filter could not be taken as it was; empty if it could
+  std::string reason;  ///< why the saved filter could not be used; empty if it could
 };
 
 RegionId region_of(std::string_view bytes) {
@@ -61,7 +61,7 @@ std::vector<Recovered> read_regions(const Store& store) {
   return regions;
 }
 
-/// Local indexes and logs of numbers that are no region's.
+/// Removes local indexes and logs of numbers that no region has.
 void clear_remains(Store& store, const std::vector<Recovered>& regions) {
   std::set<RegionId> live;
   for (const Recovered& region : regions) live.insert(region.id);
@@ -80,12 +80,12 @@ void clear_remains(Store& store, const std::vector<Recovered>& regions) {
   }
 }
 
-/// The stages that a growth gives, each worked out once. Thread-safe.
+/// The stages of a growth, each computed once. Thread-safe.
 class Stages {
  public:
   explicit Stages(const Growth& growth) : growth_(growth) {}
 
-  /// Does the filter have these stages, in order?
+  /// Whether the filter consists of these stages, in order.
   bool are_in(const Filter& filter) {
     const std::lock_guard lock(mutex_);
     for (std::size_t s = 0; s < filter.stages(); ++s) {
@@ -102,7 +102,8 @@ class Stages {
   std::vector<StageShape> shapes_;
 };
 
-/// The filter's file, and the log that goes on from there. Leaves a reason if that is not all.
+/// Loads the filter file and replays the log from there. If that does not give the whole filter,
+/// stores the reason.
 void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
                       std::uint64_t identity, const std::filesystem::path& file,
                       Recovered& region) {
@@ -113,8 +114,8 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
   std::uint64_t seen = 0;
   std::error_code none;
   if (!std::filesystem::exists(file, none)) {
-    // A log from the very first change on has it all; that of a region which began with values
-    // lacks the first (kBornWithValues).
+    // A log that begins with change 1 is complete. The log of a region that began with values lacks
+    // that change (kBornWithValues).
     const bool from_the_first = store.get(Family::log, log_key(region.id, 1)).has_value();
     if (!from_the_first && (region.state.changes > 0 || region.state.values > 0)) {
       return refuse("its filter was not saved");
@@ -130,10 +131,10 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     if (!said || said->index != identity || said->region != region.id ||
         region.filter->growth() != router.empty_filter().growth() ||
         region.filter->seed() != router.empty_filter().seed() || !stages.are_in(*region.filter)) {
-      return refuse(fmt::format("{} is the filter of something else", file.string()));
+      return refuse(fmt::format("{} belongs to another index, region or plan", file.string()));
     }
     if (said->changes > region.state.changes) {
-      return refuse(fmt::format("{} has seen {} changes, the store {}", file.string(),
+      return refuse(fmt::format("{} contains {} changes, the store only {}", file.string(),
                                 said->changes, region.state.changes));
     }
     seen = region.saved = said->changes;
@@ -143,7 +144,7 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
   for (auto record = store.cursor(Family::log, log_key(region.id, seen + 1), after_prefix(end));
        record.valid(); record.next()) {
     if (change_of(record.key()) != ++seen) {
-      return refuse(fmt::format("its log has no change {}", seen));
+      return refuse(fmt::format("its log lacks change {}", seen));
     }
     const FilterChange change = decode_change(record.value());
     region.filter->insert(KeyBatch::from_hashes(change.added), kAlone);
@@ -160,29 +161,30 @@ void load_filter(const Store& store, const Router& router, Stages& stages, std::
                  const std::filesystem::path& file, Recovered& region) {
   try {
     bring_up_to_date(store, router, stages, identity, file, region);
-  } catch (const Error& error) {  // of what the log holds, or of a filter that is full
+  } catch (const Error& error) {  // from a damaged log or a full filter
     region.reason = error.what();
     region.filter.reset();
   }
   if (!region.filter) region.saved = region.log_entries = region.left_over = 0;
 }
 
-/// Throws CorruptFile where numbers or ranges of regions cannot be.
+/// Throws CorruptFile if the numbers, key ranges or servers of regions are impossible.
 void check_regions(const std::vector<Recovered>& regions, std::uint64_t next,
                    std::uint32_t servers) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const Recovered& region = regions[i];
     if (region.id >= next || next > kMaxRegionNumber) {
-      throw CorruptFile(fmt::format("region {}: numbers below {} have been given, at most {}",
-                                    region.id, next, kMaxRegionNumber));
+      throw CorruptFile(
+          fmt::format("region {}: the next number, {}, must be above it and at most {}", region.id,
+                      next, kMaxRegionNumber));
     }
     if (i > 0 && region.record.from == regions[i - 1].record.from) {
       throw CorruptFile(fmt::format("regions {} and {} both begin at {}", regions[i - 1].id,
                                     region.id, shown(region.record.from)));
     }
     if (region.record.server >= servers) {
-      throw CorruptFile(fmt::format("region {} is on server {}: there are {}", region.id,
-                                    region.record.server, servers));
+      throw CorruptFile(fmt::format("region {} is on server {}: there are only {} servers",
+                                    region.id, region.record.server, servers));
     }
   }
 }
@@ -200,7 +202,7 @@ void SecondaryIndex::State::recover() {
 void SecondaryIndex::State::read_everything() {
   std::vector<Recovered> regions = read_regions(*store);
   const auto next = store->get(Family::meta, "next_region");
-  if (!next) throw CorruptFile("the store does not say which numbers regions have had");
+  if (!next) throw CorruptFile("the store has no record of the next region's number");
   check_regions(regions, decode_number(*next, "number of regions"), plan.servers);
   next_region = static_cast<RegionId>(decode_number(*next, "number of regions"));
   clear_remains(*store, regions);
@@ -210,7 +212,7 @@ void SecondaryIndex::State::read_everything() {
   for (const Recovered& region : regions) expected.insert(filter_path(region.id).filename());
   for (const auto& file : std::filesystem::directory_iterator(path / "filters")) {
     if (expected.contains(file.path().filename())) continue;
-    std::error_code stays;  // what is not a file of ours, say a folder
+    std::error_code stays;  // ignored: what cannot be removed, such as a folder, stays
     std::filesystem::remove(file.path(), stays);
   }
 
@@ -248,13 +250,13 @@ void SecondaryIndex::State::read_everything() {
     recovery.replayed += from.log_entries > 0;
     if (!from.reason.empty()) {
       recovery.reasons.push_back(fmt::format("region {}: {}", from.id, from.reason));
-      // The file must go before anything is written: later it might look like one of that time.
+      // Remove the file before anything is written. Later its number of changes might look valid.
       remove_filter_file(from.id);
       if (from.filter) {
         ++recovery.rebuilt;
         try {
           save(*region);
-        } catch (const Error&) {  // it is in memory; without its file it is made anew next time
+        } catch (const Error&) {  // without a file the next open rebuilds it
         }
       } else {
         ++recovery.asked_always;

@@ -33,7 +33,7 @@ std::size_t RegionMap::of(RegionId region) const {
     if (places_[i].region->id == region) return i;
   }
   throw InvalidArgument(
-      fmt::format("region {}: there is none; the index has {} regions", region, places_.size()));
+      fmt::format("region {}: no such region; the index has {} regions", region, places_.size()));
 }
 
 Outlook::Outlook(std::shared_ptr<const RegionMap> of_map, std::uint64_t rates_as_of)

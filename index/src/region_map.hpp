@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which region holds which keys, and who serves it. A map never changes; what divides or moves
-// regions puts another one in its place, so that readers keep the one they began with.
+// The map from keys to regions and from regions to servers. A map is immutable. A split, merge or
+// move installs a new map, so a reader keeps the map that it began with.
 #pragma once
 
 #include <atomic>
@@ -16,30 +16,32 @@
 
 namespace scbf::index {
 
-/// Numbers of regions are below this; each is given once.
+/// Upper bound (exclusive) of region numbers. Each number is used once.
 inline constexpr RegionId kMaxRegionNumber = 0xFFFF'FF00u;
 
-/// `changes` of a region that was divided from or joined of others: its values are the first
-/// change, which is not in the log. Without a file its filter is then made from them.
+/// The initial `changes` of a region made by a split or a merge. Its initial values count as the
+/// first change, which the log does not hold. So if the filter's file is missing, the filter is
+/// rebuilt from the values.
 inline constexpr std::uint64_t kBornWithValues = 1;
 
-/// What changes about a region while it lives. Whoever writes to it holds `writers`.
+/// The mutable state of a region. Whoever writes to the region holds `writers`.
 struct Region {
   Region(RegionId number, std::uint32_t filter) : id(number), member(filter) {}
 
   const RegionId id;
-  const std::uint32_t member;  ///< of the router's bank
+  const std::uint32_t member;  ///< number of its filter in the router's bank
   std::mutex writers;
-  // Under `writers`; the numbers may be read without.
-  bool retired = false;  ///< others have taken its place: look again
-  bool trusted = true;   ///< its filter has all of its values
+  // Protected by `writers`. The atomic numbers may be read without it.
+  bool retired = false;  ///< replaced by other regions: look the key up again
+  bool trusted = true;   ///< its filter contains all of its values
   std::atomic<std::uint64_t> rows = 0, values = 0;
-  std::atomic<std::uint64_t> changes = 0;      ///< of its filter, ever
-  std::atomic<std::uint64_t> saved = 0;        ///< of those, in the file
-  std::atomic<std::uint64_t> log_entries = 0;  ///< hashes in the log since the filter was saved
-  std::atomic<std::uint64_t> left_over = 0;    ///< entries of the filter without a value
-  std::atomic<double> fpr = 0;                 ///< estimated, not long ago
-  std::uint64_t rate_at = 0;                   ///< `values` when it was
+  std::atomic<std::uint64_t> changes =
+      0;  ///< number of changes to its filter since the region was made
+  std::atomic<std::uint64_t> saved = 0;        ///< how many of them the filter file contains
+  std::atomic<std::uint64_t> log_entries = 0;  ///< hashes logged since the filter was saved
+  std::atomic<std::uint64_t> left_over = 0;    ///< filter entries for values that are gone
+  std::atomic<double> fpr = 0;                 ///< the last estimate of its filter's rate
+  std::uint64_t rate_at = 0;                   ///< `values` at the last estimate
 
   RegionState state() const noexcept { return {rows, values, changes}; }
   void set(const RegionState& state) noexcept {
@@ -49,6 +51,7 @@ struct Region {
   }
 };
 
+/// An entry of the map: a region with its first key and its server.
 struct Place {
   std::string from;
   ServerId server;
@@ -57,24 +60,25 @@ struct Place {
 
 class RegionMap {
  public:
-  /// Places by key; the first begins at the empty key.
+  /// `places` are in key order. The first one begins at the empty key.
   explicit RegionMap(std::vector<Place> places);
 
   std::size_t size() const noexcept { return places_.size(); }
   const Place& operator[](std::size_t i) const noexcept { return places_[i]; }
   const std::vector<Place>& places() const noexcept { return places_; }
-  /// Where a place ends: where the next begins; empty for the last.
+  /// The key at which place i ends and the next begins; empty for the last place.
   std::string_view end(std::size_t i) const noexcept {
     return i + 1 < places_.size() ? std::string_view(places_[i + 1].from) : std::string_view();
   }
-  /// The place of a key.
+  /// The index of the place that holds a key. Cost: a binary search.
   std::size_t at(std::string_view key) const noexcept;
-  /// Throws InvalidArgument.
+  /// The index of a region's place. Throws InvalidArgument if there is no such region.
   std::size_t of(RegionId region) const;
-  /// Servers with at least one place; they are numbered from 0 on, those of no place left out.
+  /// Number of servers with at least one place. server_of numbers these servers from 0 on, without
+  /// gaps.
   std::size_t servers() const noexcept { return servers_; }
   std::size_t server_of(std::size_t i) const noexcept { return server_of_[i]; }
-  /// The place of a member of the bank; size() if it has none.
+  /// The index of the place whose filter is this member of the bank; size() if there is none.
   std::size_t of_member(std::uint32_t member) const noexcept {
     return member < of_member_.size() ? of_member_[member] : size();
   }
@@ -86,12 +90,12 @@ class RegionMap {
   std::uint32_t servers_ = 0;
 };
 
-/// What each server is expected to be asked for a value that none of its regions has.
+/// How often each server is expected to be asked for a value that none of its regions holds.
 struct Outlook {
   std::shared_ptr<const RegionMap> map;
-  std::uint64_t as_of;            ///< of the regions' rates
-  std::vector<double> unclaimed;  ///< by RegionMap::server_of: no filter claims the value
-  double requests;                ///< sum of the rest
+  std::uint64_t as_of;            ///< State::rates_as_of when the rates were read
+  std::vector<double> unclaimed;  ///< by server_of: probability that no filter claims it
+  double requests;                ///< sum of (1 − unclaimed) over all servers
 
   Outlook(std::shared_ptr<const RegionMap> of_map, std::uint64_t rates_as_of);
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions divided, joined and moved. The local index of the regions to come is written beside that
-// of the old ones; then both the store and the map change over at once. What a crash leaves of
-// either side belongs to no region, and goes when the index is next opened.
+// Splitting, merging and moving regions. First the local indexes of the new regions are written
+// beside those of the old ones. Then one atomic write replaces the old regions by the new ones in
+// the store, and the map changes with it. A crash can leave local indexes that belong to no region;
+// the next open removes them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,12 +19,12 @@ using namespace index;
 
 namespace {
 
-// Bytes written together.
+// Bytes per write while a local index is copied.
 constexpr std::size_t kBatchBytes = 4u << 20;
 constexpr Family kLocal[] = {Family::postings, Family::values, Family::log};
 
-/// Writes the local index of regions to come from those of the regions they come from, which are
-/// neighbours: value by value, so that counts and filters come with it.
+/// Writes the local indexes of new regions from those of the old ones, which are adjacent. It goes
+/// value by value, so it also produces the counts and the filters.
 class Rewriting {
  public:
   struct Target {
@@ -44,7 +45,7 @@ class Rewriting {
   void run() {
     for (Source& source : sources_) source.look();
     while (true) {
-      // Postings sort by value; of one value the rows of the left region come first.
+      // Postings sort by value. Within a value, the rows of the left region come first.
       const Source* least = nullptr;
       for (const Source& source : sources_) {
         if (source.posting && (least == nullptr || source.posting->entry < least->posting->entry)) {
@@ -108,7 +109,7 @@ void rewrite(Store& store, std::span<const RegionId> sources,
   try {
     Rewriting(store, sources, targets).run();
   } catch (...) {
-    // What is written belongs to no region; if it cannot be cleared away now, opening does.
+    // What has been written belongs to no region. If it cannot be removed now, the next open does.
     try {
       StoreBatch batch = store.batch();
       for (const Rewriting::Target& target : targets) {
@@ -127,8 +128,8 @@ void rewrite(Store& store, std::span<const RegionId> sources,
 RegionId SecondaryIndex::State::new_number() {
   if (next_region >= kMaxRegionNumber) {
     throw IoError(
-        fmt::format("{} regions have been made of this index, there are no numbers left: "
-                    "load its rows into another",
+        fmt::format("this index has had {} regions and no region numbers are left: "
+                    "load its rows into a new index",
                     next_region));
   }
   return next_region++;
@@ -140,8 +141,8 @@ ServerId SecondaryIndex::State::least_loaded_server() const {
   return static_cast<ServerId>(std::min_element(load.begin(), load.end()) - load.begin());
 }
 
-/// Puts fresh regions, whose local indexes are written, in the place of `count` from `first` on,
-/// whose writers are held.
+/// Replaces `count` regions from place `first` on by the regions `fresh`. Their local indexes must
+/// be written already, and the caller must hold the `writers` of the old regions.
 void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
                                            std::vector<NewRegion> fresh, OldMembers old_members) {
   const auto before = current_map();
@@ -206,7 +207,7 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
       remove_filter_file(place.region->id);
     }
     store->write(std::move(gone), false);
-  } catch (const std::exception&) {  // nobody asks them any more; opening clears up
+  } catch (const std::exception&) {  // no query uses the old regions; the next open removes them
   }
   crash_point("regions: the old ones are gone");
 }
@@ -215,8 +216,8 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
   for (std::size_t i = 0; i < points.size(); ++i) {
     check_key(points[i]);
     if (i > 0 && points[i] <= points[i - 1]) {
-      throw InvalidArgument(fmt::format("points {} and {}: they must ascend", shown(points[i - 1]),
-                                        shown(points[i])));
+      throw InvalidArgument(fmt::format("points {} and {}: points must ascend",
+                                        shown(points[i - 1]), shown(points[i])));
     }
   }
   State& state = *state_;
@@ -226,7 +227,7 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
   for (const Place& place : now->places()) writers.emplace_back(place.region->writers);
   if (state.store->cursor(Family::rows, {}, {}).valid()) {
     throw InvalidArgument(
-        "the index has rows: only one without can be divided at points; split its regions");
+        "the index has rows: only an empty index can be presplit; split its regions");
   }
   std::vector<State::NewRegion> fresh;
   for (std::size_t i = 0; i <= points.size(); ++i) {
@@ -249,13 +250,13 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   const std::lock_guard writers(region.writers);
   const std::string& from = (*now)[place].from;
   const std::string to(now->end(place));
-  // The first row of the right half, and how many lie before it.
+  // `point` will be the first key of the right half, `left` the number of rows before it.
   std::string point = at.value_or("");
   std::uint64_t left = 0;
   if (at) check_key(*at);
   if (at && (*at <= from || (!to.empty() && *at >= to))) {
     throw InvalidArgument(
-        fmt::format("region {}: cannot be divided at {}: it holds keys from {} "
+        fmt::format("region {}: cannot be split at {}: it holds keys from {} "
                     "to {}",
                     id, shown(*at), shown(from), shown(to)));
   }
@@ -265,8 +266,8 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   }
   if (!at) {
     if (!row.valid()) {
-      throw InvalidArgument(fmt::format("region {}: {} rows cannot be divided in the middle", id,
-                                        region.rows.load()));
+      throw InvalidArgument(
+          fmt::format("region {}: {} rows cannot be split in the middle", id, region.rows.load()));
     }
     point = row.key();
   }
@@ -319,8 +320,8 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
 void SecondaryIndex::move(RegionId id, ServerId server) {
   State& state = *state_;
   if (server >= state.plan.servers) {
-    throw InvalidArgument(
-        fmt::format("server {}: there are {}, numbered from 0", server, state.plan.servers));
+    throw InvalidArgument(fmt::format("server {}: there are {} servers, numbered from 0", server,
+                                      state.plan.servers));
   }
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();

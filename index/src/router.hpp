@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The global index: a bank with one growing filter for each region, and its lock.
+// The global index: a bank with one growing filter per region, and the mutex that protects it.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 
 namespace scbf::index {
 
-/// Questions and changes are small: threads come from the callers.
+/// The router's batches are small, so each uses only the calling thread.
 inline constexpr BatchOptions kAlone{.threads = 1};
 
 class Router {
  public:
   Router(const IndexPlan& plan, const IndexOptions& options);
 
-  // Growth, seed and backend never change: these take no lock.
+  // These depend only on growth, seed and backend, which never change. They take no lock.
 
-  /// A filter that can be a member. Regions begin with a copy of it, which is cheaper than to work
-  /// out the shape of a stage.
+  /// An empty filter of the bank's growth and seed. A new region starts with a copy of it, which is
+  /// cheaper than computing the geometry of the first stage.
   const Filter& empty_filter() const noexcept { return empty_; }
-  /// Of entries (encoding.hpp).
+  /// Hashes entries (encoding.hpp). result.size() == entries.size().
   std::vector<std::uint64_t> hash(std::span<const std::string_view> entries) const;
 
-  /// Returns work(bank). Others may read at the same time.
+  /// Returns work(bank), with the mutex held shared.
   template <class Work>
   auto read(const Work& work) const {
     const std::shared_lock lock(mutex_);
     return work(bank_);
   }
-  /// Returns work(bank). All others wait, those that read included.
+  /// Returns work(bank), with the mutex held exclusively: readers wait too.
   template <class Work>
   auto change(const Work& work) {
     const std::lock_guard lock(mutex_);
@@ -49,7 +49,7 @@ class Router {
   Bank bank_;
 };
 
-/// The rate of a member's filter as its fill says; 1 if it is asked always.
+/// The false-positive rate of a member, estimated from its fill; 1 if it is always asked.
 double estimated_fpr(const Bank& bank, std::uint32_t member);
 
 }  // namespace scbf::index

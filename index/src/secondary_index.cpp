@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SecondaryIndex: created, opened, described.
+// SecondaryIndex: creating, opening, statistics.
 #include "scbf/secondary_index.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char *kDefinition = "definition", *kIdentity = "identity", *kStore = "store";
 
-/// A number of its own for an index.
+/// A random number that identifies an index.
 std::string new_identity() {
   try {
     std::random_device random;
@@ -30,8 +30,7 @@ std::string new_identity() {
 
 void check_plan(const IndexPlan& plan) {
   if (plan.servers < 1 || plan.servers > kMaxServers) {
-    throw InvalidArgument(
-        fmt::format("{} servers: there must be 1 to {}", plan.servers, kMaxServers));
+    throw InvalidArgument(fmt::format("{} servers: must be 1 to {}", plan.servers, kMaxServers));
   }
 }
 
@@ -51,7 +50,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
   const auto definition = there.store->get(Family::meta, kDefinition);
   if (!definition) {
     throw IoError(
-        fmt::format("{}: the index was not finished when it was created: remove the "
+        fmt::format("{}: the creation of this index was interrupted: remove the "
                     "directory and create it again",
                     path.string()));
   }
@@ -63,7 +62,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
     throw CorruptFile(fmt::format("the definition of the index is damaged: {}", error.what()));
   }
   if (!there.store->get(Family::meta, kIdentity)) {
-    // Then its filters name none, and are made anew.
+    // The index is from before identities. Its filter files name none, so they are rebuilt.
     StoreBatch batch = there.store->batch();
     batch.put(Family::meta, kIdentity, new_identity());
     there.store->write(std::move(batch), true);
@@ -89,7 +88,7 @@ SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& tab
 SecondaryIndex::SecondaryIndex(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 SecondaryIndex::SecondaryIndex(SecondaryIndex&&) noexcept = default;
 SecondaryIndex& SecondaryIndex::operator=(SecondaryIndex&& other) noexcept {
-  const SecondaryIndex before = std::move(*this);  // saved as by its destructor
+  const SecondaryIndex before = std::move(*this);  // its destructor saves the filters
   state_ = std::move(other.state_);
   return *this;
 }
@@ -97,7 +96,7 @@ SecondaryIndex::~SecondaryIndex() {
   if (!state_) return;
   try {
     checkpoint();
-  } catch (const std::exception&) {  // the log has everything
+  } catch (const std::exception&) {  // the log holds every change
   }
 }
 
@@ -106,13 +105,12 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
   schema.check();
   check_plan(plan);
   const std::string definition = encode_definition(schema, plan), identity = new_identity();
-  Router{plan, options};  // what it refuses is refused before anything is written
+  Router{plan, options};  // throws for an invalid plan before anything is written
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) throw IoError(fmt::format("{}: cannot create: {}", path.string(), error.message()));
   if (!std::filesystem::is_empty(path, error) || error) {
-    throw IoError(
-        fmt::format("{}: is not empty: an index needs a directory of its own", path.string()));
+    throw IoError(fmt::format("{}: not empty: an index needs its own directory", path.string()));
   }
   auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
   StoreBatch batch = store->batch();
@@ -140,7 +138,7 @@ void SecondaryIndex::replan(const std::filesystem::path& path, double fpr,
   plan.region_values = region_values;
   Router{plan, {}};
   StoreBatch batch = there.store->batch();
-  // Filters saved so far are not of this plan: that is what opening finds.
+  // The saved filters do not fit the new plan. The next open sees that and rebuilds them.
   batch.put(Family::meta, kDefinition, encode_definition(there.schema, plan));
   there.store->write(std::move(batch), true);
 }
@@ -150,7 +148,7 @@ const IndexPlan& SecondaryIndex::plan() const noexcept { return state_->plan; }
 const RecoveryReport& SecondaryIndex::recovery() const noexcept { return state_->recovery; }
 
 std::vector<RegionInfo> SecondaryIndex::regions() const {
-  const std::shared_lock lock(state_->topology);  // members stay as long as the map does
+  const std::shared_lock lock(state_->topology);  // the map, and with it the members, cannot change
   const RegionMap& now = *state_->map;
   std::vector<RegionInfo> infos;
   for (std::size_t i = 0; i < now.size(); ++i) {

@@ -28,8 +28,8 @@ namespace scbf::index {
 
 namespace {
 
-/// While one exists, the thread sanitizer looks away: RocksDB is not compiled for it, what it
-/// synchronises is not seen.
+/// Makes the thread sanitizer ignore memory accesses during its lifetime. RocksDB is not built with
+/// the sanitizer, which therefore does not see its synchronisation.
 struct Unwatched {
 #ifdef __SANITIZE_THREAD__
   Unwatched() {
@@ -49,12 +49,12 @@ struct Unwatched {
 
 constexpr std::array<const char*, kFamilies> kNames = {"default", "rows", "postings", "values",
                                                        "log"};
-// Column families are numbered in the order of their creation.
+// RocksDB numbers column families in the order of their creation.
 constexpr auto number(Family family) { return static_cast<std::uint32_t>(family); }
 
 rocksdb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
-/// The best of what this build of RocksDB has.
+/// The best compression that this build of RocksDB supports.
 rocksdb::CompressionType compression() {
   const auto there = rocksdb::GetSupportedCompressions();
   for (const auto type : {rocksdb::kLZ4Compression, rocksdb::kSnappyCompression}) {
@@ -63,7 +63,7 @@ rocksdb::CompressionType compression() {
   return rocksdb::kNoCompression;
 }
 
-// What a snapshot is to a reader; lets go of it when nobody has it any more.
+// Owns a RocksDB snapshot and releases it in the destructor.
 struct HeldSnapshot {
   rocksdb::DB* db;
   const rocksdb::Snapshot* snapshot;
@@ -124,7 +124,7 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   family.compression = compression();
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.write_buffer_size = 32u << 20;
-  // Keys that are not there, as those of new rows and values, are not searched for.
+  // The filter saves the search for absent keys, such as those of new rows and values.
   family.memtable_whole_key_filtering = true;
   family.memtable_prefix_bloom_size_ratio = 0.1;
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
@@ -231,7 +231,7 @@ struct Store::Cursor::State {
   const Store::State* store;
   Snapshot at;
   std::string to;
-  rocksdb::Slice bound;  // RocksDB keeps its address
+  rocksdb::Slice bound;  // RocksDB keeps a pointer to it
   std::unique_ptr<rocksdb::Iterator> iterator;
 };
 
@@ -257,7 +257,7 @@ Store::Cursor Store::cursor(Family family, std::string_view from, std::string_vi
 bool Store::Cursor::valid() const {
   const Unwatched unwatched;
   if (state_->iterator->Valid()) return true;
-  state_->store->check(state_->iterator->status(), "read on");
+  state_->store->check(state_->iterator->status(), "read");
   return false;
 }
 void Store::Cursor::seek(std::string_view key) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB, as much of it as the index needs: families of sorted keys, atomic batches, snapshots,
-// cursors. Its errors become IoError and CorruptFile, naming the store. Nothing else here includes
-// its headers.
+// The part of RocksDB that the index needs: column families, atomic batches, snapshots and cursors.
+// Its errors become IoError and CorruptFile, which name the store. Only store.cpp includes
+// RocksDB's headers.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 namespace scbf::index {
 
 enum class Family : std::uint8_t {
-  meta,      ///< definition; record and state of each region
+  meta,      ///< the definition; the record and the state of each region
   rows,      ///< key → values
   postings,  ///< (region, column, value, key) → nothing
-  values,    ///< (region, column, value) → rows that have it
-  log,       ///< (region, change) → what it did to the filter
+  values,    ///< (region, column, value) → number of rows with the value
+  log,       ///< (region, change) → hashes added to and removed from the filter
 };
 inline constexpr std::size_t kFamilies = 5;
 
-/// Changes that are made together or not at all.
+/// Changes that are written atomically.
 class StoreBatch {
  public:
   StoreBatch(StoreBatch&&) noexcept;
@@ -33,7 +33,7 @@ class StoreBatch {
 
   void put(Family family, std::string_view key, std::string_view value);
   void erase(Family family, std::string_view key);
-  /// from ≤ key < to.
+  /// Erases all keys with from ≤ key < to.
   void erase_range(Family family, std::string_view from, std::string_view to);
   std::size_t bytes() const noexcept;
 
@@ -46,18 +46,18 @@ class StoreBatch {
 
 class Store {
  public:
-  /// What the store was at one moment; what it read then stays readable while this exists.
+  /// The contents of the store at one moment. They stay readable as long as the snapshot exists.
   using Snapshot = std::shared_ptr<const void>;
 
-  /// Keys of a family in order.
+  /// Iterates over the keys of a family in order.
   class Cursor {
    public:
     Cursor(Cursor&&) noexcept;
     ~Cursor();
-    bool valid() const;  ///< throws when the store failed
+    bool valid() const;  ///< false at the end; throws if the store failed
     void seek(std::string_view key);
     void next();
-    std::string_view key() const;  ///< until the cursor moves
+    std::string_view key() const;  ///< valid until the cursor moves
     std::string_view value() const;
 
    private:
@@ -75,19 +75,19 @@ class Store {
                                  const Snapshot& at = {}) const;
   std::vector<std::optional<std::string>> get(Family family, std::span<const std::string> keys,
                                               const Snapshot& at = {}) const;
-  /// At the first key ≥ from; ends before `to`, if that is not empty.
+  /// A cursor at the first key ≥ from. It ends before `to`, unless `to` is empty.
   Cursor cursor(Family family, std::string_view from, std::string_view to,
                 const Snapshot& at = {}) const;
   Snapshot snapshot() const;
   /// An empty batch for this store.
   StoreBatch batch() const;
-  /// When it returns, the operating system has it; with `sync`, the disk.
+  /// Writes a batch. On return the operating system has it, or with `sync` the disk.
   void write(StoreBatch&& batch, bool sync);
-  /// Everything written so far is on the disk.
+  /// On return everything written so far is on disk.
   void sync();
-  /// Writes out what is in memory, so that the next to open need not read it from the log.
+  /// Writes the in-memory tables to disk, so that the next open need not replay the log.
   void flush();
-  /// On disk, estimated.
+  /// Estimated size on disk, in bytes.
   std::uint64_t bytes() const;
 
  private:

@@ -18,7 +18,7 @@ std::size_t TableSchema::column(std::string_view name) const {
     if (columns[i].name == name) return i;
     names.push_back(columns[i].name);
   }
-  throw InvalidArgument(fmt::format("column '{}': there is none; beside the key '{}' there are {}",
+  throw InvalidArgument(fmt::format("column '{}': no such column; beside the key '{}' there are {}",
                                     name, key, fmt::join(names, ", ")));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in and out. The order is what makes queries complete: new values enter the filter before the
-// store has them, old ones leave it after.
+// Writing and removing rows. Their order makes queries complete: the filter gets new values before
+// the store has them, and loses old values after the store has lost them.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -15,13 +15,13 @@ using namespace index;
 
 namespace {
 
-// Rows of a region that are written together.
+// Most rows of a region in one atomic write.
 constexpr std::size_t kBatchRows = 4096;
-// Rows that a bulk load sorts and writes together, in bytes of memory: the more there are, the
-// nearer lie neighbours in the store, which is what the time goes to.
+// Memory for the rows that a bulk load sorts and writes together, in bytes. Most of the time goes
+// into the store, and the more rows are sorted, the closer together successive keys are.
 constexpr std::size_t kLoadBytes = 128u << 20;
-// Filters are saved when the log since then has more entries than this, and than the region values:
-// reading it after a crash then costs no more than making the filter anew.
+// A filter is saved when the log has more entries since the last save than this, and more than the
+// region has values. So replaying the log after a crash costs no more than rebuilding the filter.
 constexpr std::uint64_t kLogEntries = 100'000;
 
 std::vector<std::uint64_t> hashes_of(const Router& router, const std::vector<std::string>& keys) {
@@ -75,11 +75,11 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
     crash_point("write: the filter has the new values");
     store->write(std::move(batch), options.sync);
   } catch (...) {
-    // Whether the store has it is not known. What the filter has too much is harmless.
+    // The write may or may not be in the store. Additional entries in the filter are harmless.
     region.left_over += change.added.size();
     throw;
   }
-  // From here on the rows are written, whatever happens.
+  // The rows are written now, so the errors below are caught.
   crash_point("write: the store has it");
   region.set(state);
   region.log_entries += entries;
@@ -87,26 +87,26 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   if (!region.trusted) return;
   try {
     if (!change.removed.empty()) {
-      // Values that several stages claim stay in the filter, and stand for nothing.
+      // Values that several stages claim stay in the filter as left-over entries.
       region.left_over += router.change([&](Bank& bank) {
         return bank.remove(region.member, KeyBatch::from_hashes(change.removed), {}, kAlone)
             .ambiguous;
       });
     }
-  } catch (const std::exception&) {  // they stay, which is harmless
+  } catch (const std::exception&) {  // the values stay in the filter, which is harmless
     region.left_over += change.removed.size();
   }
   try {
     refresh_rate(region);
     if (region.log_entries > std::max(kLogEntries, state.values)) save(region);
   } catch (const std::exception&) {
-    region.log_entries = 0;  // the store's log has it all: try again when it is as long again
+    region.log_entries = 0;  // the log holds every change; try again after as many entries
   }
 }
 
 WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations,
                                          const std::function<void(std::size_t)>& written) {
-  // By key; those of one key in order.
+  // Sort by key, and keep the order of mutations of the same key.
   const auto by_key = [](const Mutation& a, const Mutation& b) { return *a.key < *b.key; };
   if (!std::is_sorted(mutations.begin(), mutations.end(), by_key)) {
     std::stable_sort(mutations.begin(), mutations.end(), by_key);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of scbf index share: a table whose answers can be computed, in an index."""
+"""Shared by the tests of scbf index: an index of a table whose answers can be computed."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ BUILT = "without the secondary index" not in subprocess.run(
 
 
 def people(count):
-    """Town by the hundred, hobbies by the remainder: every answer can be computed."""
+    """Rows whose town follows from i // 100 and whose hobbies follow from i % 3 and i % 7."""
     return [[f"id-{i:06}", f"name {i}", f"town-{i // 100}", f"h{i % 3}, h{i % 7}"]
             for i in range(count)]
 

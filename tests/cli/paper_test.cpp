@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paper's tables: that the printed numbers are found, how the wrong ones came about, and
-// that simulation confirms the right ones and rejects the printed ones, at five standard errors
-// (a right number fails once in 1.7 million), with fixed seeds.
+// The paper's tables. The tests reproduce the printed numbers, explain the wrong ones, and check by
+// simulation that the right numbers hold and the wrong ones do not. They use fixed seeds and five
+// standard errors (a right number fails once in 1.7 million).
 #include "paper.hpp"
 
 #include <gtest/gtest.h>
@@ -139,7 +139,7 @@ TEST(PaperTables2To4, SimulationConfirmsTheExactAndRejectsThePrinted) {
   }
 }
 
-// The error must cover what it claims to: over many seeds, deviations in units of it have a mean
+// The standard error must be right: over many seeds, the deviations divided by it must have a mean
 // square near 1.
 TEST(PaperTables2To4, StandardErrorIsHonest) {
   constexpr int kSeeds = 40;
@@ -153,7 +153,7 @@ TEST(PaperTables2To4, StandardErrorIsHonest) {
       const double standard = (*rows[b].simulated_standard - rows[b].exact_standard) /
                               *rows[b].simulated_standard_error;
       squares[b][1] += standard * standard / kSeeds;
-      // Of few or no counters at 8 the error may not vanish.
+      // The error must not vanish if few or no counters reach 8.
       EXPECT_GT(*rows[2].simulated_error, 0);
       EXPECT_LE(std::abs(*rows[2].simulated_split - rows[2].exact_split),
                 kSigmas * *rows[2].simulated_error);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command share: running it in a folder of its own, and looking at files."""
+"""Shared by the tests of the command: running it in a temporary folder, and reading files."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ OK, NOTHING_FOUND, USAGE, INPUT_OUTPUT, CORRUPT = range(5)
 
 
 class CommandTest(unittest.TestCase):
-    """Each test has an empty folder, which is the command's working directory."""
+    """Each test has an empty folder, which is the working directory of the command."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="scbf-cli-")
@@ -57,7 +57,7 @@ class CommandTest(unittest.TestCase):
         return process
 
     def run_raw(self, *arguments, stdin=b"", **options):
-        """The finished process, with .out and .err as bytes."""
+        """Runs the command; returns the finished process, with .out and .err as bytes."""
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         process = self.start(*arguments, stdin=subprocess.PIPE, **options)
@@ -66,7 +66,7 @@ class CommandTest(unittest.TestCase):
 
     @staticmethod
     def stop(process):
-        """What a failed test leaves behind must not wait for ever."""
+        """Ends a process that a failed test has left behind."""
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream and not stream.closed:
                 with contextlib.suppress(OSError):
@@ -76,7 +76,9 @@ class CommandTest(unittest.TestCase):
             process.wait()
 
     def scbf(self, *arguments, stdin=b"", code=OK, **options):
-        """Standard output as bytes; the exit code must be `code`, and only what fails may speak."""
+        """Runs the command, which must exit with `code`; returns standard output as bytes.
+
+        A failure must print an error and nothing on standard output."""
         process = self.run_raw(*arguments, stdin=stdin, **options)
         self.assertEqual(
             process.returncode, code, f"{arguments}: {process.err.decode(errors='replace')}"
@@ -91,12 +93,12 @@ class CommandTest(unittest.TestCase):
         return json.loads(self.scbf(*arguments, "--json", **options))
 
     def next_line(self, process):
-        """The next line of standard output, soon or not at all. One line must be all there is."""
+        """The next line of standard output, within 30 s. No other line may be waiting."""
         self.assertTrue(select.select([process.stdout], [], [], 30)[0], "no answer")
         return process.stdout.readline()
 
     def build(self, name, lines, *options):
-        """A filter of lines given as a list of bytes."""
+        """Builds a filter from lines, given as a list of bytes."""
         data = b"".join(line + b"\n" for line in lines)
         self.scbf("build", "--capacity", max(1, len(lines)), "-o", name, *options, stdin=data)
         return name

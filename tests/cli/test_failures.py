@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, goes wrong loudly, with the right exit code, and changes nothing."""
+"""Failures print a message, exit with the right code and change nothing."""
 
 import os
 import subprocess
@@ -131,7 +131,7 @@ class Files(CommandTest):
                 self.assertIn("standard output", self.err)
 
     def test_standard_output_that_is_closed(self):
-        # A file opened by the command must not slip into its place.
+        # A file that the command opens must not get the number of the closed stream.
         for command in ("info f.scbf", "query f.scbf", "insert f.scbf -o g.scbf"):
             result = subprocess.run(
                 ["sh", "-c", f'echo word-1 | "$0" {command} >&-', COMMAND], cwd=self.folder,
@@ -140,7 +140,7 @@ class Files(CommandTest):
         self.scbf("verify", "g.scbf")
 
     def test_standard_error_that_is_closed(self):
-        # Nor must messages end up in a file that took its number.
+        # Messages must not end up in a file that got its number.
         subprocess.run(
             ["sh", "-c", '"$0" gen --keys 100 -o k.u64 --progress always 2>&-', COMMAND],
             cwd=self.folder, check=True, timeout=100)
@@ -208,7 +208,7 @@ class Damage(CommandTest):
     def test_damaged_counters(self):
         at = len(self.good) - 77
         self.write("bad.scbf", self.good[:at] + bytes([self.good[at] ^ 16]) + self.good[at + 1:])
-        # query and count map the file and look at its header only, unless told to load it.
+        # query and count map the file and verify only its header, unless --load is given.
         self.all_refuse("bad.scbf", ("verify", "info", "insert", "remove"))
         self.scbf("query", "bad.scbf", "--load", stdin=b"word-1\n", code=CORRUPT)
         self.assertIn("checksum", self.err)

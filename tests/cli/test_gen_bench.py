@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated keys are what they claim to be, and bench measures what it verifies."""
+"""Generated keys follow their distributions, and bench verifies what it measures."""
 
 import collections
 import os
@@ -76,7 +76,7 @@ class Gen(CommandTest):
             self.assertLessEqual(len(seen), universe)
             weights = [r ** -exponent for r in range(1, universe + 1)]
             expected = [draws * w / sum(weights) for w in weights]
-            # Sorting by frequency blurs ranks that are nearly equal; sums of ranks stay sharp.
+            # Sorting by frequency mixes up ranks of nearly equal probability; sums of ranks stay exact.
             chi = sum((s - e) ** 2 / e for s, e in zip(seen, expected))
             self.assertLess(chi, universe + 6 * (2 * universe) ** 0.5 + 6, (exponent, universe))
         self.assertEqual(len(set(self.numbers("--keys", 100, "--kind", "zipf", "--universe", 1))),

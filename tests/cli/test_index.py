@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scbf index: rows in and out, queries, regions, check; tables are in test_index_tables."""
+"""scbf index: rows, queries, regions and check. test_index_tables tests the loading of tables."""
 
 import contextlib
 import csv
@@ -319,7 +319,7 @@ class Check(IndexTest):
             byte = file.read(1)
             file.seek(4100)
             file.write(bytes([byte[0] ^ 1]))
-        for _ in range(2):  # looking does not mend
+        for _ in range(2):  # check does not repair by itself
             self.scbf("index", "check", "i", code=CORRUPT)
             self.assertIn("2 regions without a filter to trust", self.err)
             self.assertIn("--repair", self.err)
@@ -361,7 +361,7 @@ class Check(IndexTest):
         self.assertEqual(self.count(), 100_000)
 
     def bytes(self):
-        """Of all files of the index. Some go away while they are counted."""
+        """Total size of the index's files. Some may vanish while they are counted."""
         total = 0
         for folder, _, names in os.walk(self.path("i")):
             for name in names:
@@ -388,7 +388,7 @@ class Check(IndexTest):
             self.assertTrue(report["ok"], report)
             self.assertGreaterEqual(report["rows"], 2000)
             partly += 2000 < report["rows"] < 120_000
-            # What is there is there whole: each row, by its key and by its values.
+            # Rows are complete: each is found by its key and by its values.
             for row in rows[:3]:
                 self.assertEqual(self.rows("get", "i", row[0]), [row])
                 keys = [r[0] for r in self.rows("query", "i", f"town={row[2]}", "--keys")]

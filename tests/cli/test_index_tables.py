@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scbf index load: tables of every kind, odd ones and bad ones."""
+"""scbf index load: normal tables, unusual tables and malformed ones."""
 
 import csv
 import io
@@ -85,7 +85,7 @@ class Load(IndexTest):
 
 
 class Oddities(IndexTest):
-    """Whatever Python's csv module writes comes back as it was."""
+    """Tables written by Python's csv module are read back unchanged."""
 
     def setUp(self):
         super().setUp()
@@ -106,7 +106,7 @@ class Oddities(IndexTest):
         back = self.scbf("index", "get", name, "--names", "--separator", ",",
                          *[row[0] for row in rows]).decode()
         self.assertEqual(list(csv.reader(io.StringIO(back, newline=""))), [HEADER, *rows])
-        # And once more, from what the command wrote.
+        # Once more, from the command's own output.
         self.write("again.csv", back)
         self.create(name=name + "2")
         self.scbf("index", "load", name + "2", "again.csv")
@@ -115,13 +115,15 @@ class Oddities(IndexTest):
 
     def test_round_trip(self):
         source = random.Random(20261122)
+        # A lone CR outside quotes ends a line. With the line end "\n" the csv module quotes it only
+        # under QUOTE_ALL.
         dialects = [{"lineterminator": "\r\n"}, {"quoting": csv.QUOTE_ALL},
                     {"quoting": csv.QUOTE_ALL, "lineterminator": "\n"}]
         for trial in range(6):
             rows = []
             for i in range(60):
                 row = [f"k{i:03}"] + [self.text(source) for _ in range(3)]
-                # A lone CR that its writer does not put in quotes ends a line: not its data then.
+                # Older versions of the csv module do not read 0 bytes.
                 rows.append([field.replace("\x00", "") for field in row])
             self.round_trip(rows, f"i{trial}", **dialects[trial % len(dialects)])
 
@@ -130,7 +132,7 @@ class Oddities(IndexTest):
         self.round_trip(rows, "i")
 
     def test_blanks_around_values(self):
-        # A value may be as long as the index allows, whatever blanks are beside it.
+        # A value may be as long as the limit, and the blanks around it do not count.
         self.create()
         longest = "h" * 65_535
         self.write("t.csv", as_csv([["1", "n", "T", f"x, \t{longest}\r\n ,y\n"]]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys in: every shape of input, and that each arrives as exactly the bytes it was."""
+"""Reading keys: every kind of input, and each key arrives with exactly its bytes."""
 
 import json
 import struct
@@ -11,7 +11,7 @@ from support import COMMAND, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
 
 class Lines(CommandTest):
     def counts(self, name, data):
-        """count's output as {key: count}."""
+        """The output of count as {key: count}."""
         rows = self.scbf("count", name, stdin=data).split(b"\n")
         self.assertEqual(rows.pop(), b"")
         return dict(row.rsplit(b"\t", 1) for row in rows)
@@ -68,7 +68,7 @@ class Lines(CommandTest):
                       code=NOTHING_FOUND), b"0\n")
 
     def test_blocks_cut_lines_anywhere(self):
-        # Lines of many lengths over more than a block: what comes back must be what went in.
+        # Lines of many lengths, more than a block holds: all must come back unchanged.
         lines = b"".join(b"%d:" % i + b"x" * (i * 7919 % 2000) + b"\n" for i in range(75_000))
         self.assertGreater(len(lines), 70 << 20)
         self.write("many.txt", lines)
@@ -80,8 +80,8 @@ class Lines(CommandTest):
         self.assertEqual(self.scbf("query", "f.scbf", "--count", stdin=lines), b"75000\n")
 
     def test_long_lines_with_a_second_reader(self):
-        # The first makes its block grow to 256 MiB; what is cut off of the second is longer than
-        # the other block.
+        # The first line makes its block grow to 256 MiB. The part of the second line that is cut off
+        # is longer than the other block.
         line = b"abcdefghijklmnop" * (130 << 16)
         with open(self.path("long.txt"), "wb") as file:
             file.write(b"1" + line + b"\n2" + line + b"\nlast")
@@ -96,7 +96,7 @@ class Lines(CommandTest):
             for _ in range(200):
                 file.write(b"\n" * (1 << 20))
             file.write(b"end")
-        # A process's peak begins with that of the one which starts it, so a small one does.
+        # A process starts with the peak memory of its parent, so a small process starts it.
         starter = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
                    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
         out = subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scbf plan --regions: its figures agree with each other, and the documents with it."""
+"""scbf plan --regions: its figures agree with each other and with the documents."""
 
 import glob
 import os

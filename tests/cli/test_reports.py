@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help, JSON keys and progress: what scripts and people rely on."""
+"""Help, JSON keys and progress, on which scripts and people rely."""
 
 import json
 import os
@@ -23,8 +23,8 @@ class Help(CommandTest):
             self.assertIn(f"scbf {verb}", text)
 
     def test_examples_are_accepted(self):
-        # Every option that an example shows must exist: replacing the verb's operands by --help
-        # would hide that, so each is run in an empty folder and must not end as a usage error.
+        # Every option in an example must exist. Each example runs in an empty folder and must not end
+        # with a usage error.
         for verb in ("plan", "paper", "backends"):
             text = self.scbf(verb, "--help").decode()
             for line in text.split("Examples:\n")[1].strip().splitlines():
@@ -92,7 +92,7 @@ class Json(CommandTest):
         self.assertIn(b"999 (1,000 inserted, 1 removed)", self.scbf("info", "f.scbf"))
 
     def test_more_removed_than_inserted(self):
-        # Behind saturated counters the key is there for ever.
+        # A key with saturated counters cannot be removed.
         self.build("f.scbf", [b"same"] * 20)
         report = self.scbf_json("remove", "f.scbf", stdin=b"same\n" * 30)
         self.assertEqual((report["removed"], report["keys_in_filter"]), (30, 0))
@@ -163,7 +163,7 @@ class Json(CommandTest):
 
 class Progress(CommandTest):
     def on_a_terminal(self, *arguments):
-        """Standard error, when that is a terminal."""
+        """Runs the command with a terminal as standard error; returns what it printed there."""
         ours, theirs = pty.openpty()
         process = self.start(*arguments, stdout=subprocess.PIPE, stderr=theirs,
                              stdin=subprocess.DEVNULL)
@@ -175,7 +175,7 @@ class Progress(CommandTest):
         while select.select([ours], [], [], 1)[0]:
             try:
                 piece = os.read(ours, 4096)
-            except OSError:  # how Linux says that nobody holds the other end any more
+            except OSError:  # on Linux: the other end is closed
                 break
             if not piece:
                 break

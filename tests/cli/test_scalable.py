@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters that grow: built, asked, changed, combined and shown by the same verbs as all others."""
+"""Filters that grow: all verbs work on them as on other filters."""
 
 from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, USAGE, CommandTest, words
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each verb does to a filter, and what it prints."""
+"""The effect of each verb on a filter, and its output."""
 
 import os
 
@@ -84,7 +84,7 @@ class InsertAndRemove(CommandTest):
         report = self.scbf_json("remove", "f.scbf", stdin=lines(words(50, "new")))
         self.assertEqual((report["removed"], report["absent"]), (50, 0))
         after = self.read("f.scbf")
-        self.assertEqual(after[4096:], before[4096:])  # counters; the books in the header differ
+        self.assertEqual(after[4096:], before[4096:])  # the counters; the numbers in the header differ
         self.assertEqual(self.files(), ["f.scbf"])
 
     def test_to_another_file(self):
@@ -110,7 +110,7 @@ class InsertAndRemove(CommandTest):
                                 code=NOTHING_FOUND)
         self.assertEqual((report["removed"], report["absent"]), (0, 10))
         self.assertEqual(self.read("f.scbf")[4096:], payload)
-        # Twice in one batch: there the first time, absent the second.
+        # Twice in one batch: present the first time, absent the second time.
         report = self.scbf_json("remove", "f.scbf", stdin=b"word-1\nword-1\nno-1\n")
         self.assertEqual((report["removed"], report["absent"]), (1, 2))
         self.assertIn("removed 1, absent 0",

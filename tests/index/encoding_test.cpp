@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of the store: keys sort as what they stand for, everything can be read back, and what is
-// damaged is refused.
+// The byte formats in the store: keys sort like what they encode, everything can be read back, and
+// damaged bytes are refused.
 #include "encoding.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace scbf::index {
 namespace {
 
 std::string random_bytes(std::mt19937_64& random) {
-  // Bytes at which encodings break, in short strings that are often prefixes of each other.
+  // Bytes that break encodings, in short strings that are often prefixes of each other.
   const char bytes[] = {'\0', '\1', 'a', '\x7F', '\xFE', '\xFF'};
   std::string text;
   for (std::uint64_t n = random() % 5; n > 0; --n) text.push_back(bytes[random() % sizeof bytes]);
@@ -87,7 +87,7 @@ TEST(Encoding, ChangesComeBack) {
   EXPECT_EQ(decode_change(bytes).removed, change.removed);
   EXPECT_THROW(decode_change(bytes.substr(0, bytes.size() - 1)), CorruptFile);
   EXPECT_THROW(decode_change(""), CorruptFile);
-  // What the head claims is not allocated before it was compared.
+  // The claimed length is checked before anything is allocated.
   EXPECT_THROW(decode_change(std::string(8, '\xFF')), CorruptFile);
   EXPECT_EQ(change_of(log_key(3, 0x0102'0304'0506'0708)), 0x0102'0304'0506'0708u);
   EXPECT_LT(log_key(3, 255), log_key(3, 256));
@@ -115,7 +115,7 @@ TEST(Encoding, DefinitionsComeBack) {
   EXPECT_THROW(definition_json({.key = "\xFF", .columns = {}}, plan), InvalidArgument);
 }
 
-// Indexes hold these bytes.
+// Existing indexes hold these bytes, so they must not change.
 TEST(Encoding, DefinitionsAreWrittenAsEver) {
   const TableSchema schema = {.key = "id", .columns = {{"a", true, ", "}, {"ä", false, ""}}};
   const IndexPlan plan = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An index is killed in the middle of its work, opened again and compared with what it
-// acknowledged: at every named point, at random moments, and with a log whose end is torn off.
+// An index is killed in the middle of its work, opened again, and compared with what it
+// acknowledged: at every named crash point, at random moments, and with a log whose end is torn
+// off.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,14 +48,15 @@ class Crashes : public ::testing::TestWithParam<std::uint64_t> {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return status;
   }
-  /// Steps acknowledged since the last start.
+  /// The number of steps acknowledged since the last start.
   std::uint64_t acknowledged() const {
     std::error_code none;
     const auto bytes = std::filesystem::file_size(directory_ / "acknowledged", none);
     return none ? 0 : bytes / 8;
   }
 
-  /// All that was acknowledged is there; of the step under way each row is as before or as after.
+  /// Checks that every acknowledged step took effect. Each row of the unfinished step must be as it
+  /// was before or after that step.
   void verify() {
     const std::uint64_t done = acknowledged();
     for (std::uint64_t i = 0; i < done; ++i) test::take(plain_, script_step(GetParam(), step_ + i));
@@ -81,7 +83,7 @@ class Crashes : public ::testing::TestWithParam<std::uint64_t> {
     plain_ = now;
     agrees(index);
   }
-  /// Queries find every row that the table has, whatever became of it.
+  /// Checks that queries find every row of the table.
   void agrees(const SecondaryIndex& index) {
     const CheckReport check = index.check();
     ASSERT_EQ(check.problem_count, 0u) << check.problems.at(0);
@@ -136,8 +138,8 @@ TEST_P(Crashes, AtRandomMoments) {
   EXPECT_GT(done, 100u);
 }
 
-// As after a loss of power: the end of the store's log is missing. What it held is lost, but what
-// is there is found.
+// The end of the store's log is missing, as after a power failure. The rows in it are lost, but
+// queries find all other rows.
 TEST_P(Crashes, WithATornTail) {
   std::mt19937_64 random(4);
   std::uint64_t torn = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works on an index until it is killed, or ends itself at a named point: index_crash_test looks at
-// what is left. Arguments: index, seed of the script, first step, file of acknowledgements, point
-// to die at ("-": none), how often to pass it before.
+// Works on an index until it is killed or ends itself at a named crash point. index_crash_test
+// checks what is left. Arguments: index, seed of the script, first step, file of acknowledgements,
+// crash point to end at ("-": none), how often to pass it before that.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secondary index with filters that are not to be trusted: damaged, missing, of another region,
-// left behind by a crash; and with a store that was damaged behind its back.
+// The secondary index with filters that it must not trust: damaged, missing, of another region, or
+// left behind by a crash. Also with a store that was damaged while the index was closed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -29,7 +29,7 @@ class Filters : public ::testing::Test {
   std::filesystem::path file(RegionId region) {
     return test_.directory / "index" / "filters" / fmt::format("{}.scbf", region);
   }
-  /// Closes, lets `damage` do its work, opens.
+  /// Closes the index, calls `damage`, and opens the index again.
   template <class Damage>
   const RecoveryReport& after(const Damage& damage, const IndexOptions& options = {}) {
     { const SecondaryIndex closed = std::move(test_.index); }
@@ -95,12 +95,13 @@ TEST_F(Filters, OfAnotherIndexAreMadeAnew) {
   expect_equal(test_.index, plain_);
 }
 
-// A process that is killed saves nothing: what it leaves is what is there while it runs.
+// A killed process saves nothing. So a copy of the files of a running process is what it would
+// leave.
 TEST_F(Filters, OfRegionsBornWithValuesAreMadeAnewAfterACrash) {
   SecondaryIndex& index = test_.index;
   const RegionId child = index.split(regions_[0]).first;
   index.merge(regions_[1], regions_[2]);
-  // More changes than values, so that a log of so many might seem to have them all.
+  // More changes than values, so that a log with as many changes as values might seem complete.
   for (int i = 0; i < 200; ++i) {
     const Row row{fmt::format("000000 {}", i % 2), {fmt::format("{}", i), "", ""}};
     index.put(row);
@@ -124,7 +125,8 @@ TEST_F(Filters, MayBeLeftForLater) {
   EXPECT_TRUE(index.regions()[1].asked_always);
   expect_equal(index, plain_);
   EXPECT_EQ(index.query({.all_of = {{"city", "nowhere"}}}).routing.regions_asked, 1u);
-  // It goes on being written to, is never saved, and stays so over a restart.
+  // The region takes more writes, but its filter is never saved and stays untrusted after a
+  // restart.
   for (int i = 100; i < 150; ++i) {
     index.remove(fmt::format("{:06}", i));
     plain_.remove(fmt::format("{:06}", i));
@@ -174,7 +176,8 @@ TEST_F(Filters, AreDistrustedOnDemand) {
   expect_equal(test_.index, plain_);
 }
 
-// A store that lost what the filter had seen, as after a broken disk: the filter must not be taken.
+// A store that lost changes which the filter contains, as after a disk failure: the filter must be
+// refused.
 TEST_F(Filters, AheadOfTheStoreAreMadeAnew) {
   const auto copy = test_.directory / "copy";
   const RecoveryReport& recovery = after([&] {
@@ -192,7 +195,7 @@ TEST_F(Filters, AheadOfTheStoreAreMadeAnew) {
   });
   EXPECT_EQ(recovery.rebuilt, 3u);
   expect_equal(test_.index, plain_);
-  // And it was replaced: changes made since are not taken for those that it had seen.
+  // The file was replaced, so later changes are not mistaken for the lost ones.
   test_.index.remove("000000");
   plain_.remove("000000");
   EXPECT_EQ(after([] {}).rebuilt, 0u);
@@ -217,7 +220,7 @@ TEST_F(Filters, ThatKeepTooMuchAreMadeAnewWhenSaved) {
   EXPECT_EQ(test.index.check().problem_count, 0u);
 }
 
-// ---- a store that was damaged behind the index's back ------------------------------------------
+// ---- a store that was damaged while the index was closed ----------------------------------------
 
 class Damaged : public Filters {
  protected:
@@ -270,7 +273,7 @@ TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
   erase(Family::postings, index::posting_key(id, entry, "000113"));
   finds("has no posting of city 'city 11' for row '000113'");
   put(Family::postings, index::posting_key(id, entry, "000113"), "");
-  // Neither the counts of values nor the filter know of it.
+  // The counts of values and the filter do not have it.
   put(Family::values, index::value_key(id, index::entry_key(0, "ghost")), index::encode_number(1));
   finds("has city 'ghost', which its filter does not know");
 }
@@ -357,7 +360,7 @@ TEST_F(Damaged, DefinitionsThatCannotBeAreCorrupt) {
   EXPECT_THROW(open(), CorruptFile);
 }
 
-// A region that is joined with one already looked at is looked at as a whole.
+// A region that is merged with one already checked is checked as a whole.
 TEST_F(Filters, CheckStandsRegionsThatAreJoinedMeanwhile) {
   bool joined = false;
   const CheckReport report = test_.index.check([&](std::uint64_t, std::uint64_t) {

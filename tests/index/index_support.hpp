@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the secondary index: directories that go, a plain table to compare with, and a
+// For tests of the secondary index: temporary directories, a plain table to compare with, and a
 // script of operations that is the same in every process.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace scbf::test {
 
-/// A directory of its own, removed at the end.
+/// A temporary directory, removed by the destructor.
 class Directory {
  public:
   Directory() {
@@ -42,7 +42,7 @@ inline TableSchema people() {
                       {.name = "tags", .indexed = true, .separator = ","}}};
 }
 
-/// What the index must answer, worked out by looking at every row.
+/// The expected answers of the index, computed by looking at every row.
 class PlainTable {
  public:
   explicit PlainTable(TableSchema schema) : schema_(std::move(schema)) {}
@@ -101,7 +101,7 @@ inline std::vector<Row> all_rows(const SecondaryIndex& index) {
 
 // ---- a script -----------------------------------------------------------------------------------
 
-/// One operation; `region` is reduced to the number of regions there are.
+/// One operation. `region` is taken modulo the number of regions.
 struct Step {
   enum class What : std::uint8_t { put, remove, split, merge, move, checkpoint } what;
   std::vector<Row> rows;
@@ -112,7 +112,7 @@ struct Step {
 inline constexpr std::uint32_t kScriptServers = 4;
 
 inline std::string script_city(std::mt19937_64& random) {
-  // Few that are everywhere, many that are rare, some with awkward bytes.
+  // A few frequent values, many rare ones, and some with awkward bytes.
   switch (random() % 4) {
     case 0:
       return fmt::format("city {}", random() % 3);
@@ -125,8 +125,8 @@ inline std::string script_city(std::mt19937_64& random) {
   }
 }
 
-/// Scripts of even seeds have few rows of one value each: their regions see far more changes than
-/// they have values.
+/// Scripts with even seeds have few rows with one value each, so their regions see far more changes
+/// than they have values.
 inline bool is_narrow(std::uint64_t seed) { return seed % 2 == 0; }
 
 inline Row script_row(std::uint64_t seed, std::mt19937_64& random) {
@@ -142,7 +142,7 @@ inline Row script_row(std::uint64_t seed, std::mt19937_64& random) {
           {script_city(random), std::string(random() % 20, 'n'), tags}};
 }
 
-/// Step number `i` of a script; depends on nothing else.
+/// Step `i` of a script. It depends only on the script and on i.
 inline Step script_step(std::uint64_t seed, std::uint64_t i) {
   std::mt19937_64 random(seed * 0x9E37'79B9'7F4A'7C15u + i);
   random.discard(3);
@@ -169,7 +169,7 @@ inline Step script_step(std::uint64_t seed, std::uint64_t i) {
   return step;
 }
 
-/// Where a step cannot be done (a region too small, no neighbour) it is nothing.
+/// A step that cannot be done (region too small, no neighbour) has no effect.
 inline void take(SecondaryIndex& index, const Step& step) {
   const std::vector<RegionInfo> regions = index.regions();
   const std::size_t place = step.region % regions.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writers, readers, and regions divided, joined and moved, all at once.
+// Writes, queries, and splits, merges and moves of regions, all at once.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ TEST(IndexThreads, NothingAcknowledgedIsEverMissed) {
   Directory directory;
   SecondaryIndex index = SecondaryIndex::create(
       directory / "index", people(), {.fpr = 0.1, .region_values = 16, .servers = kScriptServers});
-  // Rows that nobody touches: every query must find them, whatever goes on around them.
+  // Rows that no thread changes: every query must find them.
   std::vector<Row> anchors;
   for (int i = 0; i < kAnchors; ++i) {
     anchors.push_back({fmt::format("row {:03} anchor", i * 5), {"anchored", "", ""}});
@@ -36,10 +36,10 @@ TEST(IndexThreads, NothingAcknowledgedIsEverMissed) {
         for (std::string& key : step.keys) key += fmt::format(" of {}", w);
         try {
           test::take(index, step);
-        } catch (const InvalidArgument&) {  // the region went meanwhile, by another's hand
+        } catch (const InvalidArgument&) {  // another thread has removed the region
         }
         test::take(tables[static_cast<std::size_t>(w)], step);
-        // What was acknowledged is there at once.
+        // An acknowledged row is found at once.
         if (!step.rows.empty() && !step.rows.back().values[0].empty()) {
           const Row& row = step.rows.back();
           const auto answer =

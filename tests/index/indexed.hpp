@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the secondary index: an index in a directory of its own, and its comparison with a
-// plain table.
+// For tests of the secondary index: an index in a temporary directory, compared with a plain table.
 #pragma once
 
 #include <fmt/format.h>

@@ -24,7 +24,7 @@ TEST(Entries, AreTheIndexedValuesEachOnce) {
   EXPECT_EQ(entries_of(people(), {"Ulm", "not indexed", " b,a ,, b,\ta b\n"}),
             entries({{0, "Ulm"}, {2, "a"}, {2, "a b"}, {2, "b"}}));
   EXPECT_EQ(entries_of(people(), {"", "", " , "}), entries({}));
-  // Without a separator blanks and all are the value.
+  // Without a separator the whole field, with its blanks, is the value.
   EXPECT_EQ(entries_of(people(), {" Ulm ,a", "", ""}), entries({{0, " Ulm ,a"}}));
 }
 
@@ -146,7 +146,7 @@ TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
     plain.put(row);
     write({{row.key, row}});
   }
-  // Another region and a value that the first is a prefix of are not in the way.
+  // Rows of another region, or with a value that only begins with this one, are not found.
   StoreBatch batch = store_.batch();
   const Row other = row("row 000 of region 2", "city 1");
   const Mutation mutation{&other.key, &other};

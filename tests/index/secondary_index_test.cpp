@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secondary index against a plain table: rows, queries, regions, restarts, and what it says of
-// the requests it saved.
+// The secondary index compared with a plain table: rows, queries, regions, restarts, and the
+// routing reports.
 #include "scbf/secondary_index.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using namespace test;
 
 TEST(SecondaryIndex, AnyScriptAnswersAsAPlainTable) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    // Few values per region: filters grow, and rates high enough for false claims.
+    // Few values per region, so that filters grow, and rates high enough for false positives.
     Indexed test({.fpr = 0.2, .region_values = 16, .servers = kScriptServers, .seed = seed});
     PlainTable plain(people());
     for (std::uint64_t step = 0; step < 600; ++step) {
@@ -132,7 +132,7 @@ TEST(Regions, DivideJoinAndMove) {
   EXPECT_EQ(regions[1].rows, 500u);
   EXPECT_NE(regions[1].server, regions[0].server);
   expect_equal(index, plain);
-  // At a key that is no row's, and at the very ends.
+  // At a key without a row, and at the very ends.
   EXPECT_THROW(index.split(right, "000500"), InvalidArgument);
   EXPECT_THROW(index.split(left, "000500"), InvalidArgument);
   const auto [low, high] = index.split(right, "000500a");
@@ -174,7 +174,7 @@ TEST(Regions, PresplitAtPoints) {
   const WriteReport report = test.index.bulk_load(
       [&](Row& row) {
         if (next == rows.size()) return false;
-        row = rows[rows.size() - ++next];  // backwards: it sorts
+        row = rows[rows.size() - ++next];  // backwards, because bulk_load must sort
         return true;
       },
       [&](std::uint64_t done, std::uint64_t) {
@@ -226,11 +226,11 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   routing = index.query({.all_of = {{"city", "nowhere"}}, .broadcast = true}).routing;
   EXPECT_EQ(routing.requests, 4u);
   EXPECT_EQ(routing.false_requests(), 4u);
-  // Both conditions must be possible in one region.
+  // A region is asked only if it may hold both values.
   routing = index.query({.all_of = {{"city", "border"}, {"city", "city 0"}}}).routing;
   EXPECT_EQ(routing.regions_asked, 1u);
   EXPECT_EQ(routing.servers_holding, 0u);
-  // Ranges leave regions out; one that ends where a region begins has nothing of it.
+  // A range excludes regions. A range that ends where a region begins excludes that region.
   routing = index.query({.all_of = {{"tags", "all"}}, .from = "000150", .to = "000300"}).routing;
   EXPECT_EQ(routing.regions, 2u);
   EXPECT_EQ(routing.servers, 2u);
@@ -251,7 +251,8 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   EXPECT_EQ(statistics.false_requests, 4u + 1);
 }
 
-// Requests for values that nobody has, against what the filters' fill predicts, and the bound.
+// Requests for values that no server holds, compared with the prediction from the filters' fill and
+// with the bound.
 TEST(Routing, FalseRequestsAreThoseOfTheRate) {
   constexpr int kRegions = 40, kRows = 8000, kQueries = 4000;
   Indexed test({.fpr = 0.1, .region_values = 100, .servers = kRegions});
@@ -273,9 +274,9 @@ TEST(Routing, FalseRequestsAreThoseOfTheRate) {
     requests += answer.routing.false_requests();
     EXPECT_EQ(answer.routing.servers_holding, 0u);
   }
-  // Servers that hold it are asked for certain, once each, and no others are left.
+  // Every server holds the value, so each is asked exactly once.
   EXPECT_DOUBLE_EQ(index.query({.all_of = {{"tags", "all"}}}).routing.expected_requests, kRegions);
-  // One server each: independent trials, 160,000 of them. Five standard errors.
+  // One region per server gives 160,000 independent trials. Five standard errors.
   EXPECT_NEAR(static_cast<double>(requests), expected, 5 * std::sqrt(expected));
   EXPECT_LT(static_cast<double>(requests), 0.1 * kRegions * kQueries);
   EXPECT_GT(requests, 1000u);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// SecondaryIndex: a table in regions, found by the values of its columns.
+// SecondaryIndex: a table divided into regions, whose rows can be found by their column values.
 //
 //   auto index = scbf::SecondaryIndex::create("packages.index",
 //       {.key = "package", .columns = {{.name = "maintainer", .indexed = true}}});
 //   index.put({"bash", {"Matthias Klose <doko@debian.org>"}});
 //   auto answer = index.query({.all_of = {{"maintainer", "Matthias Klose <doko@debian.org>"}}});
-//   // answer.rows, and what asking for them took: answer.routing
+//   // answer.rows holds the rows, answer.routing what the query cost
 //
-// Two layers. Each region has a local index in the store beside its rows: (column, value) → keys of
-// rows, and how many there are. Before them stands a bank with one growing filter per region,
-// which says which regions may hold a value, so that only the servers of those need to be asked.
-// docs/secondary_index.md says how it works and what is guaranteed when.
+// The index has two layers. Each region has a local index, stored beside its rows, which maps
+// (column, value) to the keys and the number of the rows with that value. In front of the local
+// indexes is a bank with one growing filter per region. The bank says which regions may hold a
+// value, so a query only asks the servers of those regions. docs/secondary_index.md explains how
+// the index works and what it guarantees.
 //
-// Threads: any number may read and write at once. Writers to one region take turns; splitting,
-// merging and rebuilding a region keeps its writers waiting. All filters share one lock. A query
-// holds it together with others while it asks them; whoever changes a filter holds it alone, and
-// everybody else waits: a write while its new values enter and its old ones leave, and what takes
-// a filter in or gives one up (a pass over the bank's rows of bits). Everybody also waits while
-// the map changes (a synced write).
+// Threads: any number of threads may read and write at once. Writers to the same region take turns.
+// Splitting, merging or rebuilding a region blocks its writers. One shared mutex protects all
+// filters. Queries hold it shared while they probe the filters. Changes to a filter hold it
+// exclusively: a write while it inserts new values and while it removes old ones, and any operation
+// that adds a member to the bank or removes one (a pass over the bank's rows of bits). A change of
+// the region map, which is one synced write, blocks all queries and writes.
 #pragma once
 
 #include <cstdint>
@@ -43,151 +44,156 @@ using ServerId = std::uint32_t;
 /// Most servers of one index.
 inline constexpr std::uint32_t kMaxServers = 1u << 16;
 
-/// What an index is made for. Given when it is created; see replan.
+/// The parameters of an index. They are fixed at creation; replan changes some of them.
 struct IndexPlan {
-  /// Bound on the false-positive rate of one region's filter, however it grows.
+  /// Bound on the false-positive rate of one region's filter, however many stages it has.
   double fpr = 0.01;
-  /// Distinct indexed values per region to begin with; filters grow beyond in stages.
+  /// Distinct indexed values per region for which the first stage of a filter is sized. A filter
+  /// with more values grows by further stages.
   std::uint64_t region_values = 16'384;
-  /// Servers that share the regions. Region i of a fresh index is on server i mod servers.
+  /// Number of servers that share the regions. Region i of a new index is on server i mod servers.
   std::uint32_t servers = 1;
   std::uint64_t seed = 0;
   Layout layout = Layout::split_block;
 };
 
-/// A table's schema and an index's plan as one JSON object: key, columns (name, indexed,
-/// separator), fpr, region_values, servers, seed, layout. An index stores the same, with a version
-/// before it. Throws InvalidArgument unless all names and separators are UTF-8.
+/// The schema and the plan as one JSON object: key, columns (name, indexed, separator), fpr,
+/// region_values, servers, seed, layout. An index stores the same object with a format version.
+/// Throws InvalidArgument unless all names and separators are UTF-8.
 std::string definition_json(const TableSchema& schema, const IndexPlan& plan);
 
 /// How an index is opened.
 struct IndexOptions {
-  /// True: a write is acknowledged when the disk has it. False: when the operating system has it;
-  /// a killed process loses nothing then, a machine without power its last writes.
+  /// True: a write is acknowledged once it is on disk. False: once the operating system has it.
+  /// Then a killed process loses nothing, but a power failure may lose the last writes.
   bool sync = false;
-  /// Of the filters; see find_backend.
+  /// Name of the filters' backend; see find_backend.
   std::string_view backend = "auto";
-  /// For blocks of the store, in bytes.
+  /// Size of the store's block cache, in bytes.
   std::uint64_t cache_bytes = 64u << 20;
-  /// Rebuild filters that are missing, damaged, of another index or plan, or ahead of the store,
-  /// before open returns; else their regions are asked whatever the question, until rebuild. (Those
-  /// that are behind are brought up to date from the log either way.)
+  /// True: open rebuilds every filter that is missing, damaged, ahead of the store, or made for
+  /// another index or plan. False: every query asks the regions of these filters until rebuild is
+  /// called. Either way, filters behind the store are brought up to date from the log.
   bool rebuild = true;
-  /// For opening; 0 = as many as the machine has.
+  /// Number of threads that open uses; 0 = one per processor of the machine.
   unsigned threads = 0;
 };
 
 struct Condition {
-  std::string column;  ///< an indexed one
+  std::string column;  ///< name of an indexed column
   std::string value;
 };
 
 struct Query {
-  /// Rows that have all of these values; at least one.
+  /// Conditions that a row must meet, all of them. At least one.
   std::vector<Condition> all_of;
-  /// Rows with from ≤ key < to; an empty `to` is no bound.
+  /// Only rows with from ≤ key < to. An empty `to` means no upper bound.
   std::string from, to;
-  /// Stop after so many rows.
+  /// Most rows to return.
   std::uint64_t limit = UINT64_MAX;
-  /// Return the rows' keys only, without their values.
+  /// Return only the keys of the rows, without their values.
   bool keys_only = false;
-  /// Ask every region, as without filters: to compare with.
+  /// Ask every region, as if there were no filters. For comparisons.
   bool broadcast = false;
 };
 
-/// What answering a query took. A request is one server asked, for all its regions together.
+/// What a query cost. A request asks one server about all of its candidate regions.
 struct RoutingReport {
-  std::uint32_t regions = 0;          ///< within the query's range of keys
-  std::uint32_t regions_asked = 0;    ///< that may hold it, as the filters say
-  std::uint32_t regions_holding = 0;  ///< that do
-  std::uint32_t servers = 0;          ///< a broadcast's requests: servers with regions in the range
-  std::uint32_t requests = 0;         ///< servers asked
-  std::uint32_t servers_holding = 0;
-  /// Requests to expect of these filters, given who holds the value: h + Σ (1 − Π (1 − P_r)) over
-  /// the servers that do not, P_r the rates of the filters of their regions. For one condition
-  /// without a limit or a range of keys; else 0.
+  std::uint32_t regions = 0;          ///< regions that overlap the query's range of keys
+  std::uint32_t regions_asked = 0;    ///< those of them that were asked
+  std::uint32_t regions_holding = 0;  ///< those of them with a matching row
+  std::uint32_t servers = 0;          ///< servers of these regions, the requests of a broadcast
+  std::uint32_t requests = 0;         ///< servers that were asked
+  std::uint32_t servers_holding = 0;  ///< servers with a matching row
+  /// Expected number of requests, given the h servers that hold the value: h + Σ (1 − Π (1 − P_r)).
+  /// The sum runs over the other servers, the product over the regions r of each, and P_r is the
+  /// rate of region r's filter. 0 for queries with several conditions, a limit or a range of keys.
   double expected_requests = 0;
 
   std::uint32_t false_requests() const noexcept { return requests - servers_holding; }
-  /// Every server has it: nothing can be saved.
+  /// True if every server holds a matching row, so that routing can save nothing.
   bool everywhere() const noexcept { return servers > 1 && servers_holding == servers; }
 };
 
 struct QueryAnswer {
-  std::vector<Row> rows;  ///< by key; without values if keys_only
+  std::vector<Row> rows;  ///< sorted by key; without values if keys_only
   RoutingReport routing;
 };
 
 struct WriteReport {
-  std::uint64_t put = 0;       ///< rows written that were not there
-  std::uint64_t replaced = 0;  ///< rows written that were
-  std::uint64_t removed = 0;
-  std::uint64_t absent = 0;  ///< rows to be removed that were not there
+  std::uint64_t put = 0;       ///< rows written under a new key
+  std::uint64_t replaced = 0;  ///< rows written over a row with the same key
+  std::uint64_t removed = 0;   ///< rows removed
+  std::uint64_t absent = 0;    ///< keys to remove that had no row
 };
 
 struct RegionInfo {
   RegionId id;
-  std::string from, to;  ///< from ≤ key < to; the last region's `to` is empty: no bound
+  std::string from, to;  ///< from ≤ key < to; `to` of the last region is empty: no bound
   ServerId server;
   std::uint64_t rows;
-  std::uint64_t values;        ///< distinct (column, value)
-  std::uint32_t stages;        ///< of its filter
-  std::uint64_t filter_bytes;  ///< counters
+  std::uint64_t values;        ///< distinct pairs (column, value)
+  std::uint32_t stages;        ///< stages of its filter
+  std::uint64_t filter_bytes;  ///< bytes of its filter's counters
   double estimated_fpr;        ///< from the filter's fill
-  std::uint64_t left_over;     ///< entries of the filter that no value stands for; see rebuild
-  std::uint64_t unsaved;       ///< changes since the filter was saved: to be replayed after a crash
-  bool asked_always;           ///< its filter is not to be trusted
+  std::uint64_t left_over;     ///< entries of its filter for values that the region no longer has
+  std::uint64_t unsaved;       ///< changes since its filter was saved, replayed after a crash
+  bool asked_always;           ///< its filter is not trusted, so every query asks the region
 };
 
 struct IndexStatistics {
   std::uint64_t rows = 0, values = 0;
-  std::uint64_t filter_bytes = 0;   ///< counters of all regions
-  std::uint64_t bit_row_bytes = 0;  ///< and the bank's rows of bits beside them
-  std::uint64_t store_bytes = 0;    ///< on disk, as the store estimates
+  std::uint64_t filter_bytes = 0;   ///< bytes of the counters of all filters
+  std::uint64_t bit_row_bytes = 0;  ///< bytes of the bank's rows of bits
+  std::uint64_t store_bytes = 0;    ///< bytes on disk, as the store estimates
   std::uint32_t regions = 0, servers = 0;
   // Since the index was opened:
   std::uint64_t queries = 0, requests = 0, broadcast_requests = 0, false_requests = 0;
-  std::uint64_t queries_everywhere = 0;  ///< for values that all servers hold
+  std::uint64_t queries_everywhere = 0;  ///< queries for which every server held a row
 };
 
-/// What opening found: filters taken as they were saved, brought up to date, or made anew.
+/// What open did with the saved filters: used them as they were, replayed the log, or rebuilt them.
 struct RecoveryReport {
   std::uint32_t regions = 0;
-  std::uint32_t replayed = 0;          ///< of these, brought up to date
-  std::uint64_t changes_replayed = 0;  ///< entries
-  std::uint32_t rebuilt = 0;
-  std::uint32_t asked_always = 0;    ///< neither; see IndexOptions::rebuild
-  std::vector<std::string> reasons;  ///< why, one for each region rebuilt or asked always
+  std::uint32_t replayed = 0;          ///< regions whose filter was brought up to date from the log
+  std::uint64_t changes_replayed = 0;  ///< filter entries inserted or removed by that
+  std::uint32_t rebuilt = 0;           ///< regions whose filter was rebuilt
+  std::uint32_t asked_always = 0;  ///< regions without a trusted filter; see IndexOptions::rebuild
+  std::vector<std::string> reasons;  ///< one for each region rebuilt or always asked
 };
 
 struct CheckReport {
   std::uint64_t rows = 0, postings = 0, values = 0;
-  /// Each a sentence naming region and value; empty if all is well. At most 100 are listed.
+  /// One sentence per problem, naming the region and the value. At most 100 are listed.
   std::vector<std::string> problems;
-  std::uint64_t problem_count = 0;
-  std::vector<RegionId> regions;  ///< that have problems
+  std::uint64_t problem_count = 0;  ///< all problems, listed or not
+  std::vector<RegionId> regions;    ///< the regions with problems
 };
 
-/// Called now and then during long work with how far it is; total 0 = not known.
+/// Called from time to time during a long operation; total 0 = not known.
 using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
-/// Gives the next row; false at the end.
+/// Stores the next row in `row`; returns false at the end.
 using RowSource = std::function<bool(Row& row)>;
 
-/// One process at a time may have an index open; at most kMaxBankMembers regions. Movable. The
-/// destructor saves what checkpoint saves, and forgives errors: the log has everything.
+/// A secondary index in a directory. Only one process at a time can have it open. It has at most
+/// kMaxBankMembers regions. Movable. The destructor does what checkpoint does but ignores errors,
+/// because the log holds every change.
 ///
-/// All functions throw InvalidArgument for what the schema or the limits forbid (changing nothing),
-/// IoError when the store fails, CorruptFile when what it holds cannot be. After a write that
-/// failed (a full disk, say) further ones may fail until the index is opened again; reads go on.
+/// All functions throw InvalidArgument, and change nothing, if the schema or a limit forbids the
+/// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent. After a
+/// failed write, on a full disk for example, further writes may fail until the index is reopened.
+/// Reads still work.
 class SecondaryIndex {
  public:
-  /// A new index in a directory that does not exist or is empty. One region, on server 0.
+  /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is
+  /// created with its parents.
   static SecondaryIndex create(const std::filesystem::path& path, const TableSchema& schema,
                                const IndexPlan& plan = {}, const IndexOptions& options = {});
-  /// Throws IoError if there is none, or if another process has it open.
+  /// Opens an index. Throws IoError if there is no index, or if another process has it open. Cost:
+  /// loads every filter and replays the log, or rebuilds filters; see IndexOptions::rebuild.
   static SecondaryIndex open(const std::filesystem::path& path, const IndexOptions& options = {});
-  /// Gives an index that is not open another rate, and another number of values per region to begin
-  /// with. Opening it makes all filters anew. Throws InvalidArgument, IoError.
+  /// Changes IndexPlan::fpr and IndexPlan::region_values of an index that is not open. The next
+  /// open rebuilds all filters. Throws InvalidArgument, IoError.
   static void replan(const std::filesystem::path& path, double fpr, std::uint64_t region_values);
   SecondaryIndex(SecondaryIndex&&) noexcept;
   SecondaryIndex& operator=(SecondaryIndex&&) noexcept;
@@ -199,65 +205,72 @@ class SecondaryIndex {
 
   // ---- rows -------------------------------------------------------------------------------------
 
-  /// Writes a row, in place of the one with its key if there is one. When it returns, queries find
-  /// it. A row is written whole or not at all, with its index entries.
-  /// Cost: a look for the old row, one atomic write; a few hundred bytes of log per new value.
+  /// Inserts a row, or replaces the row with the same key. Queries that begin after the return find
+  /// it. The row and its index entries are written atomically.
+  /// Cost: one read of the old row and one atomic write; a few hundred bytes of log per new value.
   void put(const Row& row);
-  /// The same for many, as if one after another; each region's in one atomic write of at most
-  /// 4,096 rows. What was written before an error stays written.
+  /// Writes many rows as if one after another. Each atomic write covers at most 4,096 rows of one
+  /// region. If an error is thrown, the rows written before stay.
   WriteReport put(std::span<const Row> rows);
-  /// Returns whether there was one.
+  /// Removes the row with this key. Returns whether there was one.
   bool remove(std::string_view key);
+  /// Removes many rows, in atomic writes as put makes them.
   WriteReport remove(std::span<const std::string> keys);
+  /// Returns the row with this key, if there is one. Does not use the filters.
   std::optional<Row> get(std::string_view key) const;
+  /// result.size() == keys.size(); result[i] is the row with keys[i], if there is one.
   std::vector<std::optional<Row>> get(std::span<const std::string> keys) const;
-  /// Calls each(row) for all rows with from ≤ key < to (empty: no bound), by key, as of one moment,
-  /// as long as it returns true.
+  /// Calls each(row) for all rows with from ≤ key < to (empty `to`: no bound) in key order, until
+  /// it returns false. All rows come from one snapshot.
   void scan(std::string_view from, std::string_view to,
             const std::function<bool(const Row&)>& each) const;
 
   // ---- queries ----------------------------------------------------------------------------------
 
-  /// Every row whose writing was acknowledged before, and that was not changed meanwhile, is found.
+  /// Returns the matching rows. Finds every row whose write was acknowledged before the query
+  /// began, unless the row was changed or removed meanwhile.
   QueryAnswer query(const Query& query) const;
-  /// The same for many, up to 1,024 routed together as of one moment. Throws before the first is
-  /// asked if one cannot be.
+  /// Answers many queries; result.size() == queries.size(). Up to 1,024 queries are routed together
+  /// and share a snapshot. If a query is invalid, this throws before it answers any.
   std::vector<QueryAnswer> query(std::span<const Query> queries) const;
 
   // ---- regions ----------------------------------------------------------------------------------
 
-  /// By key.
+  /// All regions, in key order.
   std::vector<RegionInfo> regions() const;
-  /// Divides an index that has no rows: region i begins at points[i − 1]. Throws InvalidArgument
-  /// unless points ascend and there is no row.
+  /// Divides an empty index into points.size() + 1 regions; region i > 0 begins at points[i − 1].
+  /// Throws InvalidArgument if there are rows or if the points are not strictly ascending.
   void presplit(std::span<const std::string> points);
-  /// Divides a region: at `at`, or at its middle row. Returns the two that take its place, the
-  /// first on its server, the second on the server with the fewest regions. Cost: its local index
-  /// is written anew, its writers wait.
+  /// Splits a region at the key `at`, or at its middle row. Returns the two new regions: the left
+  /// one stays on the same server, the right one goes to the server with the fewest regions. Cost:
+  /// writes two new local indexes; the region's writers wait.
   std::pair<RegionId, RegionId> split(RegionId region, const std::optional<std::string>& at = {});
-  /// Puts two neighbours together, on the left one's server. Cost as of split.
+  /// Merges two adjacent regions into a new one on the left region's server. Costs as much as
+  /// split.
   RegionId merge(RegionId left, RegionId right);
-  /// Gives a region to another server. Its filter stays as it is.
+  /// Assigns a region to another server. The region's filter does not change.
   void move(RegionId region, ServerId server);
-  /// Writes many rows in large sorted batches, then saves the filters. `progress` gets rows written
-  /// so far, and 0. Throws what `next` and put throw; rows written before stay. Temporary memory:
-  /// 128 MiB of rows, and as much again.
+  /// Writes many rows in large sorted batches, then saves the filters. A batch is written once it
+  /// is full or `next` has returned false. Calls progress(rows written so far, 0). Throws what
+  /// `next` and put throw; rows written before stay. Temporary memory: 128 MiB of rows, and as much
+  /// again.
   WriteReport bulk_load(const RowSource& next, const IndexProgress& progress = {});
 
   // ---- filters ----------------------------------------------------------------------------------
 
-  /// Saves the filters that changed and shortens the log. Done without being asked for regions with
-  /// many changes. Cost: the counters of those filters, and an fsync each.
+  /// Saves the filters that changed and trims the log. Regions with many changes are saved without
+  /// a call. Cost: writes the counters of these filters, with one fsync each.
   void checkpoint();
-  /// Makes a region's filter anew from its local index.
+  /// Rebuilds a region's filter from its local index. The region's writers wait.
   void rebuild(RegionId region);
-  /// Says of a region that its filter is not to be trusted: it is asked whatever the question,
-  /// until rebuild, or until the index is opened, which rebuilds it.
+  /// Marks a region's filter as untrusted: every query asks the region until its filter is rebuilt,
+  /// by rebuild or when the index is next opened.
   void distrust(RegionId region);
 
+  /// Counts of the index now, and of queries since it was opened.
   IndexStatistics statistics() const;
-  /// Compares rows, local indexes and filters with each other, region by region. Writers of the
-  /// region wait. `progress` gets rows.
+  /// Compares rows, local indexes and filters, one region at a time. The writers of that region
+  /// wait. Calls progress(rows checked so far, rows in the index).
   CheckReport check(const IndexProgress& progress = {}) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table is made of: columns, rows, and which values of a row are indexed.
+// The parts of a table: its columns, its rows, and which values of a row are indexed.
 #pragma once
 
 #include <cstddef>
@@ -12,38 +12,40 @@ namespace scbf {
 
 /// Most columns of a table, beside its key.
 inline constexpr std::size_t kMaxColumns = 4096;
-/// Most bytes of a row's key, and of a value that is indexed.
+/// Most bytes of a row's key, and of an indexed value.
 inline constexpr std::size_t kMaxKeyBytes = 65'535;
 inline constexpr std::size_t kMaxIndexedBytes = 65'535;
 /// Most bytes of all values of a row.
 inline constexpr std::size_t kMaxRowBytes = 256u << 20;
 
-/// A column. Empty fields have no value: they are not indexed.
+/// A column. An empty field holds no value and is not indexed.
 struct Column {
   std::string name;
   bool indexed = false;
-  /// Not empty: a field holds several values, which this separates; blanks around them are not part
-  /// of them. Each is indexed by itself, and counts once however often the field has it.
+  /// Empty: the whole field is one value. Otherwise a field holds several values with this
+  /// separator between them. Blanks around a value (space, tab, CR, LF) are not part of it. Each
+  /// value is indexed on its own, and once per row however often the field repeats it.
   std::string separator;
 
   friend bool operator==(const Column&, const Column&) = default;
 };
 
-/// A table: rows have a key of their own, by which they are sorted (as unsigned bytes) and divided
-/// into regions.
+/// The columns of a table. Each row has a unique key. Rows are sorted by key, compared as unsigned
+/// bytes, and regions are ranges of keys.
 struct TableSchema {
-  std::string key;              ///< the key's name
-  std::vector<Column> columns;  ///< the others, in the order of Row::values
+  std::string key;              ///< the name of the key column
+  std::vector<Column> columns;  ///< the other columns, in the order of Row::values
 
-  /// The number of a column. Throws InvalidArgument, naming those there are.
+  /// The index of the column `name` in `columns`. Throws InvalidArgument, listing the columns, if
+  /// there is no such column. Cost: one pass over the columns.
   std::size_t column(std::string_view name) const;
-  /// Throws InvalidArgument unless names are there, distinct and not empty, at most kMaxColumns
-  /// columns.
+  /// Throws InvalidArgument unless every name is non-empty and unique, every column with a
+  /// separator is indexed, and there are at most kMaxColumns columns.
   void check() const;
   friend bool operator==(const TableSchema&, const TableSchema&) = default;
 };
 
-/// values.size() == TableSchema::columns.size().
+/// A row. values.size() == TableSchema::columns.size().
 struct Row {
   std::string key;
   std::vector<std::string> values;
@@ -59,8 +61,8 @@ struct RowExcess {
   std::size_t bytes;   ///< of Part::value: of the longest value of that field; 0 for an empty key
   std::size_t limit;   ///< kMaxKeyBytes, kMaxIndexedBytes or kMaxRowBytes
 };
-/// Why an index would refuse a row; empty if it takes it. The key is looked at first, then the
-/// columns in order, then the row as a whole. row.values.size() must be schema.columns.size().
+/// The limit that a row exceeds; none if an index accepts the row. The key is checked first, then
+/// the columns in order, then the whole row. row.values.size() must equal schema.columns.size().
 /// Cost: fields longer than kMaxIndexedBytes are read once, others not at all.
 std::optional<RowExcess> excess_of(const TableSchema& schema, const Row& row);
 
