@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Highway backends: one per compiled target, and "simd" for the best of them.
-#include "kit/known_backends.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
