@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The tables of kernels, one for each Highway target that was compiled.
 #pragma once
 
 #include <string_view>

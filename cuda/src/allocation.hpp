@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Plain allocation of device memory, for counters and staging.
 #pragma once
 
 #include <cstddef>

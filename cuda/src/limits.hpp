@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the current device can do, as the sizes that the engine goes by.
 #pragma once
 
 #include "engine/tuning.hpp"

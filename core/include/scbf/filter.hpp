@@ -240,7 +240,7 @@ class Filter {
   /// changed either: one of them may claim it by a false positive, and removing the key there would
   /// damage other keys. verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty;
   /// otherwise InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of
-  /// contains and insert; with several stages on one thread.
+  /// contains and insert; a filter of several stages uses one thread for it.
   RemoveReport remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts = {},
                       const BatchOptions& options = {});
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bank/level.hpp"
+#include "filter/state.hpp"
 #include "scbf/bank.hpp"
 
 namespace scbf {

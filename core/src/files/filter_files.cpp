@@ -18,7 +18,7 @@
 #include "files/container_format.hpp"
 #include "files/file_format.hpp"
 #include "files/file_input.hpp"
-#include "filter/stage.hpp"
+#include "filter/state.hpp"
 #include "filter/store_copies.hpp"
 #include "kit/host_store.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <new>
 
-#include "filter/stage.hpp"
+#include "filter/state.hpp"
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/few_keys.hpp"

@@ -120,33 +120,4 @@ struct Stage {
 RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
                          std::span<std::uint8_t> verdicts, const BatchOptions& options);
 
-/// What a Filter is made of.
-struct FilterState {
-  Growth growth;
-  std::uint64_t seed;
-  const Backend* backend;
-  std::vector<Stage> stages = {};  ///< oldest first; not empty
-  std::string metadata = {};
-
-  bool read_only() const noexcept;
-  /// Throws ReadOnly.
-  void check_writable() const;
-  /// Makes an empty stage of the growth's shape for this index.
-  Stage make_stage(std::uint32_t index) const;
-  /// The index of the next stage that the growth adds.
-  std::uint32_t next_index() const noexcept;
-};
-
-/// Lets files and banks take filters apart and put them together.
-struct FilterAccess {
-  static FilterState& state(Filter& filter) noexcept { return *filter.state_; }
-  static const FilterState& state(const Filter& filter) noexcept { return *filter.state_; }
-  static Filter make(std::unique_ptr<FilterState> state) noexcept {
-    return Filter(std::move(state));
-  }
-};
-
-/// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
-void check_metadata(const std::string& metadata);
-
 }  // namespace scbf

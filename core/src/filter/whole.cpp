@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "filter/stage.hpp"
+#include "filter/state.hpp"
 
 namespace scbf {
 

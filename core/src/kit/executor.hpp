@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// How many threads an operation gets, and running its tasks on them. The class Executor itself is
+// public: scbf/backend.hpp.
 #pragma once
 
 #include "scbf/backend.hpp"
