@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "support/keys.hpp"
-#include "support/stages_model.hpp"
 #include "support/scale.hpp"
+#include "support/stages_model.hpp"
 
 namespace {
 

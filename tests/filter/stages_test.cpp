@@ -10,8 +10,8 @@
 
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
-#include "support/stages_model.hpp"
 #include "support/setups.hpp"
+#include "support/stages_model.hpp"
 
 namespace {
 
