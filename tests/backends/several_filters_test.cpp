@@ -216,6 +216,7 @@ TEST_P(SeveralFilters, AsManyFiltersAndBatchesOfAllSizes) {
       SCOPED_TRACE("batch of " + std::to_string(size));
       const KeyBatch batch = KeyBatch(asked).slice(size == 4999 ? 0 : random.below(100), size);
       ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
+      if (size != 9 && size != 1025 && size != 4999) continue;  // counts take one way for all sizes
       ASSERT_TRUE(same_answers(filters.count(batch, options()), filters.counts_one_by_one(batch)));
     }
   }
@@ -229,6 +230,11 @@ TEST_P(SeveralFilters, KeysOfTheOldestTheNewestSeveralOrNone) {
   for (std::size_t i = 0; i <= last; ++i) filters.insert(i, everywhere);
   filters.insert(last, newest);
   filters.insert(0, oldest);
+  // So often that the counts of all together pass 15.
+  for (std::size_t i = 0; i <= last; ++i) filters.insert(i, Keys(9, everywhere[0]));
+  ASSERT_TRUE(
+      same_answers(filters.count(everywhere, options()), filters.counts_one_by_one(everywhere)));
+  ASSERT_EQ(filters.count(everywhere, options())[0], 15);
   for (const Keys& only : {everywhere, newest, oldest, absent}) {
     ASSERT_TRUE(same_answers(filters.ask(only, options()), filters.one_by_one(only)));
   }
@@ -272,7 +278,7 @@ TEST_P(SeveralFilters, RemovalIsOneKeyAfterAnother) {
   Random random(3);
   for (std::size_t i = out.size(); i > 1; --i) std::swap(out[i - 1], out[random.below(i)]);
   // Each key twice, some null.
-  const std::size_t half = std::min<std::size_t>(out.size(), 2000);
+  const std::size_t half = std::min<std::size_t>(out.size(), 300);
   out.resize(half);
   out.insert(out.end(), out.begin(), out.begin() + static_cast<std::ptrdiff_t>(half));
   std::vector<std::byte> bitmap(out.size() / 8 + 2);
