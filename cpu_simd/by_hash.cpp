@@ -59,7 +59,8 @@ class HashPass : public Pass {
   }
 
   void drain(std::uint64_t begin, std::uint64_t end) {
-    const std::uint64_t chunks = chunks_per_partition() + 1;
+    const std::uint64_t keys_each = keys_per_partition();
+    const std::uint64_t chunks = keys_each / kChunkEntries + 1;
     std::vector<Asked> asked;
     asked.reserve(filters_.size());
     for (const ConstFilterArrays& filter : filters_) {
@@ -67,7 +68,7 @@ class HashPass : public Pass {
       asked.back().next_distance = kFarDistance;  // further groups: any line may be needed
       // If there are few keys, they touch few lines of their share; then each line is fetched for
       // its key.
-      if (share_of(filter, 0).count > chunks * kChunkEntries) {
+      if (share_of(filter, 0).count > keys_each) {
         asked.back().first_distance = kFarDistance;
       }
     }

@@ -70,11 +70,11 @@ class Pass {
     });
   }
 
-  /// How many chunks a partition has, on average.
-  std::uint64_t chunks_per_partition() noexcept {
+  /// Keys of a partition, on average.
+  std::uint64_t keys_per_partition() noexcept {
     std::uint64_t scattered = 0;
     for (std::size_t t = 0; t < threads_; ++t) scattered += shards_[t].scatter.keys;
-    return scattered / kChunkEntries / plan_.partitions;
+    return scattered / plan_.partitions;
   }
 
   /// Calls work_on(entries, count, chunk_ahead, answers) for all that was scattered to a partition,
@@ -184,7 +184,7 @@ class ArrayPass : public Pass {
   /// back.
   template <class Answers, class WorkOn>
   std::uint64_t drain(const Array& array, WorkOn work_on) {
-    const std::uint64_t chunks = chunks_per_partition();
+    const std::uint64_t chunks = keys_per_partition() / kChunkEntries;
     std::atomic<std::uint64_t> turned{0};
     for_each_run([&](std::uint64_t begin, std::uint64_t end) {
       std::uint64_t turned_here = 0;
