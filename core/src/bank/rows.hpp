@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "kit/counter_memory.hpp"
+#include "kit/host_memory.hpp"
 #include "kit/rows.hpp"
 #include "scbf/backend.hpp"
 
@@ -59,7 +59,7 @@ class MemberRows {
 
   Geometry geometry_;
   std::uint64_t stride_;
-  CounterMemory memory_;
+  HostMemory memory_;
 };
 
 }  // namespace scbf

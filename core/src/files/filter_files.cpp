@@ -20,7 +20,7 @@
 #include "files/file_input.hpp"
 #include "filter/state.hpp"
 #include "filter/store_copies.hpp"
-#include "kit/host_store.hpp"
+#include "kit/host_memory.hpp"
 
 namespace scbf {
 
@@ -405,8 +405,8 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
     }
     Filter filter = read_filter(file.input, backend, [&](Input&, const StageHead& stage) {
       const StageHeader& header = stage.header;
-      auto store = std::make_unique<HostStore>(CounterMemory::map_file(
-          path, stage.offset + header.payload_offset(), header.payload_bytes()));
+      auto store = std::make_unique<HostMemory>(path, stage.offset + header.payload_offset(),
+                                                header.payload_bytes());
       file.input.skip(header.payload_bytes(), header.file_bytes());
       return store;
     });

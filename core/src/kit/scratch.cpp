@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kMostKept = 1u << 30;
 
 std::mutex cache_mutex;
-CounterMemory& cache() {
+HostMemory& cache() {
   // Never destroyed: filters may still be in use while the program ends.
-  static auto* kept = new CounterMemory();
+  static auto* kept = new HostMemory();
   return *kept;
 }
 
@@ -25,11 +25,11 @@ CounterMemory& cache() {
 Scratch::Scratch(std::uint64_t bytes) {
   {
     const std::scoped_lock lock(cache_mutex);
-    memory_ = std::exchange(cache(), CounterMemory());
+    memory_ = std::exchange(cache(), HostMemory());
   }
   if (memory_.bytes() < bytes) {
-    memory_ = CounterMemory();  // free first, then allocate: never both at once
-    memory_ = CounterMemory::allocate(bytes);
+    memory_ = HostMemory();  // free first, then allocate: never both at once
+    memory_ = HostMemory(bytes);
   }
 }
 
@@ -41,7 +41,7 @@ Scratch::~Scratch() {
 
 void release_scratch() noexcept {
   const std::scoped_lock lock(cache_mutex);
-  cache() = CounterMemory();
+  cache() = HostMemory();
 }
 
 }  // namespace scbf

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kit/counter_memory.hpp"
+#include "kit/host_memory.hpp"
 
 namespace scbf {
 
@@ -23,7 +23,7 @@ class Scratch {
   void* data() const noexcept { return memory_.words(); }
 
  private:
-  CounterMemory memory_;
+  HostMemory memory_;
 };
 
 }  // namespace scbf

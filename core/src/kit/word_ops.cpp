@@ -103,4 +103,10 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
   return histograms;
 }
 
+std::uint64_t Backend::count_nonzero(ConstCounterView view, const BatchOptions& options) const {
+  std::uint64_t zero = 0;
+  for (const Histogram& slice : histograms(view, options)) zero += slice[0];
+  return view.geometry.counters() - zero;
+}
+
 }  // namespace scbf

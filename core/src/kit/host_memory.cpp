@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/host_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "scbf/backend.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf {
+
+namespace {
+constexpr std::uint64_t kHugePage = 2u << 20;
+}
+
+HostMemory::HostMemory(std::uint64_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  // For large memory, map one huge page more than needed, so that it contains an aligned range, and
+  // unmap the rest. A transparent huge page needs both address and length aligned.
+  const bool huge = bytes >= kHugePage;
+  const std::uint64_t align = huge ? kHugePage : 4096;
+  mapped_bytes_ = (bytes + align - 1) / align * align;
+  if (mapped_bytes_ < bytes || mapped_bytes_ + align < mapped_bytes_) throw std::bad_alloc();
+  void* raw = ::mmap(nullptr, mapped_bytes_ + (huge ? align : 0), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) throw std::bad_alloc();
+  auto address = reinterpret_cast<std::uintptr_t>(raw);
+  if (huge) {
+    const std::uintptr_t aligned = (address + align - 1) / align * align;
+    const std::uintptr_t head = aligned - address;
+    if (head > 0) ::munmap(raw, head);
+    if (align - head > 0) {
+      ::munmap(reinterpret_cast<void*>(aligned + mapped_bytes_), align - head);
+    }
+    address = aligned;
+    ::madvise(reinterpret_cast<void*>(address), mapped_bytes_, MADV_HUGEPAGE);
+  }
+  data_ = reinterpret_cast<void*>(address);
+}
+
+HostMemory::HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes)
+    : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw IoError(fmt::format("{}: cannot open: {}", path.string(), strerror(errno)));
+  void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+  const int error = errno;
+  ::close(fd);
+  if (data == MAP_FAILED) {
+    throw IoError(fmt::format("{}: cannot map: {}", path.string(), strerror(error)));
+  }
+  ::madvise(data, bytes, MADV_RANDOM);
+  data_ = data;
+}
+
+HostMemory::~HostMemory() {
+  if (data_ != nullptr) ::munmap(data_, mapped_bytes_);
+}
+
+void HostMemory::swap(HostMemory& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_bytes_, other.mapped_bytes_);
+  std::swap(writable_, other.writable_);
+}
+
+void HostMemory::clear() { std::memset(words(), 0, bytes_); }
+
+void HostMemory::read(std::uint64_t first, std::span<std::uint64_t> out) const {
+  std::memcpy(out.data(), words() + first, out.size_bytes());
+}
+
+void HostMemory::write(std::uint64_t first, std::span<const std::uint64_t> in) {
+  std::memcpy(words() + first, in.data(), in.size_bytes());
+}
+
+void HostMemory::copy_from(const CounterStore& other) {
+  std::memcpy(words(), other.words(), bytes_);
+}
+
+std::unique_ptr<CounterStore> Backend::allocate(std::uint64_t words) const {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max() / sizeof(std::uint64_t);
+  if (words > kMost) throw std::bad_alloc();
+  return std::make_unique<HostMemory>(words * sizeof(std::uint64_t));
+}
+
+}  // namespace scbf

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the host, for counters, rows of bits and temporary data: anonymous and zeroed, with
+// huge pages where the system has them, or a mapped file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "scbf/store.hpp"
+
+namespace scbf {
+
+class HostMemory final : public CounterStore {
+ public:
+  HostMemory() noexcept = default;
+  /// Zeroed memory, 64-byte aligned (2 MiB aligned from 2 MiB on). Throws std::bad_alloc.
+  explicit HostMemory(std::uint64_t bytes);
+  /// Maps `bytes` of a file from `offset` (a multiple of the page size) read-only.
+  /// Throws IoError. The caller has checked that the file is that long.
+  HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes);
+
+  HostMemory(HostMemory&& other) noexcept { swap(other); }
+  HostMemory& operator=(HostMemory&& other) noexcept {
+    HostMemory(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~HostMemory() override;
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+  std::uint64_t* words() const noexcept override { return static_cast<std::uint64_t*>(data_); }
+  bool on_host() const noexcept override { return true; }
+  bool writable() const noexcept override { return writable_; }
+  void clear() override;
+  void read(std::uint64_t first, std::span<std::uint64_t> out) const override;
+  void write(std::uint64_t first, std::span<const std::uint64_t> in) override;
+  void copy_from(const CounterStore& other) override;
+
+ private:
+  void swap(HostMemory& other) noexcept;
+
+  void* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t mapped_bytes_ = 0;  ///< bytes_, rounded up to whole pages
+  bool writable_ = true;
+};
+
+}  // namespace scbf
