@@ -106,6 +106,28 @@ HWY_INLINE hn::Mask<D> disjoint([[maybe_unused]] D d, V a, V b) noexcept {
 #endif
 }
 
+/// Stores the lanes of `chosen` side by side, and anything up to a whole vector behind them.
+/// Returns how many there are. (Highway 1.0.3's Compress copies its tables to the stack on every
+/// call, and storing a compressed register is faster on Zen 4 than compressing into memory.)
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE std::size_t store_chosen(D d, V v, hn::Mask<D> chosen, std::uint64_t* to) noexcept {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  hn::StoreU(V{_mm512_maskz_compress_epi64(chosen.raw, v.raw)}, d, to);
+  return hn::CountTrue(d, chosen);
+#else
+  alignas(64) std::uint64_t lanes[hn::MaxLanes(d)];
+  std::uint8_t bits[8] = {};
+  hn::Store(v, d, lanes);
+  hn::StoreMaskBits(d, chosen, bits);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) {  // no branch: about half of them are chosen
+    to[count] = lanes[i];
+    count += bits[0] >> i & 1;
+  }
+  return count;
+#endif
+}
+
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 /// Stores each lane as a byte.
 template <class V>

@@ -13,11 +13,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/slice-inl.h"
 #include "cpu_simd/tuning.hpp"
 #include "kit/rows.hpp"
+#include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,10 +28,12 @@ namespace HWY_NAMESPACE {
 
 // ---- locate -------------------------------------------------------------------------------------
 
-inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
-                       std::uint64_t* rows) noexcept {
+/// Locates keys, a strip at a time, in each array of a filter. Calls visit(array, first, positions)
+/// for the keys from `first` on.
+template <class Visit>
+HWY_INLINE void for_each_array(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
+                               Visit visit) noexcept {
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  const std::uint32_t k = geometry.probes();
   const bool blocks = geometry.layout() == Layout::split_block;
   const std::uint32_t arrays = geometry.cache_lines_per_key();
   const std::uint64_t extent = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
@@ -40,21 +44,93 @@ inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, st
     for (std::uint32_t a = 0; a < arrays; ++a) {
       const Array array = {a, extent, a * array_words};
       locate(array, hashes + first, keys, positions.data());
-      const std::uint64_t first_row = array.first_word * kCountersPerWord;
-      std::uint64_t* to = rows + first * k + a * (blocks ? kWordsPerBlock : 1);
-      for (std::size_t i = 0; i < keys; ++i, to += k) {
-        if (!blocks) {
-          *to = first_row + positions[i];
-          continue;
-        }
-        const std::uint64_t place = positions[i];
-        const std::uint64_t block_row = first_row + detail::block_of(place) * kCountersPerBlock;
-        for (unsigned w = 0; w < kWordsPerBlock; ++w) {
-          to[w] = block_row + w * kCountersPerWord + (place >> (4 * w)) % kCountersPerWord;
-        }
-      }
+      visit(array, first, std::span<const std::uint64_t>(positions.data(), keys));
     }
   }
+}
+
+inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
+                       std::uint64_t* rows) noexcept {
+  const std::uint32_t k = geometry.probes();
+  const bool blocks = geometry.layout() == Layout::split_block;
+  for_each_array(
+      geometry, hashes, n,
+      [&](const Array& array, std::size_t first, std::span<const std::uint64_t> positions) {
+        const std::uint64_t first_row = array.first_word * kCountersPerWord;
+        std::uint64_t* to = rows + first * k + array.index * (blocks ? kWordsPerBlock : 1);
+        for (const std::uint64_t position : positions) {
+          if (blocks) {
+            const std::uint64_t row = first_row + detail::block_of(position) * kCountersPerBlock;
+            for (unsigned w = 0; w < kWordsPerBlock; ++w) {
+              to[w] = row + w * kCountersPerWord + (position >> (4 * w)) % kCountersPerWord;
+            }
+          } else {
+            *to = first_row + position;
+          }
+          to += k;
+        }
+      });
+}
+
+// ---- zero rows ----------------------------------------------------------------------------------
+
+/// The members of a bank take turns: a small one's counters, too, are rarely in cache.
+inline constexpr Fetch kCountersAhead = {.distance = kNearDistance};
+
+HWY_INLINE std::size_t zero_rows_of_blocks(const std::uint64_t* words, std::uint64_t first_row,
+                                           std::span<const std::uint64_t> positions,
+                                           std::uint64_t* rows) noexcept {
+  const Block::Tag tag;
+  const auto fifteen = hn::Set(tag, 15);
+  const auto lane_rows = hn::Mul(hn::Iota(tag, 0), hn::Set(tag, kCountersPerWord));
+  std::size_t zeros = 0;
+  for_each_block(words, positions.data(), positions.size(), kCountersAhead,
+                 [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+                   const std::uint64_t* block = Block::words_of(words, positions[i]);
+                   const std::uint64_t row =
+                       first_row + detail::block_of(positions[i]) * kCountersPerBlock;
+                   for (std::size_t part = 0; part < Block::parts; ++part) {
+                     const auto shifts = Block::shifts(bytes, part);
+                     const auto zero = disjoint(tag, hn::Load(tag, block + part * Block::lanes),
+                                                hn::Shl(fifteen, shifts));
+                     const auto base = hn::Set(tag, row + part * Block::lanes * kCountersPerWord);
+                     const auto here = hn::Add(hn::Add(base, lane_rows), hn::ShiftRight<2>(shifts));
+                     zeros += store_chosen(tag, here, zero, rows + zeros);
+                   }
+                 });
+  return zeros;
+}
+
+HWY_INLINE std::size_t zero_rows_of_slices(const std::uint64_t* words, std::uint64_t first_row,
+                                           std::span<const std::uint64_t> positions,
+                                           std::uint64_t* rows) noexcept {
+  std::size_t zeros = 0;
+  walk<1>(
+      positions.size(), kCountersAhead, 1,
+      [&](std::size_t i, std::uint32_t) { return words + positions[i] / kCountersPerWord; },
+      Nothing(),
+      [&](std::size_t i) {
+        const std::uint64_t position = positions[i];
+        rows[zeros] = first_row + position;  // no branch: about half of the counters are zero
+        zeros += detail::counter_at(words[position / kCountersPerWord],
+                                    position % kCountersPerWord * kCounterBits) == 0;
+      });
+  return zeros;
+}
+
+inline std::size_t ZeroRows(const Geometry& geometry, const std::uint64_t* words,
+                            const std::uint64_t* hashes, std::size_t n,
+                            std::uint64_t* rows) noexcept {
+  const bool blocks = geometry.layout() == Layout::split_block;
+  std::size_t zeros = 0;
+  for_each_array(
+      geometry, hashes, n,
+      [&](const Array& array, std::size_t, std::span<const std::uint64_t> positions) HWY_ATTR {
+        const std::uint64_t first_row = array.first_word * kCountersPerWord;
+        const auto of_array = blocks ? zero_rows_of_blocks : zero_rows_of_slices;
+        zeros += of_array(words + array.first_word, first_row, positions, rows + zeros);
+      });
+  return zeros;
 }
 
 // ---- intersect ----------------------------------------------------------------------------------
@@ -230,7 +306,7 @@ inline void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines
 }
 
 inline constexpr RowKernels row_kernels(HashU64 hash_u64) noexcept {
-  return {hash_u64, LocateRows, Intersect, Gather};
+  return {hash_u64, LocateRows, ZeroRows, Intersect, Gather};
 }
 
 }  // namespace HWY_NAMESPACE

@@ -21,9 +21,10 @@ namespace {
 constexpr std::uint64_t kLineBytes = 64;
 
 // Rows of a strip of keys, on the stack.
-constexpr std::size_t kStripRows = 2048;
-// Probes between a prefetch and its use.
-constexpr std::size_t kProbesAhead = 64;
+constexpr std::size_t kStripRows = 8192;
+// Marks between a prefetch of a row and its use: many, as each changes another line of memory.
+constexpr std::size_t kMarksAhead = 256;
+static_assert(kMarksAhead >= kRowsBeyond);
 // Lines of counters per task; when rows are copied, the rows of this many lines.
 constexpr std::uint64_t kTaskLines = 256;
 
@@ -33,31 +34,20 @@ constexpr std::uint64_t kWindowBytes = 256u << 10;
 // Costs measured at 1,024 members of 10^5 keys (docs/performance_notes.md): marking one probe,
 // where half of the probes find their counter zero; reading a line of counters; reading and writing
 // a line of rows; gathering one line of counters of 64 members.
-constexpr double kMarkProbeNs = 4.5, kReadLineNs = 5.0, kRowLineNs = 8.0, kGatherNs = 350;
+constexpr double kMarkProbeNs = 2.4, kReadLineNs = 5.0, kRowLineNs = 8.0, kGatherNs = 350;
 
 void prefetch_row(const std::uint8_t* at) noexcept { __builtin_prefetch(at, 1, 3); }
 
-/// Moves the rows whose counter in `words` is zero to the front and returns how many there are.
-/// Runs of per_line probes lie in one cache line. Reads kProbesAhead rows beyond the last.
-template <std::size_t per_line>
-std::size_t keep_zeros(const std::uint64_t* words, std::uint64_t* rows,
-                       std::size_t probes) noexcept {
-  for (std::size_t i = 0; i < std::min(probes, kProbesAhead); i += per_line) {
-    __builtin_prefetch(words + rows[i] / kCountersPerWord);
+/// Replaces the columns of `mask` in the words at `at` of kGatherRows rows by `bits`.
+template <class Word>
+void write_columns(std::uint8_t* at, std::uint64_t stride, std::uint64_t mask,
+                   const std::uint64_t* bits) noexcept {
+  for (std::uint32_t c = 0; c < kGatherRows; ++c, at += stride) {
+    Word row;
+    std::memcpy(&row, at, sizeof row);
+    row = static_cast<Word>((row & ~mask) | bits[c]);
+    std::memcpy(at, &row, sizeof row);
   }
-  // Branch-free: about half of the counters are zero.
-  std::size_t zeros = 0;
-  for (std::size_t first = 0; first < probes; first += per_line) {
-    __builtin_prefetch(words + rows[first + kProbesAhead] / kCountersPerWord);
-    for (std::size_t i = first; i < first + per_line; ++i) {
-      const std::uint64_t row = rows[i];
-      const unsigned counter =
-          detail::counter_at(words[row / kCountersPerWord], row % kCountersPerWord * kCounterBits);
-      rows[zeros] = row;
-      zeros += counter == 0;
-    }
-  }
-  return zeros;
 }
 
 }  // namespace
@@ -66,7 +56,7 @@ MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members)
     : geometry_(geometry), stride_(row_stride(members)) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(rows(), stride_, &bytes)) throw std::bad_alloc();
-  memory_ = CounterMemory::allocate(bytes);
+  memory_ = HostMemory(bytes);
 }
 
 void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
@@ -87,26 +77,22 @@ void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* word
                             std::uint32_t slot, const std::uint64_t* hashes, std::size_t n,
                             bool bit) noexcept {
   // Prefetching runs beyond the last row; row 0 stands there, which costs nothing.
-  std::array<std::uint64_t, kStripRows + kProbesAhead> rows;
+  std::array<std::uint64_t, kStripRows + kMarksAhead> rows;
   const std::uint32_t k = geometry_.probes();
   const std::size_t per_strip = kStripRows / k;
-  const bool blocks = geometry_.layout() == Layout::split_block;
   std::uint8_t* const column = data() + slot / 8;
   const auto set = static_cast<std::uint8_t>(bit ? 1u << slot % 8 : 0);
   const auto keep = static_cast<std::uint8_t>(~(1u << slot % 8));
   for (std::size_t first = 0; first < n; first += per_strip) {
     const std::size_t keys = std::min(per_strip, n - first);
-    kernels.locate(geometry_, hashes + first, keys, rows.data());
-    const std::size_t probes = keys * k;
-    std::fill_n(rows.begin() + probes, kProbesAhead, 0);
-    const std::size_t zeros = blocks ? keep_zeros<kWordsPerBlock>(words, rows.data(), probes)
-                                     : keep_zeros<1>(words, rows.data(), probes);
-    std::fill_n(rows.begin() + zeros, kProbesAhead, 0);
-    for (std::size_t i = 0; i < std::min(zeros, kProbesAhead); ++i) {
+    const std::size_t zeros =
+        kernels.locate_zeros(geometry_, words, hashes + first, keys, rows.data());
+    std::fill_n(rows.begin() + zeros, kMarksAhead, 0);
+    for (std::size_t i = 0; i < std::min(zeros, kMarksAhead); ++i) {
       prefetch_row(column + rows[i] * stride_);
     }
     for (std::size_t i = 0; i < zeros; ++i) {
-      prefetch_row(column + rows[i + kProbesAhead] * stride_);
+      prefetch_row(column + rows[i + kMarksAhead] * stride_);
       std::uint8_t& byte = column[rows[i] * stride_];
       byte = static_cast<std::uint8_t>((byte & keep) | set);
     }
@@ -129,7 +115,10 @@ void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn
     groups.back().mask |= std::uint64_t{1} << column.slot % kGatherMembers;
     groups.back().words[column.slot % kGatherMembers] = column.words;
   }
-  const std::size_t word_bytes = std::min<std::size_t>(stride_, sizeof(std::uint64_t));
+  const auto write_bits = stride_ == 1   ? write_columns<std::uint8_t>
+                          : stride_ == 2 ? write_columns<std::uint16_t>
+                          : stride_ == 4 ? write_columns<std::uint32_t>
+                                         : write_columns<std::uint64_t>;
   const auto rebuild_line = [&](const Group& group, std::uint64_t line, bool fetch_next) noexcept {
     const std::uint64_t word = line * kWordsPerBlock;
     std::array<const std::uint64_t*, kGatherMembers> lines{};
@@ -140,13 +129,8 @@ void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn
     }
     alignas(64) std::array<std::uint64_t, kGatherRows> bits;
     kernels.gather(lines, bits.data());
-    std::uint8_t* at = data() + line * kGatherRows * stride_ + group.index * sizeof(std::uint64_t);
-    for (std::uint32_t c = 0; c < kGatherRows; ++c, at += stride_) {
-      std::uint64_t row = 0;
-      std::memcpy(&row, at, word_bytes);
-      row = (row & ~group.mask) | bits[c];
-      std::memcpy(at, &row, word_bytes);
-    }
+    write_bits(data() + line * kGatherRows * stride_ + group.index * sizeof(std::uint64_t), stride_,
+               group.mask, bits.data());
   };
   // A few lines of all groups at a time, so that their rows stay in cache until every group has
   // written. Within that, group by group: equally large members lie in memory so that their lines

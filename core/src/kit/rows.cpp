@@ -23,6 +23,18 @@ void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n
   }
 }
 
+std::size_t locate_zeros(const Geometry& geometry, const std::uint64_t* words,
+                         const std::uint64_t* hashes, std::size_t n, std::uint64_t* rows) noexcept {
+  std::size_t zeros = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    detail::for_each_probe(geometry, hashes[i], [&](detail::Probe probe) {
+      rows[zeros] = probe.word * kCountersPerWord + probe.shift / kCounterBits;
+      zeros += detail::counter_at(words[probe.word], probe.shift) == 0;
+    });
+  }
+  return zeros;
+}
+
 void intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
                const std::uint8_t* always, std::uint8_t* out) noexcept {
   for (std::size_t i = 0; i < n; ++i, rows += k, out += view.stride) {
@@ -61,7 +73,7 @@ std::uint64_t row_stride(std::uint32_t members) noexcept {
 }
 
 const RowKernels& Backend::rows() const noexcept {
-  static constexpr RowKernels plain = {plain_hash_u64, locate, intersect, gather};
+  static constexpr RowKernels plain = {plain_hash_u64, locate, locate_zeros, intersect, gather};
   return plain;
 }
 

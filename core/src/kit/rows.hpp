@@ -30,12 +30,20 @@ inline constexpr std::uint32_t kGatherMembers = 64;
 /// Counters gathered at once: those of a cache line.
 inline constexpr std::uint32_t kGatherRows = kCountersPerBlock;
 
+/// Rows that RowKernels::locate_zeros may write beyond the last.
+inline constexpr std::size_t kRowsBeyond = 8;
+
 struct RowKernels {
   /// Hashes of 64-bit keys.
   HashU64 hash_u64;
   /// rows[i · k + j] = the row of counter j of hashes[i].
   void (*locate)(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* rows) noexcept;
+  /// Writes the rows of those counters of the keys that are zero in `words`, in any order, and
+  /// returns how many there are. `rows` has room for n · k and for kRowsBeyond more.
+  std::size_t (*locate_zeros)(const Geometry& geometry, const std::uint64_t* words,
+                              const std::uint64_t* hashes, std::size_t n,
+                              std::uint64_t* rows) noexcept;
   /// The stride bytes from out + i · stride on = AND of the k rows at rows + i · k, OR `always`.
   void (*intersect)(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
                     const std::uint8_t* always, std::uint8_t* out) noexcept;
