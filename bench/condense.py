@@ -2,20 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Condenses Google Benchmark's JSON into the files of bench/results/.
 
-Google Benchmark writes five aggregates of 700 bytes for each row; kept are minimum, median and
-maximum of the times, the median of the rest, and the context. Paths and host names are dropped.
-Fails when a row was skipped with an error, because then answers were wrong.
+Google Benchmark writes 700 bytes for each repetition of a row; kept are minimum, median and maximum of
+the times, the median of the rest, and the context. Paths and host names are dropped. Fails when a row
+was skipped with an error, because then answers were wrong.
 """
 
 import argparse
 import json
 import re
+import statistics
 import sys
 from pathlib import Path
 
-NUMBERS = ("n", "fpr", "threads")
 DROPPED_CONTEXT = ("executable", "host_name", "load_avg", "caches", "num_cpus", "mhz_per_cpu",
                    "cpu_scaling_enabled", "library_build_type")
+# What Google Benchmark says of every repetition; all else are counters.
+NO_COUNTERS = ("name", "family_index", "per_family_instance_index", "run_name", "run_type",
+               "repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time",
+               "time_unit", "label")
+TIME = re.compile(r"ns_per_[a-z]+(_[a-z]+)?$")
 
 
 def fail(message):
@@ -29,14 +34,15 @@ def parse_name(run_name):
     row = {"op": operation}
     for pair in pairs:
         key, value = pair.split(":", 1)  # a value may hold a colon: backend:simd:AVX2
-        row[key] = float(value) if key in NUMBERS else value
-        if key in ("n", "threads"):
+        if re.fullmatch(r"\d+", value):
             row[key] = int(value)
+        else:
+            row[key] = float(value) if re.fullmatch(r"[\d.]+(e-?\d+)?", value) else value
     return row
 
 
 def digits(value, significant=4):
-    return float(f"{value:.{significant}g}")
+    return value if value == int(value) else float(f"{value:.{significant}g}")
 
 
 def condense(raws):
@@ -50,33 +56,32 @@ def condense(raws):
         for entry in raw["benchmarks"]:
             if entry.get("error_occurred"):
                 fail(f"{path}: {entry['name']}: {entry['error_message']}")
-            aggregate = entry.get("aggregate_name")
-            if aggregate not in ("min", "median", "max"):
-                continue
-            rows.setdefault(entry["run_name"], {})[aggregate] = entry
+            if entry["run_type"] == "iteration":
+                rows.setdefault(entry["run_name"], []).append(entry)
     if not rows:
-        fail("no row with repetitions found")
+        fail("there is no row")
     result = []
-    for run_name, by_aggregate in rows.items():
+    for run_name, entries in rows.items():
         row = parse_name(run_name)
-        middle = by_aggregate["median"]
-        time = "ns_per_line" if row["op"] == "floor" else "ns_per_key"
-        row["ns"] = [digits(by_aggregate[a][time]) for a in ("min", "median", "max")]
-        row["repetitions"] = middle["repetitions"]
-        row["variant" if row["op"] == "floor" else "target"] = middle.get("label", "")
-        for counter in ("fpr_measured", "fpr_predicted", "bits_per_key", "floor_ns",
-                        "ratio_to_floor", "gb_per_second"):
-            if counter in middle:
-                row[counter] = digits(middle[counter])
+        row["repetitions"] = len(entries)
+        if "label" in entries[0]:
+            row["target" if "filter" in row else "variant"] = entries[0]["label"]
+        for counter in [name for name in entries[0] if name not in NO_COUNTERS]:
+            values = [entry[counter] for entry in entries]
+            middle = digits(statistics.median(values))
+            if time := TIME.match(counter):
+                row["ns" + (time[1] or "")] = [digits(min(values)), middle, digits(max(values))]
+            else:
+                row[counter] = middle
         result.append(row)
     return context, result
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("raw", nargs="+", type=Path, help="JSON files of filter_bench, of one run")
+    parser.add_argument("raw", nargs="+", type=Path, help="JSON files of one run")
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--matrix", required=True, choices=("quick", "full"))
+    parser.add_argument("--matrix", required=True, choices=("quick", "full", "systems"))
     args = parser.parse_args()
     context, rows = condense([(p, json.loads(p.read_text())) for p in args.raw])
     context["matrix"] = args.matrix

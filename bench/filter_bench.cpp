@@ -1,114 +1,220 @@
 // SPDX-License-Identifier: Apache-2.0
-// The benchmark program: registers the matrix of cases with Google Benchmark and runs it.
-//
-//   filter_bench --matrix=quick --benchmark_out=result.json
-//   filter_bench --matrix=full --benchmark_filter='n:100000000'
-//
-// Beside Google Benchmark's flags: --matrix=smoke|quick|full (default quick). A row's name is its
-// operation and configuration as key:value pairs, so that filters can pick by any of them. The
-// exit code is 1 when answers were wrong. scripts/bench runs this and keeps what it finds.
-#include <benchmark/benchmark.h>
+// Filters of one stage, what they are compared with, and the floors of this machine's memory: the
+// matrix of cases. A row's name is its operation and configuration as key:value pairs, so that
+// --benchmark_filter can pick by any of them.
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
-#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "bench_case.hpp"
-#include "driver.hpp"
-#include "machine.hpp"
+#include "comparators.hpp"
+#include "driver/driver.hpp"
+#include "driver/filter_case.hpp"
+#include "driver/floors.hpp"
 
-namespace scbf::bench {
 namespace {
 
-double least(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
-double most(const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); }
+using namespace scbf;
+using namespace scbf::bench;
 
-void configure(benchmark::internal::Benchmark* row, int repetitions) {
-  row->Iterations(1)
-      ->Repetitions(repetitions)
-      ->ComputeStatistics("min", least)
-      ->ComputeStatistics("max", most)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
-  if (repetitions > 1) row->ReportAggregatesOnly();
+constexpr const char* kUsage =
+    "usage: filter_bench [--matrix=smoke|quick|full] [Google Benchmark's flags]\n";
+
+constexpr std::size_t kAround = 10'000'000;  // about the size of an L3
+constexpr std::size_t kMemory = 100'000'000;
+/// Most keys per timed call where the time per key does not depend on the size of the batch.
+constexpr std::size_t kSample = 4'000'000;
+
+using Operations = std::vector<Operation>;
+const Operations kAll(std::begin(kOperations), std::end(kOperations));
+const Operations kMain = {Operation::insert, Operation::miss, Operation::hit, Operation::remove};
+const Operations kFew = {Operation::insert, Operation::hit};
+const Operations kPlain = {Operation::insert, Operation::miss, Operation::hit, Operation::mix};
+
+enum class Size {
+  smoke,  ///< everything once, on tiny filters: does it work?
+  quick,  ///< caches, and the neighbourhood of L3
+  full,   ///< and memory: 10^8 keys
+};
+
+bool two_threads() { return std::thread::hardware_concurrency() >= 2; }
+
+/// Of the CPU: filters in the memory of a device are measured by bench/cuda.
+std::vector<std::string> available_backends() {
+  std::vector<std::string> names;
+  for (const Backend* backend : backends()) {
+    if (backend->memory() != kHostMemory) continue;
+    if (backend->unavailable_reason().empty()) names.emplace_back(backend->name());
+  }
+  return names;
 }
 
-void add_floors(Size size) {
-  struct Named {
-    Floor floor;
-    const char* name;
-  };
-  for (const Where where : {Where::cache, Where::memory}) {
-    if (size == Size::smoke && where == Where::memory) continue;
-    for (const Named named :
-         {Named{Floor::line_read, "line_read"}, Named{Floor::line_update, "line_update"},
-          Named{Floor::stream_read, "stream_read"}, Named{Floor::stream_copy, "stream_copy"}}) {
-      for (const unsigned threads : {1u, 2u}) {
-        if (threads > std::max(1u, std::thread::hardware_concurrency())) continue;
-        const std::string name = std::string("floor/access:") + named.name +
-                                 "/where:" + (where == Where::cache ? "l2" : "memory") +
-                                 "/threads:" + std::to_string(threads);
-        configure(
-            benchmark::RegisterBenchmark(name.c_str(), run_floor, named.floor, where, threads),
-            size == Size::smoke ? 1 : 5);
+/// Adds cases in the order in which they run: by n, so that keys are made once per n.
+class Matrix {
+ public:
+  explicit Matrix(Size size) : size_(size) {}
+
+  void add_all() {
+    add_floors();
+    if (size_ == Size::smoke) return add_smoke();
+    add_caches(size_ == Size::full);
+    if (size_ == Size::full) add_memory();
+  }
+
+ private:
+  void add(FilterCase c, Operations operations) {
+    const bool batched = c.ours() && c.backend != "scalar";
+    c.batch = batched ? c.n : std::min(c.n, kSample);
+    const std::size_t keys = size_ == Size::smoke   ? c.n
+                             : size_ == Size::quick ? (batched ? 4'000'000 : 1'000'000)
+                                                    : (batched ? 8'000'000 : 2'000'000);
+    c.batches = std::max<std::size_t>(1, keys / c.batch);
+    c.repetitions = size_ == Size::smoke                                ? 1
+                    : c.n >= (size_ == Size::quick ? kAround : kMemory) ? 3
+                                                                        : 5;
+    c.operations = std::move(operations);
+    add_filter_case(std::move(c));
+  }
+
+  void add_floors() const {
+    const std::pair<Floor, const char*> floors[] = {{Floor::line_read, "line_read"},
+                                                    {Floor::line_update, "line_update"},
+                                                    {Floor::stream_read, "stream_read"},
+                                                    {Floor::stream_copy, "stream_copy"}};
+    std::vector<Row> rows;
+    for (const Where where : {Where::cache, Where::memory}) {
+      if (size_ == Size::smoke && where == Where::memory) continue;
+      for (const auto& [floor, name] : floors) {
+        for (const unsigned threads : {1u, 2u}) {
+          if (threads == 2 && !two_threads()) continue;
+          const double bytes =
+              floor == Floor::line_update || floor == Floor::stream_copy ? 128 : 64;
+          rows.push_back({.name = fmt::format("floor/access:{}/where:{}/threads:{}", name,
+                                              where == Where::cache ? "l2" : "memory", threads),
+                          .repetitions = size_ == Size::smoke ? 1 : 5,
+                          .measure =
+                              [=, floor = floor](Fixture&, Repetition& r) {
+                                const FloorResult result = measure_floor(floor, where, threads);
+                                r.add("", 1, result.ns_per_line * 1e-9);
+                                r.counter("gb_per_second", bytes / result.ns_per_line);
+                                r.label(result.variant);
+                              },
+                          .item = "line"});
+        }
       }
     }
+    add_case([] { return std::make_unique<Fixture>(); }, std::move(rows));
   }
-}
 
-void add_cases(Size size) {
-  for (const Case& c : matrix(size)) {
-    for (const Operation operation : c.operations) {
-      const std::string name = to_string(operation) + "/" + c.name();
-      configure(benchmark::RegisterBenchmark(name.c_str(), run_operation, c, operation),
-                c.repetitions);
+  void add_smoke() {
+    const std::size_t n = 20'000;
+    for (const char* layout : {"split_block", "split"}) {
+      for (const std::string& backend : available_backends()) {
+        for (const Path path : {Path::direct, Path::partitioned}) {
+          add({.structure = layout,
+               .n = n,
+               .backend = backend,
+               .options = {.threads = 2, .path = path}},
+              kAll);
+        }
+      }
+    }
+    add({.n = n, .fpr = 0.001, .keys = {.words_each = 2}}, kAll);
+    add_comparators(n);
+  }
+
+  void add_comparators(std::size_t n) {
+    constexpr double fpr = 0.01;
+    add({.structure = "textbook", .n = n, .other = [=] { return make_textbook(n, fpr); }}, kAll);
+#if SCBF_BENCH_LIBBLOOM
+    add({.structure = "libbloom", .n = n, .other = [=] { return make_libbloom(n, fpr); }}, kPlain);
+#endif
+    if (n > 1'000'000) return;
+    add({.structure = "unordered_set",
+         .n = n,
+         .fpr = 0,
+         .other = [=] { return make_unordered_set(n); }},
+        kMain);
+  }
+
+  void add_targets(std::size_t n) {
+    for (const std::string& backend : available_backends()) {
+      if (backend == "simd") continue;  // is one of the others, and timed as itself
+      add({.n = n, .backend = backend}, kMain);
+      if (backend == "scalar") add({.structure = "split", .n = n, .backend = backend}, kMain);
     }
   }
-}
 
-/// Takes --matrix=… out of the arguments. Returns false when its value is unknown.
-bool take_matrix(int& argc, char** argv, Size& size) {
-  constexpr std::string_view flag = "--matrix=";
-  int kept = 1;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (!argument.starts_with(flag)) {
-      argv[kept++] = argv[i];
-      continue;
+  void add_paths(const char* layout, std::size_t n, const Operations& operations) {
+    for (const Path path : {Path::direct, Path::partitioned}) {
+      add({.structure = layout, .n = n, .options = {.threads = 1, .path = path}}, operations);
     }
-    const std::string_view value = argument.substr(flag.size());
-    if (value == "smoke") {
+  }
+
+  void add_two_threads(const char* layout, std::size_t n) {
+    if (two_threads()) add({.structure = layout, .n = n, .options = {.threads = 2}}, kMain);
+  }
+
+  void add_caches(bool thorough) {
+    // The filter of 10^5 keys is a little larger than an L2 of 512 KiB; half of it fits everywhere.
+    add({.n = 50'000}, kAll);
+    for (const std::size_t n : {std::size_t{100'000}, std::size_t{1'000'000}, kAround}) {
+      for (const char* layout : {"split_block", "split"}) {
+        add({.structure = layout, .n = n}, kAll);
+        if (n == 100'000 || (!thorough && layout == std::string("split"))) continue;
+        add_paths(layout, n, kMain);
+        add_two_threads(layout, n);
+      }
+      if (thorough || n == 100'000) {
+        add({.n = n, .fpr = 0.001}, kMain);
+        if (n != 1'000'000) add_targets(n);
+      }
+      if (n == 1'000'000) {
+        for (const char* backend : {"scalar", "simd"}) {
+          add({.n = n, .keys = {.words_each = 2}, .backend = backend}, kMain);
+        }
+        add({.n = n, .backend = "scalar"}, kMain);
+      }
+      add_comparators(n);
+    }
+  }
+
+  void add_memory() {
+    const std::size_t n = kMemory;
+    add({.n = n}, kAll);
+    add_paths("split_block", n, kMain);
+    add({.structure = "split", .n = n}, kMain);
+    add_paths("split", n, kFew);
+    for (const char* layout : {"split_block", "split"}) add_two_threads(layout, n);
+    add({.n = n, .fpr = 0.001}, kMain);
+    add({.n = n, .backend = "scalar"}, kFew);
+    add_comparators(n);
+  }
+
+  Size size_;
+};
+
+void add_cases(const std::vector<std::string>& arguments) {
+  Size size = Size::quick;
+  for (const std::string& argument : arguments) {
+    if (argument == "--matrix=smoke") {
       size = Size::smoke;
-    } else if (value == "quick") {
+    } else if (argument == "--matrix=quick") {
       size = Size::quick;
-    } else if (value == "full") {
+    } else if (argument == "--matrix=full") {
       size = Size::full;
     } else {
-      std::fprintf(stderr, "--matrix %.*s: must be smoke, quick or full\n",
-                   static_cast<int>(value.size()), value.data());
-      return false;
+      throw UsageError(argument + ": must be --matrix=smoke, quick or full");
     }
   }
-  argc = kept;
-  return true;
+  add_context("libbloom",
+              SCBF_BENCH_LIBBLOOM ? "compared with" : "not found when configured: left out");
+  Matrix(size).add_all();
 }
 
 }  // namespace
-}  // namespace scbf::bench
 
-int main(int argc, char** argv) {
-  using namespace scbf::bench;
-  Size size = Size::quick;
-  if (!take_matrix(argc, argv, size)) return 2;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const auto& [name, value] : context()) benchmark::AddCustomContext(name, value);
-  add_floors(size);
-  add_cases(size);
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return any_failure() ? 1 : 0;
-}
+int main(int argc, char** argv) { return run(argc, argv, kUsage, add_cases); }

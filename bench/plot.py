@@ -4,7 +4,8 @@
 
 Tables stand between '<!-- table:NAME -->' and '<!-- /table -->', in README.md or a page of docs/.
 Each table must have its marker on exactly one page, and every marker a table; otherwise nothing is
-written. A figure that was not measured is shown as 'n/a', never guessed.
+written. A table that no result has rows for is left as it is. A figure that was not measured is shown
+as 'n/a', never guessed.
 """
 
 import argparse
@@ -22,10 +23,6 @@ def fail(message):
     sys.exit(f"plot.py: {message}")
 
 
-# Tables of programs of their own, from the newest result of scripts/bench --systems.
-SYSTEMS = ("stages", "few_keys", "bank", "growing_bank", "index", "packages")
-
-
 def pages(root):
     """The files that may hold tables, by their names from `root`, with their text."""
     files = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
@@ -33,20 +30,17 @@ def pages(root):
 
 
 def newest(folder, matrix):
-    """The most recent result of such a run."""
+    """The most recent result of such a run, or None. Older files without rows are records only."""
     found = []
     for path in sorted(folder.glob("*.json")):
         result = json.loads(path.read_text())
-        if result["context"].get("matrix") == matrix:
+        if result["context"].get("matrix") == matrix and "rows" in result:
             found.append((result["context"]["date"], path))
-    if not found:
-        fail(f"{folder}: no result of such a run; make one with scripts/bench --{matrix}, "
-             "or name a file with --results")
-    return max(found)[1]
+    return max(found)[1] if found else None
 
 
 def fill_in(texts, made):
-    """The texts with their tables replaced; each page is known by its name."""
+    """The texts with their tables replaced, but for empty ones; each page is known by its name."""
     found = {table: [] for table in made}
     for page, text in texts.items():
         opened = re.findall(r"<!-- table:([a-z_]+) -->", text)
@@ -60,7 +54,8 @@ def fill_in(texts, made):
         if len(where) != 1:
             fail(f"one page must hold the line '<!-- table:{table} -->', once, followed by a line "
                  f"'<!-- /table -->'; found in {', '.join(where) or 'none'}")
-    return {page: MARKER.sub(lambda m: m.group(1) + made[m.group(2)] + m.group(3), text)
+    return {page: MARKER.sub(
+        lambda m: m.group(1) + made[m.group(2)] + m.group(3) if made[m.group(2)] else m.group(0), text)
             for page, text in texts.items()}
 
 
@@ -141,113 +136,106 @@ def draw(results, folder, matplotlib):
     return ["bench_sizes.svg", "bench_targets.svg"]
 
 
-def draw_few_keys(systems, large, keys, axis):
+def draw_few_keys(systems, n, axis):
     """How many times as long as one filter takes, by the number of keys that are asked at once."""
-    table = [dict(zip(systems.tables["few_keys"]["columns"], row))
-             for row in systems.tables["few_keys"]["rows"]]
-    rows = [(int(row["of"].split()[0]), row) for row in table
-            if row["keys"] == keys and row["of"] != "one filter"]
-    for at_once, label, colour in (("alone", "one key", "#0b6e4f"), ("8", "8 keys", "#2f6db5"),
-                                   ("64", "64 keys", "#8a6d3b")):
-        axis.plot([stages for stages, _ in rows],
-                  [row[at_once + ": absent, to one filter"] for _, row in rows], "o-",
-                  color=colour, label=label)
-    rows = [row for row in large if row["keys"] == keys and row["policy"] == "tightening"]
-    axis.plot([row["stages"] for row in rows], [row["absent, to one filter"] for row in rows], "x--",
-              color="#777777", label="millions")
-    axis.set(title=f"{keys:,.0f} keys, few asked at once", xlabel="stages",
+    for batch, label, style in (("alone", "one key", "o-"), (8, "8 keys", "o-"), (64, "64 keys", "o-"),
+                                ("all", "millions", "x--")):
+        rows = systems.pick(op="miss", growth="tightening", n=n, batch=batch)
+        axis.plot([row["stages"] for row in rows],
+                  [row["ns"][1] / row["ns_one"][1] for row in rows], style, label=label,
+                  color={"alone": "#0b6e4f", 8: "#2f6db5", 64: "#8a6d3b", "all": "#777777"}[batch])
+    axis.set(title=f"{n:,.0f} keys, few asked at once", xlabel="stages",
              ylabel="times one filter", ylim=(0, None))
     axis.grid(alpha=0.3)
     axis.legend(fontsize=7)
 
 
 def draw_stages(systems, folder, plt):
-    table = [dict(zip(systems.tables["stages"]["columns"], row))
-             for row in systems.tables["stages"]["rows"]]
-    sizes = list(dict.fromkeys(row["keys"] for row in table))
+    sizes = list(dict.fromkeys(row["n"] for row in systems.pick(op="miss", batch="all")))
     figure, axes = plt.subplots(1, len(sizes) + 1, figsize=(3.6 * len(sizes) + 3.6, 3.2),
                                 squeeze=False)
-    for axis, keys in zip(axes.flat, sizes):
+    for axis, n in zip(axes.flat, sizes):
         for policy, colour in (("tightening", "#0b6e4f"), ("fixed", "#2f6db5")):
-            rows = [row for row in table if row["keys"] == keys and row["policy"] == policy]
-            axis.plot([row["stages"] for row in rows], [row["ns, absent"] for row in rows], "o-",
+            rows = systems.pick(op="miss", batch="all", n=n, growth=policy)
+            axis.plot([row["stages"] for row in rows], [row["ns"][1] for row in rows], "o-",
                       color=colour, label=policy)
-            rows = [row for row in rows if row["stages apart: absent"] != ""]
-            axis.plot([row["stages"] for row in rows],
-                      [row["stages apart: absent"] for row in rows], "x--", color=colour,
-                      linewidth=1, label=f"{policy}, one by one")
-        one = next(row for row in table if row["keys"] == keys and row["policy"] == "one filter")
-        axis.axhline(one["ns, absent"], color="#777777", linestyle="--", linewidth=1,
+            rows = [row for row in rows if "ns_apart" in row]
+            axis.plot([row["stages"] for row in rows], [row["ns_apart"][1] for row in rows], "x--",
+                      color=colour, linewidth=1, label=f"{policy}, one by one")
+        one = systems.one(op="miss", batch="all", n=n, growth="tightening", stages=1)
+        axis.axhline(one["ns_one"][1], color="#777777", linestyle="--", linewidth=1,
                      label="one filter for all keys")
-        axis.set(title=f"{keys:,.0f} keys", xlabel="stages", ylim=(0, None))
+        axis.set(title=f"{n:,.0f} keys", xlabel="stages", ylim=(0, None))
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("ns per absent key")
     axes[0][0].legend(fontsize=7)
-    draw_few_keys(systems, table, sizes[-1], axes[0][-1])
+    draw_few_keys(systems, sizes[-1], axes[0][-1])
     figure.tight_layout()
     figure.savefig(folder / "stages.svg", metadata={"Date": None})
     plt.close(figure)
 
 
-def draw_systems(systems, folder, matplotlib):
+def draw_index(systems, folder, plt):
+    queries = systems.pick(op="query", table="generated")
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2))
+    for (value, label), colour in zip(tables.VALUES.items(),
+                                      ("#0b6e4f", "#2f6db5", "#c0562f", "#8a6d3b")):
+        rows = [row for row in queries if row["value"] == value]
+        rates = [100 * row["rate"] for row in rows]
+        axes[0].plot(rates, [row["requests"] for row in rows], "o", color=colour,
+                     label=f"{label} value")
+        axes[0].plot(rates, [row["expected"] for row in rows], "-", color=colour, linewidth=1)
+        axes[1].plot(rates, [row["ns"][1] / 1000 for row in rows], "o-", color=colour)
+        axes[1].plot(rates, [row["ns_broadcast"][1] / 1000 for row in rows], "x--", color=colour,
+                     linewidth=1)
+    broadcast = queries[0]["broadcast"]
+    axes[0].axhline(broadcast, color="#777777", linestyle="--", linewidth=1,
+                    label=f"broadcast: {broadcast:.0f}")
+    for axis in axes:
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("false-positive rate of a region, %")
+        axis.grid(alpha=0.3)
+    axes[0].set_title("requests per query (line: expected)")
+    axes[1].set_title("µs per query (dashed: broadcast)")
+    axes[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(folder / "index_requests.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def draw_banks(systems, kinds, folder, plt):
+    figure, axes = plt.subplots(1, len(kinds), figsize=(4.2 * len(kinds), 3.6), squeeze=False)
+    titles = {"one": "1,024 members of 10⁵ keys", "growing": "members of 1 to 3 stages"}
+    for axis, kind in zip(axes.flat, kinds):
+        lines = list(tables.bank_lines(systems, kind))
+        what = [w.replace(", ns per key", "").replace(", one call", "") for w, *_ in lines]
+        faster = [alone / bank for _, bank, alone, _ in lines]
+        axis.barh(range(len(what)), faster, left=0,
+                  color=["#0b6e4f" if f >= 1 else "#c0562f" for f in faster])
+        axis.axvline(1, color="#333333", linewidth=0.8)
+        axis.set_xscale("log")
+        axis.set_yticks(range(len(what)), what, fontsize=6)
+        axis.invert_yaxis()
+        axis.set_xlabel("members alone ÷ bank (right: the bank is cheaper)", fontsize=7)
+        axis.set_title(titles[kind], fontsize=9)
+    figure.tight_layout()
+    figure.savefig(folder / "bank.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def draw_systems(systems, folder):
     import matplotlib.pyplot as plt
 
     drawn = []
-    if "stages" in systems.tables and "few_keys" in systems.tables:
+    if systems.pick(op="miss", batch="all"):
         draw_stages(systems, folder, plt)
         drawn.append("stages.svg")
-    if "index" in systems.tables:
-        table = [dict(zip(systems.tables["index"]["columns"], row))
-                 for row in systems.tables["index"]["rows"]]
-        kinds = [kind for kind in dict.fromkeys(row["value"] for row in table)
-                 if sum(row["value"] == kind for row in table) > 1]
-        figure, axes = plt.subplots(1, 2, figsize=(8, 3.2))
-        colours = ("#0b6e4f", "#2f6db5", "#c0562f", "#8a6d3b")
-        for kind, colour in zip(kinds, colours):
-            rows = [row for row in table if row["value"] == kind]
-            rates = [float(row["rate of a region"].rstrip(" %")) for row in rows]
-            axes[0].plot(rates, [row["requests, measured"] for row in rows], "o", color=colour,
-                         label=f"{kind} value")
-            axes[0].plot(rates, [row["expected of these filters"] for row in rows], "-",
-                         color=colour, linewidth=1)
-            axes[1].plot(rates, [row["µs per query"] for row in rows], "o-", color=colour)
-            axes[1].plot(rates, [row["µs broadcast"] for row in rows], "x--", color=colour,
-                         linewidth=1)
-        broadcast = table[0]["broadcast"]
-        axes[0].axhline(broadcast, color="#777777", linestyle="--", linewidth=1,
-                        label=f"broadcast: {broadcast:.0f}")
-        for axis in axes:
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.set_xlabel("false-positive rate of a region, %")
-            axis.grid(alpha=0.3)
-        axes[0].set_title("requests per query (line: expected)")
-        axes[1].set_title("µs per query (dashed: broadcast)")
-        axes[0].legend(fontsize=7)
-        figure.tight_layout()
-        figure.savefig(folder / "index_requests.svg", metadata={"Date": None})
-        plt.close(figure)
+    if systems.pick(op="query", table="generated"):
+        draw_index(systems, folder, plt)
         drawn.append("index_requests.svg")
-    bars = [name for name in ("bank", "growing_bank") if name in systems.tables]
-    if bars:
-        figure, axes = plt.subplots(1, len(bars), figsize=(4.2 * len(bars), 3.6), squeeze=False)
-        titles = {"bank": "1,024 members of 10⁵ keys", "growing_bank": "members of 1 to 3 stages"}
-        for axis, name in zip(axes.flat, bars):
-            what = [w.replace(", ns per key", "").replace(", one call", "")
-                    for w in systems.column(name, "what")]
-            faster = [alone / bank for bank, alone in zip(systems.column(name, "bank"),
-                                                          systems.column(name, "members alone"))]
-            axis.barh(range(len(what)), faster, left=0,
-                      color=["#0b6e4f" if f >= 1 else "#c0562f" for f in faster])
-            axis.axvline(1, color="#333333", linewidth=0.8)
-            axis.set_xscale("log")
-            axis.set_yticks(range(len(what)), what, fontsize=6)
-            axis.invert_yaxis()
-            axis.set_xlabel("members alone ÷ bank (right: the bank is cheaper)", fontsize=7)
-            axis.set_title(titles[name], fontsize=9)
-        figure.tight_layout()
-        figure.savefig(folder / "bank.svg", metadata={"Date": None})
-        plt.close(figure)
+    if kinds := [kind for kind in ("one", "growing") if systems.pick(bank=kind)]:
+        draw_banks(systems, kinds, folder, plt)
         drawn.append("bank.svg")
     return drawn
 
@@ -267,12 +255,20 @@ def main():
                         help="write nothing; exit 1 when a table is not what the results give")
     args = parser.parse_args()
 
-    path = args.results or newest(root / "bench" / "results", "full")
+    folder = root / "bench" / "results"
+    path = args.results or newest(folder, "full")
+    if path is None:
+        fail(f"{folder}: no result of a full run; make one with scripts/bench --full, or name a file "
+             "with --results")
     results = tables.Results(json.loads(path.read_text()), path.name)
     made = {name: make(results) for name, make in tables.TABLES.items()}
-    path = args.systems or newest(root / "bench" / "results", "systems")
-    systems = tables.Systems(json.loads(path.read_text()), path.name)
-    made |= {name: tables.of_program(systems, name) for name in SYSTEMS}
+    path = args.systems or newest(folder, "systems")
+    systems = (tables.Systems(json.loads(path.read_text()), path.name) if path else
+               tables.Systems({"context": {}, "rows": []}, None))
+    made |= {name: make(systems) for name, make in tables.SYSTEMS.items()}
+    if missing := [name for name, table in made.items() if not table]:
+        print(f"plot.py: {path or folder} has no rows for {', '.join(missing)}: left as they are",
+              file=sys.stderr)
     if args.only_print:
         for name, table in made.items():
             print(f"## {name}\n\n{table}")
@@ -289,7 +285,7 @@ def main():
         (args.root / name).write_text(text)
         print(f"{name}: tables updated")
     images = args.root / "docs" / "img"
-    for image in draw(results, images, matplotlib) + draw_systems(systems, images, matplotlib):
+    for image in draw(results, images, matplotlib) + draw_systems(systems, images):
         print(f"docs/img/{image}: drawn")
 
 

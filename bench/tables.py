@@ -278,43 +278,154 @@ TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, comp
                                   threads, paths, targets, strings)}
 
 
-# ---- tables of programs of their own (bench/report.hpp) -------------------------------------------
+# ---- stages, banks, indexes -----------------------------------------------------------------------
+
+QUESTIONS = ("miss", "hit", "mix")
+
 
 class Systems:
-    """The result file that bench/gather.py makes."""
+    """The rows of stages_bench, bank_bench and index_bench."""
 
     def __init__(self, document, file_name):
-        if document.get("schema") != 1:
-            raise SystemExit(f"{file_name}: schema {document.get('schema')}, must be 1")
         self.context = document["context"]
         self.file_name = file_name
-        self.tables = document["tables"]
+        self.rows = document["rows"]
 
-    def column(self, name, title):
-        """The cells of one column of a table."""
-        table = self.tables[name]
-        at = table["columns"].index(title)
-        return [row[at] for row in table["rows"]]
+    def pick(self, **wanted):
+        """The rows that have all of these."""
+        return [r for r in self.rows if all(r.get(k) == v for k, v in wanted.items())]
+
+    def one(self, **wanted):
+        return next(iter(self.pick(**wanted)), None)
+
+
+def middle(row, form=""):
+    """The median ns of a form of a row; None when there is none."""
+    return row["ns" + form][1] if row and "ns" + form in row else None
 
 
 def cell(value):
-    if isinstance(value, str):
-        return value
+    if value is None or isinstance(value, str):
+        return value or ""
     return f"{value:.0f}" if value == int(value) and abs(value) < 1e9 else number(value)
 
 
-def of_program(systems, name):
-    """A program's table as it is, then its notes."""
-    made = systems.tables.get(name)
-    if made is None:
-        return f"({systems.file_name} has no table '{name}')\n"
-    columns = made["columns"]
-    text = 1 + max((i for i, column in enumerate(columns)
-                    if any(isinstance(row[i], str) and row[i] for row in made["rows"])
-                    and i < len(columns) - 1), default=0)
-    rows = [[cell(value) for value in row] for row in made["rows"]]
-    notes = "".join(f"- {note}\n" for note in made["notes"])
+def with_notes(systems, head, rows, notes):
     c = systems.context
-    where = (f"- {c['cpu_model']}, {c['build_type']} build, commit {c['commit']}, {c['date'][:10]}; "
-             f"`bench/results/{systems.file_name}`\n")
-    return table(columns[:text] + ["|"] + columns[text:], rows) + "\n" + notes + where
+    notes = notes + [f"{c['cpu_model']}, {c['build_type']} build, commit {c['commit']}, "
+                     f"{c['date'][:10]}; `bench/results/{systems.file_name}`"]
+    return (table(head, [[cell(value) for value in row] for row in rows]) + "\n" +
+            "".join(f"- {note}\n" for note in notes))
+
+
+def stages(systems):
+    rows = []
+    for r in systems.pick(op="miss", batch="all"):
+        of = {q: systems.one(op=q, batch="all", growth=r["growth"], stages=r["stages"], n=r["n"])
+              for q in QUESTIONS}
+        if r["stages"] == 1:
+            rows.append([r["n"], "one filter", 1, r["bits_per_key_one"],
+                         *(middle(of[q], "_one") for q in QUESTIONS), "", "", "", 1])
+        rows.append([r["n"], r["growth"], r["stages"], r["bits_per_key"],
+                     *(middle(of[q]) for q in QUESTIONS),
+                     *(middle(of[q], "_apart") for q in QUESTIONS),
+                     middle(r) / middle(r, "_one")])
+    head = ["keys", "policy", "|", "stages", "bits per key", "ns, absent", "present", "both",
+            "stages apart: absent", "present ", "both ", "absent, to one filter"]
+    return rows and with_notes(systems, head, rows, [
+        "`tightening`: each stage twice as large as the one before and stricter; `fixed`: stages "
+        "alike, half full. Rate 1 % of all together; batches of all keys, at most "
+        "4 · 10<sup>6</sup>; one thread, medians; each row's forms asked in turn."])
+
+
+AT_ONCE = {"alone": "alone", 1: "one by one", 8: "8", 64: "64"}
+
+
+def few_keys(systems):
+    rows = []
+    for r in systems.pick(op="miss", batch="alone"):
+        of = {(q, batch): systems.one(op=q, batch=batch, stages=r["stages"], n=r["n"])
+              for q in ("miss", "hit") for batch in AT_ONCE}
+        if r["stages"] == 1:
+            rows.append([r["n"], "one filter"] + [
+                value for batch in AT_ONCE
+                for value in (middle(of["miss", batch], "_one"), middle(of["hit", batch], "_one"), 1)])
+        rows.append([r["n"], f"{r['stages']} stage{'s' if r['stages'] > 1 else ''}"] + [
+            value for batch in AT_ONCE
+            for value in (middle(of["miss", batch]), middle(of["hit", batch]),
+                          middle(of["miss", batch]) / middle(of["miss", batch], "_one"))])
+    head = ["keys", "of", "|"] + [f"{name}: {what}" for name in AT_ONCE.values()
+                                  for what in ("absent", "present", "absent, to one filter")]
+    return rows and with_notes(systems, head, rows, [
+        "`tightening`, rate 1 % of all stages together; with contains(key), each alone (begun when "
+        "the last has its answer) or one by one in a loop, and in batches of 8 and of 64; one "
+        "thread, medians; each row's forms asked in turn."])
+
+
+def bank_lines(systems, kind):
+    """What was measured, in the bank and of the members alone, and the aim for one stage."""
+    for r in systems.pick(bank=kind):
+        alone = middle(r, "_alone")
+        if r["op"] == "query":
+            yield f"query, ns per key, batches of {r['batch']}", middle(r), alone, "≥ 20"
+            yield f"query as lists, batches of {r['batch']}", middle(r, "_lists"), alone, ""
+        elif r["op"] == "insert_all":
+            yield "memory, MB", r["mb"], r["mb_alone"], "≤ 1.3"
+            yield "insert all, one call, ns per key", middle(r), alone, "≤ 4"
+        elif "into_each" in r:
+            what = f"insert {r['into_each']} more into each" if r["op"] == "insert" else "remove them"
+            yield f"{what}, one call, ns per key", middle(r), alone, "≤ 4"
+        elif r["op"] == "insert":
+            yield (f"insert {r['one_member']} keys into one empty member, ns per key", middle(r),
+                   alone, "(≤ 4)")
+        else:
+            yield (f"remove {r['one_member']} keys, all of one member, ns per key", middle(r), alone,
+                   "(≤ 4)")
+
+
+def bank_of(systems, kind):
+    rows = [[what, bank, alone, max(bank / alone, alone / bank), aim if kind == "one" else ""]
+            for what, bank, alone, aim in bank_lines(systems, kind)]
+    some = systems.one(bank=kind)
+    return rows and with_notes(systems, ["what", "|", "bank", "members alone", "ratio", "aim"], rows, [
+        f"{some['members']} members of {some['keys']} keys on average, {cell(some['most_stages'])} "
+        f"stages at most, {cell(some['stages'])} in all; {some.get('variant', '')}"])
+
+
+VALUES = {"nobody": "nobody's", "one_row": "one row's", "customer": "a customer's",
+          "city": "a city's"}
+
+
+def index_of(systems, name):
+    queries = systems.pick(op="query", table=name)
+    rows = [[f"{100 * r['rate']:g} %", VALUES.get(r["value"], r["value"]), r["queries"],
+             r["servers_holding"], r["requests"], r["standard_error"], r["expected"], r["bound"],
+             r["broadcast"], middle(r) / 1000, middle(r, "_broadcast") / 1000,
+             middle(r, "_broadcast") / middle(r)] for r in queries]
+    notes = []
+    if load := systems.one(op="load", table=name):
+        seconds = middle(load) * load["rows"] / 1e9
+        notes.append(f"{cell(load['rows'])} rows in {cell(load['regions'])} regions on "
+                     f"{cell(load['servers'])} servers, loaded in {number(seconds)} s by one thread "
+                     f"({1e9 / middle(load):.0f} rows/s)")
+        if "store_mb" in load:
+            notes[-1] += (f"; {cell(load['values'])} values summed over regions, store "
+                          f"{load['store_mb']:.0f} MB; one row more "
+                          f"{middle(load, '_put') / 1000:.1f} µs, one row less "
+                          f"{middle(load, '_remove') / 1000:.1f} µs (log not synced)")
+    for r in {r["rate"]: r for r in queries}.values():
+        notes.append(f"{100 * r['rate']:g} %: filters {r['filters_mb']:.1f} MB, rows of bits "
+                     f"{r['bit_rows_mb']:.1f} MB, together {r['bits_per_value']:.1f} bits per value; "
+                     f"all made anew from the local indexes in {r['opening_seconds']:.2f} s")
+    head = ["rate of a region", "value", "|", "queries", "servers holding it", "requests, measured",
+            "± standard error", "expected of these filters", "h + (S − h)·P at the bound",
+            "broadcast", "µs per query", "µs broadcast", "faster"]
+    return rows and with_notes(systems, head, rows, notes)
+
+
+# Each gives nothing where there are no rows for it.
+SYSTEMS = {"stages": stages, "few_keys": few_keys,
+           "bank": lambda systems: bank_of(systems, "one"),
+           "growing_bank": lambda systems: bank_of(systems, "growing"),
+           "index": lambda systems: index_of(systems, "generated"),
+           "packages": lambda systems: index_of(systems, "packages")}

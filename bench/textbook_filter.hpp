@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "huge_memory.hpp"
+#include "driver/huge_memory.hpp"
 
 namespace scbf::bench {
 

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf bench: measures sizes × layouts × backends × operations and prints a table or JSON.
+// scbf bench: measures sizes × layouts × backends × operations with the driver of bench/, and
+// prints a table or JSON.
 #include <fmt/format.h>
 
-#include <unistd.h>
+#include <algorithm>
 #include <ctime>
-#include <fstream>
+#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "bench_cells.hpp"
+#include "bench/driver/driver.hpp"
+#include "bench/driver/filter_case.hpp"
+#include "bench/driver/machine.hpp"
 #include "errors.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "scbf/errors.hpp"
 #include "scbf/version.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
@@ -23,6 +27,14 @@
 namespace scbf::cli {
 
 namespace {
+
+using bench::FilterCase;
+using bench::Operation;
+using bench::RowResult;
+
+/// In the order of the table.
+constexpr Operation kOperations[] = {Operation::insert, Operation::hit,   Operation::miss,
+                                     Operation::mix,    Operation::count, Operation::remove};
 
 /// The scalar backend is slow. With more keys the default matrix would take more than a minute.
 constexpr std::uint64_t kScalarKeys = 1'000'000;
@@ -61,34 +73,21 @@ Path path_from_string(const std::string& name) {
   throw UsageError(fmt::format("--path '{}': must be automatic, direct or partitioned", name));
 }
 
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("model name")) continue;
-    const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
+Operation operation_from_string(const std::string& name) {
+  for (const Operation operation : kOperations) {
+    if (to_string(operation) == name) return operation;
   }
-  return "unknown";
-}
-
-std::uint64_t cache_bytes([[maybe_unused]] int name) {
-  const long bytes = ::sysconf(name);
-  return bytes > 0 ? static_cast<std::uint64_t>(bytes) : 0;
+  throw UsageError(
+      fmt::format("--operations '{}': must be insert, hit, miss, mix, count or remove", name));
 }
 
 Json machine_json(const Options& options) {
   Json json;
-  json["processor"] = processor_name();
+  json["processor"] = bench::cpu_model();
   json["threads"] = options.run.resolved_threads();
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-  json["l2_bytes"] = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
-  json["l3_bytes"] = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
-#endif
-#if defined(__clang__)
-  json["compiler"] = "clang " __clang_version__;
-#else
-  json["compiler"] = "g++ " __VERSION__;
-#endif
+  json["l2_bytes"] = bench::cache_bytes(2);
+  json["l3_bytes"] = bench::cache_bytes(3);
+  json["compiler"] = bench::compiler();
   json["version"] = SCBF_VERSION;
   json["date"] = [] {
     const std::time_t now = std::time(nullptr);
@@ -100,9 +99,14 @@ Json machine_json(const Options& options) {
   return json;
 }
 
+/// A filter of the matrix, and a row per operation.
 struct Cell {
-  std::uint64_t size;
-  CellResult result;
+  FilterCase filter;
+  Geometry geometry;
+  std::string backend, target;
+  std::vector<RowResult> rows;
+
+  double figure(const char* name) const { return rows.at(0).figures.at(name).median; }
 };
 
 std::vector<std::string> backends_for(const Options& options, std::uint64_t size) {
@@ -111,61 +115,80 @@ std::vector<std::string> backends_for(const Options& options, std::uint64_t size
   return {"auto"};
 }
 
-std::vector<Cell> measure_all(const Options& options) {
+std::vector<Cell> cells_for(const Options& options) {
   std::vector<Cell> cells;
-  std::uint64_t total = 0, keys_done = 0;
+  BatchOptions batch = options.run.batch();
+  batch.path = options.path;
   for (const std::uint64_t size : options.sizes) {
-    total += size * options.layouts.size() * backends_for(options, size).size();
-  }
-  Progress progress(options.run.progress, "measuring", total);
-  for (const std::uint64_t size : options.sizes) {
-    const BenchKeys keys(size, options.seed);
     for (const Layout layout : options.layouts) {
-      const Geometry geometry = geometry_for(layout, size, options.fpr);
-      std::unique_ptr<Filter> model;
-      for (const std::string& backend : backends_for(options, size)) {
-        BatchOptions batch = options.run.batch();
-        batch.path = options.path;
-        std::unique_ptr<Filter> full;
-        cells.push_back({size, measure_cell({.geometry = geometry,
-                                             .backend = backend,
-                                             .operations = options.operations,
-                                             .batch = batch,
-                                             .seconds = options.seconds},
-                                            keys, model.get(), model ? nullptr : &full)});
-        if (!model) model = std::move(full);
-        keys_done += size;
-        progress.update(keys_done, keys_done);
+      for (const std::string& name : backends_for(options, size)) {
+        const Backend& backend = find_backend(name);
+        const int repetitions = size < 10'000'000 ? 5 : 3;
+        cells.push_back({.filter = {.structure = std::string(to_string(layout)),
+                                    .n = size,
+                                    .fpr = options.fpr,
+                                    .keys = {.seed = options.seed},
+                                    .backend = std::string(backend.name()),
+                                    .options = batch,
+                                    .operations = options.operations,
+                                    .seconds = options.seconds / repetitions,
+                                    .repetitions = repetitions,
+                                    .against_floor = false},
+                         .geometry = geometry_for(layout, size, options.fpr),
+                         .backend = std::string(backend.name()),
+                         .target = std::string(backend.target())});
       }
     }
+  }
+  return cells;
+}
+
+/// Throws Incompatible when an answer is wrong.
+std::vector<Cell> measure_all(const Options& options) {
+  std::vector<Cell> cells = cells_for(options);
+  std::uint64_t total = 0, keys_done = 0;
+  for (const Cell& cell : cells) {
+    total += cell.filter.n * cell.filter.operations.size();
+    add_filter_case(cell.filter);
+  }
+  Progress progress(options.run.progress, "measuring", total);
+  auto cell = cells.begin();  // rows come in the order in which they were added
+  const bench::Failure failure = bench::run_rows("all", true, [&](const RowResult& row) {
+    if (cell->rows.size() == cell->filter.operations.size()) ++cell;
+    cell->rows.push_back(row);
+    keys_done += cell->filter.n;
+    progress.update(keys_done, keys_done);
+  });
+  try {
+    if (failure.error) std::rethrow_exception(failure.error);
+  } catch (const bench::WrongAnswer& error) {
+    throw Incompatible(fmt::format("bench: {}: wrong answers, so nothing is timed: {}", failure.row,
+                                   error.what()));
   }
   progress.finish(keys_done, total);
   return cells;
 }
 
-double bits_per_key(const Cell& cell) {
-  return 8 * static_cast<double>(cell.result.geometry.bytes()) / static_cast<double>(cell.size);
-}
-
 Json to_json(const Options& options, const std::vector<Cell>& cells, double seconds) {
   Json results = Json::array();
   for (const Cell& cell : cells) {
-    for (const Timing& timing : cell.result.timings) {
-      results.push_back(Json{{"keys", cell.size},
-                             {"layout", to_string(cell.result.geometry.layout())},
-                             {"probes", cell.result.geometry.probes()},
-                             {"bytes", cell.result.geometry.bytes()},
-                             {"backend", cell.result.backend},
-                             {"target", cell.result.target},
-                             {"operation", to_string(timing.operation)},
-                             {"ns_per_key", timing.ns_per_key},
-                             {"fastest_ns_per_key", timing.fastest_ns},
-                             {"slowest_ns_per_key", timing.slowest_ns},
-                             {"repetitions", timing.repetitions},
-                             {"keys_per_second", 1e9 / timing.ns_per_key},
-                             {"measured_fpr", cell.result.measured_fpr},
-                             {"predicted_fpr", cell.result.predicted_fpr},
-                             {"bits_per_key", bits_per_key(cell)}});
+    for (std::size_t i = 0; i < cell.rows.size(); ++i) {
+      const bench::Spread ns = cell.rows[i].figures.at("ns_per_key");
+      results.push_back(Json{{"keys", cell.filter.n},
+                             {"layout", cell.filter.structure},
+                             {"probes", cell.geometry.probes()},
+                             {"bytes", cell.geometry.bytes()},
+                             {"backend", cell.backend},
+                             {"target", cell.target},
+                             {"operation", to_string(cell.filter.operations[i])},
+                             {"ns_per_key", ns.median},
+                             {"fastest_ns_per_key", ns.least},
+                             {"slowest_ns_per_key", ns.most},
+                             {"repetitions", cell.rows[i].repetitions},
+                             {"keys_per_second", 1e9 / ns.median},
+                             {"measured_fpr", cell.figure("fpr_measured")},
+                             {"predicted_fpr", cell.figure("fpr_predicted")},
+                             {"bits_per_key", cell.figure("bits_per_key")}});
     }
   }
   return Json{{"machine", machine_json(options)},
@@ -183,30 +206,30 @@ std::string to_text(const Options& options, const std::vector<Cell>& cells, doub
                   machine["compiler"].get<std::string>(), SCBF_VERSION);
   const Cell* previous = nullptr;
   for (const Cell& cell : cells) {
-    const CellResult& r = cell.result;
-    if (!previous || previous->size != cell.size || previous->result.geometry != r.geometry) {
+    if (!previous || previous->filter.n != cell.filter.n || previous->geometry != cell.geometry) {
       text += fmt::format(
           "\n{} keys in {}, {}: {:.1f} bits per key, rate {} measured, {} predicted\n"
           "  backend                 operation   ns/key    keys/s      fastest - slowest, ns\n",
-          grouped(cell.size), r.geometry.describe(), human_bytes(r.geometry.bytes()),
-          bits_per_key(cell), percent(r.measured_fpr), percent(r.predicted_fpr));
+          grouped(cell.filter.n), cell.geometry.describe(), human_bytes(cell.geometry.bytes()),
+          cell.figure("bits_per_key"), percent(cell.figure("fpr_measured")),
+          percent(cell.figure("fpr_predicted")));
     }
     previous = &cell;
-    const std::string name = r.backend.find(r.target) == std::string::npos
-                                 ? fmt::format("{} ({})", r.backend, r.target)
-                                 : r.backend;
-    for (const Timing& t : r.timings) {
+    const std::string name = cell.backend.find(cell.target) == std::string::npos
+                                 ? fmt::format("{} ({})", cell.backend, cell.target)
+                                 : cell.backend;
+    for (std::size_t i = 0; i < cell.rows.size(); ++i) {
+      const bench::Spread ns = cell.rows[i].figures.at("ns_per_key");
       text += fmt::format("  {:<22}  {:<9} {:>8.2f}  {:>8}      {:.2f} - {:.2f}\n", name,
-                          to_string(t.operation), t.ns_per_key, human_rate(1e9 / t.ns_per_key),
-                          t.fastest_ns, t.slowest_ns);
+                          to_string(cell.filter.operations[i]), ns.median,
+                          human_rate(1e9 / ns.median), ns.least, ns.most);
     }
   }
   return text +
          fmt::format("\nAnswers were verified before they were timed. {:.0f} s in all.\n", seconds);
 }
 
-int bench(const Options& options) {
-  for (const std::string& backend : options.backends) find_backend(backend);
+int run_bench(const Options& options) {
   const Stopwatch watch;
   const std::vector<Cell> cells = measure_all(options);
   if (options.run.json) {
@@ -223,7 +246,7 @@ Run set_up_bench(CommandLine& line) {
   auto options = std::make_shared<Options>();
   Options* const o = options.get();
   line.option("--sizes", "N,...",
-              "Numbers of keys; default 100k,1M,10M. A key takes about 32 bytes of memory",
+              "Numbers of keys; default 100k,1M,10M. A key takes about 40 bytes of memory",
               [o](const std::string& text) {
                 parse_list(o->sizes, "--sizes", text, [](const std::string& item) {
                   return parse_count("--sizes", item, 1000, 10'000'000'000);
@@ -239,6 +262,9 @@ Run set_up_bench(CommandLine& line) {
   line.option("--operations", "O,...", "Some of insert,hit,miss,mix,count,remove; default all",
               [o](const std::string& text) {
                 parse_list(o->operations, "--operations", text, operation_from_string);
+                std::ranges::sort(o->operations, {}, [](Operation one) {
+                  return std::ranges::find(kOperations, one) - std::begin(kOperations);
+                });
               });
   line.option("--fpr", "P", "False-positive rate of the filters; default 1%",
               [o](const std::string& text) { o->fpr = parse_rate("--fpr", text); });
@@ -261,7 +287,7 @@ Examples:
   scbf bench
   scbf bench --threads 1 --sizes 1e8 --backends auto --layouts split_block
   scbf bench --operations insert,remove --path partitioned --json)");
-  return [options] { return bench(*options); };
+  return [options] { return run_bench(*options); };
 }
 
 }  // namespace scbf::cli

@@ -28,8 +28,9 @@ MAY_INCLUDE = {
     "cuda/src": {PUBLIC, KIT, "cuda/include"},
     "index/include": {PUBLIC},
     "index/src": {PUBLIC, "index/include"},
-    "cli": {PUBLIC, "index/include"},
-    "bench": {PUBLIC, "index/include", "cuda/include"},
+    "cli": {PUBLIC, "index/include", "bench/driver"},
+    "bench/driver": {PUBLIC},
+    "bench": {PUBLIC, "index/include", "cuda/include", "bench/driver"},
     "examples": {PUBLIC, "index/include", "cuda/include"},
 }
 # Where the compiler looks for a quoted include, after the folder of the file itself.

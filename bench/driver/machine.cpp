@@ -21,6 +21,18 @@ std::string first_line(const char* path) {
   return std::getline(file, line) ? line : "unknown";
 }
 
+std::string cache(int level) {
+  const std::size_t bytes = cache_bytes(level);
+  return bytes > 0 ? fmt::format("{} KiB", bytes / 1024) : "unknown";
+}
+
+std::string kernel() {
+  utsname names{};
+  return ::uname(&names) == 0 ? fmt::format("{} {}", names.sysname, names.release) : "unknown";
+}
+
+}  // namespace
+
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   std::string model, details;
@@ -37,17 +49,13 @@ std::string cpu_model() {
                        : model + " (" + (details.empty() ? "" : details.substr(1)) + ")";
 }
 
-std::string cache(int level) {
-  const std::size_t bytes = cache_bytes(level);
-  return bytes > 0 ? fmt::format("{} KiB", bytes / 1024) : "unknown";
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
 }
-
-std::string kernel() {
-  utsname names{};
-  return ::uname(&names) == 0 ? fmt::format("{} {}", names.sysname, names.release) : "unknown";
-}
-
-}  // namespace
 
 std::size_t cache_bytes(int level) {
   // Not sysconf: glibc reports the L3 of a whole package where cores share parts of it.
@@ -74,22 +82,19 @@ std::vector<std::pair<std::string, std::string>> context() {
   const char* commit = std::getenv("SCBF_BENCH_COMMIT");
   const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
                         static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 30);
-  return {
-    {"cpu_model", cpu_model()}, {"cores", std::to_string(std::thread::hardware_concurrency())},
-        {"l1d", cache(1)}, {"l2", cache(2)}, {"l3", cache(3)},
-        {"memory", fmt::format("{:.1f} GiB", memory)},
-        {"huge_pages", first_line("/sys/kernel/mm/transparent_hugepage/enabled")},
-        {"kernel", kernel()},
-#if defined(__clang__)
-        {"compiler", "clang " __clang_version__},
-#else
-        {"compiler", "g++ " __VERSION__},
-#endif
-        {"build_type", SCBF_BENCH_BUILD_TYPE},
-        {"commit", commit != nullptr && *commit != '\0' ? commit : SCBF_BENCH_COMMIT},
-        {"scbf_version", SCBF_VERSION}, {"backends", available},
-        {"libbloom", SCBF_BENCH_LIBBLOOM ? "compared with" : "not found when configured: left out"},
-  };
+  return {{"cpu_model", cpu_model()},
+          {"cores", std::to_string(std::thread::hardware_concurrency())},
+          {"l1d", cache(1)},
+          {"l2", cache(2)},
+          {"l3", cache(3)},
+          {"memory", fmt::format("{:.1f} GiB", memory)},
+          {"huge_pages", first_line("/sys/kernel/mm/transparent_hugepage/enabled")},
+          {"kernel", kernel()},
+          {"compiler", compiler()},
+          {"build_type", SCBF_BENCH_BUILD_TYPE},
+          {"commit", commit != nullptr && *commit != '\0' ? commit : SCBF_BENCH_COMMIT},
+          {"scbf_version", SCBF_VERSION},
+          {"backends", available}};
 }
 
 }  // namespace scbf::bench

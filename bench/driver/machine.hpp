@@ -12,8 +12,13 @@ namespace scbf::bench {
 /// Bytes of the data cache of this level that the first core sees; 0 when the system does not tell.
 std::size_t cache_bytes(int level);
 
+/// The processor's model, and "unknown" when the system does not tell.
+std::string cpu_model();
+/// "g++ 12.2.0".
+std::string compiler();
+
 /// Name and value: cpu_model, cores, caches, memory, huge_pages, kernel, compiler, build_type,
-/// commit, scbf_version, backends, libbloom. What the system does not tell is "unknown".
+/// commit, scbf_version, backends. What the system does not tell is "unknown".
 std::vector<std::pair<std::string, std::string>> context();
 
 }  // namespace scbf::bench

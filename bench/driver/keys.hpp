@@ -25,13 +25,21 @@ constexpr std::uint64_t key_word(std::uint64_t number) noexcept {
   return x ^ (x >> 31);
 }
 
+/// What keys look like. Other seeds give other keys.
+struct KeyShape {
+  unsigned words_each = 1;
+  std::uint64_t seed = 0;
+  bool operator==(const KeyShape&) const = default;
+};
+
 class KeyList {
  public:
-  explicit KeyList(unsigned words_each) : words_each_(words_each) {}
+  explicit KeyList(KeyShape shape)
+      : words_each_(shape.words_each), first_(key_word(shape.seed) - key_word(0)) {}
 
   void reserve(std::size_t keys) { words_.reserve(keys * words_each_); }
   void add(std::uint64_t number) {
-    words_.push_back(key_word(number));
+    words_.push_back(key_word(first_ + number));
     // The second word of a 16-byte key: constant in its upper half, as real strings share parts.
     if (words_each_ == 2) words_.push_back(0x6B65'7930'0000'0000ull | (number & 0xFFFF'FFFFu));
   }
@@ -41,6 +49,7 @@ class KeyList {
  private:
   std::vector<std::uint64_t> words_;
   unsigned words_each_;
+  std::uint64_t first_;  ///< what number 0 counts as
 };
 
 /// Numbers of present keys: `set` 0, 1, … are disjoint sets of fewer than 2^40 keys.
@@ -53,15 +62,15 @@ constexpr std::uint64_t absent_number(std::uint64_t batch, std::uint64_t i) noex
 }
 
 /// The n keys of a set, in their order of insertion.
-inline KeyList present_keys(std::uint64_t set, std::size_t n, unsigned words_each) {
-  KeyList keys(words_each);
+inline KeyList present_keys(std::uint64_t set, std::size_t n, KeyShape shape = {}) {
+  KeyList keys(shape);
   keys.reserve(n);
   for (std::size_t i = 0; i < n; ++i) keys.add(present_number(set, i));
   return keys;
 }
 
-inline KeyList absent_keys(std::uint64_t batch, std::size_t n, unsigned words_each) {
-  KeyList keys(words_each);
+inline KeyList absent_keys(std::uint64_t batch, std::size_t n, KeyShape shape = {}) {
+  KeyList keys(shape);
   keys.reserve(n);
   for (std::size_t i = 0; i < n; ++i) keys.add(absent_number(batch, i));
   return keys;
@@ -69,11 +78,11 @@ inline KeyList absent_keys(std::uint64_t batch, std::size_t n, unsigned words_ea
 
 /// `queries` keys of set 0 (of n keys), each of them once if queries == n, in an order of their
 /// own for each `batch`; so that neither insertion order nor the last batch helps.
-KeyList hit_keys(std::uint64_t batch, std::size_t n, std::size_t queries, unsigned words_each);
+KeyList hit_keys(std::uint64_t batch, std::size_t n, std::size_t queries, KeyShape shape = {});
 
 /// `queries` keys, each by the toss of a coin a present or an absent one. `hits` receives how
 /// many are present.
-KeyList mixed_keys(std::uint64_t batch, std::size_t n, std::size_t queries, unsigned words_each,
-                   std::size_t& hits);
+KeyList mixed_keys(std::uint64_t batch, std::size_t n, std::size_t queries, std::size_t& hits,
+                   KeyShape shape = {});
 
 }  // namespace scbf::bench

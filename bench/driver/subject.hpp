@@ -11,7 +11,6 @@
 #include <string>
 
 #include "keys.hpp"
-#include "scbf/scbf.hpp"
 
 namespace scbf::bench {
 
@@ -41,6 +40,10 @@ class Subject {
   virtual void reset(KeySpan present) = 0;
   /// True when nothing is left in it: every counter is zero.
   virtual bool empty() const = 0;
+  /// True when a counter is saturated and stays when all keys are removed.
+  virtual bool saturated() const { return false; }
+  /// A number for its contents that backends must agree on; none where nothing is to be compared.
+  virtual std::optional<std::uint64_t> fingerprint() const { return {}; }
 
   virtual double bytes() const = 0;
   /// False-positive rate that its maths promise with n keys; none where nothing is promised.
@@ -48,13 +51,5 @@ class Subject {
   /// For the report: "AVX2", "one key at a time".
   virtual std::string target() const = 0;
 };
-
-std::unique_ptr<Subject> make_scbf(const Geometry& geometry, const std::string& backend, Path path,
-                                   unsigned threads);
-/// The counting Bloom filter of the textbooks.
-std::unique_ptr<Subject> make_textbook(std::size_t n, double fpr);
-std::unique_ptr<Subject> make_unordered_set(std::size_t n);
-/// Null when built without libbloom.
-std::unique_ptr<Subject> make_libbloom(std::size_t n, double fpr);
 
 }  // namespace scbf::bench

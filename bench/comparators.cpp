@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "subject.hpp"
+#include "comparators.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <span>
 #include <stdexcept>
 #include <unordered_set>
 #include <vector>
@@ -18,48 +17,6 @@
 namespace scbf::bench {
 
 namespace {
-
-class ScbfSubject final : public Subject {
- public:
-  ScbfSubject(const Geometry& geometry, const std::string& backend, Path path, unsigned threads)
-      : filter_(geometry, {.backend = backend}), options_{.threads = threads, .path = path} {}
-
-  void insert(KeySpan keys) override { filter_.insert(batch(keys), options_); }
-  std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
-    return filter_.contains(batch(keys), {out, keys.size}, options_).hits;
-  }
-  std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
-    return filter_.remove(batch(keys), {out, keys.size}, options_).removed;
-  }
-  void count(KeySpan keys, std::uint8_t* out) override {
-    filter_.count(batch(keys), {out, keys.size}, options_);
-  }
-  void reset(KeySpan present) override {
-    // Not clear(), which maps fresh memory.
-    const RemoveReport report = filter_.remove(batch(present), {}, options_);
-    if (report.removed != present.size) throw std::logic_error("reset: a present key was absent");
-  }
-  bool empty() const override {
-    const auto words = filter_.words();
-    return std::all_of(words.begin(), words.end(), [](std::uint64_t w) { return w == 0; });
-  }
-  double bytes() const override { return static_cast<double>(filter_.geometry().bytes()); }
-  std::optional<double> predicted_fpr(std::size_t n) const override {
-    return scbf::predicted_fpr(filter_.geometry(), static_cast<double>(n));
-  }
-  std::string target() const override { return std::string(filter_.backend().target()); }
-
- private:
-  static KeyBatch batch(KeySpan keys) {
-    if (keys.words_each == 1) return {std::span(keys.words, keys.size)};
-    const std::size_t width = 8 * keys.words_each;
-    return KeyBatch::from_fixed(std::as_bytes(std::span(keys.words, keys.size * keys.words_each)),
-                                width);
-  }
-
-  Filter filter_;
-  BatchOptions options_;
-};
 
 class TextbookSubject final : public Subject {
  public:
@@ -209,10 +166,6 @@ class LibbloomSubject final : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> make_scbf(const Geometry& geometry, const std::string& backend, Path path,
-                                   unsigned threads) {
-  return std::make_unique<ScbfSubject>(geometry, backend, path, threads);
-}
 std::unique_ptr<Subject> make_textbook(std::size_t n, double fpr) {
   return std::make_unique<TextbookSubject>(n, fpr);
 }

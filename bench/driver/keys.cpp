@@ -28,17 +28,17 @@ class Walk {
 
 }  // namespace
 
-KeyList hit_keys(std::uint64_t batch, std::size_t n, std::size_t queries, unsigned words_each) {
-  KeyList keys(words_each);
+KeyList hit_keys(std::uint64_t batch, std::size_t n, std::size_t queries, KeyShape shape) {
+  KeyList keys(shape);
   keys.reserve(queries);
   Walk walk(n, 2 * batch);
   for (std::size_t i = 0; i < queries; ++i) keys.add(present_number(0, walk.next()));
   return keys;
 }
 
-KeyList mixed_keys(std::uint64_t batch, std::size_t n, std::size_t queries, unsigned words_each,
-                   std::size_t& hits) {
-  KeyList keys(words_each);
+KeyList mixed_keys(std::uint64_t batch, std::size_t n, std::size_t queries, std::size_t& hits,
+                   KeyShape shape) {
+  KeyList keys(shape);
   keys.reserve(queries);
   Walk walk(n, 2 * batch);
   hits = 0;

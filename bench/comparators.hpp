@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What our filters are compared with. All work one key at a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "driver/subject.hpp"
+
+namespace scbf::bench {
+
+/// The counting Bloom filter of the textbooks.
+std::unique_ptr<Subject> make_textbook(std::size_t n, double fpr);
+std::unique_ptr<Subject> make_unordered_set(std::size_t n);
+/// Null when built without libbloom.
+std::unique_ptr<Subject> make_libbloom(std::size_t n, double fpr);
+
+}  // namespace scbf::bench

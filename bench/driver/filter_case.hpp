@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A filter, or what it is compared with, as a case of the driver: verified with all its keys, then
+// timed operation by operation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "keys.hpp"
+#include "scbf/backend.hpp"
+#include "subject.hpp"
+
+namespace scbf::bench {
+
+enum class Operation : std::uint8_t { insert, miss, hit, mix, count, remove };
+inline constexpr Operation kOperations[] = {Operation::insert, Operation::miss,  Operation::hit,
+                                            Operation::mix,    Operation::count, Operation::remove};
+std::string_view to_string(Operation operation) noexcept;
+
+struct FilterCase {
+  std::string structure = "split_block";  ///< a layout; with `other`, any name
+  std::size_t n = 0;
+  double fpr = 0.01;  ///< 0: it has none
+  KeyShape keys = {};
+  std::string backend = "simd";
+  BatchOptions options = {.threads = 1};
+  /// Makes what our filter is compared with; empty: it is our filter.
+  std::function<std::unique_ptr<Subject>()> other = {};
+  std::vector<Operation> operations = {};
+
+  // How, not what: not part of the name.
+  std::size_t batch = 0;    ///< keys per timed call, ≤ n; 0: n
+  std::size_t batches = 1;  ///< timed calls per repetition, at least …
+  double seconds = 0;       ///< … and until the repetition has timed so much
+  int repetitions = 5;
+  bool against_floor = true;  ///< measures the floor beside filters that are beyond the caches
+
+  bool ours() const { return !other; }
+  /// Everything but the operation: "filter:split_block/n:100000/fpr:0.01/keys:u64/…".
+  std::string name() const;
+};
+
+/// Adds a case with a row per operation: ns_per_key, fpr_measured, fpr_predicted, bits_per_key,
+/// and, where the subject is larger than the caches, floor_ns and ratio_to_floor: the floor (one
+/// random line read, or updated) is measured just before, with as many threads.
+void add_filter_case(FilterCase c);
+
+}  // namespace scbf::bench
