@@ -46,9 +46,9 @@ def digits(value, significant=4):
 
 
 def condense(raws):
-    context, rows = None, {}
+    context, rows = {}, {}
     for path, raw in raws:
-        if context is None:
+        if not context:
             context = {k: v for k, v in raw["context"].items() if k not in DROPPED_CONTEXT}
         for key in ("cpu_model", "commit", "build_type", "compiler"):
             if raw["context"].get(key) != context.get(key):
@@ -83,7 +83,8 @@ def main():
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--matrix", required=True, choices=("quick", "full", "systems"))
     args = parser.parse_args()
-    context, rows = condense([(p, json.loads(p.read_text())) for p in args.raw])
+    # Empty is the file of a program of which --benchmark_filter picked nothing.
+    context, rows = condense([(p, json.loads(p.read_text())) for p in args.raw if p.stat().st_size])
     context["matrix"] = args.matrix
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     text = (f'{{\n"schema": 1,\n"context": {json.dumps(context, indent=1)},\n'

@@ -172,9 +172,10 @@ class StagesFixture final : public Fixture {
   void ask_apart(Column keys) {
     together_.assign(keys.size(), 0);
     part_.resize(keys.size());
+    const std::span together(together_), part(part_);  // locals, which the loop can be unrolled for
     for (const Filter& filter : apart_) {
-      filter.contains(keys, part_, kAlone);
-      for (std::size_t i = 0; i < keys.size(); ++i) together_[i] |= part_[i];
+      filter.contains(keys, part, kAlone);
+      for (std::size_t i = 0; i < part.size(); ++i) together[i] |= part[i];
     }
   }
 

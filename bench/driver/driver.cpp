@@ -28,7 +28,9 @@ class Driver {
     return driver;
   }
 
-  void run_row(benchmark::State& state, const std::shared_ptr<Case>& of, const Row& row) {
+  /// `last`: the last repetition.
+  void run_row(benchmark::State& state, const std::shared_ptr<Case>& of, const Row& row,
+               bool last) {
     if (stop_early && failure.error) return state.SkipWithError("not measured after a failure");
     try {
       Fixture& fixture = hold(of);
@@ -40,6 +42,7 @@ class Driver {
         }
         state.SetIterationTime(repetition.seconds());
       }
+      if (row.changes && last) fixture.verify();
       state.SetLabel(repetition.label_);
       for (const auto& [name, form] : repetition.forms_) {
         state.counters[fmt::format("ns_per_{}{}{}", row.item, name.empty() ? "" : "_", name)] =
@@ -152,10 +155,11 @@ void add_case(std::function<std::unique_ptr<Fixture>()> make, std::vector<Row> r
   for (Row& row : rows) {
     const std::string name = row.name;
     const int repetitions = row.repetitions;
-    benchmark::RegisterBenchmark(name.c_str(),
-                                 [of, row = std::move(row)](benchmark::State& state) {
-                                   Driver::get().run_row(state, of, row);
-                                 })
+    benchmark::RegisterBenchmark(
+        name.c_str(),
+        [of, row = std::move(row), left = repetitions](benchmark::State& state) mutable {
+          Driver::get().run_row(state, of, row, --left == 0);
+        })
         ->Iterations(1)
         ->Repetitions(repetitions)
         ->UseManualTime()

@@ -97,6 +97,7 @@ struct Row {
   std::string item = "key";  ///< "line" makes the main figure ns_per_line
   std::size_t passes = 1;    ///< of each repetition, at least …
   double seconds = 0;        ///< … and until so much has been timed
+  bool changes = false;      ///< the fixture, which is verified again after the last repetition
 };
 
 /// A row's `measure` as a member function of the case's own fixture.
