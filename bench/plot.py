@@ -271,7 +271,8 @@ def main():
               file=sys.stderr)
     if args.only_print:
         for name, table in made.items():
-            print(f"## {name}\n\n{table}")
+            if table:
+                print(f"## {name}\n\n{table}")
         return
     before = pages(args.root)
     changed = {page: text for page, text in fill_in(before, made).items() if text != before[page]}
