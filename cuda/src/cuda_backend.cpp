@@ -11,12 +11,10 @@
 
 #include "device_store.hpp"
 #include "devices.hpp"
-#include "kernels.hpp"
-#include "kit/answer_forms.hpp"
 #include "kit/known_backends.hpp"
-#include "kit/removal.hpp"
 #include "kit/unavailable_backend.hpp"
 #include "limits.hpp"
+#include "runs.hpp"
 #include "scbf/cuda/errors.hpp"
 #include "staging.hpp"
 
@@ -32,6 +30,13 @@ FilterRef ref_to(const ConstCounterView& view) noexcept {
 }
 FilterRef ref_to(const CounterView& view) noexcept {
   return {view.geometry, view.seed, view.words};
+}
+template <class View>
+std::vector<FilterRef> refs_to(std::span<const View> views) {
+  std::vector<FilterRef> refs;
+  refs.reserve(views.size());
+  for (const View& view : views) refs.push_back(ref_to(view));
+  return refs;
 }
 
 class CudaBackend final : public Backend {
@@ -67,8 +72,8 @@ class CudaBackend final : public Backend {
   // Filter would need no pass over the counters to know its fill.
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
-    send_windows(keys, view.seed, nullptr, true, options,
-                 [&](const DeviceKeys& sent, std::uint8_t*, const Run& run) {
+    send_windows(keys, view.seed, nullptr, {}, true, options,
+                 [&](const DeviceKeys& sent, std::uint8_t*, std::uint64_t*, const Run& run) {
                    run_insert(ref_to(view), sent, run);
                  });
     return {};
@@ -81,18 +86,22 @@ class CudaBackend final : public Backend {
                       std::uint8_t* out, const BatchOptions& options) const override {
     return ask(filters, keys, out, options, run_count);
   }
-  // With several filters, the host decides run by run which keys go to which filter.
   RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch& keys,
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {
-    if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
-    send_windows(keys, filters[0].seed, verdicts, true, options,
-                 [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-                   run_remove(ref_to(filters[0]), sent, answers, run);
+    const std::vector<FilterRef> refs = refs_to(filters);
+    std::vector<std::uint64_t> sums(filters.size() + 1);  // removed from each; ambiguous
+    send_windows(keys, filters[0].seed, verdicts, sums, true, options,
+                 [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* sums_there,
+                     const Run& run) {
+                   run_remove(refs, sent, answers, sums_there, sums_there + refs.size(), run);
                  });
-    const std::uint64_t removed = count_hits({verdicts, keys.size()});
-    changes[0] = {removed, std::nullopt};
-    return {removed, 0};
+    RemoveCounts counts{0, sums.back()};
+    for (std::size_t f = 0; f < filters.size(); ++f) {
+      changes[f] = {sums[f], std::nullopt};
+      counts.removed += sums[f];
+    }
+    return counts;
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
@@ -145,27 +154,27 @@ class CudaBackend final : public Backend {
       std::fill_n(out, keys.size(), std::uint8_t{0});
       return 0;
     }
-    std::vector<FilterRef> refs;
-    refs.reserve(filters.size());
-    for (const ConstCounterView& filter : filters) refs.push_back(ref_to(filter));
-    send_windows(keys, filters[0].seed, out, false, options,
-                 [&](const DeviceKeys& sent, std::uint8_t* answers, const Run& run) {
-                   run_question(refs, sent, answers, run);
-                 });
-    return count_hits({out, keys.size()});
+    const std::vector<FilterRef> refs = refs_to(filters);
+    std::uint64_t hits = 0;
+    send_windows(keys, filters[0].seed, out, {&hits, 1}, false, options,
+                 [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* hits_there,
+                     const Run& run) { run_question(refs, sent, answers, hits_there, run); });
+    return hits;
   }
 
   template <class Work>
-  void send_windows(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers, bool in_order,
-                    const BatchOptions& options, Work work) const {
+  void send_windows(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers,
+                    std::span<std::uint64_t> sums, bool in_order, const BatchOptions& options,
+                    Work work) const {
     if (keys.empty()) return;
     const OnDevice on(device_);
     const Tuning tuning = tuning_of(options);
     MemoryResource& memory = pool_memory();
     const auto staging = stagings_.borrow();
-    staging->run(keys, seed, answers, in_order, options,
-                 [&](const DeviceKeys& sent, std::uint8_t* answers_there, cudaStream_t stream) {
-                   work(sent, answers_there, Run{stream, memory, tuning});
+    staging->run(keys, seed, answers, sums, in_order, options,
+                 [&](const DeviceKeys& sent, std::uint8_t* answers_there, std::uint64_t* sums_there,
+                     cudaStream_t stream) {
+                   work(sent, answers_there, sums_there, Run{stream, memory, tuning});
                  });
   }
 

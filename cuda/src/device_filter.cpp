@@ -11,8 +11,8 @@
 
 #include "allocation.hpp"
 #include "check.hpp"
-#include "kernels.hpp"
 #include "limits.hpp"
+#include "runs.hpp"
 #include "stream.hpp"
 
 namespace scbf::cuda {
@@ -113,7 +113,7 @@ void DeviceFilter::contains_async(const DeviceKeys& keys, std::uint8_t* out,
                                   const DeviceOptions& options) const {
   check_usable();
   const FilterRef filter = ref();
-  run_contains({&filter, 1}, keys, out, run_of(options));
+  run_contains({&filter, 1}, keys, out, nullptr, run_of(options));
 }
 
 void DeviceFilter::contains_bits_async(const DeviceKeys& keys, std::uint8_t* bits,
@@ -132,15 +132,15 @@ void DeviceFilter::count_async(const DeviceKeys& keys, std::uint8_t* out,
                                const DeviceOptions& options) const {
   check_usable();
   const FilterRef filter = ref();
-  run_count({&filter, 1}, keys, out, run_of(options));
+  run_count({&filter, 1}, keys, out, nullptr, run_of(options));
 }
 
 void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
                                 const DeviceOptions& options) {
   check_usable();
   const Run run = run_of(options);
-  run_remove(ref(), keys, verdicts, run);
-  run_book_verdicts(verdicts, keys.size(), words_ + geometry_.words() + kRemovals, run);
+  const FilterRef filter = ref();
+  run_remove({&filter, 1}, keys, verdicts, words_ + geometry_.words() + kRemovals, nullptr, run);
 }
 
 void DeviceFilter::insert(const DeviceKeys& keys, const DeviceOptions& options) {

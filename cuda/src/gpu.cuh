@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policies of the engine on a GPU (engine/operations.hpp says what each must do): lanes,
-// blocks and grids of threads, and the stream that kernels are launched on.
+// blocks of threads, grids, and the stream that kernels are launched on.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -85,7 +85,7 @@ class GpuWarp {
   unsigned lane_;
 };
 
-class GpuBlock {
+class GpuThreads {
  public:
   SCBF_INLINE unsigned size() const noexcept {
 #if defined(__CUDA_ARCH__)
@@ -134,7 +134,7 @@ class GpuGrid {
 inline constexpr unsigned kThreads = 256;
 /// Threads of a block that uses shared memory. A multiprocessor of Hopper holds three blocks of 64
 /// KiB each; of larger ones it holds only one, which must then bring all the threads.
-inline constexpr unsigned kBlockThreads = 512, kLargeBlockThreads = 1024;
+inline constexpr unsigned kThreadsOfBlock = 512, kThreadsOfLargeBlock = 1024;
 inline constexpr std::size_t kLargeBlockBytes = std::size_t{72} << 10;
 inline constexpr unsigned kThreadsPerProcessor = 1536;
 
@@ -151,10 +151,10 @@ __global__ void __launch_bounds__(kThreads) warps_kernel(std::size_t n, Work wor
 }
 template <unsigned threads, class Work>
 __global__ void __launch_bounds__(threads, kThreadsPerProcessor / threads)
-    blocks_kernel(std::size_t n, Work work) {
+    thread_blocks_kernel(std::size_t n, Work work) {
   extern __shared__ std::uint64_t shared[];
   for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
-    work(GpuBlock(), i, shared);
+    work(GpuThreads(), i, shared);
     __syncthreads();
   }
 }
@@ -214,12 +214,12 @@ class Gpu : public StreamMemory {
     launch(warps_kernel<Work>, grid_for(n), kThreads, 0, n, work);
   }
   template <class Work>
-  void for_blocks(std::size_t n, std::size_t bytes, Work work) {
+  void for_thread_blocks(std::size_t n, std::size_t bytes, Work work) {
     if (n == 0) return;
     if (bytes > kLargeBlockBytes) {
-      launch_blocks<kLargeBlockThreads>(n, bytes, work);
+      launch_thread_blocks<kThreadsOfLargeBlock>(n, bytes, work);
     } else {
-      launch_blocks<kBlockThreads>(n, bytes, work);
+      launch_thread_blocks<kThreadsOfBlock>(n, bytes, work);
     }
   }
   template <class Work>
@@ -230,7 +230,7 @@ class Gpu : public StreamMemory {
           "asking for the multiprocessors");
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fitting, grid_kernel<Work>, kThreads, 0),
           "asking for the occupancy");
-    // Few blocks synchronise faster than many.
+    // Few blocks of threads synchronise faster than many.
     constexpr int kEnough = 2;
     const auto blocks = static_cast<unsigned>(processors * std::clamp(fitting, 1, kEnough));
     void* arguments[] = {&work};
@@ -281,12 +281,12 @@ class Gpu : public StreamMemory {
   }
 
   template <unsigned threads, class Work>
-  void launch_blocks(std::size_t n, std::size_t bytes, Work work) {
-    const auto kernel = blocks_kernel<threads, Work>;
+  void launch_thread_blocks(std::size_t n, std::size_t bytes, Work work) {
+    const auto kernel = thread_blocks_kernel<threads, Work>;
     // Always the same value for one kernel on one device: it is an attribute of the kernel, not of
     // the launch, and other threads may be launching it with more bytes.
     int most = static_cast<int>(kLargeBlockBytes);
-    if constexpr (threads == kLargeBlockThreads) {
+    if constexpr (threads == kThreadsOfLargeBlock) {
       int device = 0;
       check(cudaGetDevice(&device), "asking for the device");
       check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),

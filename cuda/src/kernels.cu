@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels.hpp"
+#include "runs.hpp"
 
 #include "engine/operations.hpp"
 #include "gpu.cuh"

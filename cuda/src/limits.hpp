@@ -2,7 +2,7 @@
 // What the current device can do, as the sizes that the engine goes by.
 #pragma once
 
-#include "engine/tuning.hpp"
+#include "engine/device_tuning.hpp"
 
 namespace scbf::cuda {
 

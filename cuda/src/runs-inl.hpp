@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of kernels.hpp, written over Device, which the including file defines: a GPU in
+// The functions of runs.hpp, written over Device, which the including file defines: a GPU in
 // kernels.cu, the host in tests.
 #include <algorithm>
 #include <span>
 #include <vector>
 
 #include "engine/operations.hpp"
-#include "kernels.hpp"
+#include "runs.hpp"
 #include "stream.hpp"
 #include "temporary.hpp"
 
@@ -28,6 +28,18 @@ void with_values(Device& device, const FilterRef& filter, const DeviceKeys& keys
   use(ValueKeys{hashes.get(), keys.size(), true, keys.validity()});
 }
 
+/// The same for several filters of one seed: integers are hashed once for all of them, too.
+template <class Use>
+void with_values(Device& device, std::span<const FilterRef> filters, const DeviceKeys& keys,
+                 Use use) {
+  with_values(device, filters[0], keys, [&](const ValueKeys& values) {
+    if (values.hashed || filters.size() == 1) return use(values);
+    const auto hashes = device.temporary<std::uint64_t>(values.n);
+    device.for_each(values.n, HashValues{values, filters[0], hashes.get()});
+    use(ValueKeys{hashes.get(), values.n, true, values.validity});
+  });
+}
+
 /// Runs look() on the keys.
 template <bool counting, class Answers>
 void run_look(const FilterRef& filter, const DeviceKeys& keys, const Answers& answers,
@@ -37,17 +49,17 @@ void run_look(const FilterRef& filter, const DeviceKeys& keys, const Answers& an
               [&](const ValueKeys& values) { look<counting>(device, filter, values, answers); });
 }
 
-/// The same for several filters of one seed, with their answers joined. The keys are hashed or sent
-/// only once.
+/// The same for several filters of one seed, with their answers joined.
 template <bool counting>
 void run_look_in_all(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
-                     const Run& run) {
+                     std::uint64_t* hits, const Run& run) {
   Device device(run.stream, run.memory);
-  with_values(device, filters[0], keys, [&](const ValueKeys& values) {
+  with_values(device, filters, keys, [&](const ValueKeys& values) {
     look<counting>(device, filters[0], values, ByteAnswers{out});
     for (const FilterRef& filter : filters.subspan(1)) {
       look<counting>(device, filter, values, JoinedAnswers<counting>{out});
     }
+    if (hits != nullptr) book_those(device, values.n, IsHit{out}, hits);
   });
 }
 
@@ -60,8 +72,8 @@ void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run)
 }
 
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
-                  const Run& run) {
-  run_look_in_all<false>(filters, keys, out, run);
+                  std::uint64_t* hits, const Run& run) {
+  run_look_in_all<false>(filters, keys, out, hits, run);
 }
 
 void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
@@ -78,15 +90,20 @@ void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* in
 }
 
 void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
-               const Run& run) {
-  run_look_in_all<true>(filters, keys, out, run);
+               std::uint64_t* hits, const Run& run) {
+  run_look_in_all<true>(filters, keys, out, hits, run);
 }
 
-void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
-                const Run& run) {
+void run_remove(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* verdicts,
+                std::uint64_t* removed, std::uint64_t* ambiguous, const Run& run) {
   Device device(run.stream, run.memory);
-  with_values(device, filter, keys, [&](const ValueKeys& values) {
-    remove(device, filter, values, verdicts, run.tuning);
+  with_values(device, filters, keys, [&](const ValueKeys& values) {
+    if (filters.size() > 1) {
+      remove_from_several(device, filters, values, verdicts, removed, ambiguous, run.tuning);
+    } else {
+      remove(device, filters[0], values, verdicts, run.tuning);
+      book_those(device, values.n, IsHit{verdicts}, removed);
+    }
   });
 }
 
@@ -99,16 +116,8 @@ std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,
 
 void run_book_keys(const DeviceKeys& keys, std::uint64_t* book, const Run& run) {
   if (!keys.validity()) return run_book(keys.size(), book, run);
-  using Valid = BookThose<IsValid>;
-  Device(run.stream, run.memory)
-      .for_each(std::min(keys.size(), Valid::kThreads),
-                Valid{{keys.validity()}, keys.size(), book});
-}
-
-void run_book_verdicts(const std::uint8_t* verdicts, std::size_t n, std::uint64_t* book,
-                       const Run& run) {
-  using Hits = BookThose<IsHit>;
-  Device(run.stream, run.memory).for_each(std::min(n, Hits::kThreads), Hits{{verdicts}, n, book});
+  Device device(run.stream, run.memory);
+  book_those(device, keys.size(), IsValid{keys.validity()}, book);
 }
 
 void run_book(std::uint64_t amount, std::uint64_t* book, const Run& run) {

@@ -2,6 +2,11 @@
 // Sends batches from the host to a device, in windows, and brings the answers back. While one
 // window is worked on, the next is copied into pinned memory and on to the device, and the answers
 // of the one before are copied back.
+//
+// Byte strings that lie one behind the other, as in Arrow columns, are sent as they are, with their
+// offsets, and hashed on the device. Two kinds are hashed on the host, by all threads, and sent as
+// eight bytes each: string views and std::strings, whose bytes would have to be gathered, and
+// windows of long strings, which take longer to send than to hash.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "scbf/backend.hpp"
@@ -33,15 +39,21 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
-  /// Enqueues the work on some keys; it writes one byte per key to `answers`, in device memory.
-  using Enqueue =
-      std::function<void(const DeviceKeys& keys, std::uint8_t* answers, cudaStream_t stream)>;
+  /// A window is sent as byte strings if they have at most this many bytes on average: with offsets
+  /// and answers, then, a window takes 102 MiB.
+  static constexpr std::size_t kMostBytesPerKey = 16;
+
+  /// Enqueues the work on some keys. It writes one byte per key to `answers` and adds to `sums`,
+  /// both in device memory.
+  using Enqueue = std::function<void(const DeviceKeys& keys, std::uint8_t* answers,
+                                     std::uint64_t* sums, cudaStream_t stream)>;
 
   /// Calls `enqueue` for the windows of the batch, in order. If `in_order`, work on a window begins
   /// when the work on the one before is done. Returns when everything is done and `answers`, unless
-  /// it is null, holds keys.size() answers.
-  void run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers, bool in_order,
-           const BatchOptions& options, const Enqueue& enqueue);
+  /// it is null, holds keys.size() answers; sums[i] += what the windows added to theirs.
+  void run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers,
+           std::span<std::uint64_t> sums, bool in_order, const BatchOptions& options,
+           const Enqueue& enqueue);
 
   /// A stream for work that needs no windows.
   cudaStream_t stream() const noexcept { return slots_[0].stream; }
@@ -49,12 +61,16 @@ class Staging {
   void settle() noexcept;
 
  private:
+  /// What the memory of a slot has room for.
+  struct Room {
+    std::size_t keys = 0, bytes = 0, sums = 0;
+  };
   struct Slot {
     cudaStream_t stream = nullptr;
     cudaEvent_t worked = nullptr;  ///< recorded when this window's work is done
     std::byte* pinned = nullptr;
     std::byte* device = nullptr;
-    std::size_t capacity = 0;  ///< keys
+    Room room;
     bool under_way = false;
     std::size_t first = 0, count = 0;  ///< of the batch
   };
@@ -63,23 +79,28 @@ class Staging {
 
   /// Offsets in the memory of a slot.
   struct Layout {
-    std::size_t values, validity, answers, bytes;
+    std::size_t values;  ///< or offsets of byte strings
+    std::size_t validity, answers, sums, strings, all;
   };
-  static Layout layout(std::size_t keys) noexcept;
+  static Layout layout(const Room& room) noexcept;
 
   /// The arguments of run().
   struct Batch {
     const KeyBatch& keys;
     std::uint64_t seed;
     std::uint8_t* answers;
+    std::span<std::uint64_t> sums;
     bool in_order, keys_pinned, answers_pinned;
     const BatchOptions& options;
     const Enqueue& enqueue;
   };
 
-  void reserve(Slot& slot, std::size_t keys);
+  std::size_t bytes_to_send(const KeyBatch& window) const noexcept;
+  void reserve(Slot& slot, Room wanted);
   void start(Slot& slot, std::size_t first, const Slot* before, const Batch& batch);
   DeviceKeys send(Slot& slot, const Batch& batch);
+  DeviceKeys send_values(Slot& slot, const KeyBatch& keys, const Batch& batch);
+  DeviceKeys send_strings(Slot& slot, const KeyBatch& keys, const Batch& batch);
   void finish(Slot& slot, const Batch& batch);
   void release() noexcept;
 

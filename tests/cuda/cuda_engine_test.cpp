@@ -56,7 +56,7 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
     // Partitions of a few lines, so that small filters have many; few claims, so that keys wait for
     // each other and windows are many.
     t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
-    t.most_log2_claims = 7;
+    t.most_log2_reservations = 7;
     return t;
   }
   cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) const {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -60,9 +61,9 @@ class HostWarp {
 };
 
 /// A block of threads, one after another: a phase ends where `each` does.
-class HostBlock {
+class HostThreads {
  public:
-  explicit HostBlock(unsigned threads) : threads_(threads) {}
+  explicit HostThreads(unsigned threads) : threads_(threads) {}
   unsigned size() const { return threads_; }
   template <class Work>
   void each(Work work) const {
@@ -76,8 +77,8 @@ class HostBlock {
 
 class HostDevice {
  public:
-  explicit HostDevice(unsigned threads = 1, unsigned block_threads = 64)
-      : threads_(threads), block_threads_(block_threads) {}
+  explicit HostDevice(unsigned threads = 1, unsigned threads_of_block = 64)
+      : threads_(threads), threads_of_block_(threads_of_block) {}
 
   template <class Work>
   void for_each(std::size_t n, Work work) const {
@@ -89,10 +90,10 @@ class HostDevice {
           [&](std::size_t i) { work(HostWarp(), i * HostWarp::kLanes); });
   }
   template <class Work>
-  void for_blocks(std::size_t n, std::size_t bytes, Work work) const {
+  void for_thread_blocks(std::size_t n, std::size_t bytes, Work work) const {
     share(n, [&](std::size_t i) {
       const auto shared = poisoned<std::uint64_t>(bytes / sizeof(std::uint64_t));
-      work(HostBlock(block_threads_), i, shared.get());
+      work(HostThreads(threads_of_block_), i, shared.get());
     });
   }
   template <class Work>
@@ -139,7 +140,7 @@ class HostDevice {
   }
 
   template <class T>
-  std::unique_ptr<T[]> temporary(std::size_t n) const {
+  auto temporary(std::size_t n) const {
     return poisoned<T>(n);
   }
   // The algorithms above need no memory of their own.
@@ -154,11 +155,14 @@ class HostDevice {
  private:
   static constexpr std::uint64_t kPoison = 0xCCCC'CCCC'CCCC'CCCCu;
 
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
   template <class T>
-  static std::unique_ptr<T[]> poisoned(std::size_t n) {
-    auto memory = std::make_unique_for_overwrite<T[]>(n);
-    std::memset(static_cast<void*>(memory.get()), 0xCC, n * sizeof(T));
-    return memory;
+  static std::unique_ptr<T[], Free> poisoned(std::size_t n) {
+    void* memory = std::malloc(std::max<std::size_t>(n * sizeof(T), 1));
+    std::memset(memory, 0xCC, n * sizeof(T));
+    return std::unique_ptr<T[], Free>(static_cast<T*>(memory));
   }
 
   /// Threads that can wait for each other: here a phase ends where `each` does.
@@ -191,7 +195,7 @@ class HostDevice {
     for (std::thread& thread : others) thread.join();
   }
 
-  unsigned threads_, block_threads_;
+  unsigned threads_, threads_of_block_;
 };
 
 }  // namespace scbf_test

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/keys.hpp"
 #include "engine/marks.hpp"
+#include "engine/value_keys.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/keys.hpp"
+#include "engine/value_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 
 namespace scbf::cuda {

@@ -10,8 +10,11 @@
 
 namespace scbf::cuda {
 
-/// Verdicts. None is kContested when the removal is done.
-inline constexpr std::uint8_t kAbsent = 0, kRemoved = 1, kContested = 2;
+/// Verdicts; the first three are those of scbf::Removal. The others are left on no key when the
+/// removal is done.
+inline constexpr std::uint8_t kAbsent = 0, kRemoved = 1, kAmbiguous = 2;
+inline constexpr std::uint8_t kContested = 3;  ///< yet to be decided, in batch order
+inline constexpr std::uint8_t kWaiting = 4;    ///< for a round: see ClaimedKeys
 
 /// A set of 64-byte lines of a filter: those in which more was asked of a counter than it holds.
 /// One bit per line, so a 512th of the filter.

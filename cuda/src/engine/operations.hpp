@@ -3,10 +3,11 @@
 // of a GPU (gpu.cuh) or, in tests, the host (tests/support/host_device.hpp):
 //   for_each(n, f)                  f(0) … f(n − 1)
 //   for_warps(n, f)                 f(warp, first) for first = 0, 32, 64 … below n
-//   for_blocks(n, bytes, f)         f(block, i, shared) for i < n, with shared memory for each, in
+//   for_thread_blocks(n, bytes, f)         f(block, i, shared) for i < n, with shared memory for
+//   each, in
 //                                   which all threads are done before the next i; the policy Block
 //                                   has each(f) for f(rank), size() and sync()
-//   for_grid(f)                     f(grid), see Resolve
+//   for_grid(f)                     f(grid), see decide_in_order
 //   sort(a, b, n, first, last)      sorts n words by bits first … last − 1, keeping the order of
 //                                   equals; a and b hold n each; returns the one with the result
 //   exclusive_sum(in, out, n)
@@ -26,16 +27,19 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "engine/device_tuning.hpp"
 #include "engine/direct.hpp"
-#include "engine/keys.hpp"
 #include "engine/look.hpp"
 #include "engine/marks.hpp"
 #include "engine/partitions.hpp"
-#include "engine/removal.hpp"
+#include "engine/removal_from_one.hpp"
+#include "engine/removal_from_several.hpp"
+#include "engine/reservations.hpp"
 #include "engine/statistics.hpp"
-#include "engine/tuning.hpp"
+#include "engine/value_keys.hpp"
 
 namespace scbf::cuda {
 
@@ -75,8 +79,8 @@ class PartitionedChanges {
     for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
       const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
       const std::uint64_t* positions = sort_by_partition(partitions.array, keys, nullptr);
-      device_.for_blocks(parts_of(keys.n), partition_bytes(),
-                         AddParts{partitions, positions, parts_.get(), total()});
+      device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
+                                AddParts{partitions, positions, parts_.get(), total()});
     }
   }
 
@@ -88,11 +92,11 @@ class PartitionedChanges {
       const std::uint64_t* positions = sort_by_partition(partitions.array, keys, verdicts);
       const std::size_t divided = keys.n / limits_.part_positions;
       device_.fill(demand_.get(), divided << plan_.log2_words, 0);
-      device_.for_blocks(
+      device_.for_thread_blocks(
           parts_of(keys.n), partition_bytes(),
           TakeParts{partitions, positions, parts_.get(), total(), demand_.get(), marks});
-      device_.for_blocks(divided, 0,
-                         TakeDivided{partitions, divided_.get(), total(), demand_.get(), marks});
+      device_.for_thread_blocks(
+          divided, 0, TakeDivided{partitions, divided_.get(), total(), demand_.get(), marks});
     }
   }
 
@@ -147,6 +151,48 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
   }
 }
 
+/// Owns the memory for deciding keys in order.
+template <class Device>
+class OrderMemory {
+ public:
+  OrderMemory(Device& device, const Tuning& tuning, std::uint32_t lines_per_key,
+              std::size_t most_keys)
+      : device_(device),
+        lines_per_key_(lines_per_key),
+        log2_entries_(tuning.log2_reservations(lines_per_key, most_keys)),
+        contested_(device.template temporary<std::uint32_t>(most_keys)),
+        entries_(device.template temporary<std::uint64_t>(std::size_t{1} << log2_entries_)),
+        numbers_(device.template temporary<std::uint64_t>(1 + InOrder::kNumbers)) {}
+
+  /// To be filled by device.select, and then decided.
+  std::uint32_t* contested() const { return contested_.get(); }
+  std::uint64_t* how_many() const { return numbers_.get(); }
+  /// Clears the memory for the contested keys of one pass.
+  InOrder cleared() {
+    device_.fill(entries_.get(), std::size_t{1} << log2_entries_, ~std::uint64_t{0});
+    device_.fill(numbers_.get() + 1, InOrder::kNumbers, 0);
+    return {{entries_.get(), log2_entries_},
+            Tuning::window(lines_per_key_, log2_entries_),
+            numbers_.get() + 1};
+  }
+
+ private:
+  template <class T>
+  using Temporary = decltype(std::declval<Device&>().template temporary<T>(0));
+
+  Device& device_;
+  std::uint32_t lines_per_key_;
+  unsigned log2_entries_;
+  Temporary<std::uint32_t> contested_;
+  Temporary<std::uint64_t> entries_, numbers_;
+};
+
+/// book += the number of i < n with holds(i).
+template <class Device, class Holds>
+void book_those(Device& device, std::size_t n, Holds holds, std::uint64_t* book) {
+  device.for_each(std::min(n, BookThose<Holds>::kThreads), BookThose<Holds>{holds, n, book});
+}
+
 /// verdicts[i] = 1 if key i was removed, else 0.
 template <class Device>
 void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std::uint8_t* verdicts,
@@ -156,11 +202,8 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
   const bool by_partition = tuning.should_partition(geometry, keys.n);
   const std::size_t most = std::min(keys.n, tuning.keys_at_once(geometry));
   const std::size_t mark_words = Marks::words_for(geometry);
-  const unsigned log2_claims = tuning.log2_claims(geometry, most);
   auto mark_memory = device.template temporary<std::uint64_t>(mark_words);
-  auto contested = device.template temporary<std::uint32_t>(most);
-  auto claims = device.template temporary<std::uint64_t>(std::size_t{1} << log2_claims);
-  auto numbers = device.template temporary<std::uint64_t>(1 + Resolve::kRotation);
+  OrderMemory<Device> in_order(device, tuning, geometry.cache_lines_per_key(), most);
   std::optional<PartitionedChanges<Device>> partitioned;
   if (by_partition) partitioned.emplace(device, filter, most, true, tuning.limits);
 
@@ -182,14 +225,48 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
     } else {
       device.for_warps(part.n * kTile, TakeDirect{filter, part, verdict, marks});
     }
-    std::uint64_t* how_many = numbers.get();
     device.select(static_cast<std::uint32_t>(part.n), IsContested{filter, part, verdict, marks},
-                  contested.get(), how_many);
-    device.fill(claims.get(), std::size_t{1} << log2_claims, ~std::uint64_t{0});
-    device.fill(numbers.get() + 1, Resolve::kRotation, 0);
-    device.for_grid(Resolve{filter, part, verdict, marks, by_partition, contested.get(), how_many,
-                            claims.get(), log2_claims, tuning.window(geometry, log2_claims),
-                            numbers.get() + 1});
+                  in_order.contested(), in_order.how_many());
+    device.for_grid(Resolve{filter, part, verdict, marks, by_partition, in_order.contested(),
+                            in_order.how_many(), in_order.cleared()});
+  }
+}
+
+/// Removes each key from the one filter that claims it at its turn. verdicts[i] is a Removal;
+/// removed[f] += how many keys were removed from filter f, *ambiguous += how many several claim.
+/// All filters have the same seed.
+template <class Device>
+void remove_from_several(Device& device, std::span<const FilterRef> filters, const ValueKeys& keys,
+                         std::uint8_t* verdicts, std::uint64_t* removed, std::uint64_t* ambiguous,
+                         const Tuning& tuning) {
+  if (keys.n == 0) return;
+  const auto how_many_filters = static_cast<std::uint32_t>(filters.size());
+  std::uint32_t most_lines = 0;
+  for (const FilterRef& filter : filters) most_lines = std::max(most_lines, filter.lines());
+  const std::size_t most = std::min(keys.n, tuning.claimed_keys);
+  auto filters_there = device.template temporary<FilterRef>(filters.size());
+  auto claimers = device.template temporary<std::uint32_t>(most);
+  OrderMemory<Device> in_order(device, tuning, most_lines, most);
+  device.reserve(device.select_bytes(static_cast<std::uint32_t>(most), IsHit{verdicts}));
+  for (std::uint32_t f = 0; f < how_many_filters; ++f) {
+    device.for_each(1, Put<FilterRef>{filters[f], filters_there.get() + f});
+  }
+  for (std::size_t first = 0; first < keys.n; first += most) {
+    const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
+    std::uint8_t* verdict = verdicts + first;
+    for (std::uint32_t f = 0; f < how_many_filters; ++f) {
+      device.for_warps(part.n,
+                       Look<false, ClaimAnswers>{filters[f], part, {f, claimers.get(), verdict}});
+    }
+    device.select(static_cast<std::uint32_t>(part.n), IsHit{verdict}, in_order.contested(),
+                  in_order.how_many());
+    device.for_grid(ClaimedKeys{filters_there.get(), how_many_filters, part, claimers.get(),
+                                verdict, in_order.contested(), in_order.how_many(),
+                                in_order.cleared()});
+    for (std::uint32_t f = 0; f < how_many_filters; ++f) {
+      book_those(device, part.n, IsRemovedFrom{verdict, claimers.get(), f}, removed + f);
+    }
+    book_those(device, part.n, HasVerdict{verdict, kAmbiguous}, ambiguous);
   }
 }
 
@@ -216,9 +293,9 @@ void count_values(Device& device, const FilterRef& filter, std::uint64_t* histog
     const Array array(geometry, a);
     constexpr std::uint64_t kWordsPerTask = std::uint64_t{1} << 15;
     const std::uint64_t tasks = (array.words() + kWordsPerTask - 1) / kWordsPerTask;
-    device.for_blocks(tasks, CountValues::kShared * sizeof(std::uint64_t),
-                      CountValues{array, filter.words(), kWordsPerTask,
-                                  histograms + a * array.counters() * CountValues::kValues});
+    device.for_thread_blocks(tasks, CountValues::kShared * sizeof(std::uint64_t),
+                             CountValues{array, filter.words(), kWordsPerTask,
+                                         histograms + a * array.counters() * CountValues::kValues});
   }
 }
 

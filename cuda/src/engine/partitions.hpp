@@ -4,7 +4,7 @@
 // threads then counts in shared memory, from zero, the *demand* on its partition: how much each
 // counter is to change, sixteen packed counters to a word as in the filter. At the end the demand
 // is added to the filter or taken from it, word by word, by plain loads and stores: no other block
-// works on that partition.
+// of threads works on that partition.
 //
 // Skew: several blocks of threads share a partition with more than part_positions positions, a
 // *part* each. Since min(15, a + min(15, b)) = min(15, a + b), the saturating demands of the parts
@@ -19,8 +19,8 @@
 #include <cstdint>
 
 #include "engine/array.hpp"
-#include "engine/keys.hpp"
 #include "engine/marks.hpp"
+#include "engine/value_keys.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
@@ -200,20 +200,20 @@ struct Partitions {
 
   /// Counts the demand of a part in shared memory. The caller must sync() before it reads the
   /// demand.
-  template <class Block>
-  SCBF_INLINE void count_demand(const Block& block, const std::uint64_t* positions,
+  template <class Threads>
+  SCBF_INLINE void count_demand(const Threads& threads, const std::uint64_t* positions,
                                 const Part& part, std::uint64_t* demand) const {
     const std::uint64_t inside = partition_words() - 1;
-    block.each([&](unsigned rank) {
-      for (std::uint64_t w = rank; w <= inside; w += block.size()) demand[w] = 0;
+    threads.each([&](unsigned rank) {
+      for (std::uint64_t w = rank; w <= inside; w += threads.size()) demand[w] = 0;
     });
-    block.sync();
+    threads.sync();
     // Threads that share a position touch neighbouring words. Each thread fetches several positions
     // at once: a multiprocessor has too few threads to wait for them one by one.
     constexpr unsigned kAtOnce = 4;
     const std::uint32_t sharers = array.counters();
-    const std::uint32_t step = block.size() / sharers;
-    block.each([&](unsigned rank) {
+    const std::uint32_t step = threads.size() / sharers;
+    threads.each([&](unsigned rank) {
       for (std::uint32_t i = rank / sharers; i < part.count; i += step * kAtOnce) {
         std::uint64_t fetched[kAtOnce];
         for (unsigned a = 0; a < kAtOnce; ++a) {
@@ -236,16 +236,17 @@ struct AddParts {
   const Part* parts;
   const std::uint64_t* total;  ///< PartCount of all parts
 
-  template <class Block>
-  SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* demand) const {
+  template <class Threads>
+  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
+                              std::uint64_t* demand) const {
     if (index >= PartCount::parts(*total)) return;
     const Part part = parts[index];
-    partitions.count_demand(block, positions, part, demand);
-    block.sync();
+    partitions.count_demand(threads, positions, part, demand);
+    threads.sync();
     std::uint64_t* words = partitions.words(part.partition);
     const std::uint64_t size = partitions.size(part.partition);
-    block.each([&](unsigned rank) {
-      for (std::uint64_t w = rank; w < size; w += block.size()) {
+    threads.each([&](unsigned rank) {
+      for (std::uint64_t w = rank; w < size; w += threads.size()) {
         if (demand[w] == 0) continue;
         if (part.divided == Part::kWhole) {
           words[w] = detail::added(words[w], demand[w]);
@@ -259,14 +260,14 @@ struct AddParts {
 
 /// Takes a partition's demand from its counters, line by line. A line in which a counter would fall
 /// below zero is left as it is, and marked.
-template <class Block>
-SCBF_INLINE void take_demand(const Block& block, const Partitions& partitions,
+template <class Threads>
+SCBF_INLINE void take_demand(const Threads& threads, const Partitions& partitions,
                              std::uint32_t partition, const std::uint64_t* demand,
                              const Marks& marks) {
   std::uint64_t* words = partitions.words(partition);
   const std::uint64_t lines = partitions.size(partition) / kWordsPerBlock;
-  block.each([&](unsigned rank) {
-    for (std::uint64_t line = rank; line < lines; line += block.size()) {
+  threads.each([&](unsigned rank) {
+    for (std::uint64_t line = rank; line < lines; line += threads.size()) {
       // Neighbouring threads begin at different words, because shared memory has 32 banks of four
       // bytes.
       const auto word = [=](unsigned i) {
@@ -301,18 +302,19 @@ struct TakeParts {
   std::uint64_t* divided_demand;
   Marks marks;
 
-  template <class Block>
-  SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* demand) const {
+  template <class Threads>
+  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
+                              std::uint64_t* demand) const {
     if (index >= PartCount::parts(*total)) return;
     const Part part = parts[index];
-    partitions.count_demand(block, positions, part, demand);
-    block.sync();
+    partitions.count_demand(threads, positions, part, demand);
+    threads.sync();
     if (part.divided == Part::kWhole) {
-      take_demand(block, partitions, part.partition, demand, marks);
+      take_demand(threads, partitions, part.partition, demand, marks);
     } else {
       std::uint64_t* all = divided_demand + (std::uint64_t{part.divided} << partitions.log2_words);
-      block.each([&](unsigned rank) {
-        for (std::uint64_t w = rank; w < partitions.partition_words(); w += block.size()) {
+      threads.each([&](unsigned rank) {
+        for (std::uint64_t w = rank; w < partitions.partition_words(); w += threads.size()) {
           if (demand[w] != 0) add_all(Atomic(), all + w, demand[w]);
         }
       });
@@ -328,10 +330,10 @@ struct TakeDivided {
   const std::uint64_t* divided_demand;
   Marks marks;
 
-  template <class Block>
-  SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t*) const {
+  template <class Threads>
+  SCBF_INLINE void operator()(const Threads& threads, std::size_t index, std::uint64_t*) const {
     if (index >= PartCount::divided(*total)) return;
-    take_demand(block, partitions, divided_partitions[index],
+    take_demand(threads, partitions, divided_partitions[index],
                 divided_demand + (std::uint64_t{index} << partitions.log2_words), marks);
   }
 };

@@ -53,35 +53,36 @@ struct CheckSubtract {
 struct CountValues {
   Array array;
   const std::uint64_t* filter_words;
-  std::uint64_t words_per_block;  ///< a multiple of kWordsPerBlock
-  std::uint64_t* histogram;       ///< array.counters() × 16
+  std::uint64_t words_per_task;  ///< a multiple of kWordsPerBlock
+  std::uint64_t* histogram;      ///< array.counters() × 16
 
   static constexpr std::size_t kValues = kCounterMax + 1;
   /// Words of shared memory.
   static constexpr std::size_t kShared = kWordsPerBlock * kValues;
 
-  template <class Block>
-  SCBF_INLINE void operator()(const Block& block, std::size_t index, std::uint64_t* shared) const {
-    const std::uint64_t first = index * words_per_block, all = array.words();
-    const std::uint64_t last = all - first < words_per_block ? all : first + words_per_block;
+  template <class Threads>
+  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
+                              std::uint64_t* shared) const {
+    const std::uint64_t first = index * words_per_task, all = array.words();
+    const std::uint64_t last = all - first < words_per_task ? all : first + words_per_task;
     const std::uint32_t slices = array.counters();
-    block.each([&](unsigned rank) {
-      for (std::size_t i = rank; i < kShared; i += block.size()) shared[i] = 0;
+    threads.each([&](unsigned rank) {
+      for (std::size_t i = rank; i < kShared; i += threads.size()) shared[i] = 0;
     });
-    block.sync();
+    threads.sync();
     // The number of threads is a multiple of eight, so each thread stays in one slice.
-    block.each([&](unsigned rank) {
+    threads.each([&](unsigned rank) {
       std::uint32_t mine[kValues] = {};
-      for (std::uint64_t w = first + rank; w < last; w += block.size()) {
+      for (std::uint64_t w = first + rank; w < last; w += threads.size()) {
         detail::count_values(filter_words[array.first_word() + w], mine);
       }
       for (std::size_t v = 0; v < kValues; ++v) {
         if (mine[v] != 0) Atomic().add(shared + rank % slices * kValues + v, mine[v]);
       }
     });
-    block.sync();
-    block.each([&](unsigned rank) {
-      for (std::size_t i = rank; i < slices * kValues; i += block.size()) {
+    threads.sync();
+    threads.each([&](unsigned rank) {
+      for (std::size_t i = rank; i < slices * kValues; i += threads.size()) {
         if (shared[i] != 0) Atomic().add(histogram + i, shared[i]);
       }
     });

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <bit>
+#include <functional>
 #include <thread>
 
 #include "fake_test_support.hpp"
@@ -59,6 +60,28 @@ void compare(Filter& filter, Filter& model, const KeyBatch& keys) {
   ASSERT_EQ(got.absent, want.absent);
   ASSERT_TRUE(same_words(words_of(filter), words_of(model)));
 }
+
+/// Memory that the device reads and writes by itself.
+template <class T>
+class Pinned {
+ public:
+  explicit Pinned(std::size_t n) : n_(n) {
+    void* data = nullptr;
+    EXPECT_EQ(cudaMallocHost(&data, n * sizeof(T)), cudaSuccess);
+    data_ = static_cast<T*>(data);
+  }
+  explicit Pinned(const std::vector<T>& values) : Pinned(values.size()) {
+    std::copy(values.begin(), values.end(), data_);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data_); }
+  std::span<T> span() const { return {data_, n_}; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t n_;
+};
 
 // ---- windows ------------------------------------------------------------------------------------
 
@@ -117,25 +140,6 @@ TEST(Windows, EveryKindOfKeyWithNullsAtAnyBit) {
   }
 }
 
-/// Memory that the device reads and writes by itself.
-template <class T>
-class Pinned {
- public:
-  explicit Pinned(std::size_t n) : n_(n) {
-    void* data = nullptr;
-    EXPECT_EQ(cudaMallocHost(&data, n * sizeof(T)), cudaSuccess);
-    data_ = static_cast<T*>(data);
-  }
-  Pinned(const Pinned&) = delete;
-  Pinned& operator=(const Pinned&) = delete;
-  ~Pinned() { cudaFreeHost(data_); }
-  std::span<T> span() const { return {data_, n_}; }
-
- private:
-  T* data_ = nullptr;
-  std::size_t n_;
-};
-
 TEST(Windows, PinnedMemoryOfTheCallerIsUsedAsItIs) {
   constexpr std::size_t n = 3 * kSmallWindow + 5;
   const Pinned<std::uint64_t> keys(n);
@@ -184,11 +188,150 @@ TEST(Windows, PinnedMemoryIsLeftAloneWhenABatchFails) {
   }
 }
 
+/// Keys of these lengths, one behind the other.
+StringColumn strings_of(std::size_t n, std::size_t least, std::size_t most) {
+  std::vector<std::string> strings;
+  Random random(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    strings.push_back(random_bytes(least + random.below(most - least + 1), i));
+  }
+  return StringColumn(strings, 5);
+}
+
+TEST(Windows, ShortStringsAreHashedOnTheDevice) {
+  constexpr std::size_t n = 2 * kSmallWindow;
+  const StringColumn short_ones = strings_of(n, 0, 20), long_ones = strings_of(n, 100, 300);
+  Filter filter(kGeometry, {.seed = 9, .backend = "cuda:windows"}),
+      model(kGeometry, {.seed = 9, .backend = "scalar"});
+  const auto copies_of = [&](const KeyBatch& keys) {
+    const std::uint64_t before = fake_cuda::calls_of("cudaMemcpyAsync");
+    filter.insert(keys);
+    model.insert(keys);
+    return fake_cuda::calls_of("cudaMemcpyAsync") - before;
+  };
+  // Bytes and offsets of each window; bytes alone; hashes.
+  EXPECT_EQ(copies_of(KeyBatch::from_offsets(short_ones.data, short_ones.offsets32)), 4u);
+  EXPECT_EQ(copies_of(KeyBatch::from_offsets(short_ones.data, short_ones.offsets64)), 4u);
+  const std::vector<std::byte> bytes(n * 16, std::byte{3});
+  EXPECT_EQ(copies_of(KeyBatch::from_fixed(bytes, 16)), 2u);
+  EXPECT_EQ(copies_of(KeyBatch::from_offsets(long_ones.data, long_ones.offsets32)), 2u);
+  EXPECT_EQ(copies_of(short_ones.views), 2u);
+  EXPECT_TRUE(same_words(words_of(filter), model.words()));
+}
+
+TEST(Windows, StringsInPinnedMemoryAreUsedAsTheyAre) {
+  const StringColumn column = strings_of(2 * kSmallWindow + 7, 0, 20);
+  const Pinned<std::byte> bytes(column.data);
+  Filter filter(kGeometry, {.seed = 9, .backend = "cuda:windows"}),
+      model(kGeometry, {.seed = 9, .backend = "scalar"});
+  compare(filter, model, KeyBatch::from_offsets(bytes.span(), column.offsets32));
+  compare(filter, model, KeyBatch::from_offsets(bytes.span(), column.offsets64).slice(3, 1999));
+  const std::size_t whole = bytes.span().size() / 8 * 8;
+  compare(filter, model, KeyBatch::from_fixed(bytes.span().first(whole), 8));
+}
+
 TEST(Windows, OfDifferentSizesInTurn) {
   Filter filter(kGeometry, {.backend = "cuda"}), model(kGeometry, {.backend = "scalar"});
   for (const std::size_t n : {10u, 5000u, 100u, 9000u, 4096u, 20'000u, 1u}) {
     ASSERT_NO_FATAL_FAILURE(compare(filter, model, random_keys(n, n)));
   }
+}
+
+// ---- several stages -----------------------------------------------------------------------------
+
+const scbf::Growth kGrowths[] = {scbf::Growth::fixed(Geometry::split_block(1, 20), 200),
+                                 scbf::Growth::tightening(300, 0.05),
+                                 scbf::Growth::tightening(300, 0.05, scbf::Layout::split)};
+
+TEST(Stages, EqualTheModelAcrossWindows) {
+  for (const scbf::Growth& growth : kGrowths) {
+    SCOPED_TRACE(growth.describe());
+    for (const char* backend : {"cuda", "cuda:windows"}) {
+      Filter filter(growth, {.seed = 3, .backend = backend}),
+          model(growth, {.seed = 3, .backend = "scalar"});
+      for (const std::size_t n : {kSmallWindow - 1, kSmallWindow + 1, 3 * kSmallWindow + 64}) {
+        SCOPED_TRACE(n);
+        auto keys = random_keys(n, n);
+        // Copies, in other windows and in the same; also in several stages, as these are filled
+        // meanwhile.
+        for (std::size_t i = 0; i < n; i += 3) keys[i] = i % 300;
+        ASSERT_EQ(filter.insert(keys).inserted, model.insert(keys).inserted);
+        ASSERT_EQ(filter, model);
+        ASSERT_GT(filter.stages(), 1u);
+        const auto asked = random_keys(n, n + 1);
+        for (const auto& batch : {asked, keys}) {
+          Answers hits(n, 0xCC), want(n);
+          ASSERT_EQ(filter.contains(batch, hits).hits, model.contains(batch, want).hits);
+          ASSERT_TRUE(same_answers(hits, want));
+          ASSERT_TRUE(same_answers(count(filter, batch), count(model, batch)));
+        }
+        std::vector<std::byte> bitmap(n / 8 + 2);
+        Random random(n);
+        for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+        ASSERT_TRUE(same_answers(remove(filter, KeyBatch(keys).with_validity(bitmap, 3)),
+                                 remove(model, KeyBatch(keys).with_validity(bitmap, 3))));
+        ASSERT_EQ(filter, model);
+        const auto got = filter.remove(keys), want = model.remove(keys);
+        ASSERT_EQ(got.removed, want.removed);
+        ASSERT_EQ(got.ambiguous, want.ambiguous);
+        ASSERT_GT(got.ambiguous, 0u);
+        ASSERT_GT(got.absent, 0u);
+        ASSERT_EQ(filter, model);
+        for (std::size_t s = 0; s < filter.stages(); ++s) {
+          ASSERT_EQ(filter.stage(s).keys_removed(), model.stage(s).keys_removed());
+        }
+      }
+    }
+  }
+}
+
+TEST(Stages, StringsInSeveral) {
+  const StringColumn column = strings_of(3 * kSmallWindow + 5, 0, 20);
+  for (const scbf::Growth& growth : kGrowths) {
+    Filter filter(growth, {.seed = 3, .backend = "cuda:windows"}),
+        model(growth, {.seed = 3, .backend = "scalar"});
+    const KeyBatch keys = KeyBatch::from_offsets(column.data, column.offsets32);
+    for (const KeyBatch& batch : {keys, KeyBatch(column.strings)}) {
+      filter.insert(batch);
+      model.insert(batch);
+      ASSERT_TRUE(same_answers(count(filter, batch), count(model, batch)));
+      ASSERT_TRUE(same_answers(remove(filter, batch), remove(model, batch)));
+      ASSERT_EQ(filter, model);
+    }
+  }
+}
+
+// A question or removal makes one way to the device and back, however many stages there are and
+// however many keys are ambiguous.
+TEST(Stages, NoStageAndNoKeyHasTheHostWaitForIt) {
+  const auto keys = random_keys(2 * kSmallWindow, 5);
+  Answers out(keys.size());
+  const auto calls = [] {
+    return std::pair(fake_cuda::calls_of("cudaMemcpyAsync"),
+                     fake_cuda::calls_of("cudaStreamSynchronize"));
+  };
+  const auto cost_of = [&](Filter& filter) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> costs;
+    const std::function<void()> operations[] = {[&] { filter.contains(keys, out); },
+                                                [&] { filter.count(keys, out); },
+                                                [&] { filter.remove(keys, out); }};
+    for (const auto& operation : operations) {
+      const auto before = calls();
+      operation();
+      const auto after = calls();
+      costs.emplace_back(after.first - before.first, after.second - before.second);
+    }
+    return costs;
+  };
+  Filter one(kGeometry, {.backend = "cuda:windows"});
+  Filter many(kGrowths[0], {.backend = "cuda:windows"});
+  many.insert(keys);
+  many.insert(keys);
+  ASSERT_GT(many.stages(), 10u);
+  const auto of_one = cost_of(one), of_many = cost_of(many);
+  EXPECT_GT(std::count(out.begin(), out.end(), 2), 100);
+  EXPECT_EQ(of_many, of_one);
+  EXPECT_EQ(of_many[2].first, 6u) << "of each window the keys, the verdicts, and what they sum to";
 }
 
 // ---- threads ------------------------------------------------------------------------------------

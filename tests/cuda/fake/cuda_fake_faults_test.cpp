@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 #include "fake_test_support.hpp"
 #include "scbf/cuda/device_filter.hpp"
@@ -189,6 +190,60 @@ TEST(OutOfMemory, SaysHowMuchOfABatchWasDone) {
         EXPECT_EQ(filter, filled("scalar"));
       });
   EXPECT_GT(in_part, 10);
+}
+
+TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKeysWereDone) {
+  const auto growth = scbf::Growth::fixed(Geometry::split_block(1, 20), 200);
+  const auto filled_stages = [&](std::string_view backend) {
+    Filter filter(growth, {.seed = 5, .backend = backend});
+    filter.insert(asked());
+    filter.insert(known());
+    return filter;
+  };
+  std::map<std::size_t, Filter> after;  // keys done
+  for (std::size_t done = 0; done <= asked().size(); done += kSmallWindow) {
+    Filter model = filled_stages("scalar");
+    model.remove(std::vector(asked().begin(), asked().begin() + static_cast<long>(done)));
+    after.emplace(done, model);
+  }
+  const Filter full = filled_stages("cuda:windows");
+  int untouched = 0, in_part = 0;
+  for (const std::uint64_t times : {1u, 2u}) {
+    for (std::uint64_t nth = 1;; ++nth) {
+      SCOPED_TRACE("call " + std::to_string(nth));
+      ASSERT_LT(nth, 300u);
+      Filter filter = full;
+      scbf::cuda::release_device_scratch();
+      fake_cuda::fail_call(allocates, nth, cudaErrorMemoryAllocation, false, times);
+      std::string text;
+      try {
+        filter.remove(asked());
+      } catch (const OutOfDeviceMemory& error) {
+        text = error.what();
+      } catch (const CudaError& error) {
+        text = error.what();
+        EXPECT_NE(text.find("pinned memory"), text.npos) << text;
+      }
+      const bool failed = fake_cuda::has_failed();
+      fake_cuda::heal();
+      if (!failed) break;
+      std::size_t done = text.empty() ? 3 * kSmallWindow : 0;
+      for (const std::size_t n : {kSmallWindow, 2 * kSmallWindow}) {
+        if (text.find("; the first " + std::to_string(n) + " keys") != text.npos) done = n;
+      }
+      untouched += done == 0;
+      in_part += done > 0 && !text.empty();
+      if (text.empty()) {
+        Filter model = after.at(2 * kSmallWindow);
+        model.remove(std::vector(asked().begin() + 2 * kSmallWindow, asked().end()));
+        EXPECT_EQ(filter, model);
+      } else {
+        EXPECT_EQ(filter, after.at(done)) << text;
+      }
+    }
+  }
+  EXPECT_GT(untouched, 5);
+  EXPECT_GT(in_part, 5);
 }
 
 TEST(OutOfMemory, HasTheNumbersAndScratchMakesRoomForFilters) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda/src/kernels.hpp over the runtime of tests: what kernels.cu does on a GPU, in the order of
+// cuda/src/runs.hpp over the runtime of tests: what kernels.cu does on a GPU, in the order of
 // its streams, on the host.
-#include "kernels.hpp"
+#include "runs.hpp"
 
 #include <cstring>
 #include <type_traits>
@@ -31,8 +31,8 @@ class FakeGpu : public StreamMemory {
     if (n > 0) launch([=] { HostDevice().for_warps(n, work); });
   }
   template <class Work>
-  void for_blocks(std::size_t n, std::size_t bytes, Work work) {
-    if (n > 0) launch([=] { HostDevice().for_blocks(n, bytes, work); });
+  void for_thread_blocks(std::size_t n, std::size_t bytes, Work work) {
+    if (n > 0) launch([=] { HostDevice().for_thread_blocks(n, bytes, work); });
   }
   template <class Work>
   void for_grid(Work work) {

@@ -21,8 +21,10 @@ struct Tuning {
   /// Filters up to this size are assumed to lie in the second-level cache; changes are then direct.
   std::uint64_t cached_bytes = std::uint64_t{24} << 20;
   PartitionLimits limits{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};
-  /// Log2 of the most claims of contested keys: 8 MiB of them.
-  unsigned most_log2_claims = 20;
+  /// Log2 of the most reservations of keys that are decided in order: 8 MiB of them.
+  unsigned most_log2_reservations = 20;
+  /// Keys of a removal from several filters that are looked up, and then decided, together.
+  std::size_t claimed_keys = std::size_t{1} << 20;
 
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
   /// From this many keys per line on, the pass over the filter pays: sorting moves a position four
@@ -48,15 +50,16 @@ struct Tuning {
                                    std::size_t{1} << 31);
   }
 
-  /// Eight entries in the table of claims for each line that a key claims, so that few keys wait
-  /// for a key that shares no line with them.
-  unsigned log2_claims(const Geometry& geometry, std::size_t keys) const noexcept {
-    const std::size_t wanted = 8 * keys * geometry.cache_lines_per_key();
-    return std::min<unsigned>(most_log2_claims,
+  /// Eight entries in the table of reservations for each line that a key reserves, so that few keys
+  /// wait for a key that shares no line with them.
+  unsigned log2_reservations(std::uint32_t lines_per_key, std::size_t keys) const noexcept {
+    const std::size_t wanted = 8 * keys * lines_per_key;
+    return std::min<unsigned>(most_log2_reservations,
                               std::max<unsigned>(static_cast<unsigned>(std::bit_width(wanted)), 6));
   }
-  std::uint32_t window(const Geometry& geometry, unsigned log2_claims) const noexcept {
-    return std::max(1u, (1u << log2_claims) / 8 / geometry.cache_lines_per_key());
+  /// Keys that are decided together.
+  static std::uint32_t window(std::uint32_t lines_per_key, unsigned log2_reservations) noexcept {
+    return std::max(1u, (1u << log2_reservations) / 8 / lines_per_key);
   }
 };
 

@@ -28,6 +28,17 @@ struct ValueKeys {
   }
 };
 
+/// hashes[i] = the hash of value i, for several filters of the seed of `filter`.
+struct HashValues {
+  ValueKeys keys;
+  FilterRef filter;
+  std::uint64_t* hashes;
+
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    if (keys.valid(i)) hashes[i] = keys.hash(filter, i);
+  }
+};
+
 /// hashes[i] = the hash of byte string i; null strings are not read.
 struct HashBytes {
   DeviceKeys keys;

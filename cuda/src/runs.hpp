@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/tuning.hpp"
+#include "engine/device_tuning.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/cuda/device_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
@@ -30,29 +30,30 @@ struct Run {
 void check_kernels();
 
 void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run);
-/// Looks keys up in one filter or more, all of one seed: is the key in any of them?
+/// Looks keys up in one filter or more, all of one seed: is the key in any of them? *hits += how
+/// many are, unless `hits` is null.
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
-                  const Run& run);
+                  std::uint64_t* hits, const Run& run);
 void run_contains_bits(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* bits,
                        const Run& run);
 void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* indices,
               std::uint64_t* hits, const Run& run);
-/// The sum of the key's counts in all filters, at most 15.
+/// The sum of the key's counts in all filters, at most 15. *hits += how many are not 0, unless
+/// `hits` is null.
 void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
-               const Run& run);
-void run_remove(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
-                const Run& run);
+               std::uint64_t* hits, const Run& run);
+/// Removes each key from the one filter that claims it at its turn; verdicts are Removals.
+/// removed[f] += how many keys were removed from filter f, *ambiguous += how many several claim.
+void run_remove(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* verdicts,
+                std::uint64_t* removed, std::uint64_t* ambiguous, const Run& run);
 
 /// As run_find, but waits for the number of hits and returns it.
 std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,
                                 std::uint64_t* indices, const Run& run);
 
 /// The books of a filter are its numbers of keys inserted and removed. run_book_keys adds how many
-/// keys are valid, run_book_verdicts how many verdicts are 1, run_book an amount, run_add_books the
-/// books of another filter.
+/// keys are valid, run_book an amount, run_add_books the books of another filter.
 void run_book_keys(const DeviceKeys& keys, std::uint64_t* book, const Run& run);
-void run_book_verdicts(const std::uint8_t* verdicts, std::size_t n, std::uint64_t* book,
-                       const Run& run);
 void run_book(std::uint64_t amount, std::uint64_t* book, const Run& run);
 void run_add_books(std::uint64_t* books, const std::uint64_t* others, std::size_t n,
                    const Run& run);
