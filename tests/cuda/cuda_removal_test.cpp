@@ -180,6 +180,12 @@ TEST(RemovalRounds, OfOneKeyManyTimesAreFew) {
     EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), 1), 3);
   }
   {
+    Filters filters(two);  // saturated: removed each time, without a change
+    for (int i = 0; i < 15; ++i) filters.insert(0, kKey);
+    EXPECT_LE(waits_for(filters, Keys(20'000, kKey), verdicts), 5u);
+    EXPECT_EQ(verdicts, Answers(20'000, 1));
+  }
+  {
     // Ambiguous copies on a line where others are removed, each of which they must wait for.
     Filters filters(two);
     for (std::size_t f = 0; f < 2; ++f) filters.insert(f, kKey);

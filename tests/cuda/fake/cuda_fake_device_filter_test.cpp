@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf::cuda::DeviceFilter on a (fake) device: every function, on several streams, with memory of
-// the caller's, and its books.
+// scbf::cuda::DeviceFilter on (fake) devices where it is more than cuda_device_test, which runs
+// here as well: several streams, memory of the caller's, other devices.
 #include "scbf/cuda/device_filter.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,6 @@ using namespace scbf_test;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::cuda::DeviceFilter;
-using scbf::cuda::DeviceKeys;
 
 [[maybe_unused]] const bool kStarted = start_fake_cuda();
 
@@ -60,99 +59,6 @@ class DeviceFilterOf : public ::testing::TestWithParam<Shape> {
 };
 INSTANTIATE_TEST_SUITE_P(All, DeviceFilterOf, ::testing::ValuesIn(contract_shapes(40'000)),
                          [](const auto& shape) { return shape.param.name; });
-
-TEST_P(DeviceFilterOf, EveryOperationEqualsTheModel) {
-  Mixture mixture(7);
-  for (const std::size_t n : {0u, 1u, 33u, 2001u}) {
-    for (const auto path : {scbf::Path::direct, scbf::Path::partitioned}) {
-      const scbf::cuda::DeviceOptions options{.path = path};
-      const auto in = mixture.to_insert(n), asked = mixture.to_ask(n), out = mixture.to_ask(n);
-      const OnDevice<std::uint64_t> in_there(in), asked_there(asked), out_there(out), indices(n);
-      const OnDevice<std::uint8_t> answers(n), bits((n + 7) / 8);
-      filter.insert({in_there.get(), n}, options);
-      model.insert(in);
-      ASSERT_TRUE(same_words(words(filter), model.words()));
-      filter.contains({asked_there.get(), n}, answers.get(), options);
-      ASSERT_TRUE(same_answers(answers.to_host(), contains(model, asked)));
-      filter.count({asked_there.get(), n}, answers.get(), options);
-      ASSERT_TRUE(same_answers(answers.to_host(), count(model, asked)));
-      filter.contains_bits({asked_there.get(), n}, bits.get(), options);
-      Answers want_bits((n + 7) / 8);
-      model.contains_bits(asked, want_bits);
-      ASSERT_TRUE(same_answers(bits.to_host(), want_bits));
-      std::vector<std::uint64_t> want_indices(n);
-      const auto hits = model.find(asked, want_indices).hits;
-      ASSERT_EQ(filter.find({asked_there.get(), n}, indices.get(), options), hits);
-      auto found = indices.to_host();
-      found.resize(hits);
-      want_indices.resize(hits);
-      ASSERT_EQ(found, want_indices);
-      filter.remove({out_there.get(), n}, answers.get(), options);
-      ASSERT_TRUE(same_answers(answers.to_host(), remove(model, out)));
-      ASSERT_TRUE(same_words(words(filter), model.words()));
-      ASSERT_EQ(filter.keys_inserted(), model.keys_inserted());
-      ASSERT_EQ(filter.keys_removed(), model.keys_removed());
-    }
-  }
-  EXPECT_EQ(filter.histograms(),
-            model.backend().histograms({model.geometry(), kSeed, model.words().data()}, {}));
-  EXPECT_EQ(filter.to_filter(), model);
-  EXPECT_EQ(filter.to_filter({.backend = "cuda:1"}), model);
-}
-
-TEST_P(DeviceFilterOf, StringsAndNulls) {
-  const StringColumn column(string_sets()[2].keys, 5);
-  const std::size_t n = column.strings.size();
-  std::vector<std::byte> bitmap(n / 8 + 3);
-  Random random(1);
-  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
-  const OnDevice<std::byte> data(column.data), bits(bitmap);
-  const OnDevice<std::int32_t> offsets32(column.offsets32);
-  const OnDevice<std::int64_t> offsets64(column.offsets64);
-  const OnDevice<std::uint8_t> answers(n);
-  const auto near = scbf::KeyBatch(column.views).with_validity(bitmap, 11);
-  const scbf::cuda::Validity validity(bits.get(), 11);
-  filter.insert(DeviceKeys::from_offsets(data.get(), offsets32.get(), n).with_validity(validity));
-  model.insert(near);
-  EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
-  const auto keys =
-      DeviceKeys::from_offsets(data.get(), offsets64.get(), n).with_validity(validity);
-  filter.count(keys, answers.get());
-  EXPECT_TRUE(same_answers(answers.to_host(), count(model, near)));
-  filter.remove(keys, answers.get());
-  EXPECT_TRUE(same_answers(answers.to_host(), remove(model, near)));
-  EXPECT_EQ(filter.keys_removed(), model.keys_removed());
-  EXPECT_TRUE(same_words(words(filter), model.words()));
-}
-
-TEST_P(DeviceFilterOf, WholeFilters) {
-  const auto many = random_keys(3000, 1), few = random_keys(500, 2);
-  model.insert(many);
-  Filter other_model(model.geometry(), {.seed = kSeed, .backend = "scalar"});
-  for (int i = 0; i < 5; ++i) other_model.insert(few);
-  other_model.remove(std::vector<std::uint64_t>(few.begin(), few.begin() + 100));
-  filter = DeviceFilter(model);
-  const DeviceFilter other(other_model);
-  for (int i = 0; i < 4; ++i) {
-    filter.merge_async(other);
-    model.merge(other_model);
-  }
-  EXPECT_TRUE(same_words(words(filter), model.words()));
-  EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
-  EXPECT_EQ(filter.subtract(other).inexact_counters, model.subtract(other_model).inexact_counters);
-  EXPECT_TRUE(same_words(words(filter), model.words()));
-  EXPECT_EQ(filter.keys_removed(), model.keys_removed());
-  DeviceFilter empty(model.geometry(), kSeed);
-  EXPECT_THROW(empty.subtract(other), scbf::Incompatible);
-  EXPECT_THROW(filter.merge_async(DeviceFilter(model.geometry(), 1)), scbf::Incompatible);
-  DeviceFilter moved = std::move(filter);
-  EXPECT_EQ(moved.to_filter(), model);
-  moved.clear_async();
-  EXPECT_EQ(moved.to_filter(), Filter(model.geometry(), {.seed = kSeed}));
-  EXPECT_EQ(moved.keys_inserted(), 0u);
-  std::vector<std::uint64_t> too_few(3);
-  SCBF_EXPECT_THROW(moved.download(too_few), scbf::InvalidArgument, "has room for 3");
-}
 
 TEST_P(DeviceFilterOf, NothingWaitsOnTheCallersStreams) {
   const Stream changes, asks;
@@ -286,6 +192,16 @@ TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
     }
     ASSERT_TRUE(same_words(words(filter), model.words()));
   }
+}
+
+TEST_P(DeviceFilterOf, GoesToAnotherDeviceAsAFilter) {
+  model.insert(random_keys(3000, 1));
+  model.remove(random_keys(100, 1));
+  filter = DeviceFilter(model);
+  const Filter there = filter.to_filter({.backend = "cuda:1"});
+  EXPECT_EQ(there, model);
+  EXPECT_EQ(there.keys_inserted(), model.keys_inserted());
+  EXPECT_EQ(there.keys_removed(), model.keys_removed());
 }
 
 TEST(Misuse, OfAFilterOnAnotherDeviceOrMovedFromIsRefused) {
