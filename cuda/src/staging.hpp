@@ -30,7 +30,7 @@ namespace scbf::cuda {
 class Staging {
  public:
   /// Keys of a window: enough that copying it hides the latency of launches, and few enough that
-  /// the pinned memory stays small (38 MiB per window under way).
+  /// the pinned memory stays small (37 MiB per window under way).
   static constexpr std::size_t kWindow = std::size_t{1} << 22;
 
   /// Made on the current device. Tests pass a smaller `window`.
@@ -40,7 +40,7 @@ class Staging {
   ~Staging();
 
   /// A window is sent as byte strings if they have at most this many bytes on average: with offsets
-  /// and answers, then, a window takes 102 MiB.
+  /// and answers, then, a window takes 101 MiB.
   static constexpr std::size_t kMostBytesPerKey = 16;
 
   /// Enqueues the work on some keys. It writes one byte per key to `answers` and adds to `sums`,

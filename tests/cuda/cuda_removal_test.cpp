@@ -40,13 +40,12 @@ class Filters {
   }
 
   /// Removes the valid keys from both; compares verdicts, counts and counters.
-  ::testing::AssertionResult remove(const HostDevice& device, const Keys& keys,
+  ::testing::AssertionResult remove(HostDevice& device, const Keys& keys,
                                     const cuda::Validity& validity, const cuda::Tuning& tuning) {
     Answers verdicts(keys.size(), 0xCC), want(keys.size());
     Keys removed(size(), 100), want_removed(size(), 100);  // added to what is there
     std::uint64_t ambiguous = 1000, want_ambiguous = 1000;
-    HostDevice mutable_device = device;
-    cuda::remove_from_several(mutable_device, refs(), {keys.data(), keys.size(), false, validity},
+    cuda::remove_from_several(device, refs(), {keys.data(), keys.size(), false, validity},
                               verdicts.data(), removed.data(), &ambiguous, tuning);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!validity.valid(i)) continue;
@@ -124,7 +123,7 @@ TEST_P(CrowdedRemoval, IsOneKeyAfterAnother) {
     if (round % 3 == 0) tuning.claimed_keys = 37;
     const cuda::Validity some =
         round % 4 == 0 ? cuda::Validity(bitmap.data(), 3) : cuda::Validity();
-    const HostDevice device(round % 5 == 0 ? 3 : 1);
+    HostDevice device(round % 5 == 0 ? 3 : 1);
     ASSERT_TRUE(filters.remove(device, out, some, tuning));
     ASSERT_TRUE(filters.remove(device, out, {}, tuning)) << "again";
   }
