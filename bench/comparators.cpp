@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparators.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -115,6 +118,15 @@ class UnorderedSetSubject final : public Subject {
 };
 
 #if SCBF_BENCH_LIBBLOOM
+/// Asks for huge pages, which filters have too. Advice only: the memory works without them.
+void advise_huge(void* data, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t first = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t last = (address + bytes) / kHugePage * kHugePage;
+  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+}
+
 class LibbloomSubject final : public Subject {
  public:
   LibbloomSubject(std::size_t n, double fpr) {

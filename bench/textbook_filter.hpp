@@ -11,8 +11,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
-#include "driver/huge_memory.hpp"
+#include "scbf/backend.hpp"
 
 namespace scbf::bench {
 
@@ -23,7 +25,8 @@ class TextbookFilter {
         counters_(static_cast<std::uint64_t>(
             std::ceil(-static_cast<double>(probes_) * static_cast<double>(n) /
                       std::log1p(-std::pow(fpr, 1.0 / probes_))))),
-        memory_((counters_ + 15) / 16 * 8) {}
+        memory_(find_backend("scalar").allocate((counters_ + 15) / 16)),
+        words_(memory_->words(), (counters_ + 15) / 16) {}
 
   static std::uint64_t hash(const void* key, std::size_t bytes) noexcept {
     return XXH3_64bits(key, bytes);
@@ -33,7 +36,7 @@ class TextbookFilter {
     Positions at(hash, counters_);
     for (unsigned i = 0; i < probes_; ++i) {
       const std::uint64_t p = at.next();
-      std::uint64_t& word = memory_.words()[p / 16];
+      std::uint64_t& word = words_[p / 16];
       const unsigned shift = p % 16 * 4;
       if (((word >> shift) & 15) != 15) word += std::uint64_t{1} << shift;
     }
@@ -59,7 +62,7 @@ class TextbookFilter {
     Positions at(hash, counters_);
     for (unsigned i = 0; i < probes_; ++i) {
       const std::uint64_t p = at.next();
-      std::uint64_t& word = memory_.words()[p / 16];
+      std::uint64_t& word = words_[p / 16];
       const unsigned shift = p % 16 * 4;
       const std::uint64_t value = (word >> shift) & 15;
       // Two of a key's positions may coincide, so zero must be looked for here, too.
@@ -69,11 +72,10 @@ class TextbookFilter {
   }
 
   bool empty() const noexcept {
-    const std::uint64_t* const words = memory_.words();
-    return std::all_of(words, words + memory_.bytes() / 8, [](std::uint64_t w) { return w == 0; });
+    return std::ranges::all_of(words_, [](std::uint64_t word) { return word == 0; });
   }
-  void clear() noexcept { std::fill_n(memory_.words(), memory_.bytes() / 8, std::uint64_t{0}); }
-  std::size_t bytes() const noexcept { return memory_.bytes(); }
+  void clear() { memory_->clear(); }
+  std::size_t bytes() const noexcept { return words_.size_bytes(); }
   double predicted_fpr(std::size_t n) const noexcept {
     return std::pow(-std::expm1(-static_cast<double>(probes_) * static_cast<double>(n) /
                                 static_cast<double>(counters_)),
@@ -100,12 +102,13 @@ class TextbookFilter {
   };
 
   unsigned counter(std::uint64_t p) const noexcept {
-    return static_cast<unsigned>(memory_.words()[p / 16] >> (p % 16 * 4)) & 15;
+    return static_cast<unsigned>(words_[p / 16] >> (p % 16 * 4)) & 15;
   }
 
   unsigned probes_;
   std::uint64_t counters_;
-  HugeMemory memory_;
+  std::unique_ptr<CounterStore> memory_;  // with huge pages, like a filter's
+  std::span<std::uint64_t> words_;
 };
 
 }  // namespace scbf::bench

@@ -18,12 +18,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <thread>
 #include <tuple>
 #include <vector>
 
-#include "huge_memory.hpp"
 #include "machine.hpp"
+#include "scbf/backend.hpp"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -266,26 +267,29 @@ std::vector<Variant> variants_of(Floor floor, Where where) {
   return all;
 }
 
-HugeMemory& memory_of(Where where, unsigned threads) {
-  static std::map<std::pair<Where, unsigned>, std::unique_ptr<HugeMemory>> memories;
+/// The memory that a floor is measured in. It is allocated like the counters of filters, which
+/// would otherwise win by their huge pages.
+std::span<std::uint64_t> memory_of(Where where, unsigned threads) {
+  static std::map<std::pair<Where, unsigned>, std::unique_ptr<CounterStore>> memories;
   // In memory all thread counts share the 1 GiB; in cache each thread has its own part.
   const unsigned parts = where == Where::memory ? 1 : threads;
-  std::unique_ptr<HugeMemory>& memory = memories[{where, parts}];
+  std::unique_ptr<CounterStore>& memory = memories[{where, parts}];
+  const std::size_t words = floor_bytes(where) * parts / sizeof(std::uint64_t);
   if (!memory) {
-    memory = std::make_unique<HugeMemory>(floor_bytes(where) * parts);
+    memory = find_backend("scalar").allocate(words);
     // Write every word: untouched pages would all be the one zero page, which is in cache.
-    for (std::size_t i = 0; i < memory->bytes() / 8; ++i) memory->words()[i] = i;
+    for (std::size_t i = 0; i < words; ++i) memory->words()[i] = i;
   }
-  return *memory;
+  return {memory->words(), words};
 }
 
 FloorResult run_variant(const Variant& variant, Where where, unsigned threads,
                         std::uint64_t accesses, std::uint64_t seed) {
-  HugeMemory& memory = memory_of(where, threads);
-  const std::uint64_t lines = memory.bytes() / 64 / threads;
+  const std::span<std::uint64_t> memory = memory_of(where, threads);
+  const std::uint64_t lines = memory.size() / kWordsPerLine / threads;
   std::vector<std::uint64_t> done(threads);
   const auto work = [&](unsigned t) {
-    done[t] = variant.run(memory.words() + lines * kWordsPerLine * t, lines,
+    done[t] = variant.run(memory.data() + lines * kWordsPerLine * t, lines,
                           accesses / threads / 2 * 2, seed + t * accesses);
   };
   const auto start = std::chrono::steady_clock::now();
