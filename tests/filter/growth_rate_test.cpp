@@ -7,7 +7,7 @@
 
 #include "support/keys.hpp"
 #include "support/scale.hpp"
-#include "support/stages_model.hpp"
+#include "support/setups.hpp"
 
 namespace {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of operations, shrunk by RapidCheck when one fails: against a multiset (no
-// false negatives while only what was inserted is removed), against the second opinion of
-// support/reference.hpp (any sequence), and against the same batch cut into pieces.
+// Random sequences of operations on filters of every growth, shrunk by RapidCheck when one fails:
+// against the second opinion of support/reference.hpp (any sequence), against a multiset (no false
+// negatives while only what was inserted is removed), and against the same batch cut into pieces.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <map>
-#include <memory>
 
+#include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
 #include "support/setups.hpp"
@@ -15,8 +15,14 @@
 namespace {
 
 using namespace scbf_test;
+using scbf::Filter;
 using scbf::Geometry;
+using scbf::Growth;
+using scbf::KeyBatch;
+using scbf::Layout;
 using Keys = std::vector<std::uint64_t>;
+
+const bool kAdded = add_far_backends();
 
 struct Step {
   enum Kind { insert, remove, ask, merge, subtract, clear, copy } kind;
@@ -34,8 +40,8 @@ void showValue(const Step& step, std::ostream& out) {
 rc::Gen<Keys> some_keys() {
   return rc::gen::container<Keys>(rc::gen::inRange<std::uint64_t>(0, 50));
 }
-rc::Gen<Step> some_step() {
-  return rc::gen::apply(
+std::vector<Step> some_steps() {
+  return *rc::gen::container<std::vector<Step>>(rc::gen::apply(
       [](Step::Kind kind, Keys keys) {
         return Step{kind, std::move(keys)};
       },
@@ -46,112 +52,144 @@ rc::Gen<Step> some_step() {
                                             {1, Step::subtract},
                                             {1, Step::clear},
                                             {1, Step::copy}}),
-      some_keys());
+      some_keys()));
 }
 
-Geometry some_geometry() {
-  if (*rc::gen::arbitrary<bool>()) {
-    const auto groups = *rc::gen::inRange<std::uint32_t>(1, 4);
-    return Geometry::split_block(groups, *rc::gen::inRange<std::uint64_t>(1, 40));
+/// A growth that is small enough for several stages, or for collisions in its only one.
+Growth some_growth() {
+  const auto layout = *rc::gen::element(Layout::split, Layout::split_block);
+  const auto policy = *rc::gen::element(Growth::Policy::one, Growth::Policy::one,
+                                        Growth::Policy::fixed, Growth::Policy::tightening);
+  if (policy == Growth::Policy::tightening) {
+    return Growth::tightening(*rc::gen::inRange<std::uint64_t>(1, 60),
+                              *rc::gen::element(0.5, 0.1, 0.01), layout,
+                              *rc::gen::element(1.0, 1.5, 2.0, 4.0), *rc::gen::element(0.5, 0.8));
   }
-  const auto probes = *rc::gen::element<std::uint32_t>(1, 2, 7, 10, 20);
-  return Geometry::split(probes, *rc::gen::inRange<std::uint64_t>(1, 400));
+  const bool one = policy == Growth::Policy::one;
+  const auto size = *rc::gen::inRange<std::uint64_t>(1, layout == Layout::split ? 400 : 40);
+  const Geometry geometry =
+      layout == Layout::split ? Geometry::split(*rc::gen::element<std::uint32_t>(1, 3, 7, 10, 20),
+                                                one ? size : size + 9)
+                              : Geometry::split_block(*rc::gen::inRange<std::uint32_t>(1, 4), size);
+  return one ? Growth::one(geometry)
+             : Growth::fixed(geometry, *rc::gen::element<std::uint32_t>(1, 2, 5, 256));
 }
-Mode some_mode() { return *rc::gen::elementOf(contract_modes()); }
-const scbf::Backend& some_backend() { return **rc::gen::elementOf(available_backends()); }
 
-void must_equal(const scbf::Filter& filter, const ReferenceFilter& reference) {
-  RC_ASSERT(same_words(words_of(filter), reference.words()));
-  RC_ASSERT(knows_its_fill(filter));
+/// A growth, and two backends and ways to go through batches of its filters.
+struct Setup {
+  Growth growth = some_growth();
+  std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
+  const scbf::Backend* backends[2] = {*rc::gen::elementOf(available_backends()),
+                                      *rc::gen::elementOf(available_backends())};
+  Mode modes[2] = {*rc::gen::elementOf(contract_modes()), *rc::gen::elementOf(contract_modes())};
+
+  Setup() {
+    RC_LOG() << growth.describe() << ' ' << backends[0]->name() << ' ' << modes[0] << " / "
+             << backends[1]->name() << ' ' << modes[1] << " seed " << seed << '\n';
+  }
+  Filter filter(int which = 0) const {
+    return Filter(growth, {.seed = seed, .backend = backends[which]->name()});
+  }
+  scbf::BatchOptions options(int which = 0) const { return modes[which].options(); }
+};
+
+/// As many as there is room for; how many that is.
+std::size_t insert(Filter& filter, const KeyBatch& keys, const scbf::BatchOptions& options = {}) {
+  try {
+    const auto report = filter.insert(keys, options);
+    RC_ASSERT(report.inserted == keys.size());
+    return keys.size();
+  } catch (const scbf::FilterFull& full) {
+    RC_ASSERT(full.done().inserted == full.processed());
+    return full.processed();
+  }
 }
 
 RC_GTEST_PROP(Sequences, EqualTheSecondOpinion, ()) {
-  const Geometry geometry = some_geometry();
-  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const Mode mode = some_mode();
-  const scbf::Backend& backend = some_backend();
-  RC_LOG() << geometry.describe() << ' ' << backend.name() << ' ' << mode << " seed " << seed
-           << '\n';
-  scbf::Filter filter(geometry, {.seed = seed, .backend = backend.name()});
-  ReferenceFilter reference(geometry, seed);
-  for (const Step& step : *rc::gen::container<std::vector<Step>>(some_step())) {
-    scbf::Filter other(geometry, {.seed = seed, .backend = backend.name()});
-    ReferenceFilter other_reference(geometry, seed);
+  const Setup setup;
+  Filter filter = setup.filter();
+  ReferenceFilter reference(setup.growth, setup.seed);
+  for (const Step& step : some_steps()) {
     switch (step.kind) {
-      case Step::insert:
-        RC_ASSERT(filter.insert(step.keys, mode.options()).inserted == step.keys.size());
-        for (const auto key : step.keys) reference.insert(key);
-        break;
-      case Step::remove: {
-        Answers want;
-        for (const auto key : step.keys) want.push_back(reference.remove(key));
-        RC_ASSERT(remove(filter, step.keys, mode.options()) == want);
+      case Step::insert: {
+        std::size_t in = 0;
+        while (in < step.keys.size() && reference.insert(step.keys[in])) ++in;
+        RC_ASSERT(insert(filter, step.keys, setup.options()) == in);
         break;
       }
-      case Step::ask: {
-        Answers hits, counts;
-        for (const auto key : step.keys) {
-          hits.push_back(reference.contains(key));
-          counts.push_back(static_cast<std::uint8_t>(reference.count(key)));
-        }
-        RC_ASSERT(contains(filter, step.keys, mode.options()) == hits);
-        RC_ASSERT(count(filter, step.keys, mode.options()) == counts);
+      case Step::remove:
+        RC_ASSERT(remove(filter, step.keys, setup.options()) == reference.remove_all(step.keys));
         break;
-      }
+      case Step::ask:
+        RC_ASSERT(contains(filter, step.keys, setup.options()) ==
+                  reference.contains_all(step.keys));
+        RC_ASSERT(count(filter, step.keys, setup.options()) == reference.count_all(step.keys));
+        break;
       case Step::merge:
-      case Step::subtract:
-        other.insert(step.keys);
-        for (const auto key : step.keys) other_reference.insert(key);
+      case Step::subtract: {
+        if (setup.growth.policy() != Growth::Policy::one) break;  // stages_test
+        Filter other = setup.filter();
+        ReferenceFilter other_reference(setup.growth, setup.seed);
+        insert(other, step.keys);
+        other_reference.insert_all(step.keys);
         if (step.kind == Step::merge) {
-          filter.merge(other, mode.options());
-          reference.merge(other_reference);
-        } else if (reference.below(other_reference) > 0) {
-          RC_ASSERT_THROWS_AS(filter.subtract(other, mode.options()), scbf::Incompatible);
+          filter.merge(other, setup.options());
+          reference.stage().merge(other_reference.stage());
+        } else if (reference.stage().below(other_reference.stage()) > 0) {
+          RC_ASSERT_THROWS_AS(filter.subtract(other, setup.options()), scbf::Incompatible);
         } else {
-          const auto inexact = reference.subtract(other_reference);
-          RC_ASSERT(filter.subtract(other, mode.options()).inexact_counters == inexact);
+          const auto inexact = reference.stage().subtract(other_reference.stage());
+          RC_ASSERT(filter.subtract(other, setup.options()).inexact_counters == inexact);
         }
         break;
+      }
       case Step::clear:
         filter.clear();
         reference.clear();
         break;
       case Step::copy: {
-        scbf::Filter copied = filter;
-        filter.insert(step.keys);  // must not show in the copy
+        Filter copied = filter;
+        insert(filter, step.keys);  // must not show in the copy
         filter = std::move(copied);
-        break;
       }
     }
-    must_equal(filter, reference);
+    RC_ASSERT(reference.equals(filter));
   }
 }
 
 RC_GTEST_PROP(Sequences, HaveNoFalseNegativesWhileOnlyWhatIsInIsRemoved, ()) {
-  const Geometry geometry = some_geometry();
-  const Mode mode = some_mode();
-  const scbf::Backend& backend = some_backend();
-  RC_LOG() << geometry.describe() << ' ' << backend.name() << ' ' << mode << '\n';
-  scbf::Filter filter(geometry, {.seed = 1, .backend = backend.name()});
+  const Setup setup;
+  Filter filter = setup.filter();
   std::map<std::uint64_t, unsigned> truth;
-  for (const Step& step : *rc::gen::container<std::vector<Step>>(some_step())) {
+  for (const Step& step : some_steps()) {
+    Keys keys;
+    for (int copies = 0; copies < 3; ++copies) {  // so that filters grow
+      for (const auto key : step.keys) keys.push_back(key + 50 * copies);
+    }
     if (step.kind == Step::insert) {
-      filter.insert(step.keys, mode.options());
-      for (const auto key : step.keys) ++truth[key];
+      keys.resize(insert(filter, keys, setup.options()));
+      for (const auto key : keys) ++truth[key];
     } else if (step.kind == Step::remove) {
       Keys legal;
-      for (const auto key : step.keys) {
-        if (truth[key] == 0) continue;
-        --truth[key];
-        legal.push_back(key);
+      auto left = truth;
+      for (const auto key : keys) {
+        if (left[key] > 0) legal.push_back(key), --left[key];
       }
-      // All are there, so all must be reported removed.
-      RC_ASSERT(filter.remove(legal, {}, mode.options()).removed == legal.size());
+      const Answers verdicts = remove(filter, legal, setup.options());
+      for (std::size_t i = 0; i < legal.size(); ++i) {
+        // It is there, so it is claimed, and with one stage by that.
+        RC_ASSERT(verdicts[i] == 1 || (verdicts[i] == 2 && filter.stages() > 1));
+        truth[legal[i]] -= verdicts[i] == 1;
+      }
     } else if (step.kind == Step::merge) {
-      scbf::Filter other(geometry, {.seed = 1});
-      other.insert(step.keys);
-      filter.merge(other, mode.options());
-      for (const auto key : step.keys) ++truth[key];
+      Filter other(setup.growth, {.seed = setup.seed});
+      keys.resize(insert(other, keys));
+      try {
+        filter.merge(other);
+        for (const auto key : keys) ++truth[key];
+      } catch (const scbf::Incompatible&) {
+        RC_ASSERT(filter.stages() + other.stages() > setup.growth.most_stages());
+      }
     } else if (step.kind == Step::clear) {
       filter.clear();
       truth.clear();
@@ -164,46 +202,33 @@ RC_GTEST_PROP(Sequences, HaveNoFalseNegativesWhileOnlyWhatIsInIsRemoved, ()) {
 }
 
 RC_GTEST_PROP(Batches, EqualAnySplitOfThem, ()) {
-  const Geometry geometry = some_geometry();
-  const scbf::Backend& backend = some_backend();
-  const Mode mode = some_mode(), other_mode = some_mode();
-  RC_LOG() << geometry.describe() << ' ' << backend.name() << ' ' << mode << " / " << other_mode
-           << '\n';
+  const Setup setup;
   Random random(*rc::gen::arbitrary<std::uint64_t>());
-  const auto draw = [&](std::size_t n) {
-    Keys keys(n);
-    for (auto& key : keys) key = random.below(n / 2 + 1);
-    return keys;
-  };
   const auto n = *rc::gen::inRange<std::size_t>(0, 2000);
-  const Keys in = draw(n), out = draw(n);
-  const auto cuts =
+  Keys in(n), out(n);
+  for (Keys* keys : {&in, &out}) {
+    for (auto& key : *keys) key = random.below(n / 2 + 1);
+  }
+  auto ends =
       *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, n + 1));
-  /// Calls f(first, count) for the pieces.
-  const auto in_pieces = [&](auto f) {
-    std::vector<std::size_t> ends = cuts;
-    ends.push_back(n);
-    std::sort(ends.begin(), ends.end());
-    std::size_t first = 0;
-    for (const std::size_t end : ends) {
-      f(first, end - first);
-      first = end;
-    }
-  };
-  scbf::Filter whole(geometry, {.seed = 2, .backend = backend.name()}), pieces = whole;
-  whole.insert(in, mode.options());
-  in_pieces([&](std::size_t first, std::size_t size) {
-    pieces.insert(scbf::KeyBatch(in).slice(first, size), other_mode.options());
-  });
-  RC_ASSERT(same_words(words_of(pieces), words_of(whole)));
-  const Answers verdicts = remove(whole, out, mode.options());
-  Answers verdicts_in_pieces(n);
-  in_pieces([&](std::size_t first, std::size_t size) {
-    pieces.remove(scbf::KeyBatch(out).slice(first, size),
-                  std::span(verdicts_in_pieces).subspan(first, size), other_mode.options());
-  });
-  RC_ASSERT(verdicts_in_pieces == verdicts);
-  RC_ASSERT(same_words(words_of(pieces), words_of(whole)));
+  ends.push_back(n);
+  std::sort(ends.begin(), ends.end());
+  Filter whole = setup.filter(0), pieces = setup.filter(1);
+  std::size_t done = 0;
+  for (const std::size_t end : ends) {
+    done += insert(pieces, KeyBatch(in).slice(done, end - done), setup.options(1));
+    if (done < end) break;
+  }
+  RC_ASSERT(insert(whole, in, setup.options(0)) == done);
+  RC_ASSERT(whole == pieces);
+  Answers verdicts(n);
+  for (std::size_t first = 0; const std::size_t end : ends) {
+    pieces.remove(KeyBatch(out).slice(first, end - first),
+                  std::span(verdicts).subspan(first, end - first), setup.options(1));
+    first = end;
+  }
+  RC_ASSERT(remove(whole, out, setup.options(0)) == verdicts);
+  RC_ASSERT(whole == pieces);
 }
 
 }  // namespace

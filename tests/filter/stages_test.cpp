@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter against the model of support/stages_model.hpp, on every backend, far memory
-// included, path and thread count: the same bytes, answers and verdicts however batches are cut,
-// also where stages fill up; no false negatives under any legal sequence; what happens at the
-// limit.
+// Filters of several stages against the second opinion of support/reference.hpp, on every backend,
+// far memory included, path and thread count: the same bytes, answers and verdicts, also where
+// stages fill up; and what happens at the limit. Random sequences are sequence_test.
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <map>
 
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
+#include "support/reference.hpp"
 #include "support/setups.hpp"
-#include "support/stages_model.hpp"
 
 namespace {
 
@@ -69,75 +65,73 @@ INSTANTIATE_TEST_SUITE_P(All, Stages, ::testing::ValuesIn(cases()), [](const aut
   return identifier(test.param.backend) + "_" + test.param.name + "_" + test.param.mode.name();
 });
 
-TEST_P(Stages, EqualsTheModel) {
+TEST_P(Stages, EqualsTheReference) {
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(3);
-  StagesModel model(GetParam().growth, 3);
+  ReferenceFilter reference(GetParam().growth, 3);
   Mixture mixture(4);
-  std::size_t ambiguous = 0;
+  std::ptrdiff_t ambiguous = 0;
   for (const std::size_t n : {1u, 0u, 7u, 600u, 65u, 1500u}) {
     SCOPED_TRACE("batch of " + std::to_string(n));
     const Keys in = mixture.to_insert(n), asked = mixture.to_ask(n), out = mixture.to_ask(n);
     EXPECT_EQ(filter.insert(in, options).inserted, n);
-    for (const auto key : in) ASSERT_TRUE(model.insert(key));
-    ASSERT_TRUE(model.equals(filter)) << "after insert";
-    Answers hits, counts, verdicts;
-    for (const auto key : asked) {
-      counts.push_back(static_cast<std::uint8_t>(model.count(key)));
-      hits.push_back(counts.back() > 0);
-    }
-    ASSERT_TRUE(same_answers(contains(filter, asked, options), hits));
-    ASSERT_TRUE(same_answers(count(filter, asked, options), counts));
-    for (const auto key : out) verdicts.push_back(static_cast<std::uint8_t>(model.remove(key)));
+    reference.insert_all(in);
+    ASSERT_TRUE(reference.equals(filter)) << "after insert";
+    ASSERT_TRUE(same_answers(contains(filter, asked, options), reference.contains_all(asked)));
+    ASSERT_TRUE(same_answers(count(filter, asked, options), reference.count_all(asked)));
+    const Answers verdicts = reference.remove_all(out);
     ASSERT_TRUE(same_answers(remove(filter, out, options), verdicts));
-    ASSERT_TRUE(model.equals(filter)) << "after remove";
-    ambiguous += static_cast<std::size_t>(std::count(verdicts.begin(), verdicts.end(), 2));
+    ASSERT_TRUE(reference.equals(filter)) << "after remove";
+    ambiguous += std::ranges::count(verdicts, 2);
   }
   // A test of one stage, or of no ambiguous key, would say little.
   EXPECT_GT(filter.stages(), 3u);
-  EXPECT_GT(ambiguous, 10u);
+  EXPECT_GT(ambiguous, 10);
 }
 
 TEST_P(Stages, EmptiesCompletelyInOneBatch) {
   // Claims by other stages vanish in the course of the batch: keys that several claim at first.
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(9);
-  StagesModel model(GetParam().growth, 9);
+  ReferenceFilter reference(GetParam().growth, 9);
   const Keys keys = random_keys(700, 5);
   filter.insert(keys, options);
-  for (const auto key : keys) model.insert(key);
+  reference.insert_all(keys);
   for (int round = 0; round < 3; ++round) {
-    Answers verdicts;
-    for (const auto key : keys) verdicts.push_back(static_cast<std::uint8_t>(model.remove(key)));
-    ASSERT_TRUE(same_answers(remove(filter, keys, options), verdicts));
-    ASSERT_TRUE(model.equals(filter));
+    ASSERT_TRUE(same_answers(remove(filter, keys, options), reference.remove_all(keys)));
+    ASSERT_TRUE(reference.equals(filter));
   }
 }
 
 TEST_P(Stages, StringsWithNullsAndAllForms) {
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(1);
-  StagesModel model(GetParam().growth, 1);
-  std::vector<std::string> strings;
+  ReferenceFilter reference(GetParam().growth, 1);
+  std::vector<std::string> strings, some_strings;
   for (unsigned i = 0; i < 900; ++i) strings.push_back(random_bytes(i % 40, i));
   std::vector<std::byte> bitmap(strings.size() / 8 + 2);
   Random random(3);
   for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
   const KeyBatch some = KeyBatch(strings).with_validity(bitmap, 3);
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    if (some.valid(i)) some_strings.push_back(strings[i]);
+  }
+  /// The answers of valid keys, with zeros for the others.
+  const auto with_nulls = [&](const Answers& answers) {
+    Answers all(strings.size(), 0);
+    for (std::size_t i = 0, valid = 0; i < all.size(); ++i) {
+      if (some.valid(i)) all[i] = answers[valid++];
+    }
+    return all;
+  };
   const auto report = filter.insert(some, options);
   EXPECT_EQ(report.nulls, some.nulls());
-  EXPECT_EQ(report.inserted + report.nulls, strings.size());
-  Answers hits, all_hits;
-  for (std::size_t i = 0; i < strings.size(); ++i) {
-    if (some.valid(i)) model.insert(std::string_view(strings[i]));
-  }
-  for (std::size_t i = 0; i < strings.size(); ++i) {
-    all_hits.push_back(model.count(std::string_view(strings[i])) > 0);
-    hits.push_back(some.valid(i) && all_hits.back());
-  }
-  ASSERT_TRUE(model.equals(filter));
+  EXPECT_EQ(report.inserted, some_strings.size());
+  reference.insert_all(some_strings);
+  ASSERT_TRUE(reference.equals(filter));
+  const Answers hits = with_nulls(reference.contains_all(some_strings));
   ASSERT_TRUE(same_answers(contains(filter, some, options), hits));
-  ASSERT_TRUE(same_answers(contains(filter, strings, options), all_hits));
+  ASSERT_TRUE(same_answers(contains(filter, strings, options), reference.contains_all(strings)));
   std::vector<std::uint8_t> bits((strings.size() + 7) / 8, 0xCC);
   std::vector<std::uint64_t> indices(strings.size());
   EXPECT_EQ(filter.contains_bits(some, bits, options).hits,
@@ -149,140 +143,9 @@ TEST_P(Stages, StringsWithNullsAndAllForms) {
       ASSERT_EQ(indices[found++], i);
     }
   }
-  Answers verdicts;
-  for (std::size_t i = 0; i < strings.size(); ++i) {
-    verdicts.push_back(
-        some.valid(i) ? static_cast<std::uint8_t>(model.remove(std::string_view(strings[i]))) : 0);
-  }
-  ASSERT_TRUE(same_answers(remove(filter, some, options), verdicts));
-  ASSERT_TRUE(model.equals(filter));
-}
-
-// ---- properties ---------------------------------------------------------------------------------
-
-Growth some_growth() {
-  const Layout layout = *rc::gen::element(Layout::split, Layout::split_block);
-  if (*rc::gen::arbitrary<bool>()) {
-    return Growth::tightening(*rc::gen::inRange<std::uint64_t>(1, 60),
-                              *rc::gen::element(0.5, 0.1, 0.01), layout,
-                              *rc::gen::element(1.0, 1.5, 2.0, 4.0), *rc::gen::element(0.5, 0.8));
-  }
-  const Geometry g = layout == Layout::split
-                         ? Geometry::split(*rc::gen::element<std::uint32_t>(1, 3, 7),
-                                           *rc::gen::inRange<std::uint64_t>(10, 200))
-                         : Geometry::split_block(*rc::gen::inRange<std::uint32_t>(1, 3),
-                                                 *rc::gen::inRange<std::uint64_t>(1, 10));
-  return Growth::fixed(g, *rc::gen::element<std::uint32_t>(1, 2, 5, 256));
-}
-
-RC_GTEST_PROP(StagesBatches, EqualAnySplitOfThem, ()) {
-  const Growth growth = some_growth();
-  const auto backends = available_backends();
-  const scbf::Backend &one = **rc::gen::elementOf(backends), &two = **rc::gen::elementOf(backends);
-  const Mode mode = *rc::gen::elementOf(contract_modes());
-  RC_LOG() << growth.describe() << ' ' << one.name() << " / " << two.name() << ' ' << mode << '\n';
-  Random random(*rc::gen::arbitrary<std::uint64_t>());
-  const auto n = *rc::gen::inRange<std::size_t>(0, 1200);
-  Keys in(n), out(n);
-  for (auto& key : in) key = random.below(n);
-  for (auto& key : out) key = random.below(n);
-  auto ends =
-      *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, n + 1));
-  ends.push_back(n);
-  std::sort(ends.begin(), ends.end());
-  Filter whole(growth, {.seed = 1, .backend = one.name()});
-  Filter pieces(growth, {.seed = 1, .backend = two.name()});
-  std::uint64_t done = n, done_in_pieces = n;
-  try {
-    whole.insert(in, mode.options());
-  } catch (const FilterFull& full) {
-    done = full.processed();
-    RC_ASSERT(full.done().inserted == done);
-  }
-  std::size_t first = 0;
-  try {
-    for (const std::size_t end : ends) {
-      pieces.insert(KeyBatch(in).slice(first, end - first));
-      first = end;
-    }
-  } catch (const FilterFull& full) {
-    done_in_pieces = first + full.processed();
-  }
-  RC_ASSERT(done == done_in_pieces);
-  RC_ASSERT(whole == pieces);
-  const Answers verdicts = remove(whole, out, mode.options());
-  Answers verdicts_in_pieces(n);
-  first = 0;
-  for (const std::size_t end : ends) {
-    pieces.remove(KeyBatch(out).slice(first, end - first),
-                  std::span(verdicts_in_pieces).subspan(first, end - first));
-    first = end;
-  }
-  RC_ASSERT(verdicts == verdicts_in_pieces);
-  RC_ASSERT(whole == pieces);
-}
-
-RC_GTEST_PROP(StagesSequences, HaveNoFalseNegatives, ()) {
-  const Growth growth = some_growth();
-  const scbf::Backend& backend = **rc::gen::elementOf(available_backends());
-  Filter filter(growth, {.seed = 2, .backend = backend.name()});
-  std::map<std::uint64_t, unsigned> truth;
-  const auto steps = *rc::gen::inRange(1, 12);
-  Random random(*rc::gen::arbitrary<std::uint64_t>());
-  for (int step = 0; step < steps; ++step) {
-    Keys keys(random.below(150));
-    for (auto& key : keys) key = random.below(300);
-    const auto insert = [&](Filter& into) {
-      std::uint64_t done = keys.size();
-      try {
-        into.insert(keys);
-      } catch (const FilterFull& full) {
-        done = full.processed();
-      }
-      keys.resize(done);
-    };
-    switch (random.below(6)) {
-      case 0:
-      case 1:
-        insert(filter);
-        for (const auto key : keys) ++truth[key];
-        break;
-      case 2:
-      case 3: {
-        Keys legal;
-        std::map<std::uint64_t, unsigned> left = truth;
-        for (const auto key : keys) {
-          if (left[key] > 0) legal.push_back(key), --left[key];
-        }
-        const Answers verdicts = remove(filter, legal);
-        for (std::size_t i = 0; i < legal.size(); ++i) {
-          RC_ASSERT(verdicts[i] != 0);  // it is there, so it is claimed
-          if (verdicts[i] == 1) --truth[legal[i]];
-        }
-        break;
-      }
-      case 4: {
-        Filter other(growth, {.seed = 2});
-        insert(other);
-        try {
-          filter.merge(other);
-          for (const auto key : keys) ++truth[key];
-        } catch (const Incompatible&) {
-          RC_ASSERT(filter.stages() + other.stages() > growth.most_stages());
-        }
-        break;
-      }
-      default: {
-        Filter copy = filter;
-        insert(filter);  // must not show in the copy
-        filter = std::move(copy);
-      }
-    }
-    for (const auto& [key, copies] : truth) {
-      RC_ASSERT(filter.contains(key) || copies == 0);
-      RC_ASSERT(filter.count(key) >= std::min(copies, 15u));
-    }
-  }
+  ASSERT_TRUE(
+      same_answers(remove(filter, some, options), with_nulls(reference.remove_all(some_strings))));
+  ASSERT_TRUE(reference.equals(filter));
 }
 
 // ---- the limit, and whole filters ---------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A second opinion on what a filter is: one byte per counter, positions by 128-bit integers, keys
 // hashed by xxHash, everything one key and one counter at a time. Written from the documentation
-// of the headers; shares no code with the library beyond Geometry, so that the scalar model has
+// of the headers; of the library it takes only the shapes of stages, so that the scalar model has
 // something to be compared with.
 #pragma once
 
@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "scbf/geometry.hpp"
 #include "support/keys.hpp"
+#include "support/setups.hpp"
 
 namespace scbf_test {
 
@@ -72,6 +72,7 @@ struct ReferenceProbe {
 
 inline std::vector<ReferenceProbe> reference_probes(const scbf::Geometry& g, std::uint64_t hash) {
   std::vector<ReferenceProbe> probes;
+  probes.reserve(g.probes());
   if (g.layout() == scbf::Layout::split_block) {
     for (unsigned group = 0; group < g.groups(); ++group) {
       const Place place = reference_place(hash, g.blocks_per_group(), group);
@@ -89,41 +90,34 @@ inline std::vector<ReferenceProbe> reference_probes(const scbf::Geometry& g, std
   return probes;
 }
 
-class ReferenceFilter {
+/// The counters of one geometry.
+class ReferenceStage {
  public:
-  ReferenceFilter(const scbf::Geometry& geometry, std::uint64_t seed)
-      : geometry_(geometry), seed_(seed), counters_(geometry.words() * 16) {}
+  ReferenceStage(const scbf::StageShape& shape, std::uint64_t seed)
+      : shape_(shape), seed_(seed), counters_(shape.geometry.words() * 16) {}
 
+  bool full() const { return nonzero_ >= shape_.full_at; }
   template <class Key>
   void insert(const Key& key) {
-    for (auto p : probes(key))
-      counters_[p] = static_cast<std::uint8_t>(std::min(counters_[p] + 1, 15));
+    for (const std::size_t i : places(key)) set(i, std::min(counters_[i] + 1, 15));
   }
   template <class Key>
   unsigned count(const Key& key) const {
     unsigned smallest = 15;
-    for (auto p : probes(key)) smallest = std::min<unsigned>(smallest, counters_[p]);
+    for (const std::size_t i : places(key)) smallest = std::min<unsigned>(smallest, counters_[i]);
     return smallest;
   }
   template <class Key>
-  bool contains(const Key& key) const {
-    return count(key) > 0;
+  void remove(const Key& key) {
+    for (const std::size_t i : places(key)) set(i, counters_[i] - (counters_[i] != 15));
   }
-  template <class Key>
-  bool remove(const Key& key) {
-    if (!contains(key)) return false;
-    for (auto p : probes(key)) {
-      if (counters_[p] != 15) --counters_[p];
-    }
-    return true;
-  }
-  void merge(const ReferenceFilter& other) {
+  void merge(const ReferenceStage& other) {
     for (std::size_t i = 0; i < counters_.size(); ++i) {
-      counters_[i] = static_cast<std::uint8_t>(std::min(counters_[i] + other.counters_[i], 15));
+      set(i, std::min(counters_[i] + other.counters_[i], 15));
     }
   }
   /// Number of counters that would fall below zero; a 15 never does.
-  std::uint64_t below(const ReferenceFilter& other) const {
+  std::uint64_t below(const ReferenceStage& other) const {
     std::uint64_t n = 0;
     for (std::size_t i = 0; i < counters_.size(); ++i) {
       n += counters_[i] != 15 && counters_[i] < other.counters_[i];
@@ -131,25 +125,16 @@ class ReferenceFilter {
     return n;
   }
   /// Number of counters at 15 that something is taken from; requires below(other) == 0.
-  std::uint64_t subtract(const ReferenceFilter& other) {
+  std::uint64_t subtract(const ReferenceStage& other) {
     std::uint64_t inexact = 0;
     for (std::size_t i = 0; i < counters_.size(); ++i) {
-      if (counters_[i] == 15) {
-        inexact += other.counters_[i] > 0;
-      } else {
-        counters_[i] = static_cast<std::uint8_t>(counters_[i] - other.counters_[i]);
-      }
+      inexact += counters_[i] == 15 && other.counters_[i] > 0;
+      if (counters_[i] != 15) set(i, counters_[i] - other.counters_[i]);
     }
     return inexact;
   }
-  std::uint64_t nonzero() const {
-    return counters_.size() -
-           static_cast<std::uint64_t>(std::count(counters_.begin(), counters_.end(), 0));
-  }
-  void clear() { std::fill(counters_.begin(), counters_.end(), std::uint8_t{0}); }
-
   std::vector<std::uint64_t> words() const {
-    std::vector<std::uint64_t> words(geometry_.words());
+    std::vector<std::uint64_t> words(shape_.geometry.words());
     for (std::size_t i = 0; i < counters_.size(); ++i) {
       words[i / 16] |= std::uint64_t{counters_[i]} << (4 * (i % 16));
     }
@@ -158,17 +143,120 @@ class ReferenceFilter {
 
  private:
   template <class Key>
-  std::vector<std::size_t> probes(const Key& key) const {
+  std::vector<std::size_t> places(const Key& key) const {
     std::vector<std::size_t> result;
-    for (auto p : reference_probes(geometry_, xxh3(key, seed_))) {
+    result.reserve(shape_.geometry.probes());
+    for (const auto& p : reference_probes(shape_.geometry, xxh3(key, seed_))) {
       result.push_back(static_cast<std::size_t>(p.word * 16 + p.nibble));
     }
     return result;
   }
+  void set(std::size_t i, int value) {
+    nonzero_ += value != 0;
+    nonzero_ -= counters_[i] != 0;
+    counters_[i] = static_cast<std::uint8_t>(value);
+  }
 
-  scbf::Geometry geometry_;
-  std::uint64_t seed_;
+  scbf::StageShape shape_;
+  std::uint64_t seed_, nonzero_ = 0;
   std::vector<std::uint8_t> counters_;
+};
+
+/// A filter of any growth.
+class ReferenceFilter {
+ public:
+  ReferenceFilter(const scbf::Growth& growth, std::uint64_t seed) : growth_(growth), seed_(seed) {
+    clear();
+  }
+  ReferenceFilter(const scbf::Geometry& geometry, std::uint64_t seed)
+      : ReferenceFilter(scbf::Growth::one(geometry), seed) {}
+
+  /// False if there is no room, and then nothing has changed.
+  template <class Key>
+  bool insert(const Key& key) {
+    for (ReferenceStage& stage : stages_) {
+      if (stage.full()) continue;
+      stage.insert(key);
+      return true;
+    }
+    if (stages_.size() == growth_.most_stages()) return false;
+    add_stage();
+    stages_.back().insert(key);
+    return true;
+  }
+  template <class Key>
+  unsigned count(const Key& key) const {
+    unsigned sum = 0;
+    for (const ReferenceStage& stage : stages_) sum += stage.count(key);
+    return std::min(sum, 15u);
+  }
+  template <class Key>
+  bool contains(const Key& key) const {
+    return count(key) > 0;
+  }
+  template <class Key>
+  scbf::Removal remove(const Key& key) {
+    ReferenceStage* claims = nullptr;
+    for (ReferenceStage& stage : stages_) {
+      if (stage.count(key) == 0) continue;
+      if (claims != nullptr) return scbf::Removal::ambiguous;
+      claims = &stage;
+    }
+    if (claims == nullptr) return scbf::Removal::absent;
+    claims->remove(key);
+    return scbf::Removal::removed;
+  }
+  void clear() {
+    stages_.clear();
+    add_stage();
+  }
+
+  // Of batches: answers as a filter gives them, in bytes.
+  template <class Keys>
+  void insert_all(const Keys& keys) {
+    for (const auto& key : keys) insert(key);
+  }
+  template <class Keys>
+  std::vector<std::uint8_t> contains_all(const Keys& keys) const {
+    return of_each(keys, [&](const auto& key) { return contains(key); });
+  }
+  template <class Keys>
+  std::vector<std::uint8_t> count_all(const Keys& keys) const {
+    return of_each(keys, [&](const auto& key) { return count(key); });
+  }
+  template <class Keys>
+  std::vector<std::uint8_t> remove_all(const Keys& keys) {
+    return of_each(keys, [&](const auto& key) { return remove(key); });
+  }
+
+  ::testing::AssertionResult equals(const scbf::Filter& filter) const {
+    if (filter.stages() != stages_.size()) {
+      return ::testing::AssertionFailure()
+             << filter.stages() << " stages, the reference has " << stages_.size();
+    }
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const auto same = same_words(words_of(filter.stage(s)), stages_[s].words());
+      if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
+    }
+    return knows_its_fill(filter);
+  }
+  /// The only stage of a filter that has one.
+  ReferenceStage& stage() { return stages_.at(0); }
+
+ private:
+  void add_stage() {
+    stages_.emplace_back(growth_.stage(static_cast<std::uint32_t>(stages_.size())), seed_);
+  }
+  template <class Keys, class Ask>
+  static std::vector<std::uint8_t> of_each(const Keys& keys, Ask ask) {
+    std::vector<std::uint8_t> answers;
+    for (const auto& key : keys) answers.push_back(static_cast<std::uint8_t>(ask(key)));
+    return answers;
+  }
+
+  scbf::Growth growth_;
+  std::uint64_t seed_;
+  std::vector<ReferenceStage> stages_;
 };
 
 }  // namespace scbf_test

@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <cctype>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <ostream>
 #include <string>
@@ -20,19 +22,21 @@
 
 namespace scbf_test {
 
-/// Runs tasks on std::thread. Offers as many threads as it is told, whatever the machine has, and
-/// is seen through by the thread sanitizer, which oneTBB as packaged is not.
+/// Runs tasks on threads of its own. Offers as many as it is told, whatever the machine has, and is
+/// seen through by the thread sanitizer, which oneTBB as packaged is not. Every thread gets its
+/// share of the tasks; threads stay, because to start one takes longer than most of what tests run
+/// on it.
 class ThreadExecutor final : public scbf::Executor {
  public:
   explicit ThreadExecutor(unsigned threads) : threads_(threads) {}
   unsigned concurrency() const noexcept override { return threads_; }
   void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
     if (count > 1) ++parallel_runs;
-    std::atomic<std::size_t> next{0};
+    const std::size_t used = std::min<std::size_t>(threads_, count);
     std::exception_ptr error;
     std::mutex guard;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < count; i = next++) {
+    const auto share = [&](std::size_t first) {
+      for (std::size_t i = first; i < count; i += used) {
         try {
           task(i);
         } catch (...) {
@@ -41,18 +45,72 @@ class ThreadExecutor final : public scbf::Executor {
         }
       }
     };
-    std::vector<std::thread> others;
-    for (std::size_t t = 1; t < std::min<std::size_t>(threads_, count); ++t)
-      others.emplace_back(work);
-    work();
-    for (auto& thread : others) thread.join();
+    std::vector<std::unique_ptr<Worker>> helpers;
+    for (std::size_t t = 1; t < used; ++t) {
+      helpers.push_back(idle_worker());
+      helpers.back()->start([&share, t] { share(t); });
+    }
+    if (count > 0) share(0);
+    for (auto& helper : helpers) helper->wait();
+    const std::scoped_lock lock(mutex_);
+    for (auto& helper : helpers) idle_.push_back(std::move(helper));
     if (error) std::rethrow_exception(error);
   }
 
   mutable std::atomic<std::size_t> parallel_runs{0};
 
  private:
+  /// A thread that waits for work.
+  class Worker {
+   public:
+    ~Worker() {
+      start(nullptr);
+      thread_.join();
+    }
+    void start(std::function<void()> work) {
+      const std::scoped_lock lock(mutex_);
+      work_ = std::move(work);
+      busy_ = true;
+      changed_.notify_one();
+    }
+    void wait() {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !busy_; });
+    }
+
+   private:
+    void loop() {
+      for (;;) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return busy_; });
+        if (!work_) return;
+        lock.unlock();
+        work_();
+        lock.lock();
+        busy_ = false;
+        changed_.notify_one();
+      }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::function<void()> work_;
+    bool busy_ = false;
+    std::thread thread_{[this] { loop(); }};
+  };
+
+  /// Calls that run at once, or within each other, get workers of their own.
+  std::unique_ptr<Worker> idle_worker() const {
+    const std::scoped_lock lock(mutex_);
+    if (idle_.empty()) return std::make_unique<Worker>();
+    auto worker = std::move(idle_.back());
+    idle_.pop_back();
+    return worker;
+  }
+
   unsigned threads_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Worker>> idle_;
 };
 
 inline const ThreadExecutor& two_threads() {
@@ -210,11 +268,13 @@ inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
   return ::testing::AssertionSuccess();
 }
 
-/// The number of non-zero counters that the filter keeps is what a look at all counters gives.
+/// The number of non-zero counters that a filter keeps is what a look at all counters gives.
 inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
   std::uint64_t counted = 0;
-  for (const std::uint64_t word : words_of(filter)) {
-    for (unsigned shift = 0; shift < 64; shift += 4) counted += (word >> shift & 15) != 0;
+  for (std::size_t s = 0; s < filter.stages(); ++s) {
+    for (const std::uint64_t word : words_of(filter.stage(s))) {
+      for (unsigned shift = 0; shift < 64; shift += 4) counted += (word >> shift & 15) != 0;
+    }
   }
   if (filter.nonzero() == counted) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure()
