@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters whose counters are not on the host: every operation over far memory
-// (support/far_backend.hpp) equals the scalar model, filters move between memories, compare and
-// combine across them, and what fails on the way leaves them as they were.
+// Filters whose counters are not on the host, but in far memory (support/far_backend.hpp): they
+// move between memories, compare and combine across them, and what fails on the way leaves them as
+// they were.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,57 +103,8 @@ TEST_F(FarMemory, BackendsOfTestsAreInTheTableUnderNamesOfTheirOwn) {
   EXPECT_EQ(scbf::backends().size(), span.size());
 }
 
-// ---- every operation ----------------------------------------------------------------------------
-
-class FarShapes : public ::testing::TestWithParam<Shape> {};
-INSTANTIATE_TEST_SUITE_P(All, FarShapes, ::testing::ValuesIn(contract_shapes(150'000)),
-                         [](const auto& test) { return test.param.name; });
-
-TEST_P(FarShapes, OperationsEqualTheModel) {
-  const Geometry& geometry = GetParam().geometry;
-  Filter far(geometry, {.seed = 8, .backend = "far"}),
-      model(geometry, {.seed = 8, .backend = "scalar"});
-  ASSERT_TRUE(same_words(words_of(far), std::vector<std::uint64_t>(geometry.words())));
-  Mixture mixture(3);
-  std::vector<std::byte> bitmap(4000 / 8 + 1);
-  Random random(4);
-  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
-  for (const std::size_t n : {0u, 1u, 65u, 4000u}) {
-    SCOPED_TRACE("batch of " + std::to_string(n));
-    const auto in = mixture.to_insert(n), asked = mixture.to_ask(n), out = mixture.to_ask(n);
-    const auto some = scbf::KeyBatch(in).with_validity(bitmap, 3);
-    EXPECT_EQ(far.insert(some).inserted, model.insert(some).inserted);
-    far.insert(in);
-    model.insert(in);
-    ASSERT_TRUE(same_words(words_of(far), model.words()));
-    ASSERT_TRUE(same_answers(contains(far, asked), contains(model, asked)));
-    ASSERT_TRUE(same_answers(count(far, asked), count(model, asked)));
-    Answers bits((n + 7) / 8, 0xCC), model_bits = bits;
-    std::vector<std::uint64_t> hits(n, 7), model_hits = hits;
-    EXPECT_EQ(far.contains_bits(asked, bits).hits, model.contains_bits(asked, model_bits).hits);
-    ASSERT_TRUE(same_answers(bits, model_bits));
-    EXPECT_EQ(far.find(asked, hits).hits, model.find(asked, model_hits).hits);
-    ASSERT_TRUE(same_answers(hits, model_hits));
-    ASSERT_TRUE(same_answers(remove(far, out), remove(model, out)));
-    const auto got = far.remove(asked), want = model.remove(asked);
-    EXPECT_EQ(got.removed, want.removed);
-    EXPECT_EQ(got.absent, want.absent);
-    ASSERT_TRUE(same_words(words_of(far), model.words()));
-  }
-  far.insert("one key");
-  model.insert("one key");
-  far.insert(std::uint64_t{12});
-  model.insert(std::uint64_t{12});
-  EXPECT_TRUE(far.contains("one key"));
-  EXPECT_EQ(far.count(std::uint64_t{12}), model.count(std::uint64_t{12}));
-  EXPECT_EQ(far.remove("one key"), Removal::removed);
-  EXPECT_EQ(model.remove("one key"), Removal::removed);
-  expect_same(far, model);
-  const auto got = far.statistics(), want = model.statistics();
-  EXPECT_EQ(got.stages[0].histogram, want.stages[0].histogram);
-  EXPECT_EQ(got.stages[0].slice_fill, want.stages[0].slice_fill);
-  EXPECT_EQ(got.estimated_fpr, want.estimated_fpr);
-}
+// ---- operations, beside contract_test and filter_test
+// ---------------------------------------------
 
 TEST_F(FarMemory, ConstOperationsRunAtOnce) {
   const Filter shared = filled("far"), near = filled("scalar");
@@ -174,13 +125,9 @@ TEST_F(FarMemory, ConstOperationsRunAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(FarMemory, ClearEmptiesCountersAndBooks) {
-  Filter far = filled("far");
-  far.clear();
-  EXPECT_EQ(far, Filter(kGeometry, {.seed = 5, .backend = "scalar"}));
-  EXPECT_EQ(far.keys_inserted(), 0u);
-  far_log().copies_left = 0;
+TEST_F(FarMemory, AFailedClearChangesNothing) {
   Filter full = filled("far", 6);
+  far_log().copies_left = 0;
   EXPECT_THROW(full.clear(), FarError);
   far_log().heal();
   expect_same(full, filled("scalar", 6));

@@ -22,38 +22,16 @@
 #include <vector>
 
 #include "scbf/filter.hpp"
+#include "support/keys.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace scbf::test {
 
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
+using scbf_test::TemporaryFolder;
 
 inline constexpr std::size_t kChecksumAt = 120, kTableAt = 128;
-
-/// A folder that lives as long as this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "scbf-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-  std::size_t entries() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
 
 inline Bytes read_bytes(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -129,6 +107,34 @@ inline Filter sample(const Geometry& geometry, std::uint64_t keys = 60) {
   filter.remove(std::uint64_t{9});
   filter.set_metadata("{\"made by\": \"a test\"}");
   return filter;
+}
+/// The same of several stages, unless there are few keys.
+inline Filter sample(const Growth& growth, std::size_t keys = 700) {
+  Filter filter(growth, {.seed = 0x0123'4567'89AB'CDEF});
+  filter.insert(scbf_test::random_keys(keys, 1));
+  filter.remove(scbf_test::random_keys(keys / 5, 1));
+  for (int i = 0; i < 20; ++i) filter.insert("often");
+  filter.set_metadata("{\"made by\": \"a test\"}");
+  return filter;
+}
+
+/// Of filters that grow: every policy and layout, empty, and with stages of another growth.
+inline std::vector<Filter> growing_samples() {
+  std::vector<Filter> all = {sample(Growth::tightening(100, 0.05)),
+                             sample(Growth::tightening(100, 0.05, Layout::split, 1.5, 0.7)),
+                             sample(Growth::fixed(Geometry::split(5, 200), 20)),
+                             sample(Growth::fixed(Geometry::split_block(2, 7), 256)),
+                             Filter(10, 0.1)};
+  all.push_back(all[0]);
+  all.back().merge(sample(Growth::tightening(150, 0.01, Layout::split)));
+  return all;
+}
+
+inline void expect_same(const Filter& got, const Filter& want) {
+  EXPECT_TRUE(got == want);
+  EXPECT_EQ(got.metadata(), want.metadata());
+  EXPECT_EQ(got.keys_inserted(), want.keys_inserted());
+  EXPECT_EQ(got.keys_removed(), want.keys_removed());
 }
 
 inline std::vector<Geometry> small_geometries() {

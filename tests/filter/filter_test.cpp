@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
@@ -22,6 +23,7 @@ using scbf::InvalidArgument;
 using scbf::Removal;
 
 const Geometry kGeometry = Geometry::split_block(2, 100);
+const bool kAdded = add_far_backends();
 
 // ---- what must not compile, each beside its good twin ------------------------------------------
 
@@ -117,22 +119,6 @@ TEST_P(FilterOn, HitsOfBatchesThatAreAllPresent) {
   }
 }
 
-TEST_P(FilterOn, EmptyBatchesChangeNothing) {
-  Filter filter = make();
-  filter.insert(std::uint64_t{3});
-  const auto before = words_of(filter);
-  const std::vector<std::uint64_t> none;
-  for (const Mode& mode : contract_modes()) {
-    EXPECT_EQ(filter.insert(none, mode.options()).inserted, 0u);
-    EXPECT_EQ(filter.contains(none, {}, mode.options()).hits, 0u);
-    EXPECT_EQ(filter.contains_bits(none, {}, mode.options()).hits, 0u);
-    EXPECT_EQ(filter.find(none, {}, mode.options()).hits, 0u);
-    EXPECT_EQ(filter.remove(none, {}, mode.options()).removed, 0u);
-    filter.count(none, {}, mode.options());
-  }
-  EXPECT_TRUE(same_words(words_of(filter), before));
-}
-
 TEST_P(FilterOn, RemoveWithoutVerdictsIsTheSameRemove) {
   Filter with = make(), without = make();
   const auto keys = random_keys(500, 2), out = random_keys(800, 2);
@@ -169,23 +155,26 @@ TEST_P(FilterOn, SingleKeysEqualBatchesOfOne) {
 // ---- arguments ----------------------------------------------------------------------------------
 
 TEST(FilterArguments, BuffersOfTheWrongSize) {
-  Filter filter(kGeometry);
-  const auto keys = random_keys(17, 1);
-  filter.insert(keys);
-  const auto before = words_of(filter);
-  Answers small(16), large(18), two(2), four(4);
-  std::vector<std::uint64_t> indices(16);
-  SCBF_EXPECT_THROW(filter.contains(keys, small), InvalidArgument, "16: must be 17");
-  SCBF_EXPECT_THROW(filter.contains(keys, large), InvalidArgument, "18: must be 17");
-  SCBF_EXPECT_THROW(filter.contains(keys, {}), InvalidArgument, "0: must be 17");
-  SCBF_EXPECT_THROW(filter.count(keys, small), InvalidArgument, "16: must be 17");
-  SCBF_EXPECT_THROW(filter.remove(keys, small), InvalidArgument, "verdicts");
-  SCBF_EXPECT_THROW(filter.remove(keys, large), InvalidArgument, "verdicts");
-  SCBF_EXPECT_THROW(filter.contains_bits(keys, two), InvalidArgument, "2: must be 3");
-  SCBF_EXPECT_THROW(filter.contains_bits(keys, four), InvalidArgument, "4: must be 3");
-  SCBF_EXPECT_THROW(filter.find(keys, indices), InvalidArgument, "16: must be at least 17");
-  EXPECT_TRUE(same_words(words_of(filter), before));
-  EXPECT_EQ(filter.keys_removed(), 0u);
+  for (const Growth& growth : {Growth::one(kGeometry), Growth::tightening(5, 0.01)}) {
+    Filter filter(growth);
+    const auto keys = random_keys(17, 1);
+    filter.insert(keys);
+    const Filter before = filter;
+    Answers small(16), large(18), two(2), four(4);
+    std::vector<std::uint64_t> indices(16);
+    SCBF_EXPECT_THROW(filter.contains(keys, small), InvalidArgument, "16: must be 17");
+    SCBF_EXPECT_THROW(filter.contains(keys, large), InvalidArgument, "18: must be 17");
+    SCBF_EXPECT_THROW(filter.contains(keys, {}), InvalidArgument, "0: must be 17");
+    SCBF_EXPECT_THROW(filter.count(keys, small), InvalidArgument, "16: must be 17");
+    SCBF_EXPECT_THROW(filter.remove(keys, small), InvalidArgument, "verdicts");
+    SCBF_EXPECT_THROW(filter.remove(keys, large), InvalidArgument, "verdicts");
+    SCBF_EXPECT_THROW(filter.contains_bits(keys, two), InvalidArgument, "2: must be 3");
+    SCBF_EXPECT_THROW(filter.contains_bits(keys, four), InvalidArgument, "4: must be 3");
+    SCBF_EXPECT_THROW(filter.find(keys, indices), InvalidArgument, "16: must be at least 17");
+    EXPECT_THROW(filter.stage(99), InvalidArgument);
+    EXPECT_TRUE(filter == before);
+    EXPECT_EQ(filter.keys_removed(), 0u);
+  }
 }
 
 TEST(FilterArguments, GeometriesOutOfRange) {
@@ -210,8 +199,7 @@ TEST(FilterArguments, Metadata) {
   EXPECT_EQ(filter.metadata().size(), 3u);
 }
 
-// ---- copies and equality
-// --------------------------------------------------------------------------
+// ---- copies and equality ------------------------------------------------------------------------
 
 TEST(FilterCopies, AreDeepAndMovesLeaveTheContents) {
   Filter original(kGeometry, {.seed = 3});
@@ -249,19 +237,18 @@ TEST(FilterCopies, EqualityLooksAtGeometrySeedAndCountersOnly) {
   EXPECT_FALSE(a == Filter(Geometry::split_block(1, 200), {.seed = 1}));
 }
 
-TEST(FilterCopies, ClearEmptiesCountersAndBooks) {
-  Filter filter(kGeometry, {.seed = 6});
+TEST_P(FilterOn, ClearEmptiesCountersAndBooks) {
+  Filter filter = make();
   filter.insert(random_keys(100, 1));
   filter.remove(random_keys(10, 1));
   filter.clear();
-  EXPECT_EQ(filter, Filter(kGeometry, {.seed = 6}));
+  EXPECT_EQ(filter, make());
   EXPECT_EQ(filter.keys_inserted(), 0u);
   EXPECT_EQ(filter.keys_removed(), 0u);
   EXPECT_FALSE(filter.contains(random_keys(1, 1)[0]));
 }
 
-// ---- merge and subtract
-// ---------------------------------------------------------------------------
+// ---- merge and subtract -------------------------------------------------------------------------
 
 TEST(FilterMerge, OnlyEqualGeometryAndSeedAndSaysWhatDiffers) {
   Filter a(kGeometry, {.seed = 1});

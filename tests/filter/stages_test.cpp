@@ -4,6 +4,8 @@
 // stages fill up; and what happens at the limit. Random sequences are sequence_test.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -17,7 +19,6 @@ using scbf::FilterFull;
 using scbf::Geometry;
 using scbf::Growth;
 using scbf::Incompatible;
-using scbf::InvalidArgument;
 using scbf::KeyBatch;
 using scbf::Layout;
 using scbf::Removal;
@@ -349,18 +350,6 @@ TEST(StagesWhole, StatisticsAddUp) {
   filter.clear();
   EXPECT_TRUE(filter == Filter(Growth::tightening(1000, 0.01)));
   EXPECT_EQ(filter.keys_inserted(), 0u);
-}
-
-TEST(StagesWhole, RefusesBuffersOfTheWrongSize) {
-  Filter filter(Growth::tightening(10, 0.01));
-  const Keys keys = random_keys(100, 1);
-  filter.insert(keys);
-  Answers few(99);
-  SCBF_EXPECT_THROW(filter.contains(keys, few), InvalidArgument, "99: must be 100");
-  SCBF_EXPECT_THROW(filter.count(keys, few), InvalidArgument, "99: must be 100");
-  SCBF_EXPECT_THROW(filter.remove(keys, few), InvalidArgument, "99: must be 100");
-  EXPECT_THROW(filter.stage(99), InvalidArgument);
-  EXPECT_THROW(filter.set_metadata(std::string((1u << 20) + 1, ' ')), InvalidArgument);
 }
 
 }  // namespace

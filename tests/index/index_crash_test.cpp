@@ -15,11 +15,13 @@
 #include <thread>
 
 #include "index_support.hpp"
+#include "support/scale.hpp"
 
 namespace scbf {
 namespace {
 
 using namespace test;
+using scbf_test::scaled;
 
 /// By the seed of the script.
 class Crashes : public ::testing::TestWithParam<std::uint64_t> {
@@ -125,7 +127,7 @@ TEST_P(Crashes, AtEveryPoint) {
 TEST_P(Crashes, AtRandomMoments) {
   std::mt19937_64 random(3);
   std::uint64_t done = 0;
-  for (int i = 0; i < 25; ++i) {
+  for (std::size_t i = 0; i < scaled(25, 8); ++i) {
     const pid_t child = start("-", 0);
     while (acknowledged() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
@@ -135,7 +137,7 @@ TEST_P(Crashes, AtRandomMoments) {
     verify();
     ASSERT_FALSE(HasFatalFailure()) << "kill number " << i;
   }
-  EXPECT_GT(done, 100u);
+  EXPECT_GT(done, scaled(100, 10));
 }
 
 // The end of the store's log is missing, as after a power failure. The rows in it are lost, but
@@ -143,7 +145,7 @@ TEST_P(Crashes, AtRandomMoments) {
 TEST_P(Crashes, WithATornTail) {
   std::mt19937_64 random(4);
   std::uint64_t torn = 0;
-  for (int i = 0; i < 15; ++i) {
+  for (std::size_t i = 0; i < scaled(15, 6); ++i) {
     const pid_t child = start("-", 0);
     while (acknowledged() < 5) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));

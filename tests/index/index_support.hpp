@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the secondary index: temporary directories, a plain table to compare with, and a
-// script of operations that is the same in every process.
+// For tests of the secondary index: a plain table to compare with, and a script of operations that is the same in every process.
 #pragma once
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <map>
@@ -15,25 +13,11 @@
 #include <vector>
 
 #include "scbf/secondary_index.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace scbf::test {
 
-/// A temporary directory, removed by the destructor.
-class Directory {
- public:
-  Directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "scbf-index-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  ~Directory() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+using Directory = scbf_test::TemporaryFolder;
 
 inline TableSchema people() {
   return {.key = "id",

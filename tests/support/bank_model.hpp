@@ -6,11 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,24 +117,6 @@ inline ::testing::AssertionResult same_lists(const scbf::MemberLists& got,
   return ::testing::AssertionSuccess();
 }
 
-/// Several threads ask what one was told before.
-inline void expect_questions_at_once(const scbf::Bank& bank, const scbf::KeyBatch& keys) {
-  const auto want = unpacked(bank, keys, {.threads = 1});
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      const Mode mode = contract_modes()[t % 2];
-      wrong += unpacked(bank, keys, mode.options()) != want;
-      scbf::MemberLists lists;
-      bank.find(keys, lists, mode.options());
-      wrong += !same_lists(lists, want);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
-}
-
 inline ::testing::AssertionResult same_stage(const scbf::StageView& got,
                                              const scbf::StageView& want) {
   if (got.geometry() != want.geometry()) return ::testing::AssertionFailure() << "the geometry";
@@ -198,36 +178,84 @@ enum class Step {
   merge,
   subtract,
 };
-inline constexpr Step kLastStep = Step::subtract;
-
-/// Steps that need a member.
-inline bool needs_member(Step step) {
-  return step != Step::add_filter && step != Step::add_filters && step != Step::reserve;
+inline Step some_step(Random& random) {
+  return static_cast<Step>(random.below(static_cast<std::uint64_t>(Step::subtract) + 1));
 }
 
-/// One random step on both, of those that are about members and not about their keys: add_empty to
-/// reserve. `filled()` is a filter with some keys, of which at most `most` are added at once.
-template <class Filled, class SomeMember>
-void take_member_step(Step step, scbf::Bank& bank, BankModel& model, Random& random,
-                      const scbf::BatchOptions& options, const Filled& filled, std::size_t most,
-                      const SomeMember& some_member) {
-  switch (step) {
-    case Step::add_empty: {
-      const std::uint32_t slot = model.lowest_free();
-      ASSERT_EQ(bank.add_member(), slot);
-      model.members.emplace(slot, model.filter());
-      break;
+struct Tally {
+  std::size_t most_stages = 0;
+  std::uint64_t ambiguous = 0, ambiguous_in_many = 0;
+};
+
+/// Keys that `insert` takes before a filter or a member of a bank is full.
+template <class Insert>
+std::uint64_t inserted(const Insert& insert) {
+  try {
+    return insert().inserted;
+  } catch (const scbf::FilterFull& full) {
+    return full.processed();
+  }
+}
+
+inline void add_up(scbf::RemoveReport& sum, const scbf::RemoveReport& part) {
+  sum.removed += part.removed;
+  sum.absent += part.absent;
+  sum.ambiguous += part.ambiguous;
+}
+inline void expect_equal(const scbf::RemoveReport& got, const scbf::RemoveReport& want) {
+  ASSERT_EQ(got.removed, want.removed);
+  ASSERT_EQ(got.absent, want.absent);
+  ASSERT_EQ(got.ambiguous, want.ambiguous);
+}
+
+/// One random step on both.
+inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& random,
+                      const scbf::BatchOptions& options, Tally* tally = nullptr) {
+  const std::size_t most = random.below(2) == 0 ? 20 : 400;
+  const auto some_keys = [&](std::size_t at_most) {
+    Keys keys(random.below(at_most + 1));
+    for (auto& key : keys) key = random.below(model.some_keys);
+    return keys;
+  };
+  const auto filled = [&](std::size_t at_most) {
+    scbf::Filter filter = model.filter();
+    const Keys keys = some_keys(at_most);
+    inserted([&] { return filter.insert(keys); });
+    return filter;
+  };
+  const bool needs_member =
+      step != Step::add_filter && step != Step::add_filters && step != Step::reserve;
+  if (model.members.empty() && needs_member) step = Step::add_empty;
+  // The first more often than the last, so that some grow.
+  const auto some_member = [&] {
+    const auto i = random.below(random.below(model.members.size()) + 1);
+    return std::next(model.members.begin(), static_cast<std::ptrdiff_t>(i))->first;
+  };
+  /// Keys for some members, for some twice.
+  std::vector<Keys> columns;
+  const auto some_batches = [&] {
+    columns.resize(random.below(12));
+    std::vector<scbf::MemberKeys> batches;
+    for (Keys& column : columns) {
+      column = some_keys(most);
+      batches.push_back({some_member(), column});
     }
+    return batches;
+  };
+  switch (step) {
+    case Step::add_empty:
+      add_members(bank, model, 1);
+      break;
     case Step::add_filter: {
       const std::uint32_t slot = model.lowest_free();
-      auto filter = filled();
+      const scbf::Filter filter = filled(most);
       ASSERT_EQ(bank.add_member(filter, options), slot);
-      model.members.emplace(slot, std::move(filter));
+      model.members.emplace(slot, filter);
       break;
     }
     case Step::add_filters: {
-      std::vector<decltype(filled())> filters;
-      for (std::size_t n = random.below(most); n > 0; --n) filters.push_back(filled());
+      std::vector<scbf::Filter> filters;
+      for (std::size_t n = random.below(8); n > 0; --n) filters.push_back(filled(most / 10));
       std::vector<std::uint32_t> want;
       for (const auto& filter : filters) {
         want.push_back(model.lowest_free());
@@ -245,7 +273,7 @@ void take_member_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
     }
     case Step::replace: {
       const std::uint32_t slot = some_member();
-      const auto filter = filled();
+      const scbf::Filter filter = filled(most);
       ASSERT_TRUE(bank.replace_member(slot, filter, options) == model.members.at(slot));
       model.members.at(slot) = filter;
       model.ask.erase(slot);
@@ -253,14 +281,9 @@ void take_member_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
     }
     case Step::ask: {
       const std::uint32_t slot = some_member();
-      const bool ask = !model.ask.contains(slot);
+      const bool ask = model.ask.erase(slot) == 0;
+      if (ask) model.ask.insert(slot);
       bank.ask_always(slot, ask);
-      ASSERT_EQ(bank.asked_always(slot), ask);
-      if (ask) {
-        model.ask.insert(slot);
-      } else {
-        model.ask.erase(slot);
-      }
       break;
     }
     case Step::clear: {
@@ -272,83 +295,31 @@ void take_member_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
     case Step::reserve:
       bank.reserve(static_cast<std::uint32_t>(random.below(200)));
       break;
-    default:
-      FAIL() << "about keys";
-  }
-}
-
-struct Tally {
-  std::size_t most_stages = 0;
-  std::uint64_t ambiguous = 0, ambiguous_in_many = 0;
-};
-
-/// One random step on both.
-inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& random,
-                      const scbf::BatchOptions& options, Tally* tally = nullptr) {
-  const auto some_keys = [&](std::size_t most) {
-    Keys keys(random.below(most + 1));
-    for (auto& key : keys) key = random.below(model.some_keys);
-    return keys;
-  };
-  // As much of it as there is room for; how much that is.
-  const auto fill = [&](scbf::Filter& filter, const Keys& keys) -> std::uint64_t {
-    try {
-      return filter.insert(keys).inserted;
-    } catch (const scbf::FilterFull& full) {
-      return full.processed();
-    }
-  };
-  const auto filled = [&](std::size_t most) {
-    scbf::Filter filter = model.filter();
-    fill(filter, some_keys(most));
-    return filter;
-  };
-  // The first more often than the last, so that some grow.
-  const auto some_member = [&] {
-    const auto i = random.below(random.below(model.members.size()) + 1);
-    return std::next(model.members.begin(), static_cast<std::ptrdiff_t>(i))->first;
-  };
-  const std::size_t most = random.below(2) == 0 ? 20 : 400;
-  if (model.members.empty() && needs_member(step)) step = Step::add_empty;
-  switch (step) {
     case Step::insert: {
       const std::uint32_t slot = some_member();
       const Keys keys = some_keys(most);
-      const std::uint64_t want = fill(model.members.at(slot), keys);
-      std::uint64_t got = 0;
-      try {
-        got = bank.insert(slot, keys, options).inserted;
-      } catch (const scbf::FilterFull& full) {
-        got = full.processed();
-      }
-      ASSERT_EQ(got, want);
+      ASSERT_EQ(inserted([&] { return bank.insert(slot, keys, options); }),
+                inserted([&] { return model.members.at(slot).insert(keys); }));
       break;
     }
     case Step::remove: {
       const std::uint32_t slot = some_member();
       const Keys keys = some_keys(most);
-      Answers verdicts(keys.size(), 0xCC);
+      Answers verdicts(keys.size(), 0xCC), want = verdicts;
       const auto report = bank.remove(slot, keys, verdicts, options);
-      const Answers want = remove(model.members.at(slot), keys);
+      expect_equal(report, model.members.at(slot).remove(keys, want));
       ASSERT_EQ(verdicts, want);
-      ASSERT_EQ(report.removed, static_cast<std::uint64_t>(std::ranges::count(want, 1)));
-      ASSERT_EQ(report.ambiguous, static_cast<std::uint64_t>(std::ranges::count(want, 2)));
-      ASSERT_EQ(report.absent, keys.size() - report.removed - report.ambiguous);
       if (tally != nullptr) tally->ambiguous += report.ambiguous;
       break;
     }
     case Step::insert_many: {
-      std::vector<Keys> columns(random.below(12));
-      std::vector<scbf::MemberKeys> batches;
+      const auto batches = some_batches();
       std::set<std::uint32_t> full;
       std::uint64_t want = 0, got = 0;
-      for (Keys& column : columns) {
-        column = some_keys(most);
-        const std::uint32_t slot = some_member();  // some twice
-        batches.push_back({slot, column});
+      for (const auto& [slot, keys] : batches) {
         if (full.contains(slot)) continue;
-        const std::uint64_t in = fill(model.members.at(slot), column);
-        if (in < column.size()) full.insert(slot);
+        const auto in = inserted([&] { return model.members.at(slot).insert(keys); });
+        if (in < keys.size()) full.insert(slot);
         want += in;
       }
       try {
@@ -362,52 +333,35 @@ inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
       break;
     }
     case Step::remove_many: {
-      std::vector<Keys> columns(random.below(12));
-      std::vector<scbf::MemberKeys> batches;
+      const auto batches = some_batches();
       scbf::RemoveReport want;
-      for (Keys& column : columns) {
-        column = some_keys(most);
-        const std::uint32_t slot = some_member();  // some twice
-        batches.push_back({slot, column});
-        const auto part = model.members.at(slot).remove(column);
-        want.removed += part.removed;
-        want.absent += part.absent;
-        want.ambiguous += part.ambiguous;
-      }
+      for (const auto& [slot, keys] : batches) add_up(want, model.members.at(slot).remove(keys));
       const auto got = bank.remove(batches, options);
-      ASSERT_EQ(got.removed, want.removed);
-      ASSERT_EQ(got.absent, want.absent);
-      ASSERT_EQ(got.ambiguous, want.ambiguous);
+      expect_equal(got, want);
       if (tally != nullptr) tally->ambiguous_in_many += got.ambiguous;
       break;
     }
-    case Step::merge: {
-      const std::uint32_t slot = some_member();
-      const scbf::Filter other =
-          random.below(2) == 0 ? filled(most) : bank.copy_member(some_member());
-      try {
-        model.members.at(slot).merge(other);
-        bank.merge(slot, other, options);
-      } catch (const scbf::Incompatible&) {
-        SCBF_EXPECT_THROW(bank.merge(slot, other, options), scbf::Incompatible, "more than");
-      }
-      break;
-    }
+    case Step::merge:
     case Step::subtract: {
       const std::uint32_t slot = some_member();
-      const scbf::Filter other = random.below(2) == 0 ? filled(3) : bank.copy_member(some_member());
+      const scbf::Filter other = random.below(2) == 0 ? filled(step == Step::merge ? most : 3)
+                                                      : bank.copy_member(some_member());
+      const bool merges = step == Step::merge;
+      scbf::Filter& member = model.members.at(slot);
+      const auto change_model = [&] {
+        merges ? void(member.merge(other)) : void(member.subtract(other));
+      };
+      const auto change_bank = [&] {
+        merges ? void(bank.merge(slot, other, options)) : void(bank.subtract(slot, other, options));
+      };
       try {
-        model.members.at(slot).subtract(other);
-        bank.subtract(slot, other, options);
+        change_model();
       } catch (const scbf::Incompatible&) {
-        SCBF_EXPECT_THROW(bank.subtract(slot, other, options), scbf::Incompatible, "");
+        SCBF_EXPECT_THROW(change_bank(), scbf::Incompatible, merges ? "more than" : "");
+        break;
       }
-      break;
+      change_bank();
     }
-    default:
-      take_member_step(
-          step, bank, model, random, options,
-          [&] { return filled(step == Step::add_filters ? most / 10 : most); }, 8, some_member);
   }
   if (tally == nullptr) return;
   for (const auto& [slot, filter] : model.members) {

@@ -16,16 +16,17 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "scbf/filter.hpp"
+#include "support/scale.hpp"
 
 namespace scbf_test {
 
 /// Runs tasks on threads of its own. Offers as many as it is told, whatever the machine has, and is
-/// seen through by the thread sanitizer, which oneTBB as packaged is not. Every thread gets its
-/// share of the tasks; threads stay, because to start one takes longer than most of what tests run
-/// on it.
+/// seen through by the thread sanitizer, which oneTBB as packaged is not. Threads stay, because to
+/// start one takes longer than most of what tests run on it.
 class ThreadExecutor final : public scbf::Executor {
  public:
   explicit ThreadExecutor(unsigned threads) : threads_(threads) {}
@@ -33,10 +34,13 @@ class ThreadExecutor final : public scbf::Executor {
   void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
     if (count > 1) ++parallel_runs;
     const std::size_t used = std::min<std::size_t>(threads_, count);
+    std::atomic<std::size_t> next{0};
     std::exception_ptr error;
     std::mutex guard;
-    const auto share = [&](std::size_t first) {
-      for (std::size_t i = first; i < count; i += used) {
+    const auto caller = std::this_thread::get_id();
+    const std::function<void()> work = [&] {
+      for (std::size_t i = next++; i < count; i = next++) {
+        helped += std::this_thread::get_id() != caller;
         try {
           task(i);
         } catch (...) {
@@ -48,54 +52,72 @@ class ThreadExecutor final : public scbf::Executor {
     std::vector<std::unique_ptr<Worker>> helpers;
     for (std::size_t t = 1; t < used; ++t) {
       helpers.push_back(idle_worker());
-      helpers.back()->start([&share, t] { share(t); });
+      helpers.back()->start(&work);
     }
-    if (count > 0) share(0);
-    for (auto& helper : helpers) helper->wait();
+    if (kThreadSanitizer) {  // a race shows only where several threads have a part in the work
+      for (auto& helper : helpers) helper->await_begin();
+    }
+    work();
+    for (auto& helper : helpers) helper->finish();
     const std::scoped_lock lock(mutex_);
     for (auto& helper : helpers) idle_.push_back(std::move(helper));
     if (error) std::rethrow_exception(error);
   }
 
-  mutable std::atomic<std::size_t> parallel_runs{0};
+  /// Runs of more than one task, and tasks that ran on another thread than the caller's.
+  mutable std::atomic<std::size_t> parallel_runs{0}, helped{0};
 
  private:
   /// A thread that waits for work.
   class Worker {
    public:
     ~Worker() {
-      start(nullptr);
+      {
+        const std::scoped_lock lock(mutex_);
+        ends_ = true;
+      }
+      changed_.notify_all();
       thread_.join();
     }
-    void start(std::function<void()> work) {
-      const std::scoped_lock lock(mutex_);
-      work_ = std::move(work);
-      busy_ = true;
-      changed_.notify_one();
+    void start(const std::function<void()>* work) {
+      {
+        const std::scoped_lock lock(mutex_);
+        work_ = work;
+      }
+      changed_.notify_all();
     }
-    void wait() {
+    void await_begin() {
       std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return work_ == nullptr; });
+    }
+    /// Waits until the work is done. What has not begun is no longer needed.
+    void finish() {
+      std::unique_lock lock(mutex_);
+      work_ = nullptr;
       changed_.wait(lock, [&] { return !busy_; });
     }
 
    private:
     void loop() {
+      std::unique_lock lock(mutex_);
       for (;;) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return busy_; });
-        if (!work_) return;
+        changed_.wait(lock, [&] { return work_ != nullptr || ends_; });
+        if (ends_) return;
+        const std::function<void()>& work = *std::exchange(work_, nullptr);
+        busy_ = true;
+        if (kThreadSanitizer) changed_.notify_all();
         lock.unlock();
-        work_();
+        work();
         lock.lock();
         busy_ = false;
-        changed_.notify_one();
+        changed_.notify_all();
       }
     }
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::function<void()> work_;
-    bool busy_ = false;
+    const std::function<void()>* work_ = nullptr;
+    bool busy_ = false, ends_ = false;
     std::thread thread_{[this] { loop(); }};
   };
 
