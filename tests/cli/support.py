@@ -89,6 +89,13 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(process.out or b"", b"")
         return process.out
 
+    def refused(self, *arguments, mentions=(), code=USAGE, **options):
+        """Runs the command, which must fail with one line that mentions all of these."""
+        self.scbf(*arguments, code=code, **options)
+        for text in mentions:
+            self.assertIn(text, self.err)
+        self.assertEqual(self.err.count("\n"), 1, "one line")
+
     def scbf_json(self, *arguments, **options):
         return json.loads(self.scbf(*arguments, "--json", **options))
 
@@ -97,12 +104,16 @@ class CommandTest(unittest.TestCase):
         self.assertTrue(select.select([process.stdout], [], [], 30)[0], "no answer")
         return process.stdout.readline()
 
-    def build(self, name, lines, *options):
-        """Builds a filter from lines, given as a list of bytes."""
-        data = b"".join(line + b"\n" for line in lines)
-        self.scbf("build", "--capacity", max(1, len(lines)), "-o", name, *options, stdin=data)
+    def build(self, name, keys, *options):
+        """Builds a filter of these keys, which are bytes."""
+        self.scbf("build", "--capacity", max(1, len(keys)), "-o", name, *options,
+                  stdin=lines(keys))
         return name
 
 
 def words(count, prefix="word"):
     return [f"{prefix}-{i}".encode() for i in range(count)]
+
+
+def lines(keys):
+    return b"".join(key + b"\n" for key in keys)

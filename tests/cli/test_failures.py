@@ -4,16 +4,10 @@
 import os
 import subprocess
 
-from support import COMMAND, CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, words
+from support import COMMAND, CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
 
 
 class Usage(CommandTest):
-    def refused(self, *arguments, mentions=()):
-        self.scbf(*arguments, code=USAGE)
-        for text in mentions:
-            self.assertIn(text, self.err)
-        self.assertEqual(self.err.count("\n"), 1, "one line")
-
     def test_verbs(self):
         self.refused()
         self.refused("bild", mentions=["bild", "'build'"])
@@ -121,7 +115,7 @@ class Files(CommandTest):
         self.scbf("gen", "--keys", 10, "-o", "/dev/full", code=INPUT_OUTPUT)
 
     def test_standard_output_that_is_full(self):
-        self.write("w.txt", b"".join(w + b"\n" for w in words(1000)))
+        self.write("w.txt", lines(words(1000)))
         with open("/dev/full", "wb") as full:
             for arguments in (["query", "f.scbf", "w.txt"], ["count", "f.scbf", "w.txt"],
                               ["query", "f.scbf", "w.txt", "--json"], ["info", "f.scbf"],
@@ -152,7 +146,7 @@ class Files(CommandTest):
                 self.assertEqual(process.returncode, code)
 
     def test_a_reader_that_leaves(self):
-        self.write("w.txt", b"".join(w + b"\n" for w in words(1000)) * 500)
+        self.write("w.txt", lines(words(1000)) * 500)
         for arguments in (["query", "f.scbf", "w.txt"], ["count", "f.scbf", "w.txt"],
                           ["gen", "--keys", "1e6"]):
             process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

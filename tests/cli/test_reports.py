@@ -7,7 +7,7 @@ import pty
 import select
 import subprocess
 
-from support import COMMAND, OK, CommandTest, words
+from support import COMMAND, OK, CommandTest, lines, words
 
 VERBS = ["plan", "build", "query", "insert", "remove", "count", "merge", "subtract", "info",
          "verify", "backends", "paper", "gen", "bench"]
@@ -104,7 +104,7 @@ class Json(CommandTest):
 
     def test_a_full_filter_has_no_estimate(self):
         self.scbf("build", "--capacity", 1, "-o", "f.scbf",
-                  stdin=b"".join(w + b"\n" for w in words(10_000)))
+                  stdin=lines(words(10_000)))
         info = self.scbf_json("info", "f.scbf")
         self.assertEqual((info["fill"], info["estimated_keys"], info["estimated_fpr"]),
                          (1, None, 1))
@@ -186,7 +186,7 @@ class Progress(CommandTest):
         return seen
 
     def test_only_where_it_is_wanted(self):
-        self.write("in.txt", b"".join(w + b"\n" for w in words(1000)))
+        self.write("in.txt", lines(words(1000)))
         build = ["build", "-o", "f.scbf", "in.txt"]
         self.scbf(*build)
         self.assertEqual(self.err, "")
@@ -198,7 +198,7 @@ class Progress(CommandTest):
 
     def test_never_in_the_data(self):
         self.build("f.scbf", words(100))
-        data = b"".join(w + b"\n" for w in words(100))
+        data = lines(words(100))
         self.assertEqual(self.scbf("query", "f.scbf", "--progress", "always", stdin=data), data)
         self.assertIn("100 keys", self.err)
         self.assertEqual(len(self.scbf("gen", "--keys", 100, "--progress", "always")), 800)

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters that grow: all verbs work on them as on other filters."""
 
-from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, USAGE, CommandTest, words
-
-
-def lines(keys):
-    return b"".join(key + b"\n" for key in keys)
+from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, USAGE, CommandTest, lines, words
 
 
 class Scalable(CommandTest):

@@ -3,11 +3,7 @@
 
 import os
 
-from support import CORRUPT, NOTHING_FOUND, OK, USAGE, CommandTest, words
-
-
-def lines(keys):
-    return b"".join(key + b"\n" for key in keys)
+from support import CORRUPT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
 
 
 class Query(CommandTest):

@@ -54,11 +54,8 @@ class StringHash : public ::testing::TestWithParam<scbf_test::StringSet> {};
 
 TEST_P(StringHash, EqualsXxh3OfTheBytes) {
   const scbf_test::StringColumn column(GetParam().keys, 3);
-  const std::vector<scbf::KeyBatch> batches = {
-      column.strings, column.views, scbf::KeyBatch::from_offsets(column.data, column.offsets32),
-      scbf::KeyBatch::from_offsets(column.data, column.offsets64)};
   for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{77}, ~std::uint64_t{0}}) {
-    for (const scbf::KeyBatch& batch : batches) {
+    for (const scbf::KeyBatch& batch : batches_of(column)) {
       ASSERT_EQ(batch.size(), column.strings.size());
       std::vector<std::uint64_t> hashes(batch.size());
       ASSERT_EQ(scbf::hash_keys(batch, 0, batch.size(), seed, hash_scalar, hashes.data()),

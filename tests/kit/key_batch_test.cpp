@@ -50,12 +50,9 @@ TEST_P(KeyBatchOn, EveryKindOfTheSameBytesGivesTheSameCounters) {
     const auto want = counters_of(column.strings);
     std::vector<std::uint64_t> hashes;
     for (const auto& key : column.strings) hashes.push_back(xxh3(key, 11));
-    EXPECT_TRUE(same_words(counters_of(column.strings, backend()), want));
-    EXPECT_TRUE(same_words(counters_of(column.views, backend()), want));
-    EXPECT_TRUE(same_words(
-        counters_of(KeyBatch::from_offsets(column.data, column.offsets32), backend()), want));
-    EXPECT_TRUE(same_words(
-        counters_of(KeyBatch::from_offsets(column.data, column.offsets64), backend()), want));
+    for (const KeyBatch& batch : batches_of(column)) {
+      EXPECT_TRUE(same_words(counters_of(batch, backend()), want));
+    }
     EXPECT_TRUE(same_words(counters_of(KeyBatch::from_hashes(hashes), backend()), want));
   }
 }
@@ -93,13 +90,9 @@ TEST_P(KeyBatchOn, NullsAreNeitherInsertedNorFoundNorRemovedButCounted) {
   const auto numbers = random_keys(column.strings.size(), 8);
   std::vector<std::byte> fixed(numbers.size() * 8);
   std::memcpy(fixed.data(), numbers.data(), fixed.size());
-  const std::vector<KeyBatch> kinds = {numbers,
-                                       KeyBatch::from_hashes(numbers),
-                                       KeyBatch::from_fixed(fixed, 8),
-                                       column.strings,
-                                       column.views,
-                                       KeyBatch::from_offsets(column.data, column.offsets32),
-                                       KeyBatch::from_offsets(column.data, column.offsets64)};
+  std::vector<KeyBatch> kinds = batches_of(column);
+  kinds.insert(kinds.end(),
+               {numbers, KeyBatch::from_hashes(numbers), KeyBatch::from_fixed(fixed, 8)});
   Random random(2);
   for (const KeyBatch& all : kinds) {
     for (const std::size_t offset : {0u, 1u, 7u, 8u, 13u}) {
@@ -156,9 +149,8 @@ TEST_P(KeyBatchOn, SlicesOfEveryKindWithValidity) {
   const auto bitmap = bitmap_of(valid, 5);
   std::vector<std::uint64_t> hashes;
   for (const auto& key : column.strings) hashes.push_back(xxh3(key, 11));
-  const std::vector<KeyBatch> kinds = {
-      column.strings, column.views, KeyBatch::from_offsets(column.data, column.offsets32),
-      KeyBatch::from_offsets(column.data, column.offsets64), KeyBatch::from_hashes(hashes)};
+  std::vector<KeyBatch> kinds = batches_of(column);
+  kinds.push_back(KeyBatch::from_hashes(hashes));
   for (const KeyBatch& kind : kinds) {
     const KeyBatch all = kind.with_validity(bitmap, 5);
     for (const auto& [first, size] : {std::pair<std::size_t, std::size_t>{0, 0},
@@ -190,13 +182,10 @@ TEST_P(KeyBatchOn, SlicesOfEveryKindWithValidity) {
 TEST_P(KeyBatchOn, EmptyBatchesOfEveryKind) {
   const StringColumn none({});
   const std::vector<std::uint64_t> no_numbers;
-  const std::vector<KeyBatch> kinds = {no_numbers,
-                                       KeyBatch::from_hashes(no_numbers),
-                                       KeyBatch::from_fixed({}, 8),
-                                       none.strings,
-                                       none.views,
-                                       KeyBatch::from_offsets(none.data, none.offsets32),
-                                       KeyBatch::from_offsets({}, std::span<const std::int64_t>{})};
+  std::vector<KeyBatch> kinds = batches_of(none);
+  kinds.insert(kinds.end(),
+               {no_numbers, KeyBatch::from_hashes(no_numbers), KeyBatch::from_fixed({}, 8),
+                KeyBatch::from_offsets({}, std::span<const std::int64_t>{})});
   for (const KeyBatch& batch : kinds) {
     EXPECT_TRUE(batch.empty());
     const KeyBatch with_bitmap = batch.with_validity({});

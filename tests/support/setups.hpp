@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "scbf/filter.hpp"
+#include "support/keys.hpp"
 #include "support/scale.hpp"
 
 namespace scbf_test {
@@ -146,6 +147,12 @@ inline std::vector<const scbf::Backend*> available_backends() {
     if (backend->unavailable_reason().empty()) available.push_back(backend);
   }
   return available;
+}
+
+/// The same strings in every form that a batch takes.
+inline std::vector<scbf::KeyBatch> batches_of(const StringColumn& column) {
+  return {column.strings, column.views, scbf::KeyBatch::from_offsets(column.data, column.offsets32),
+          scbf::KeyBatch::from_offsets(column.data, column.offsets64)};
 }
 
 /// For names of tests, which are made of letters, digits and underscores.
