@@ -358,26 +358,22 @@ TEST_F(FarMemory, MergeCopiesOnlyWhatLiesElsewhere) {
 TEST_F(FarMemory, FailedMergeAndSubtractChangeNothing) {
   const Filter near = filled("scalar");
   Filter far = filled("far"), host = filled("scalar");
-  const auto unharmed = [&] {
+  const auto fails = [&](bool allocation, auto operation) {
+    if (allocation) {
+      far_log().fail_allocate = true;
+    } else {
+      far_log().copies_left = 0;
+    }
+    EXPECT_THROW(operation(), FarError);
     far_log().heal();
     expect_same(far, near);
     expect_same(host, near);
   };
-  far_log().fail_allocate = true;
-  EXPECT_THROW(far.merge(near), FarError);
-  unharmed();
-  far_log().fail_allocate = true;
-  EXPECT_THROW(far.subtract(near), FarError);
-  unharmed();
-  far_log().copies_left = 0;
-  EXPECT_THROW(far.merge(near), FarError);
-  unharmed();
-  far_log().copies_left = 0;
-  EXPECT_THROW(host.merge(far), FarError);
-  unharmed();
-  far_log().copies_left = 0;
-  EXPECT_THROW(host.subtract(far), FarError);
-  unharmed();
+  fails(true, [&] { far.merge(near); });
+  fails(true, [&] { far.subtract(near); });
+  fails(false, [&] { far.merge(near); });
+  fails(false, [&] { host.merge(far); });
+  fails(false, [&] { host.subtract(far); });
 }
 
 // ---- files --------------------------------------------------------------------------------------

@@ -80,20 +80,10 @@ class Filters {
                                     geometries_[i].probes());
   }
   Answers ask(const KeyBatch& keys, const scbf::BatchOptions& options) const {
-    Answers out(keys.size() + 1, 0xCC);
-    const std::uint64_t hits = backend_.contains(newest_first(), keys, out.data(), options);
-    EXPECT_EQ(out.back(), 0xCC) << "written past the end";
-    out.pop_back();
-    EXPECT_EQ(hits, static_cast<std::uint64_t>(std::ranges::count(out, 1)));
-    return out;
+    return answers(keys, options, &scbf::Backend::contains);
   }
   Answers count(const KeyBatch& keys, const scbf::BatchOptions& options) const {
-    Answers out(keys.size() + 1, 0xCC);
-    const std::uint64_t hits = backend_.count(newest_first(), keys, out.data(), options);
-    EXPECT_EQ(out.back(), 0xCC) << "written past the end";
-    out.pop_back();
-    EXPECT_EQ(hits, out.size() - static_cast<std::uint64_t>(std::ranges::count(out, 0)));
-    return out;
+    return answers(keys, options, &scbf::Backend::count);
   }
   /// What the models say one by one: whether any has a key, and the sums of their counts.
   const Answers& one_by_one(const KeyBatch& keys) const {
@@ -154,6 +144,16 @@ class Filters {
     return views;
   }
 
+  template <class Operation>
+  Answers answers(const KeyBatch& keys, const scbf::BatchOptions& options,
+                  Operation operation) const {
+    Answers out(keys.size() + 1, 0xCC);
+    const std::uint64_t hits = (backend_.*operation)(newest_first(), keys, out.data(), options);
+    EXPECT_EQ(out.back(), 0xCC) << "written past the end";
+    out.pop_back();
+    EXPECT_EQ(hits, out.size() - static_cast<std::uint64_t>(std::ranges::count(out, 0)));
+    return out;
+  }
   /// The sums of what the models answer, up to `most`. A test asks the same in the same order
   /// whatever its backend and mode: answers are worked out once.
   template <class Answer>

@@ -28,11 +28,8 @@ TEST(Container, AStageIsAFilterFileOfItsOwn) {
 TEST(HostileContainer, EveryFieldWithEvilValues) {
   const TemporaryFolder folder;
   const fs::path path = folder / "f.scbf";
-  std::vector<std::uint64_t> evil = {
-      0, 3, 4095, ~0ull, 0x7FF0'0000'0000'0000, 0xFFF8'0000'0000'0001};
-  for (int shift = 0; shift < 64; shift += 3) {
-    for (const int around : {-1, 0, 1}) evil.push_back((std::uint64_t{1} << shift) + around);
-  }
+  const auto evil =
+      evil_values(3, {0, 3, 4095, ~0ull, 0x7FF0'0000'0000'0000, 0xFFF8'0000'0000'0001});
   for (const Filter& filter : growing_samples()) {
     const Bytes good = to_bytes(filter);
     const auto header_bytes = get<std::uint64_t>(good, 96);

@@ -67,13 +67,7 @@ TEST(HostileFile, EveryFieldWithEvilValues) {
   const CheapRefusal cheap;
   const TemporaryFolder folder;
   const fs::path path = folder / "filter.scbf";
-  std::vector<std::uint64_t> evil;
-  for (int shift = 0; shift < 64; ++shift) {
-    for (const int around : {-1, 0, 1}) evil.push_back((std::uint64_t{1} << shift) + around);
-  }
-  for (const std::uint64_t x : {0ull, 3ull, 4095ull, 4160ull, ~0ull, ~0ull - 4095, ~0ull - 127}) {
-    evil.push_back(x);
-  }
+  const auto evil = evil_values(1, {0, 3, 4095, 4160, ~0ull, ~0ull - 4095, ~0ull - 127});
   for (const Geometry& geometry : {Geometry::split_block(2, 7), Geometry::split(7, 100)}) {
     const Bytes good = to_bytes(sample(geometry));
     const auto metadata_bytes = get<std::uint64_t>(good, 112);

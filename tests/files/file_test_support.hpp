@@ -142,6 +142,14 @@ inline std::vector<Geometry> small_geometries() {
           Geometry::split(3, 128)};
 }
 
+/// Values that break arithmetic: around powers of two, and `more`.
+inline std::vector<std::uint64_t> evil_values(int every_shift, std::vector<std::uint64_t> more) {
+  for (int shift = 0; shift < 64; shift += every_shift) {
+    for (const int around : {-1, 0, 1}) more.push_back((std::uint64_t{1} << shift) + around);
+  }
+  return more;
+}
+
 /// For EXPECT_TRUE: `text` contains `part`.
 inline testing::AssertionResult has(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return testing::AssertionSuccess();

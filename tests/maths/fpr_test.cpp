@@ -126,15 +126,13 @@ void check_rate(const Geometry& geometry, std::uint64_t keys, std::size_t querie
   }
 }
 
-std::vector<std::uint64_t> sequential(std::size_t n, std::uint64_t seed) {
-  std::vector<std::uint64_t> keys(n);
-  for (std::size_t i = 0; i < n; ++i) keys[i] = (seed << 40) + i;
-  return keys;
-}
-std::vector<std::uint64_t> multiples_of_2_to_32(std::size_t n, std::uint64_t seed) {
-  std::vector<std::uint64_t> keys(n);
-  for (std::size_t i = 0; i < n; ++i) keys[i] = (i << 32) + seed;
-  return keys;
+/// Keys 0, step, 2·step …, apart from those of other seeds.
+auto steps_of(std::uint64_t step, std::uint64_t apart) {
+  return [=](std::size_t n, std::uint64_t seed) {
+    std::vector<std::uint64_t> keys(n);
+    for (std::size_t i = 0; i < n; ++i) keys[i] = seed * apart + i * step;
+    return keys;
+  };
 }
 
 struct Setup {
@@ -188,8 +186,8 @@ TEST_P(FalsePositives, PowerOfTwoSizesAndNeighbours) {
 TEST_P(FalsePositives, OfSequentialAndAlignedKeys) {
   const Geometry g = geometry(3000);
   const std::uint64_t keys = scbf::capacity_for(g, GetParam().fpr);
-  check_rate(g, keys, queries(), sequential);
-  check_rate(g, keys, queries(), multiples_of_2_to_32);
+  check_rate(g, keys, queries(), steps_of(1, 1ull << 40));
+  check_rate(g, keys, queries(), steps_of(1ull << 32, 1));
 }
 
 TEST_P(FalsePositives, FarFromTheCapacity) {
