@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the secondary index: a plain table to compare with, and a script of operations that is the same in every process.
+// For tests of the secondary index: a plain table to compare with, and a script of operations that
+// is the same in every process.
 #pragma once
 
 #include <fmt/format.h>

@@ -40,8 +40,10 @@ class ThreadExecutor final : public scbf::Executor {
     std::mutex guard;
     const auto caller = std::this_thread::get_id();
     const std::function<void()> work = [&] {
-      for (std::size_t i = next++; i < count; i = next++) {
-        helped += std::this_thread::get_id() != caller;
+      // A race shows only where several threads have a part in the work: tasks are dealt out then.
+      for (std::size_t i = next++; i < count; i = kThreadSanitizer ? i + used : next++) {
+        // Relaxed: to count must not order the tasks.
+        helped.fetch_add(std::this_thread::get_id() != caller, std::memory_order_relaxed);
         try {
           task(i);
         } catch (...) {
@@ -55,7 +57,7 @@ class ThreadExecutor final : public scbf::Executor {
       helpers.push_back(idle_worker());
       helpers.back()->start(&work);
     }
-    if (kThreadSanitizer) {  // a race shows only where several threads have a part in the work
+    if (kThreadSanitizer) {
       for (auto& helper : helpers) helper->await_begin();
     }
     work();
