@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <type_traits>
 
 #include "files/file_test_support.hpp"
@@ -110,19 +109,17 @@ TEST_F(FarMemory, ConstOperationsRunAtOnce) {
   const Filter shared = filled("far"), near = filled("scalar");
   const auto keys = random_keys(2000, 1);
   const Answers hits = contains(near, keys);
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&] {
-      for (int round = 0; round < 3; ++round) {
-        wrong += contains(shared, keys) != hits;
-        wrong += !(Filter(shared) == near);
-        wrong += words_of(shared) != words_of(near);
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(wrong_at_once(4,
+                          [&](unsigned) {
+                            int wrong = 0;
+                            for (int round = 0; round < 3; ++round) {
+                              wrong += contains(shared, keys) != hits;
+                              wrong += !(Filter(shared) == near);
+                              wrong += words_of(shared) != words_of(near);
+                            }
+                            return wrong;
+                          }),
+            0);
 }
 
 TEST_F(FarMemory, AFailedClearChangesNothing) {

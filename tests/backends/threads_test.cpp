@@ -33,23 +33,21 @@ TEST(Threads, ConstOperationsMayRunAtOnce) {
     const scbf::Filter& shared = filter;
     const Answers hits = contains(shared, keys), counts = count(shared, keys);
     const auto statistics = shared.statistics({.threads = 1});
-    std::vector<std::thread> threads;
-    std::atomic<int> wrong{0};
-    for (unsigned t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        const Mode mode = contract_modes()[t % 4];
-        for (int round = 0; round < 3; ++round) {
-          wrong += contains(shared, keys, mode.options()) != hits;
-          wrong += count(shared, keys, mode.options()) != counts;
-          wrong += shared.statistics(mode.options()).stages[0].histogram !=
-                   statistics.stages[0].histogram;
-          wrong += !(scbf::Filter(shared) == shared);
-          wrong += !shared.contains(keys[0]);
-        }
-      });
-    }
-    for (auto& thread : threads) thread.join();
-    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(wrong_at_once(4,
+                            [&](unsigned t) {
+                              const Mode mode = contract_modes()[t];
+                              int wrong = 0;
+                              for (int round = 0; round < 3; ++round) {
+                                wrong += contains(shared, keys, mode.options()) != hits;
+                                wrong += count(shared, keys, mode.options()) != counts;
+                                wrong += shared.statistics(mode.options()).stages[0].histogram !=
+                                         statistics.stages[0].histogram;
+                                wrong += !(scbf::Filter(shared) == shared);
+                                wrong += !shared.contains(keys[0]);
+                              }
+                              return wrong;
+                            }),
+              0);
   }
 }
 

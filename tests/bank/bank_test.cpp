@@ -3,9 +3,7 @@
 // members and large batches, questions at once. What every bank does is bank_contract_test.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
-#include <thread>
 
 #include "support/bank_model.hpp"
 #include "support/far_backend.hpp"
@@ -331,19 +329,15 @@ TEST(Bank, QuestionsMayRunAtOnce) {
       bank.insert(m, random_keys(m * 4, m), {.threads = 1});
     }
     const auto want = unpacked(bank, keys, {.threads = 1});
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        const Mode mode = contract_modes()[t % 2];
-        wrong += unpacked(bank, keys, mode.options()) != want;
-        MemberLists lists;
-        bank.find(keys, lists, mode.options());
-        wrong += !same_lists(lists, want);
-      });
-    }
-    for (auto& thread : threads) thread.join();
-    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(wrong_at_once(4,
+                            [&](unsigned t) {
+                              const Mode mode = contract_modes()[t % 2];
+                              MemberLists lists;
+                              bank.find(keys, lists, mode.options());
+                              return (unpacked(bank, keys, mode.options()) != want) +
+                                     !same_lists(lists, want);
+                            }),
+              0);
   }
 }
 

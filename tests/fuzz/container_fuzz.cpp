@@ -96,13 +96,6 @@ void use(Filter& filter) {
   }
 }
 
-template <class Number>
-Number number_at(const Bytes& bytes, std::size_t at) {
-  Number number;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
-}
-
 /// A filter that was read from the first `read` of these bytes writes the very same, but for the
 /// last digits of another C library's logarithms and the checksum over them; and what it writes
 /// writes itself.
@@ -118,9 +111,8 @@ void require_same_but_for_digits(const Filter& filter, const Bytes& bytes, std::
     std::memcpy(written.data() + at, bytes.data() + at, 8);
   };
   const auto about = [&](std::size_t count_at, std::size_t rate_at) {
-    const auto a = number_at<std::uint64_t>(bytes, count_at),
-               b = number_at<std::uint64_t>(written, count_at);
-    const auto p = number_at<double>(bytes, rate_at), q = number_at<double>(written, rate_at);
+    const auto a = get<std::uint64_t>(bytes, count_at), b = get<std::uint64_t>(written, count_at);
+    const auto p = get<double>(bytes, rate_at), q = get<double>(written, rate_at);
     require(std::max(a, b) - std::min(a, b) <= 1 && std::abs(p - q) <= 1e-8 * q);
     take_over(count_at);
     take_over(rate_at);

@@ -143,6 +143,16 @@ inline const ThreadExecutor& two_threads() {
   return executor;
 }
 
+/// Calls work(t) on so many threads at once; the sum of the wrong answers that they count.
+template <class Work>
+int wrong_at_once(unsigned threads, const Work& work) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> all;
+  for (unsigned t = 0; t < threads; ++t) all.emplace_back([&, t] { wrong += work(t); });
+  for (auto& thread : all) thread.join();
+  return wrong;
+}
+
 inline std::vector<const scbf::Backend*> available_backends() {
   std::vector<const scbf::Backend*> available;
   for (const scbf::Backend* backend : scbf::backends()) {
