@@ -29,7 +29,7 @@ class Filters {
     for (std::size_t f = 0; f < geometries.size(); ++f) {
       words_[f].resize(geometries[f].words());
       refs_.emplace_back(geometries[f], kSeed, words_[f].data());
-      models_.emplace_back(geometries[f], kSeed);
+      models_.emplace_back(scbf::Growth::one(geometries[f]).stage(0), kSeed);
     }
   }
   std::size_t size() const { return refs_.size(); }
@@ -51,7 +51,7 @@ class Filters {
       if (!validity.valid(i)) continue;
       std::vector<std::size_t> claims;
       for (std::size_t f = 0; f < size(); ++f) {
-        if (models_[f].contains(keys[i])) claims.push_back(f);
+        if (models_[f].count(keys[i]) > 0) claims.push_back(f);
       }
       want[i] = static_cast<std::uint8_t>(std::min<std::size_t>(claims.size(), 2));
       want_ambiguous += claims.size() > 1;
@@ -72,7 +72,7 @@ class Filters {
  private:
   std::vector<Keys> words_;
   std::vector<cuda::FilterRef> refs_;
-  std::vector<ReferenceFilter> models_;
+  std::vector<ReferenceStage> models_;
 };
 
 struct Crowd {
