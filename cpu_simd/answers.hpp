@@ -2,9 +2,9 @@
 // Brings the answers of the partitioned path back into batch order.
 //
 // The answers of a chain are packed to one bit each (four if they are counters) and written over
-// the chain's positions, from the beginning of its first chunk on. That is safe because a position
-// is read once, and its 64 bits become at most four. So answers need no memory of their own and
-// almost no bandwidth.
+// the chain's positions, from the beginning of its first segment on. That is safe because a
+// position is read once, and its 64 bits become at most four. So answers need no memory of their
+// own and almost no bandwidth.
 //
 // In batch order, each key then takes the next answer of its partition; two bytes per key record
 // which partition that is. The next answers of all partitions lie in one small table, a *hand* of
@@ -30,9 +30,9 @@ namespace scbf {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr std::uint64_t kHandBytes = 7;
-/// The part of a chunk that answers fill: whole hands and whole groups of eight answers.
+/// The part of a segment that answers fill: whole hands and whole groups of eight answers.
 inline constexpr std::uint64_t kAnswerBytes =
-    kChunkBytes / (kHandBytes * kCounterBits) * (kHandBytes * kCounterBits);
+    kSegmentBytes / (kHandBytes * kCounterBits) * (kHandBytes * kCounterBits);
 
 /// Packs the answers of one chain.
 template <unsigned bits>
@@ -41,11 +41,11 @@ class AnswerWriter {
 
  public:
   AnswerWriter(const Scatter& scatter, std::uint64_t first_entry) noexcept
-      : chunks_(reinterpret_cast<std::byte*>(scatter.entries)),
-        next_chunk_(scatter.next_chunk),
-        chunk_(first_entry / kChunkEntries) {}
+      : segments_(reinterpret_cast<std::byte*>(scatter.entries)),
+        next_segment_(scatter.next_segment),
+        segment_(first_entry / kSegmentEntries) {}
 
-  /// Where the next answers go, a byte each. There is room for those of a chunk.
+  /// Where the next answers go, a byte each. There is room for those of a segment.
   std::uint8_t* room() noexcept { return bytes_.data() + held_; }
   /// Tells that n answers have been written and that their positions are no longer needed.
   void wrote(std::size_t n) noexcept {
@@ -67,19 +67,19 @@ class AnswerWriter {
     std::memcpy(&group, bytes_.data() + first, kGroup);
     const std::uint64_t packed =
         bits == kYesOrNo ? detail::bits_of_bytes(group) : detail::counters_of_bytes(group);
-    std::memcpy(chunks_ + chunk_ * kChunkBytes + offset_, &packed, bits);
+    std::memcpy(segments_ + segment_ * kSegmentBytes + offset_, &packed, bits);
     offset_ += bits;
     if (offset_ == kAnswerBytes) {
-      chunk_ = next_chunk_[chunk_];
+      segment_ = next_segment_[segment_];
       offset_ = 0;
     }
   }
 
-  std::byte* chunks_;
-  const std::uint32_t* next_chunk_;
-  std::uint64_t chunk_, offset_ = 0;
+  std::byte* segments_;
+  const std::uint32_t* next_segment_;
+  std::uint64_t segment_, offset_ = 0;
   std::size_t held_ = 0;  // answers not yet packed; between calls fewer than a group
-  std::array<std::uint8_t, kChunkEntries + 2 * kGroup> bytes_{};
+  std::array<std::uint8_t, kSegmentEntries + 2 * kGroup> bytes_{};
 };
 
 /// Stands in for AnswerWriter where there are no answers.
@@ -97,8 +97,8 @@ inline std::uint64_t take_hand(const Scatter& scatter, std::uint64_t& cursor) no
   std::uint64_t hand;
   std::memcpy(&hand, bytes + cursor, sizeof hand);
   cursor += kHandBytes;
-  if (cursor % kChunkBytes == kAnswerBytes) {
-    cursor = scatter.next_chunk[cursor / kChunkBytes] * kChunkBytes;
+  if (cursor % kSegmentBytes == kAnswerBytes) {
+    cursor = scatter.next_segment[cursor / kSegmentBytes] * kSegmentBytes;
   }
   hwy::Prefetch(bytes + cursor + 64);
   return (hand & (kEnd - 1)) | kEnd;
@@ -107,7 +107,7 @@ inline std::uint64_t take_hand(const Scatter& scatter, std::uint64_t& cursor) no
 /// To be called once before a shard's answers are taken.
 inline void begin_replay(Shard& shard, std::uint64_t partitions) noexcept {
   for (std::uint64_t p = 0; p < partitions; ++p) {
-    shard.cursors[p] = shard.starts[p] / kChunkEntries * kChunkBytes;
+    shard.cursors[p] = shard.starts[p] / kSegmentEntries * kSegmentBytes;
     shard.hands[p] = take_hand(shard.scatter, shard.cursors[p]);
   }
 }

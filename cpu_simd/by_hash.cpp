@@ -60,7 +60,7 @@ class HashPass : public Pass {
 
   void drain(std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t keys_each = keys_per_partition();
-    const std::uint64_t chunks = keys_each / kChunkEntries + 1;
+    const std::uint64_t segments = keys_each / kSegmentEntries + 1;
     std::vector<Asked> asked;
     asked.reserve(filters_.size());
     for (const ConstFilterArrays& filter : filters_) {
@@ -80,13 +80,13 @@ class HashPass : public Pass {
         next[f] = fetch ? share_of(filters_[f], partition + 1) : Lines{};
       }
       drain_partition<AnswerWriter<kYesOrNo>>(
-          partition, [&](const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
+          partition, [&](const std::uint64_t* hashes, std::size_t n, Lines segment_ahead,
                          std::uint8_t* answers) {
             for (std::size_t f = 0; f < filters_.size(); ++f) {
               const std::size_t lines = share_of(filters_[f], partition).count;
-              asked[f].ahead = next[f].take((lines + 1) / chunks + 1);
+              asked[f].ahead = next[f].take((lines + 1) / segments + 1);
             }
-            strip.ask(hashes, n, chunk_ahead, answers);
+            strip.ask(hashes, n, segment_ahead, answers);
           });
     }
   }

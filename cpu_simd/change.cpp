@@ -88,7 +88,7 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, std::uint8_t
     removed.emptied += pass.drain<NoAnswers>(
         array,
         [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t*) {
-          std::array<std::uint64_t, kChunkEntries * kWordsPerBlock> room;
+          std::array<std::uint64_t, kSegmentEntries * kWordsPerBlock> room;
           const Taken taken =
               filter.array_kernels.take(filter.words(array), positions, n, fetch, room.data());
           if (taken.underflows > 0) {

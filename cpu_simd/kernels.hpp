@@ -10,15 +10,15 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kit/rows.hpp"
+#include "kit/row_kernels.hpp"
 #include "kit/word_ops.hpp"
 
 namespace scbf {
 
-/// Entries in a chunk of the partitioned path: 4 KiB of positions.
-inline constexpr std::uint32_t kChunkEntries = 512;
+/// Entries in a segment of the partitioned path: 4 KiB of positions.
+inline constexpr std::uint32_t kSegmentEntries = 512;
 inline constexpr std::uint32_t kEntriesPerLine = 8;
-inline constexpr std::uint64_t kChunkBytes = kChunkEntries * sizeof(std::uint64_t);
+inline constexpr std::uint64_t kSegmentBytes = kSegmentEntries * sizeof(std::uint64_t);
 
 /// Where an array lies in the filter.
 struct Array {
@@ -27,13 +27,13 @@ struct Array {
   std::uint64_t first_word;  ///< of the array, in the filter
 };
 
-/// Where one thread's scattered positions go. Entry e lies in chunk e / kChunkEntries; a partition
-/// is a chain of chunks. The caller provides enough chunks for all that is scattered.
+/// Where one thread's scattered positions go. Entry e lies in segment e / kSegmentEntries; a
+/// partition is a chain of segments. The caller provides enough segments for all that is scattered.
 struct Scatter {
-  std::uint64_t* entries;     ///< all chunks; aligned to one
-  std::uint64_t** ends;       ///< per partition: where its next entry goes
-  std::uint32_t* next_chunk;  ///< per chunk: the next in its chain, or itself if it is the last
-  std::uint32_t used_chunks;
+  std::uint64_t* entries;       ///< all segments; aligned to one
+  std::uint64_t** ends;         ///< per partition: where its next entry goes
+  std::uint32_t* next_segment;  ///< per segment: the next in its chain, or itself if it is the last
+  std::uint32_t used_segments;
   std::uint16_t* partition_of;  ///< per key, in the order scattered; null if not needed
   std::size_t keys;             ///< scattered so far
 };
@@ -83,7 +83,7 @@ struct Taken {
 /// Most keys per call of a kernel that changes counters: more would overflow the sums in which it
 /// counts changes (nibble_steps.hpp).
 inline constexpr std::size_t kMostKeys = 1024;
-static_assert(kChunkEntries <= kMostKeys);
+static_assert(kSegmentEntries <= kMostKeys);
 
 /// The kernels of a layout. `words` points to the beginning of the array.
 struct ArrayKernels {

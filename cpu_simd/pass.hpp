@@ -77,9 +77,9 @@ class Pass {
     return scattered / plan_.partitions;
   }
 
-  /// Calls work_on(entries, count, chunk_ahead, answers) for all that was scattered to a partition,
-  /// chunk by chunk in batch order; chunk_ahead are the lines of the next chunk. Answers is
-  /// NoAnswers, or an AnswerWriter, which stores the answers for replay().
+  /// Calls work_on(entries, count, segment_ahead, answers) for all that was scattered to a
+  /// partition, segment by segment in batch order; segment_ahead are the lines of the next segment.
+  /// Answers is NoAnswers, or an AnswerWriter, which stores the answers for replay().
   template <class Answers, class WorkOn>
   void drain_partition(std::uint64_t partition, WorkOn work_on) {
     for (std::size_t t = 0; t < threads_; ++t) {
@@ -101,15 +101,15 @@ class Pass {
     const auto last = static_cast<std::uint64_t>(scatter.ends[partition] - scatter.entries);
     Answers answers(scatter, entry);
     for (;;) {
-      const std::uint64_t chunk = entry / kChunkEntries;
-      const bool is_last = last / kChunkEntries == chunk;
-      const std::uint64_t end = is_last ? last : (chunk + 1) * kChunkEntries;
-      const std::uint64_t next = std::uint64_t{scatter.next_chunk[chunk]} * kChunkEntries;
+      const std::uint64_t segment = entry / kSegmentEntries;
+      const bool is_last = last / kSegmentEntries == segment;
+      const std::uint64_t end = is_last ? last : (segment + 1) * kSegmentEntries;
+      const std::uint64_t next = std::uint64_t{scatter.next_segment[segment]} * kSegmentEntries;
       if (end > entry) {
-        // Chunks are too small for the hardware to see the next one coming.
-        const Lines chunk_ahead = {scatter.entries + next,
-                                   is_last ? 0 : kChunkEntries / kEntriesPerLine};
-        work_on(scatter.entries + entry, end - entry, chunk_ahead, answers.room());
+        // Segments are too small for the hardware to see the next one coming.
+        const Lines segment_ahead = {scatter.entries + next,
+                                     is_last ? 0 : kSegmentEntries / kEntriesPerLine};
+        work_on(scatter.entries + entry, end - entry, segment_ahead, answers.room());
         answers.wrote(end - entry);
       }
       if (is_last) break;
@@ -125,14 +125,14 @@ class Pass {
   Shards shards_;
 };
 
-/// Divides the lines of the next partition into shares, one per chunk, which are fetched while this
-/// partition is worked on. Otherwise the first touch of each line would be a cache miss.
+/// Divides the lines of the next partition into shares, one per segment, which are fetched while
+/// this partition is worked on. Otherwise the first touch of each line would be a cache miss.
 class PartitionAhead {
  public:
-  /// `chunks` calls of share() cover all `words` words.
-  PartitionAhead(const std::uint64_t* at, std::uint64_t words, std::uint64_t chunks) noexcept
+  /// `segments` calls of share() cover all `words` words.
+  PartitionAhead(const std::uint64_t* at, std::uint64_t words, std::uint64_t segments) noexcept
       : left_{at, words / kWordsPerBlock},
-        share_(left_.count / std::max<std::uint64_t>(chunks, 1) + 1) {}
+        share_(left_.count / std::max<std::uint64_t>(segments, 1) + 1) {}
 
   Lines share() noexcept { return left_.take(share_); }
 
@@ -184,7 +184,7 @@ class ArrayPass : public Pass {
   /// back.
   template <class Answers, class WorkOn>
   std::uint64_t drain(const Array& array, WorkOn work_on) {
-    const std::uint64_t chunks = keys_per_partition() / kChunkEntries;
+    const std::uint64_t segments = keys_per_partition() / kSegmentEntries;
     std::atomic<std::uint64_t> turned{0};
     for_each_run([&](std::uint64_t begin, std::uint64_t end) {
       std::uint64_t turned_here = 0;
@@ -193,10 +193,10 @@ class ArrayPass : public Pass {
             std::min(filter_.array_words, (partition + 1) * plan().partition_words);
         const std::uint64_t next_words =
             partition + 1 < end ? std::min(plan().partition_words, filter_.array_words - next) : 0;
-        PartitionAhead ahead(filter_.words(array) + next, next_words, chunks);
+        PartitionAhead ahead(filter_.words(array) + next, next_words, segments);
         drain_partition<Answers>(partition, [&](const std::uint64_t* positions, std::size_t n,
-                                                Lines chunk_ahead, std::uint8_t* answers) {
-          const Fetch fetch = {.distance = distance(), .ahead = {ahead.share(), chunk_ahead}};
+                                                Lines segment_ahead, std::uint8_t* answers) {
+          const Fetch fetch = {.distance = distance(), .ahead = {ahead.share(), segment_ahead}};
           turned_here += work_on(positions, n, fetch, answers);
         });
       }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of a bank's rows of bits (kit/rows.hpp). Included once per Highway target by kernels.cpp.
+// Kernels of a bank's rows of bits (kit/row_kernels.hpp). Included once per Highway target by
+// kernels.cpp.
 #if defined(SCBF_CPU_SIMD_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_CPU_SIMD_ROWS_INL_H_
 #undef SCBF_CPU_SIMD_ROWS_INL_H_
@@ -18,7 +19,7 @@
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/slice-inl.h"
 #include "cpu_simd/tuning.hpp"
-#include "kit/rows.hpp"
+#include "kit/row_kernels.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
 

@@ -7,7 +7,7 @@
 // wait behind it (docs/performance_notes.md). The alternative, to collect lines in a separate
 // buffer and stream them past the caches, was measured and is no faster: it saves reading the
 // lines, but the branch that flushes them is mispredicted once per line. Partitions are chains of
-// small chunks, not buffers of a size guessed beforehand: this needs no counting pass and copes
+// small segments, not buffers of a size guessed beforehand: this needs no counting pass and copes
 // with any skew.
 #if defined(SCBF_SCATTER_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_SCATTER_INL
@@ -41,12 +41,12 @@ inline void ScatterPositions(Scatter& to, const std::uint64_t* positions, std::s
     std::uint64_t* end = to.ends[partition];
     __builtin_prefetch(end + kEntriesPerLine, 1, 2);  // for writing, into L2
     *end++ = positions[i];
-    if (HWY_UNLIKELY(reinterpret_cast<std::uintptr_t>(end) % kChunkBytes == 0)) {
-      const auto chunk = static_cast<std::size_t>(end - to.entries) / kChunkEntries - 1;
-      const std::uint32_t next = to.used_chunks++;
-      to.next_chunk[chunk] = next;
-      to.next_chunk[next] = next;  // the last of its chain, so far
-      end = to.entries + std::uint64_t{next} * kChunkEntries;
+    if (HWY_UNLIKELY(reinterpret_cast<std::uintptr_t>(end) % kSegmentBytes == 0)) {
+      const auto segment = static_cast<std::size_t>(end - to.entries) / kSegmentEntries - 1;
+      const std::uint32_t next = to.used_segments++;
+      to.next_segment[segment] = next;
+      to.next_segment[next] = next;  // the last of its chain, so far
+      end = to.entries + std::uint64_t{next} * kSegmentEntries;
     }
     to.ends[partition] = end;
   }

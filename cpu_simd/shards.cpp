@@ -24,11 +24,11 @@ std::size_t padded_bytes(std::size_t count, std::size_t element) noexcept {
   return round_up(count * element, kLineBytes);
 }
 
-std::size_t shard_bytes(std::uint64_t partitions, std::size_t chunks, std::size_t keys,
+std::size_t shard_bytes(std::uint64_t partitions, std::size_t segments, std::size_t keys,
                         ScratchNeeds needs) noexcept {
-  std::size_t bytes = chunks * kChunkEntries * kEntryBytes;
+  std::size_t bytes = segments * kSegmentEntries * kEntryBytes;
   bytes += 2 * padded_bytes(partitions, sizeof(std::uint64_t));
-  bytes += padded_bytes(chunks, sizeof(std::uint32_t));
+  bytes += padded_bytes(segments, sizeof(std::uint32_t));
   if (needs.answers) {
     bytes += 2 * padded_bytes(partitions, sizeof(std::uint64_t));
     bytes += padded_bytes(keys, sizeof(std::uint16_t));
@@ -52,30 +52,30 @@ std::uint64_t half_l2_bytes() noexcept {
   return half;
 }
 
-// Every partition may have a staggered first chunk and a last chunk that is not full.
-std::size_t chunks_for(std::uint64_t partitions, std::size_t keys) noexcept {
-  return 2 * partitions + keys / kChunkEntries;
+// Every partition may have a staggered first segment and a last segment that is not full.
+std::size_t segments_for(std::uint64_t partitions, std::size_t keys) noexcept {
+  return 2 * partitions + keys / kSegmentEntries;
 }
 
 /// Completes a plan whose partitions are set: as many keys as fit into a thread's scratch memory.
 void fit_keys(PartitionPlan& plan, std::size_t keys, unsigned threads, std::size_t budget,
               ScratchNeeds needs) noexcept {
   const std::size_t fixed =
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs) + kChunkBytes;
-  const std::size_t chunk_of_keys =
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, kChunkEntries), kChunkEntries,
+      shard_bytes(plan.partitions, segments_for(plan.partitions, 0), 0, needs) + kSegmentBytes;
+  const std::size_t segment_of_keys =
+      shard_bytes(plan.partitions, segments_for(plan.partitions, kSegmentEntries), kSegmentEntries,
                   needs) -
-      shard_bytes(plan.partitions, chunks_for(plan.partitions, 0), 0, needs);
-  const std::size_t affordable = budget > fixed ? (budget - fixed) / chunk_of_keys : 0;
-  const std::size_t wanted = round_up((keys + threads - 1) / threads, kChunkEntries);
+      shard_bytes(plan.partitions, segments_for(plan.partitions, 0), 0, needs);
+  const std::size_t affordable = budget > fixed ? (budget - fixed) / segment_of_keys : 0;
+  const std::size_t wanted = round_up((keys + threads - 1) / threads, kSegmentEntries);
   // 2^32 entries or more would not fit the 32-bit indices; no scratch memory is that large.
-  const std::size_t most = (std::size_t{1} << 31) / kChunkEntries;
+  const std::size_t most = (std::size_t{1} << 31) / kSegmentEntries;
   plan.keys_per_shard =
-      std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kChunkEntries);
-  plan.chunks = static_cast<std::uint32_t>(chunks_for(plan.partitions, plan.keys_per_shard));
-  // A multiple of a chunk, so that the next shard's entries are aligned to chunks.
-  plan.shard_bytes =
-      round_up(shard_bytes(plan.partitions, plan.chunks, plan.keys_per_shard, needs), kChunkBytes);
+      std::min(wanted, std::clamp<std::size_t>(affordable, 1, most) * kSegmentEntries);
+  plan.segments = static_cast<std::uint32_t>(segments_for(plan.partitions, plan.keys_per_shard));
+  // A multiple of a segment, so that the next shard's entries are aligned to segments.
+  plan.shard_bytes = round_up(
+      shard_bytes(plan.partitions, plan.segments, plan.keys_per_shard, needs), kSegmentBytes);
 }
 
 }  // namespace
@@ -103,10 +103,11 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
     --bits;
   }
   const std::size_t budget = scratch_bytes / threads;
-  // Chunks that are not full must not use up the scratch memory: chains should have several chunks.
+  // Segments that are not full must not use up the scratch memory: chains should have several
+  // segments.
   while (partitions_at(bits) > 1 &&
          (partitions_at(bits) > kMaxPartitions ||
-          shard_bytes(partitions_at(bits), chunks_for(partitions_at(bits), 0), 0, needs) >
+          shard_bytes(partitions_at(bits), segments_for(partitions_at(bits), 0), 0, needs) >
               budget / 6)) {
     ++bits;
   }
@@ -131,7 +132,7 @@ PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsign
     ++bits;
   }
   while (bits > 1 &&
-         shard_bytes(partitions(), chunks_for(partitions(), 0), 0, needs) > budget / 6) {
+         shard_bytes(partitions(), segments_for(partitions(), 0), 0, needs) > budget / 6) {
     --bits;
   }
   PartitionPlan plan{};
@@ -143,11 +144,11 @@ PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsign
 
 void Shard::begin_array(std::uint64_t partitions) noexcept {
   for (std::uint64_t p = 0; p < partitions; ++p) {
-    starts[p] = p * kChunkEntries + p * (kLineBytes / kEntryBytes) % kChunkEntries;
+    starts[p] = p * kSegmentEntries + p * (kLineBytes / kEntryBytes) % kSegmentEntries;
     scatter.ends[p] = scatter.entries + starts[p];
-    scatter.next_chunk[p] = static_cast<std::uint32_t>(p);
+    scatter.next_segment[p] = static_cast<std::uint32_t>(p);
   }
-  scatter.used_chunks = static_cast<std::uint32_t>(partitions);
+  scatter.used_segments = static_cast<std::uint32_t>(partitions);
   scatter.keys = 0;
 }
 
@@ -162,11 +163,11 @@ Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
     Shard& shard = shards_[t];
     shard = {};
     at = static_cast<std::byte*>(memory_.data()) + t * plan.shard_bytes;
-    const std::size_t entries = std::size_t{plan.chunks} * kChunkEntries;
+    const std::size_t entries = std::size_t{plan.segments} * kSegmentEntries;
     take(shard.scatter.entries, entries);
     take(shard.scatter.ends, plan.partitions);
     take(shard.starts, plan.partitions);
-    take(shard.scatter.next_chunk, plan.chunks);
+    take(shard.scatter.next_segment, plan.segments);
     if (needs.answers) {
       take(shard.hands, plan.partitions);
       take(shard.cursors, plan.partitions);

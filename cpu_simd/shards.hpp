@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of the partitioned path: how an array is cut into partitions, how many keys fit into
 // the scratch memory at once, and each thread's share of that memory (a *shard*). Within a shard,
-// the positions of one partition are a chain of chunks.
+// the positions of one partition are a chain of segments.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct PartitionPlan {
   PartitionShift shift;           ///< partition of a position: position >> shift
   std::uint64_t partitions;       ///< partitions in an array
   std::uint64_t partition_words;  ///< words of the filter per partition (the last may be smaller)
-  std::size_t keys_per_shard;     ///< of a window; a multiple of kChunkEntries
-  std::uint32_t chunks;           ///< per shard: enough for keys_per_shard keys, however skewed
+  std::size_t keys_per_shard;     ///< of a window; a multiple of kSegmentEntries
+  std::uint32_t segments;         ///< per shard: enough for keys_per_shard keys, however skewed
   std::size_t shard_bytes;
 };
 
 /// Plans for a batch of `keys` keys. The threads share scratch_bytes. The plan stays below that,
-/// but it always has room for one chunk of keys per thread (some 64 KiB).
+/// but it always has room for one segment of keys per thread (some 64 KiB).
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
@@ -54,8 +54,8 @@ struct Shard {
   std::size_t kept;          ///< how many keys are in play
   std::size_t first, count;  ///< keys of the batch
 
-  /// Empties all partitions and gives each a first chunk. Starts are staggered; otherwise
-  /// partitions that fill evenly would all need a new chunk, and use the same cache sets, at the
+  /// Empties all partitions and gives each a first segment. Starts are staggered; otherwise
+  /// partitions that fill evenly would all need a new segment, and use the same cache sets, at the
   /// same time.
   void begin_array(std::uint64_t partitions) noexcept;
 };

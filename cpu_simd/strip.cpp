@@ -137,7 +137,7 @@ void LookupStrip::fetch_ahead(std::size_t next, const std::uint64_t* hashes,
   }
 }
 
-void LookupStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
+void LookupStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines segment_ahead,
                       std::uint8_t* out) noexcept {
   std::fill_n(out, n, std::uint8_t{0});
   const std::uint16_t* index = kEachItself.data();
@@ -147,10 +147,11 @@ void LookupStrip::ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ah
   for (std::size_t f = 0; f < filters_.size() && n > 0; ++f) {
     const Asked& asked = filters_[f];
     if (ahead) fetch_ahead(f, hashes, n);
-    const std::size_t passed = test(
-        asked.filter, 0, hashes, n,
-        {.distance = ahead ? 0 : asked.first_distance, .ahead = {asked.ahead, chunk_ahead}}, bits_);
-    chunk_ahead = {};
+    const std::size_t passed =
+        test(asked.filter, 0, hashes, n,
+             {.distance = ahead ? 0 : asked.first_distance, .ahead = {asked.ahead, segment_ahead}},
+             bits_);
+    segment_ahead = {};
     const bool one_array = asked.filter.arrays == 1;
     std::size_t found = passed;
     if (!one_array) {

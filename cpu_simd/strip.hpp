@@ -50,9 +50,9 @@ class LookupStrip {
   /// wait for memory in each filter.
   LookupStrip(const Kernels& kernels, std::span<Asked> filters, bool ahead) noexcept;
 
-  /// out[i] = 1 if any filter holds key i, else 0; at most kStripKeys keys. Fetches `chunk_ahead`
+  /// out[i] = 1 if any filter holds key i, else 0; at most kStripKeys keys. Fetches `segment_ahead`
   /// meanwhile.
-  void ask(const std::uint64_t* hashes, std::size_t n, Lines chunk_ahead,
+  void ask(const std::uint64_t* hashes, std::size_t n, Lines segment_ahead,
            std::uint8_t* out) noexcept;
 
  private:

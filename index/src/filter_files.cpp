@@ -169,11 +169,11 @@ void SecondaryIndex::State::refresh_rate(Region& region) {
 void SecondaryIndex::checkpoint() {
   const auto now = state_->current_map();
   std::exception_ptr first;  // a failure does not stop the other filters from being saved
-  for (const Place& place : now->places()) {
-    const std::lock_guard lock(place.region->writers);
-    if (place.region->retired) continue;
+  for (const RegionLocation& location : now->locations()) {
+    const std::lock_guard lock(location.region->writers);
+    if (location.region->retired) continue;
     try {
-      state_->save(*place.region);
+      state_->save(*location.region);
     } catch (const std::exception&) {
       if (!first) first = std::current_exception();
     }
@@ -182,16 +182,16 @@ void SecondaryIndex::checkpoint() {
 }
 
 void SecondaryIndex::rebuild(RegionId region) {
-  state_->with_region(region, [&](std::size_t place, const RegionMap& now) {
+  state_->with_region(region, [&](std::size_t location, const RegionMap& now) {
     state_->remove_filter_file(region);
-    state_->rebuild(*now[place].region);
-    state_->save(*now[place].region);
+    state_->rebuild(*now[location].region);
+    state_->save(*now[location].region);
   });
 }
 
 void SecondaryIndex::distrust(RegionId region) {
-  state_->with_region(region, [&](std::size_t place, const RegionMap& now) {
-    state_->distrust(*now[place].region);
+  state_->with_region(region, [&](std::size_t location, const RegionMap& now) {
+    state_->distrust(*now[location].region);
   });
 }
 

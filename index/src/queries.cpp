@@ -67,19 +67,20 @@ class Answering {
   /// `candidates`: the members whose filters claim all conditions, ascending. A broadcast ignores
   /// them.
   QueryAnswer answer(std::span<const std::uint32_t> candidates) {
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> locations;
     if (query_.broadcast) {
-      for (std::size_t place = first_; place < last_; ++place) places.push_back(place);
+      for (std::size_t location = first_; location < last_; ++location)
+        locations.push_back(location);
     } else {
       for (const std::uint32_t member : candidates) {
-        const std::size_t place = map_.of_member(member);
-        if (place >= first_ && place < last_) places.push_back(place);
+        const std::size_t location = map_.of_member(member);
+        if (location >= first_ && location < last_) locations.push_back(location);
       }
-      std::sort(places.begin(), places.end());
+      std::sort(locations.begin(), locations.end());
     }
-    for (const std::size_t place : places) {
+    for (const std::size_t location : locations) {
       if (answer_.rows.size() >= query_.limit) break;
-      ask(place);
+      ask(location);
     }
     if (!query_.keys_only) read_values();
     report();
@@ -87,15 +88,15 @@ class Answering {
   }
 
  private:
-  void ask(std::size_t place) {
+  void ask(std::size_t location) {
     const std::size_t before = answer_.rows.size();
-    find_rows(store_, at_, map_[place].region->id, entries_, query_.from, query_.to,
+    find_rows(store_, at_, map_[location].region->id, entries_, query_.from, query_.to,
               [&](std::string_view key) {
                 answer_.rows.push_back({std::string(key), {}});
                 return answer_.rows.size() < query_.limit;
               });
     const bool holds = answer_.rows.size() > before;
-    bool& server_holds = holds_[map_.server_of(place)];
+    bool& server_holds = holds_[map_.server_of(location)];
     server_holds = server_holds || holds;
     ++answer_.routing.regions_asked;
     answer_.routing.regions_holding += holds;
@@ -140,7 +141,8 @@ class Answering {
   std::size_t servers_in_range() const {
     if (last_ - first_ == map_.size()) return map_.servers();
     std::vector<bool> seen(map_.servers());
-    for (std::size_t place = first_; place < last_; ++place) seen[map_.server_of(place)] = true;
+    for (std::size_t location = first_; location < last_; ++location)
+      seen[map_.server_of(location)] = true;
     return static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
   }
 
@@ -151,7 +153,7 @@ class Answering {
   const RegionMap& map_;
   const Query& query_;
   std::span<const std::string> entries_;
-  std::size_t first_, last_;           // the places in the query's range: first_ ≤ place < last_
+  std::size_t first_, last_;  // the locations in the query's range: first_ ≤ location < last_
   std::map<std::size_t, bool> holds_;  // the servers asked: whether they have a row
   QueryAnswer answer_;
 };

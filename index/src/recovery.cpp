@@ -237,7 +237,7 @@ void SecondaryIndex::State::read_everything() {
   }
   const std::vector<std::uint32_t> members =
       router.change([&](Bank& bank) { return bank.add_members(std::move(filters), kAlone); });
-  std::vector<Place> places;
+  std::vector<RegionLocation> locations;
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const Recovered& from = regions[i];
     auto region = std::make_shared<Region>(from.id, members[i]);
@@ -264,9 +264,9 @@ void SecondaryIndex::State::read_everything() {
       }
     }
     if (region->trusted) refresh_rate(*region);
-    places.push_back({from.record.from, from.record.server, std::move(region)});
+    locations.push_back({from.record.from, from.record.server, std::move(region)});
   }
-  map = std::make_shared<const RegionMap>(std::move(places));
+  map = std::make_shared<const RegionMap>(std::move(locations));
 }
 
 }  // namespace scbf

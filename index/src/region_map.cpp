@@ -9,31 +9,33 @@
 
 namespace scbf::index {
 
-RegionMap::RegionMap(std::vector<Place> places) : places_(std::move(places)) {
+RegionMap::RegionMap(std::vector<RegionLocation> locations) : locations_(std::move(locations)) {
   std::uint32_t members = 0;
-  for (const Place& place : places_) members = std::max(members, place.region->member + 1);
-  of_member_.assign(members, places_.size());
-  for (std::size_t i = 0; i < places_.size(); ++i) of_member_[places_[i].region->member] = i;
+  for (const RegionLocation& location : locations_)
+    members = std::max(members, location.region->member + 1);
+  of_member_.assign(members, locations_.size());
+  for (std::size_t i = 0; i < locations_.size(); ++i) of_member_[locations_[i].region->member] = i;
   std::unordered_map<ServerId, std::uint32_t> numbers;
-  for (const Place& place : places_) {
-    server_of_.push_back(numbers.try_emplace(place.server, servers_).first->second);
+  for (const RegionLocation& location : locations_) {
+    server_of_.push_back(numbers.try_emplace(location.server, servers_).first->second);
     servers_ = static_cast<std::uint32_t>(numbers.size());
   }
 }
 
 std::size_t RegionMap::at(std::string_view key) const noexcept {
-  const auto behind = std::upper_bound(
-      places_.begin() + 1, places_.end(), key,
-      [](std::string_view wanted, const Place& place) { return wanted < place.from; });
-  return static_cast<std::size_t>(behind - places_.begin()) - 1;
+  const auto behind = std::upper_bound(locations_.begin() + 1, locations_.end(), key,
+                                       [](std::string_view wanted, const RegionLocation& location) {
+                                         return wanted < location.from;
+                                       });
+  return static_cast<std::size_t>(behind - locations_.begin()) - 1;
 }
 
 std::size_t RegionMap::of(RegionId region) const {
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (places_[i].region->id == region) return i;
+  for (std::size_t i = 0; i < locations_.size(); ++i) {
+    if (locations_[i].region->id == region) return i;
   }
-  throw InvalidArgument(
-      fmt::format("region {}: no such region; the index has {} regions", region, places_.size()));
+  throw InvalidArgument(fmt::format("region {}: no such region; the index has {} regions", region,
+                                    locations_.size()));
 }
 
 Outlook::Outlook(std::shared_ptr<const RegionMap> of_map, std::uint64_t rates_as_of)

@@ -52,7 +52,7 @@ struct Region {
 };
 
 /// An entry of the map: a region with its first key and its server.
-struct Place {
+struct RegionLocation {
   std::string from;
   ServerId server;
   std::shared_ptr<Region> region;
@@ -60,31 +60,32 @@ struct Place {
 
 class RegionMap {
  public:
-  /// `places` are in key order. The first one begins at the empty key.
-  explicit RegionMap(std::vector<Place> places);
+  /// `locations` are in key order. The first one begins at the empty key.
+  explicit RegionMap(std::vector<RegionLocation> locations);
 
-  std::size_t size() const noexcept { return places_.size(); }
-  const Place& operator[](std::size_t i) const noexcept { return places_[i]; }
-  const std::vector<Place>& places() const noexcept { return places_; }
-  /// The key at which place i ends and the next begins; empty for the last place.
+  std::size_t size() const noexcept { return locations_.size(); }
+  const RegionLocation& operator[](std::size_t i) const noexcept { return locations_[i]; }
+  const std::vector<RegionLocation>& locations() const noexcept { return locations_; }
+  /// The key at which location i ends and the next begins; empty for the last location.
   std::string_view end(std::size_t i) const noexcept {
-    return i + 1 < places_.size() ? std::string_view(places_[i + 1].from) : std::string_view();
+    return i + 1 < locations_.size() ? std::string_view(locations_[i + 1].from)
+                                     : std::string_view();
   }
-  /// The index of the place that holds a key. Cost: a binary search.
+  /// The index of the location that holds a key. Cost: a binary search.
   std::size_t at(std::string_view key) const noexcept;
-  /// The index of a region's place. Throws InvalidArgument if there is no such region.
+  /// The index of a region's location. Throws InvalidArgument if there is no such region.
   std::size_t of(RegionId region) const;
-  /// Number of servers with at least one place. server_of numbers these servers from 0 on, without
-  /// gaps.
+  /// Number of servers with at least one location. server_of numbers these servers from 0 on,
+  /// without gaps.
   std::size_t servers() const noexcept { return servers_; }
   std::size_t server_of(std::size_t i) const noexcept { return server_of_[i]; }
-  /// The index of the place whose filter is this member of the bank; size() if there is none.
+  /// The index of the location whose filter is this member of the bank; size() if there is none.
   std::size_t of_member(std::uint32_t member) const noexcept {
     return member < of_member_.size() ? of_member_[member] : size();
   }
 
  private:
-  std::vector<Place> places_;
+  std::vector<RegionLocation> locations_;
   std::vector<std::size_t> of_member_;
   std::vector<std::uint32_t> server_of_;
   std::uint32_t servers_ = 0;

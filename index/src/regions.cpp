@@ -137,12 +137,12 @@ RegionId SecondaryIndex::State::new_number() {
 
 ServerId SecondaryIndex::State::least_loaded_server() const {
   std::vector<std::size_t> load(plan.servers);
-  for (const Place& place : current_map()->places()) ++load[place.server];
+  for (const RegionLocation& location : current_map()->locations()) ++load[location.server];
   return static_cast<ServerId>(std::min_element(load.begin(), load.end()) - load.begin());
 }
 
-/// Replaces `count` regions from place `first` on by the regions `fresh`. Their local indexes must
-/// be written already, and the caller must hold the `writers` of the old regions.
+/// Replaces `count` regions from location `first` on by the regions `fresh`. Their local indexes
+/// must be written already, and the caller must hold the `writers` of the old regions.
 void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
                                            std::vector<NewRegion> fresh, OldMembers old_members) {
   const auto before = current_map();
@@ -158,23 +158,23 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
   };
   std::vector<std::uint32_t> members = added;
 
-  std::vector<Place> old;
+  std::vector<RegionLocation> old;
   try {
     StoreBatch batch = store->batch();
-    std::vector<Place> places(before->places());
-    old.assign(places.begin() + static_cast<std::ptrdiff_t>(first),
-               places.begin() + static_cast<std::ptrdiff_t>(first + count));
-    places.erase(places.begin() + static_cast<std::ptrdiff_t>(first),
-                 places.begin() + static_cast<std::ptrdiff_t>(first + count));
+    std::vector<RegionLocation> locations(before->locations());
+    old.assign(locations.begin() + static_cast<std::ptrdiff_t>(first),
+               locations.begin() + static_cast<std::ptrdiff_t>(first + count));
+    locations.erase(locations.begin() + static_cast<std::ptrdiff_t>(first),
+                    locations.begin() + static_cast<std::ptrdiff_t>(first + count));
     if (reused > 0) {
       router.change([&](Bank& bank) {
         bank.replace_member(old[0].region->member, std::move(fresh[0].filter), kAlone);
       });
       members.insert(members.begin(), old[0].region->member);
     }
-    for (const Place& place : old) {
-      batch.erase(Family::meta, "region/" + region_key(place.region->id));
-      batch.erase(Family::meta, "state/" + region_key(place.region->id));
+    for (const RegionLocation& location : old) {
+      batch.erase(Family::meta, "region/" + region_key(location.region->id));
+      batch.erase(Family::meta, "state/" + region_key(location.region->id));
     }
     for (std::size_t i = 0; i < fresh.size(); ++i) {
       auto region = std::make_shared<Region>(fresh[i].id, members[i]);
@@ -183,16 +183,16 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
       batch.put(Family::meta, "region/" + region_key(region->id),
                 encode_region({fresh[i].server, fresh[i].from}));
       batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
-      places.insert(places.begin() + static_cast<std::ptrdiff_t>(first + i),
-                    {fresh[i].from, fresh[i].server, std::move(region)});
+      locations.insert(locations.begin() + static_cast<std::ptrdiff_t>(first + i),
+                       {fresh[i].from, fresh[i].server, std::move(region)});
     }
     batch.put(Family::meta, "next_region", encode_number(next_region));
     crash_point("regions: all is written");
-    auto after = std::make_shared<const RegionMap>(std::move(places));
+    auto after = std::make_shared<const RegionMap>(std::move(locations));
     const std::lock_guard lock(topology);
     store->write(std::move(batch), true);
     map = std::move(after);
-    for (const Place& place : old) place.region->retired = true;
+    for (const RegionLocation& location : old) location.region->retired = true;
   } catch (...) {
     for (const std::uint32_t member : added) drop(member);
     throw;
@@ -200,11 +200,11 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
   crash_point("regions: the map has changed");
   try {
     StoreBatch gone = store->batch();
-    for (const Place& place : old) {
-      if (place.region->member != members[0]) drop(place.region->member);
-      const std::string prefix = region_key(place.region->id);
+    for (const RegionLocation& location : old) {
+      if (location.region->member != members[0]) drop(location.region->member);
+      const std::string prefix = region_key(location.region->id);
       for (const Family family : kLocal) gone.erase_range(family, prefix, after_prefix(prefix));
-      remove_filter_file(place.region->id);
+      remove_filter_file(location.region->id);
     }
     store->write(std::move(gone), false);
   } catch (const std::exception&) {  // no query uses the old regions; the next open removes them
@@ -224,7 +224,8 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
   std::vector<std::unique_lock<std::mutex>> writers;
-  for (const Place& place : now->places()) writers.emplace_back(place.region->writers);
+  for (const RegionLocation& location : now->locations())
+    writers.emplace_back(location.region->writers);
   if (state.store->cursor(Family::rows, {}, {}).valid()) {
     throw InvalidArgument(
         "the index has rows: only an empty index can be presplit; split its regions");
@@ -245,11 +246,11 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   State& state = *state_;
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
-  const std::size_t place = now->of(id);
-  Region& region = *(*now)[place].region;
+  const std::size_t location = now->of(id);
+  Region& region = *(*now)[location].region;
   const std::lock_guard writers(region.writers);
-  const std::string& from = (*now)[place].from;
-  const std::string to(now->end(place));
+  const std::string& from = (*now)[location].from;
+  const std::string to(now->end(location));
   // `point` will be the first key of the right half, `left` the number of rows before it.
   std::string point = at.value_or("");
   std::uint64_t left = 0;
@@ -277,7 +278,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   }
   rewrite(*state.store, {&id, 1}, targets);
   std::vector<State::NewRegion> fresh;
-  const ServerId servers[] = {(*now)[place].server, state.least_loaded_server()};
+  const ServerId servers[] = {(*now)[location].server, state.least_loaded_server()};
   const std::uint64_t rows[] = {left, region.rows - left};
   for (std::size_t i = 0; i < 2; ++i) {
     const std::uint64_t values = targets[i].filter.values();
@@ -287,7 +288,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
                      {rows[i], values, kBornWithValues},
                      targets[i].filter.take()});
   }
-  state.switch_regions(place, 1, std::move(fresh));
+  state.switch_regions(location, 1, std::move(fresh));
   return {targets[0].id, targets[1].id};
 }
 
@@ -295,25 +296,25 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
   State& state = *state_;
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
-  const std::size_t place = now->of(left);
-  if (now->of(right) != place + 1) {
+  const std::size_t location = now->of(left);
+  if (now->of(right) != location + 1) {
     throw InvalidArgument(
         fmt::format("regions {} and {}: the second must follow the first", left, right));
   }
-  Region &a = *(*now)[place].region, &b = *(*now)[place + 1].region;
+  Region &a = *(*now)[location].region, &b = *(*now)[location + 1].region;
   const std::scoped_lock writers(a.writers, b.writers);
   std::vector<Rewriting::Target> targets;
-  targets.push_back({state.new_number(), (*now)[place].from, FilterBuilder(state.router)});
+  targets.push_back({state.new_number(), (*now)[location].from, FilterBuilder(state.router)});
   const RegionId sources[] = {left, right};
   rewrite(*state.store, sources, targets);
   const std::uint64_t values = targets[0].filter.values();
   std::vector<State::NewRegion> fresh;
   fresh.push_back({targets[0].id,
-                   (*now)[place].from,
-                   (*now)[place].server,
+                   (*now)[location].from,
+                   (*now)[location].server,
                    {a.rows + b.rows, values, kBornWithValues},
                    targets[0].filter.take()});
-  state.switch_regions(place, 2, std::move(fresh));
+  state.switch_regions(location, 2, std::move(fresh));
   return targets[0].id;
 }
 
@@ -325,12 +326,13 @@ void SecondaryIndex::move(RegionId id, ServerId server) {
   }
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
-  const std::size_t place = now->of(id);
-  std::vector<Place> places = now->places();
-  places[place].server = server;
-  auto after = std::make_shared<const RegionMap>(std::move(places));
+  const std::size_t location = now->of(id);
+  std::vector<RegionLocation> locations = now->locations();
+  locations[location].server = server;
+  auto after = std::make_shared<const RegionMap>(std::move(locations));
   StoreBatch batch = state.store->batch();
-  batch.put(Family::meta, "region/" + region_key(id), encode_region({server, (*now)[place].from}));
+  batch.put(Family::meta, "region/" + region_key(id),
+            encode_region({server, (*now)[location].from}));
   const std::lock_guard lock(state.topology);
   state.store->write(std::move(batch), true);
   state.map = std::move(after);

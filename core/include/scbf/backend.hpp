@@ -94,7 +94,7 @@ struct RemoveCounts {
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
-struct RowKernels;  // core/src/kit/rows.hpp: internal
+struct RowKernels;  // core/src/kit/row_kernels.hpp: internal
 
 /// Are all counters of the key with this hash non-zero? For counters on the host.
 using HoldsKey = bool (*)(const ConstCounterView& filter, std::uint64_t hash) noexcept;

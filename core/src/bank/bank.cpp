@@ -10,9 +10,9 @@
 #include <cstring>
 #include <utility>
 
-#include "bank/answers.hpp"
 #include "bank/bank_check.hpp"
 #include "bank/bank_state.hpp"
+#include "bank/member_answers.hpp"
 #include "kit/hash_keys.hpp"
 
 namespace scbf {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A level of a bank: the stages of one shape, each in a slot, and their rows. bank_state.hpp knows
-// which member owns a slot. The rows themselves are in rows.hpp, and their kernels behind
-// kit/rows.hpp.
+// which member owns a slot. The rows themselves are in member_rows.hpp, and their kernels behind
+// kit/row_kernels.hpp.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bank/rows.hpp"
+#include "bank/member_rows.hpp"
 #include "filter/stage.hpp"
 #include "scbf/bank.hpp"
 

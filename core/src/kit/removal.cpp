@@ -5,7 +5,7 @@
 
 #include "kit/answer_forms.hpp"
 #include "kit/few_keys.hpp"
-#include "kit/rows.hpp"
+#include "kit/row_kernels.hpp"
 
 namespace scbf {
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kit/rows.hpp"
+#include "kit/row_kernels.hpp"
 #include "maths/sizing_search.hpp"
 #include "scbf/errors.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bank/rows.hpp"
+#include "bank/member_rows.hpp"
 
 #include <fmt/format.h>
 

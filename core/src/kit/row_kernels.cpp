@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kit/rows.hpp"
+#include "kit/row_kernels.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kit/host_memory.hpp"
-#include "kit/rows.hpp"
+#include "kit/row_kernels.hpp"
 #include "scbf/backend.hpp"
 
 namespace scbf {
