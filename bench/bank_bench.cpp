@@ -171,6 +171,7 @@ class BankFixture final : public Fixture {
     }
   }
 
+  /// Other keys than those of the last calls, whose rows are in cache.
   Column next(std::size_t batch) {
     return Column(keys_).last(asked_).subspan(++round_ * batch * 61 % (asked_ - batch + 1), batch);
   }
@@ -247,7 +248,7 @@ void add_cases(const std::vector<std::string>& arguments) {
               .growth = growing ? Growth::tightening(keys, 0.01, layout)
                                 : Growth::one(geometry_for(layout, keys, 0.01)),
               .shares = std::vector<std::size_t>(members, keys),
-              .asked = *std::ranges::max_element(batches)};
+              .asked = 8 * *std::ranges::max_element(batches)};
   for (std::size_t m = 0; growing && m < members; ++m) {
     // A third of the members stays in its first stage, fills half of the second, half of the third.
     shape.shares[m] = m % 3 == 0 ? keys * 4 / 5 : m % 3 == 1 ? keys * 2 : keys * 5;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <exception>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -152,11 +153,26 @@ std::vector<Cell> measure_all(const Options& options) {
     add_filter_case(cell.filter);
   }
   Progress progress(options.run.progress, "measuring", total);
-  auto cell = cells.begin();  // rows come in the order in which they were added
+  // BENCHMARK_ variables of the environment can change the order of rows, or leave some out.
+  struct Awaited {
+    RowResult* row;
+    std::uint64_t keys;
+  };
+  std::multimap<std::string, Awaited> awaited;
+  for (Cell& cell : cells) {
+    cell.rows.resize(cell.filter.operations.size());
+    for (std::size_t i = 0; i < cell.rows.size(); ++i) {
+      awaited.emplace(
+          fmt::format("{}/{}", to_string(cell.filter.operations[i]), cell.filter.name()),
+          Awaited{&cell.rows[i], cell.filter.n});
+    }
+  }
   const bench::Failure failure = bench::run_rows("all", true, [&](const RowResult& row) {
-    if (cell->rows.size() == cell->filter.operations.size()) ++cell;
-    cell->rows.push_back(row);
-    keys_done += cell->filter.n;
+    const auto at = awaited.lower_bound(row.name);
+    if (at == awaited.end() || at->first != row.name) return;
+    *at->second.row = row;
+    keys_done += at->second.keys;
+    awaited.erase(at);
     progress.update(keys_done, keys_done);
   });
   try {
@@ -164,6 +180,10 @@ std::vector<Cell> measure_all(const Options& options) {
   } catch (const bench::WrongAnswer& error) {
     throw Incompatible(fmt::format("bench: {}: wrong answers, so nothing is timed: {}", failure.row,
                                    error.what()));
+  }
+  if (!awaited.empty()) {
+    throw UsageError(fmt::format("bench: {} was not measured: unset BENCHMARK_ variables",
+                                 awaited.begin()->first));
   }
   progress.finish(keys_done, total);
   return cells;

@@ -51,7 +51,8 @@ class Driver {
       for (const auto& [name, value] : fixture.counters()) state.counters[name] = value;
       for (const auto& [name, value] : repetition.counters_) state.counters[name] = value;
     } catch (const std::exception& error) {
-      if (!failure.error) failure = {row.name, std::current_exception()};
+      of->error = std::current_exception();  // its state is not known any more
+      if (!failure.error) failure = {row.name, of->error};
       state.SkipWithError(error.what());
     }
   }

@@ -43,7 +43,7 @@ class FilterSubject final : public Subject {
     filter_.count(batch(keys), {out, keys.size}, options_);
   }
   void reset(KeySpan present) override {
-    // Not clear(), which maps fresh memory.
+    // Not clear(): removal checks every key once more.
     const RemoveReport report = filter_.remove(batch(present), {}, options_);
     if (report.removed != present.size) throw WrongAnswer("reset: a present key was absent");
   }

@@ -98,7 +98,8 @@ class CudaBackend final : public Backend {
                  });
     RemoveCounts counts{0, sums.back()};
     for (std::size_t f = 0; f < filters.size(); ++f) {
-      changes[f] = {sums[f], std::nullopt};
+      // The device does not count the counters that become zero.
+      changes[f] = {sums[f], sums[f] == 0 ? NonzeroChange(0) : std::nullopt};
       counts.removed += sums[f];
     }
     return counts;

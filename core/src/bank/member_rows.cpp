@@ -24,7 +24,6 @@ constexpr std::uint64_t kLineBytes = 64;
 constexpr std::size_t kStripRows = 8192;
 // Marks between a prefetch of a row and its use: many, as each changes another line of memory.
 constexpr std::size_t kMarksAhead = 256;
-static_assert(kMarksAhead >= kRowsBeyond);
 // Lines of counters per task; when rows are copied, the rows of this many lines.
 constexpr std::uint64_t kTaskLines = 256;
 
@@ -87,12 +86,11 @@ void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* word
     const std::size_t keys = std::min(per_strip, n - first);
     const std::size_t zeros =
         kernels.locate_zeros(geometry_, words, hashes + first, keys, rows.data());
-    std::fill_n(rows.begin() + zeros, kMarksAhead, 0);
-    for (std::size_t i = 0; i < std::min(zeros, kMarksAhead); ++i) {
-      prefetch_row(column + rows[i] * stride_);
-    }
+    const std::size_t ahead = std::min(zeros, kMarksAhead);
+    std::fill_n(rows.begin() + zeros, ahead, 0);
+    for (std::size_t i = 0; i < ahead; ++i) prefetch_row(column + rows[i] * stride_);
     for (std::size_t i = 0; i < zeros; ++i) {
-      prefetch_row(column + rows[i + kMarksAhead] * stride_);
+      prefetch_row(column + rows[i + ahead] * stride_);
       std::uint8_t& byte = column[rows[i] * stride_];
       byte = static_cast<std::uint8_t>((byte & keep) | set);
     }

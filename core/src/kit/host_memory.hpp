@@ -43,7 +43,7 @@ class HostMemory final : public CounterStore {
 
   void* data_ = nullptr;
   std::uint64_t bytes_ = 0;
-  std::uint64_t mapped_bytes_ = 0;  ///< bytes_, rounded up to whole pages
+  std::uint64_t mapped_bytes_ = 0;
   bool writable_ = true;
 };
 

@@ -30,9 +30,6 @@ inline constexpr std::uint32_t kGatherMembers = 64;
 /// Counters gathered at once: those of a cache line.
 inline constexpr std::uint32_t kGatherRows = kCountersPerBlock;
 
-/// Rows that RowKernels::locate_zeros may write beyond the last.
-inline constexpr std::size_t kRowsBeyond = 8;
-
 struct RowKernels {
   /// Hashes of 64-bit keys.
   HashU64 hash_u64;
@@ -40,7 +37,8 @@ struct RowKernels {
   void (*locate)(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* rows) noexcept;
   /// Writes the rows of those counters of the keys that are zero in `words`, in any order, and
-  /// returns how many there are. `rows` has room for n · k and for kRowsBeyond more.
+  /// returns how many there are. `rows` has room for n · k; what lies behind the last row is
+  /// overwritten.
   std::size_t (*locate_zeros)(const Geometry& geometry, const std::uint64_t* words,
                               const std::uint64_t* hashes, std::size_t n,
                               std::uint64_t* rows) noexcept;
