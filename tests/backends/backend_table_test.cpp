@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of backends: names, choice by name and by the environment, and what is said when one
-// is not there.
+// The table of backends: names, choice by name and by the environment, and the errors for backends
+// that are not available.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 using scbf::BackendUnavailable;
 using scbf::find_backend;
 
-/// Sets SCBF_BACKEND for a while.
+/// Sets SCBF_BACKEND while in scope.
 class Environment {
  public:
   explicit Environment(const char* value) {
@@ -54,7 +54,7 @@ TEST(BackendTable, NamesAreUniqueAndEachIsDescribed) {
   }
   EXPECT_TRUE(names.contains("scalar"));
   EXPECT_TRUE(names.contains("simd"));
-  EXPECT_TRUE(names.contains("cuda"));  // also where it cannot run: to say why
+  EXPECT_TRUE(names.contains("cuda"));  // listed even where it cannot run, to say why
 }
 
 TEST(BackendTable, WithoutCudaItSaysHowToGetIt) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract again, for batches so large that partitioning has many parts, threads have much to
-// share and the scratch memory is filled several times. Small batches are contract_test.
+// The contract for large batches: there are many partitions, threads share the work, and the
+// scratch memory is filled several times. contract_test covers small batches.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@ struct Expected {
   Answers hits, counts, verdicts;
 };
 
-/// What the model says, computed once per shape.
+/// What the model answers, computed once per shape and size.
 const Expected& expected(const Shape& shape, std::size_t n) {
   static std::map<std::string, Expected> cache;
   const auto [entry, is_new] = cache.try_emplace(shape.name + "/" + std::to_string(n));
@@ -58,8 +58,8 @@ TEST_P(LargeBatch, EqualsTheModel) {
   compare_large(GetParam(), is_best_target(*GetParam().backend) ? scaled(80'000, 30'000) : 30'000);
 }
 
-/// A filter larger than the caches and more keys than the smallest scratch holds at once; on the
-/// best target only, since all of them share that machinery.
+/// Filters larger than the caches, and more keys than the smallest scratch holds at once. The best
+/// target is enough, since all targets share this machinery.
 std::vector<Case> bulk_cases() {
   const std::uint64_t counters = 1ull << (kSanitized ? 23 : 25);
   std::vector<Case> cases;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of DESIGN.md: every backend and vector target × layout × threads × path × scratch
+// The contract: every backend, vector target, layout, number of threads, path and scratch size
 // gives the same counters and answers as the scalar backend, byte for byte, for batches of all
-// sizes and keys of all kinds. (That the scalar backend is right is model_test.)
+// sizes and keys of all kinds. model_test checks the scalar backend itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace scbf_test;
 
 const bool kAdded = add_far_backends();
 
-/// Empty batches, partial vectors of 2 to 64 lanes, and one off what looks like a buffer.
+/// Empty batches, partial vectors of 2 to 64 lanes, and sizes next to those of buffers.
 std::vector<std::size_t> batch_sizes() {
   return {0,  1,  2,  3,  4,  5,  7,   8,   9,   15,  16,   17,   31,   32,
           33, 63, 64, 65, 66, 97, 127, 128, 129, 999, 1001, 4095, 4096, 4097};
@@ -29,7 +29,7 @@ class Contract : public ::testing::TestWithParam<Case> {
   void compare_steps(const std::vector<std::size_t>& sizes, std::uint64_t seed) {
     const Case& c = GetParam();
     scbf::Filter filter = c.filter(seed), model = c.model(seed);
-    ASSERT_EQ(&filter.backend(), c.backend);  // the forced one, not what auto would take
+    ASSERT_EQ(&filter.backend(), c.backend);  // the one named, not the automatic choice
     const scbf::BatchOptions options = c.mode.options();
     Mixture mixture(seed + 1);
     for (const std::size_t n : sizes) {
@@ -47,7 +47,7 @@ class Contract : public ::testing::TestWithParam<Case> {
     }
   }
 };
-/// Of far memories one, and one mode of that: it is the model that computes there.
+/// One far memory in one mode is enough, since the model computes there.
 std::vector<Case> cases() {
   std::vector<Case> all = cases_of(contract_shapes(150'000));
   std::erase_if(all, [](const Case& c) {
@@ -151,8 +151,8 @@ TEST(Threads, AreReallyUsedByLargeBatches) {
   EXPECT_GT(executor.helped, 0u);
 }
 
-/// Backends that cannot run here were not compared: said aloud, and a failure for the one that
-/// SCBF_REQUIRE_BACKEND names.
+/// Names the backends that cannot run here and so were not compared. Fails if SCBF_REQUIRE_BACKEND
+/// names one of them.
 TEST(Targets, ThoseThatAreNotThereAreNamed) {
   const char* required = std::getenv("SCBF_REQUIRE_BACKEND");
   std::string absent;
@@ -168,7 +168,7 @@ TEST(Targets, ThoseThatAreNotThereAreNamed) {
   if (!absent.empty() && !HasFailure()) GTEST_SKIP() << "not available here, not tested:" << absent;
 }
 
-// A suite that ran over nothing would pass: these make sure that there was something.
+// A suite without cases would pass. These tests make sure that there are cases.
 TEST(Targets, VectorTargetsAreListedAndThisMachinesAreTested) {
   std::size_t targets = 0;
   for (const Case& c : cases_of(contract_shapes(150'000))) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters whose counters are not on the host, but in far memory (support/far_backend.hpp): they
-// move between memories, compare and combine across them, and what fails on the way leaves them as
-// they were.
+// Filters whose counters are not on the host but in far memory (support/far_backend.hpp). They move
+// between memories, and compare and combine across them. Failures leave them unchanged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,15 +25,15 @@ using scbf::test::source_of;
 using scbf::test::TemporaryFolder;
 using scbf::test::to_bytes;
 
-// Before tests are made from what is in the table.
+// Tests are made from the table of backends, so these are added before.
 const bool kAdded = add_far_backends();
 
-// Two and a half of the chunks that counters are copied and files are checked in.
+// Counters are copied, and files checked, in chunks; these are two and a half.
 const Geometry kGeometry = Geometry::split_block(1, 40'960);
 constexpr std::uint64_t kWords = 40'960 * 8;
 constexpr std::uint64_t kChunk = 128 * 1024;
 
-/// Its books, metadata and seed are all worth keeping; some counters are saturated.
+/// A filter with inserted and removed keys, a seed, metadata and some saturated counters.
 Filter filled(std::string_view backend, std::uint64_t seed = 5) {
   Filter filter(kGeometry, {.seed = seed, .backend = backend});
   filter.insert(random_keys(50'000, 1));
@@ -44,7 +43,7 @@ Filter filled(std::string_view backend, std::uint64_t seed = 5) {
   return filter;
 }
 
-/// Equal in everything that a filter is.
+/// Compares all that a filter consists of.
 void expect_same(const Filter& got, const Filter& want) {
   EXPECT_TRUE(knows_its_fill(got));
   EXPECT_TRUE(knows_its_fill(want));
@@ -56,7 +55,7 @@ void expect_same(const Filter& got, const Filter& want) {
   EXPECT_EQ(got.metadata(), want.metadata());
 }
 
-/// Every test begins with far memory that works, and ends with all of it given back.
+/// Every test starts with far memory that works, and must give all of it back.
 class FarMemory : public ::testing::Test {
  protected:
   void SetUp() override { far_log().heal(); }
@@ -64,7 +63,7 @@ class FarMemory : public ::testing::Test {
     far_log().heal();
     EXPECT_EQ(far_log().stores, 0) << "far memory was not given back";
   }
-  /// Far words allocated by `operation`, in filters' sizes.
+  /// How much far memory `operation` allocates, in filters of kWords.
   template <class Operation>
   static std::uint64_t allocated_by(Operation operation) {
     const std::uint64_t before = far_log().allocated;
@@ -73,14 +72,14 @@ class FarMemory : public ::testing::Test {
   }
 };
 
-// ---- the double itself, and the table -----------------------------------------------------------
+// ---- the far backend itself, and the table ------------------------------------------------------
 
 TEST_F(FarMemory, CannotBeFollowedOnTheHost) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto store = scbf::find_backend("far").allocate(8);
   EXPECT_FALSE(store->on_host());
   EXPECT_DEATH((*store->words() = 1), "");
-  // Nor can near counters be used far away.
+  // Nor does the far backend accept counters on the host.
   std::array<std::uint64_t, 8> near{};
   const std::vector<std::uint64_t> key(1, 3);
   EXPECT_THROW(
@@ -102,8 +101,7 @@ TEST_F(FarMemory, BackendsOfTestsAreInTheTableUnderNamesOfTheirOwn) {
   EXPECT_EQ(scbf::backends().size(), span.size());
 }
 
-// ---- operations, beside contract_test and filter_test
-// ---------------------------------------------
+// ---- operations that contract_test and filter_test do not cover ---------------------------------
 
 TEST_F(FarMemory, ConstOperationsRunAtOnce) {
   const Filter shared = filled("far"), near = filled("scalar");
@@ -182,7 +180,7 @@ TEST_F(FarMemory, CopiesAreDeepAndStayWhereTheyAre) {
   const std::uint64_t read = far_log().words_read, copied = far_log().words_copied;
   Filter copy = far;
   EXPECT_EQ(far_log().words_copied - copied, kWords);
-  EXPECT_EQ(far_log().words_read, read) << "the copy went over the host";
+  EXPECT_EQ(far_log().words_read, read) << "the copy went through the host";
   EXPECT_EQ(copy.backend().name(), "far");
   expect_same(copy, near);
   copy.insert(std::uint64_t{1});
@@ -228,7 +226,7 @@ TEST_F(FarMemory, ToMovesAFilterThereAndBack) {
   EXPECT_TRUE(filter.contains(std::uint64_t{77}));
   EXPECT_EQ(filter.remove(std::uint64_t{77}), Removal::removed);
   filter.to("simd");
-  EXPECT_EQ(far_log().stores, 0) << "what was left behind is still held";
+  EXPECT_EQ(far_log().stores, 0) << "the far memory is still held";
   EXPECT_EQ(filter.backend().name(), "simd");
   EXPECT_TRUE(same_words(filter.words(), near.words()));
   EXPECT_EQ(filter.keys_inserted(), near.keys_inserted() + 1);
@@ -297,7 +295,7 @@ TEST_F(FarMemory, EqualityCrossesMemories) {
     EXPECT_FALSE(*a == filled("far", 6)) << "seeds differ";
     EXPECT_FALSE(*a == Filter(Geometry::split_block(2, 20'480), {.seed = 5, .backend = "far"}));
   }
-  // One counter more, in the first, a middle and the last chunk.
+  // One key more. Over all these keys, counters differ in the first, the middle and the last chunk.
   std::array<bool, 3> seen{};
   for (std::uint64_t key = 0; key < 20; ++key) {
     Filter other = far;
@@ -420,7 +418,7 @@ TEST_F(FarMemory, AFailedSaveLeavesTheOldFile) {
   far.save(folder / "f");
   const Bytes before = scbf::test::read_bytes(folder / "f");
   far.insert(std::uint64_t{3});
-  for (const std::uint64_t copies : {0u, 2u, 3u, 5u}) {  // in the first pass and in the second
+  for (const std::uint64_t copies : {0u, 2u, 3u, 5u}) {  // in the first pass or in the second
     far_log().copies_left = copies;
     EXPECT_THROW(far.save(folder / "f"), FarError);
     far_log().heal();
@@ -441,7 +439,7 @@ TEST_F(FarMemory, AMappedFilterStaysMappedOnTheHostAndIsAnOrdinaryOneElsewhere) 
   EXPECT_FALSE(copy.read_only());
   expect_same(copy, near);
 
-  Filter merged = filled("far");  // a mapped filter is read wherever it is asked for
+  Filter merged = filled("far");  // a mapped filter merges into any memory
   merged.merge(mapped);
   Filter twice = near;
   twice.merge(near);

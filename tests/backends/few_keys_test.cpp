@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about one key, and batches of a few, which on the host go a way of their own: filters
-// of both layouts against the reference, on every vector target; filters of several stages and
-// batches around the largest that counts as few against large batches of the scalar backend;
-// smaller and larger than what is taken to lie in cache, and on backends with memory of their own.
+// Single keys and batches of a few keys, which have code of their own on the host. Filters of both
+// layouts are compared with the reference on every vector target. Filters of several stages are
+// compared with large batches on the scalar backend, for batch sizes around kFewKeys. Filters are
+// smaller and larger than kCachedBytes, and some lie in far memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,7 +26,7 @@ using Keys = std::vector<std::uint64_t>;
 const bool kAdded = add_far_backends();
 constexpr std::uint64_t kSeed = 0xFEDC'BA98'7654'3210;
 
-/// Of every number of groups, of one slice and of the most, small and taken to lie in memory.
+/// Every number of groups, 1 to 64 slices, and some geometries larger than kCachedBytes.
 std::vector<Geometry> shapes() {
   std::vector<Geometry> all;
   for (std::uint32_t groups = 1; groups <= scbf::kMaxGroups; ++groups) {
@@ -41,7 +41,7 @@ std::vector<Geometry> shapes() {
   return all;
 }
 
-/// Keys some of which are in a filter, once to twenty times, as numbers or as text.
+/// Keys to insert once, keys to insert many times, and keys to ask for; as numbers or as text.
 template <class Key>
 struct Questions {
   std::vector<Key> once, often, asked;
@@ -156,7 +156,8 @@ class Stages : public ::testing::TestWithParam<StagesCase> {
       : inside(random_keys(GetParam().keys, 4)),
         filter(GetParam().growth, {.seed = kSeed, .backend = GetParam().backend}),
         asked(random_keys(3000, 5)) {
-    // The first five ten times each in the oldest stage and in the newest: more than 15 together.
+    // The first five keys are ten times in the oldest stage and ten times in the newest: their
+    // counts add up to more than 15.
     const auto insert_ten_times = [&] {
       for (std::size_t i = 0; i < 10; ++i) filter.insert(KeyBatch(inside).slice(0, 5));
     };
@@ -167,7 +168,7 @@ class Stages : public ::testing::TestWithParam<StagesCase> {
     for (std::size_t i = 0; i < 1500; ++i) asked[2 * i] = inside[random.below(inside.size())];
     asked.insert(asked.end(), inside.begin(), inside.begin() + 5);
   }
-  /// Large batches of the scalar backend: another way to the answers.
+  /// The answers to one large batch on the scalar backend, which other code computes.
   Answers want(bool count) const {
     Filter scalar = filter;
     scalar.to("scalar");
@@ -189,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(All, Stages, ::testing::ValuesIn(stages_cases()),
 
 TEST_P(Stages, OneKeyIsAskedAsABatchIs) {
   ASSERT_GT(filter.stages(), 2u);
-  if (GetParam().name.find("large") != std::string::npos) {  // lines are fetched ahead
+  if (GetParam().name.find("large") != std::string::npos) {  // so large that lines are prefetched
     ASSERT_GT(filter.stage(filter.stages() - 1).geometry().bytes(), scbf::kCachedBytes);
   }
   const Answers contains = want(false), count = want(true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of more than 2^32 counters and more than 2^32 bytes. Their memory is mapped lazily, so
-// that a few keys touch a few pages; without transparent huge pages, else each would cost 2 MiB.
+// Filters of more than 2^32 counters and of more than 2^32 bytes. Memory is mapped lazily, so a few
+// keys touch a few pages. Transparent huge pages are off, or each key would cost 2 MiB.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 
@@ -30,7 +30,7 @@ class LargeIndex : public ::testing::TestWithParam<Case> {};
 
 std::vector<Case> cases() {
   const std::vector<Shape> shapes = {
-      // 2^34 counters, 8 GiB: the place of a block is past 2^32 in words, bytes and counters.
+      // 2^34 counters, 8 GiB: blocks begin past 2^32 in bytes and in counters.
       {"split_block_g1_2_to_34", Geometry::split_block(1, (1ull << 27) + 1)},
       {"split_block_g2_2_to_34", Geometry::split_block(2, 1ull << 26)},
       {"split_k1_2_to_33", Geometry::split(1, 1ull << 33)},
@@ -42,7 +42,7 @@ std::vector<Case> cases() {
     for (const Shape& shape : shapes) {
       for (const scbf::Path path : {scbf::Path::direct, scbf::Path::partitioned}) {
         if (path == scbf::Path::partitioned && !is_best_target(*backend)) continue;
-        // The scratch is given, since by default it is that of the filter: gigabytes.
+        // The default scratch is the size of the filter, gigabytes.
         all.push_back({backend, shape, {1, path, 32u << 20}});
       }
     }
@@ -64,7 +64,7 @@ TEST_P(LargeIndex, KeysLandPast32BitsAndComeOffAgain) {
   try {
     filter = std::make_unique<scbf::Filter>(c.filter(5));
   } catch (const std::bad_alloc&) {
-    GTEST_SKIP() << "this machine does not lend " << g.bytes() << " bytes of address space";
+    GTEST_SKIP() << "this machine does not provide " << g.bytes() << " bytes of address space";
   }
   const auto keys = random_keys(300, 1), absent = random_keys(5000, 2);
   const auto options = c.mode.options();
@@ -77,14 +77,14 @@ TEST_P(LargeIndex, KeysLandPast32BitsAndComeOffAgain) {
       furthest = std::max(furthest, probe.word * 16 + probe.nibble);
     }
   }
-  ASSERT_GT(furthest, 1ull << 32) << "the test would prove nothing";
+  ASSERT_GT(furthest, 1ull << 32) << "no key lies past 2^32: the test would prove nothing";
   for (const auto& [where, times] : want) {
     ASSERT_EQ(word_of(*filter, where.first) >> (4 * where.second) & 15, times);
   }
   EXPECT_TRUE(same_answers(contains(*filter, keys, options), Answers(keys.size(), 1)));
-  // Predicted are less than 1e-4 hits among those that were never inserted (split, k = 1: 1e-3).
+  // Among keys never inserted, less than 1e-4 hits are expected (split, k = 1: 1e-3).
   EXPECT_TRUE(same_answers(contains(*filter, absent, options), Answers(absent.size(), 0)));
-  for (std::size_t i = 0; i < 50; ++i) {  // single keys go a way of their own, and so do few
+  for (std::size_t i = 0; i < 50; ++i) {  // single and few keys have code of their own
     ASSERT_TRUE(filter->contains(keys[i]));
     ASSERT_EQ(filter->count(keys[i]), 1u);
     ASSERT_FALSE(filter->contains(absent[i]));
@@ -98,15 +98,15 @@ TEST_P(LargeIndex, KeysLandPast32BitsAndComeOffAgain) {
 }
 
 TEST(LargeIndexRate, IsThatOf33BitsNotOf32) {
-  if (kThreadSanitizer) GTEST_SKIP() << "four times the memory under this sanitizer";
+  if (kThreadSanitizer) GTEST_SKIP() << "this sanitizer needs four times the memory";
   const Geometry g = Geometry::split(1, (1ull << 33) + 1);
   std::unique_ptr<scbf::Filter> filter;
   try {
     filter = std::make_unique<scbf::Filter>(g, scbf::FilterOptions{.backend = "simd"});
   } catch (const std::bad_alloc&) {
-    GTEST_SKIP() << "this machine does not lend " << g.bytes() << " bytes of address space";
+    GTEST_SKIP() << "this machine does not provide " << g.bytes() << " bytes of address space";
   }
-  // Each key touches a page of its own: 100,000 of them are 400 MB.
+  // Each key touches a page of its own: 100,000 keys take 400 MB.
   const std::size_t n = scaled(100'000, 30'000);
   const std::size_t queries = scaled(5'000'000, 4'000'000);
   filter->insert(random_keys(n, 1), {.threads = 1, .path = scbf::Path::direct});
@@ -117,27 +117,27 @@ TEST(LargeIndexRate, IsThatOf33BitsNotOf32) {
   Answers answers(queries);
   const auto hits = static_cast<double>(
       filter->contains(absent, answers, {.threads = 1, .path = scbf::Path::direct}).hits);
-  // With 32 bits of position it would be twice as much.
+  // Positions of 32 bits would give twice as many.
   EXPECT_NEAR(hits, expected, 4.5 * std::sqrt(expected));
 }
 
-/// A hash whose block is this one of so many, with random counters in it.
+/// A hash that falls into `block` of `blocks`, with random counters in it.
 std::uint64_t hash_into(std::uint64_t block, std::uint64_t blocks, std::uint64_t random) {
   const std::uint64_t width = ~0ull / blocks;
   return block * width + block * (~0ull % blocks) / blocks + random % (width - 1);
 }
 
 TEST(LargeIndexRate, OfBlocksFarApartIsThatOfTheirLoad) {
-  if (kThreadSanitizer) GTEST_SKIP() << "four times the memory under this sanitizer";
+  if (kThreadSanitizer) GTEST_SKIP() << "this sanitizer needs four times the memory";
   constexpr std::uint64_t kBlocks = (1ull << 27) + 1;  // 2^34 counters, 2^33 bytes
   const Geometry g = Geometry::split_block(1, kBlocks);
   std::unique_ptr<scbf::Filter> filter;
   try {
     filter = std::make_unique<scbf::Filter>(g, scbf::FilterOptions{.backend = "simd"});
   } catch (const std::bad_alloc&) {
-    GTEST_SKIP() << "this machine does not lend " << g.bytes() << " bytes of address space";
+    GTEST_SKIP() << "this machine does not provide " << g.bytes() << " bytes of address space";
   }
-  // Blocks that differ by 2^32 counters, or bytes, only: positions of 32 bits would make them one.
+  // Blocks exactly 2^32 counters apart, or 2^32 bytes: positions of 32 bits would make them one.
   constexpr std::uint64_t kApart = 1ull << 25, kEach = 2000, kUsed = 4 * kEach;
   static_assert(kApart * scbf::kCountersPerBlock == 1ull << 32);
   const auto hashes_of = [&](std::size_t n, std::uint64_t seed) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contract 3, removal one after another, and contract 2, sticky saturation, where they are hard:
-// in filters so small that nearly every key shares counters with others, in batches that remove
-// more than was inserted, on every backend, thread count and path. Verdicts and counters must be
-// those of the scalar backend, in batch order.
+// Removal in batch order and sticky saturation, where they are hard: in filters so small that
+// nearly every key shares counters with others, and in batches that remove more than was inserted.
+// Every backend, number of threads and path must give the verdicts and counters of the model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +34,7 @@ std::vector<Shape> tiny_shapes() {
   };
 }
 
-/// Filters of a few hundred keys to a few thousand: conflicts are the exception, and far apart.
+/// Filters for a few hundred to a few thousand keys. Conflicts are rare and far apart.
 std::vector<Shape> small_shapes() { return contract_shapes(30'000); }
 
 class Removal : public ::testing::TestWithParam<Case> {
@@ -72,7 +71,7 @@ TEST_P(TinyRemoval, CollidingKeysInOrder) {
   Random random(17);
   for (std::size_t round = 0; round < scaled(40, 20); ++round) {
     start_again();
-    // From a handful of keys to hundreds: from unsaturated, where every conflict counts, to full.
+    // From unsaturated filters, where every conflict matters, to full ones.
     const std::size_t universe = 1 + random.below(40), n = 1 + random.below(60);
     std::vector<std::uint64_t> in(n), out(1 + random.below(200));
     for (auto& key : in) key = random.below(universe);
@@ -113,7 +112,7 @@ TEST_P(SmallRemoval, AbsentKeysAndRepeatedKeysAmongMany) {
     }
     ASSERT_NO_FATAL_FAILURE(fill(in)) << n << " keys";
     ASSERT_NO_FATAL_FAILURE(compare_remove(out)) << n << " keys";
-    ASSERT_NO_FATAL_FAILURE(compare_remove(in)) << n << " keys, what is left";
+    ASSERT_NO_FATAL_FAILURE(compare_remove(in)) << n << " keys, removing the rest";
   }
 }
 
@@ -122,7 +121,7 @@ TEST_P(SmallRemoval, OfEverythingInAnyOrderLeavesZeros) {
   ASSERT_NO_FATAL_FAILURE(fill(keys));
   Random random(1);
   for (std::size_t i = keys.size(); i-- > 1;) std::swap(keys[i], keys[random.below(i + 1)]);
-  // None may be saturated, else zeros could not be reached: the premise of the test.
+  // The test relies on this: a saturated counter would never return to 0.
   ASSERT_EQ(filter_.statistics().saturated, 0u);
   const auto report = filter_.remove(keys, {}, options_);
   EXPECT_EQ(report.removed, keys.size());
@@ -134,7 +133,7 @@ TEST_P(SmallRemoval, OfEverythingInAnyOrderLeavesZeros) {
 
 class OneKey : public Removal {
  protected:
-  /// A million on the best target and the main layouts; elsewhere enough for several buffers.
+  /// A million copies on the best target and the main layouts, elsewhere a few buffers of them.
   std::vector<std::uint64_t> many_copies() const {
     const Case& c = GetParam();
     const bool million = is_best_target(*c.backend) && c.mode.scratch_bytes == 0 &&
@@ -153,7 +152,7 @@ TEST_P(OneKey, AMillionTimesInOneBatchSaturatesAndSticks) {
   EXPECT_EQ(statistics.saturated, GetParam().shape.geometry.probes());
   EXPECT_EQ(statistics.nonzero, statistics.saturated);  // nothing was carried into a neighbour
   const auto before = words_of(filter_);
-  // A sticky counter never goes down: each of them is found present at its turn, and stays.
+  // Saturated counters never go down, so every copy is found and counts as removed.
   const auto report = filter_.remove(keys, {}, options_);
   EXPECT_EQ(report.removed, keys.size());
   EXPECT_TRUE(same_words(words_of(filter_), before));
@@ -175,7 +174,7 @@ TEST_P(OneKey, CountFollowsEachCopyUpToFifteen) {
     filter_.insert(one, options_);
     ASSERT_EQ(filter_.count(std::uint64_t{42}), std::min(copies, 15u));
   }
-  // 14 copies come off again, 15 do not.
+  // 14 copies do not saturate, so all of them can be removed.
   start_again();
   const std::vector<std::uint64_t> fourteen(14, 42);
   filter_.insert(fourteen, options_);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups, counts and removals in several filters at once, against filters asked one by one: every
-// backend and vector target, far memory included × layouts × threads × paths × scratch sizes; 0 …
-// 10 filters of mixed shapes, keys in the oldest, the newest, several and none; batches around
-// strips, lanes and chunks; nulls, strings, hashes, one key many times. And the sizes at which the
-// automatic path changes.
+// Lookups, counts and removals in several filters at once, against filters asked one by one. They
+// run on every backend and vector target, far memory included, for all layouts, threads, paths and
+// scratch sizes: 0 to 10 filters of mixed shapes; keys in the oldest filter, the newest, several or
+// none; batches around the sizes of strips, lanes and chunks; nulls, strings, hashes, and one key
+// many times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.backend->name() << ' ' << c.shapes << ' ' << c.mode;
 }
 
-/// Of each kind from a single block on; later ones larger, as in filters that grow.
+/// Ten shapes of a kind. The first is tiny and later ones are larger, as in filters that grow.
 std::vector<Geometry> shapes_of(const std::string& kind) {
   std::vector<Geometry> shapes;
   for (std::uint32_t i = 0; i < 10; ++i) {
@@ -43,7 +43,7 @@ std::vector<Geometry> shapes_of(const std::string& kind) {
     if (kind == "blocks_1") shapes.push_back(Geometry::split_block(1, blocks));
     if (kind == "blocks_2") shapes.push_back(Geometry::split_block(2, blocks));
     if (kind == "blocks_1_to_3") shapes.push_back(Geometry::split_block(1 + i % 3, blocks));
-    // As the stages of a `fixed` growth.
+    // Like the stages of a `fixed` growth.
     if (kind == "alike") shapes.push_back(Geometry::split_block(1, 40));
     if (kind == "slices") shapes.push_back(Geometry::split(1 + i * 2, 30 + 100 * i));
     if (kind == "both") {
@@ -54,7 +54,7 @@ std::vector<Geometry> shapes_of(const std::string& kind) {
   return shapes;
 }
 
-/// The counters of filters in the memory of a backend, and of the model.
+/// Several filters, as counters in the memory of a backend and as models.
 class Filters {
  public:
   Filters(const scbf::Backend& backend, const std::string& kind, std::size_t filters)
@@ -74,7 +74,7 @@ class Filters {
     models_[i]->insert(keys);
   }
   std::size_t size() const { return stores_.size(); }
-  /// About as many as make half of the counters non-zero.
+  /// About as many keys as fill half of the counters.
   std::size_t room(std::size_t i) const {
     return static_cast<std::size_t>(0.69 * static_cast<double>(geometries_[i].counters()) /
                                     geometries_[i].probes());
@@ -85,14 +85,14 @@ class Filters {
   Answers count(const KeyBatch& keys, const scbf::BatchOptions& options) const {
     return answers(keys, options, &scbf::Backend::count);
   }
-  /// What the models say one by one: whether any has a key, and the sums of their counts.
+  /// What the models answer one by one: whether any has a key, and the sums of their counts.
   const Answers& one_by_one(const KeyBatch& keys) const {
     return once(keys, 1, [&](const auto& model) { return scbf_test::contains(model, keys); });
   }
   const Answers& counts_one_by_one(const KeyBatch& keys) const {
     return once(keys, 15, [&](const auto& model) { return scbf_test::count(model, keys); });
   }
-  /// Removes from all at once, here and, key by key, from the models; compares verdicts, counts,
+  /// Removes from all filters at once, and key by key from the models. Compares verdicts, counts,
   /// changes and counters.
   ::testing::AssertionResult remove(const KeyBatch& keys, const scbf::BatchOptions& options) {
     std::vector<scbf::CounterView> views;
@@ -154,8 +154,8 @@ class Filters {
     EXPECT_EQ(hits, out.size() - static_cast<std::uint64_t>(std::ranges::count(out, 0)));
     return out;
   }
-  /// The sums of what the models answer, up to `most`. A test asks the same in the same order
-  /// whatever its backend and mode: answers are worked out once.
+  /// The sums of the models' answers, up to `most`. They are computed once: a test asks the same
+  /// questions in the same order on every backend and in every mode.
   template <class Answer>
   const Answers& once(const KeyBatch& keys, int most, Answer answer) const {
     static std::map<std::pair<std::string, int>, Answers> known;
@@ -226,7 +226,7 @@ TEST_P(SeveralFilters, AsManyFiltersAndBatchesOfAllSizes) {
       SCOPED_TRACE("batch of " + std::to_string(size));
       const KeyBatch batch = KeyBatch(asked).slice(size == 4999 ? 0 : random.below(100), size);
       ASSERT_TRUE(same_answers(filters.ask(batch, options()), filters.one_by_one(batch)));
-      if (size != 9 && size != 1025 && size != 4999) continue;  // counts take one way for all sizes
+      if (size != 9 && size != 1025 && size != 4999) continue;  // counts take one way at all sizes
       ASSERT_TRUE(same_answers(filters.count(batch, options()), filters.counts_one_by_one(batch)));
     }
   }
@@ -240,7 +240,7 @@ TEST_P(SeveralFilters, KeysOfTheOldestTheNewestSeveralOrNone) {
   for (std::size_t i = 0; i <= last; ++i) filters.insert(i, everywhere);
   filters.insert(last, newest);
   filters.insert(0, oldest);
-  // So often that the counts of all together pass 15.
+  // So often that the sum of all counts exceeds 15.
   for (std::size_t i = 0; i <= last; ++i) filters.insert(i, Keys(9, everywhere[0]));
   ASSERT_TRUE(
       same_answers(filters.count(everywhere, options()), filters.counts_one_by_one(everywhere)));
@@ -251,7 +251,7 @@ TEST_P(SeveralFilters, KeysOfTheOldestTheNewestSeveralOrNone) {
   for (const Keys& present : {everywhere, newest, oldest}) {
     ASSERT_TRUE(same_answers(filters.ask(present, options()), Answers(present.size(), 1)));
   }
-  // From all hits to all misses: keys leave in each filter, in some, in none.
+  // From all hits to nearly all misses: keys are found in each filter, in some, in none.
   for (const std::size_t every : {1u, 2u, 5u, 9u, 40u}) {
     SCOPED_TRACE("one of " + std::to_string(every) + " is present");
     Keys mix = absent;
@@ -263,7 +263,7 @@ TEST_P(SeveralFilters, KeysOfTheOldestTheNewestSeveralOrNone) {
     const Keys repeated(3000, same);
     ASSERT_TRUE(same_answers(filters.ask(repeated, options()), filters.one_by_one(repeated)));
   }
-  // All in one partition, or in the first and the last.
+  // Hashes at both ends of the range: only the first and the last partition have keys.
   Keys hashes(2500);
   for (std::size_t i = 0; i < hashes.size(); ++i) {
     hashes[i] = i % 2 == 0 ? i * 77 : ~(std::uint64_t{i} << 20);
@@ -321,8 +321,8 @@ TEST_P(SeveralFilters, NullsAndStrings) {
   ASSERT_TRUE(same_answers(filters.ask(few, options()), filters.one_by_one(few)));
 }
 
-/// Filters that lie in memory, where lines are fetched ahead, keys wait for theirs, and the batch
-/// goes through the filters in the order of its hashes; threads share it.
+/// Filters so large that lines are prefetched and that a batch goes through the filters in the
+/// order of its hashes. Threads share the batch.
 TEST(SeveralFiltersInMemory, EqualsFiltersAskedOneByOne) {
   const std::vector<Geometry> shapes = {
       Geometry::split_block(1, 100), Geometry::split_block(2, 9'000),

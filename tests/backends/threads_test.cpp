@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: const operations at once, a caller's arena, executors that fail, nested calls. Under
-// the thread sanitizer this is where races between operations would show.
+// Threads: const operations at the same time, many threads against one, a caller's arena. Under the
+// thread sanitizer, races between operations show here.
 #include <gtest/gtest.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_scheduler_observer.h>
@@ -22,7 +22,7 @@ using scbf::Geometry;
 using scbf::Path;
 
 constexpr const char* kNotSeenThrough =
-    "oneTBB as packaged is not compiled for this sanitizer, which takes its hand-overs for races";
+    "the packaged oneTBB is not built for this sanitizer, which takes its hand-overs for races";
 
 TEST(Threads, ConstOperationsMayRunAtOnce) {
   for (const Geometry& geometry : {Geometry::split_block(2, 4000), Geometry::split(7, 70'000)}) {
@@ -72,7 +72,7 @@ TEST(Threads, ManyThreadsGiveTheSameAsOne) {
   }
 }
 
-/// Sees which threads enter an arena.
+/// Counts the threads that enter an arena.
 class Watcher final : public oneapi::tbb::task_scheduler_observer {
  public:
   explicit Watcher(oneapi::tbb::task_arena& arena) : task_scheduler_observer(arena) {
@@ -83,7 +83,7 @@ class Watcher final : public oneapi::tbb::task_scheduler_observer {
   std::atomic<int> entries{0};
 };
 
-/// Passes on to an arena and sees whether tasks run inside it.
+/// Runs tasks in an arena and counts those that really ran inside it.
 class Spy final : public scbf::Executor {
  public:
   Spy(oneapi::tbb::task_arena& arena, const Watcher& watcher) : inner_(arena), watcher_(watcher) {}

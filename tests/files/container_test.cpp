@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers, the files of filters that grow: their stages are filter files; claims with right
-// checksums and wrong contents are refused, cheaply; last digits may be another library's. What
-// holds for both formats is file_format_test.cpp.
+// Containers, the files of filters that grow. Their stages are filter files. Wrong contents with
+// right checksums are refused, cheaply. Last digits may be those of another maths library.
+// file_format_test covers what holds for both formats.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,8 +36,8 @@ TEST(HostileContainer, EveryFieldWithEvilValues) {
     const bool fixed = filter.growth().policy() == Growth::Policy::fixed;
     for (std::size_t at = 8; at < 128 + 2 * 48; at += at < 24 || (at >= 32 && at < 40) ? 4 : 8) {
       const std::size_t field = (at - 128) % 48;
-      // What may be anything: how large, how strict and how many stages are meant to be, and in a
-      // stage when it is full and its rate, within bounds.
+      // Within bounds these may have any value: the parameters of growth, and a stage's full_at,
+      // fpr and index.
       if ((at >= 36 && at < 72) || (at >= 128 && (field == 16 || field == 24 || field == 32)))
         continue;
       if (at >= 128 + 48 * filter.stages() || at == 120 || (!fixed && (at == 16 || at == 20)))
@@ -47,16 +47,16 @@ TEST(HostileContainer, EveryFieldWithEvilValues) {
         Bytes bytes = good;
         std::memcpy(bytes.data() + at, &value, at < 24 || (at >= 32 && at < 40) ? 4 : 8);
         if (bytes == good) continue;
-        // Metadata that is longer, or shorter, is other metadata, if the rest agrees.
+        // Another length of the metadata is valid if the rest agrees.
         if (at == 112 && value < 3000) continue;
-        if (fixed && (at == 72 || at == 80)) continue;  // the shape of stages to come
+        if (fixed && (at == 72 || at == 80)) continue;  // the shape of future stages
         sign_header(bytes, header_bytes);
         write_bytes(path, bytes);
         EXPECT_THROW(Filter::read(source_of(bytes)), CorruptFile);
         EXPECT_THROW(Filter::map(path), CorruptFile);
       }
     }
-    // Nothing that is said of growth makes anything but a refusal or a filter.
+    // Whatever the header says of growth, the result is a refusal or a filter.
     for (std::size_t at = 32; at < 96; at += 4) {
       for (const std::uint64_t value : evil) {
         Bytes bytes = good;
@@ -86,7 +86,7 @@ TEST(Container, LastDigitsMayBeAnotherLibrarys) {
   const double fpr = filter.growth().fpr();
   expect_same(read(std::nextafter(fpr, 1), 0), filter);
   expect_same(read(fpr, 1), filter);
-  // And those of stages: what was read is joined with what was made here.
+  // The same for stages: what is read equals what is computed here.
   for (const Growth& growth : {filter.growth(), Growth::tightening(30, 0.1)}) {
     const Filter here = sample(growth, 200);
     Bytes bytes = to_bytes(here);
@@ -102,7 +102,7 @@ TEST(Container, LastDigitsMayBeAnotherLibrarys) {
     const TemporaryFolder folder;
     write_bytes(folder / "f.scbf", bytes);
     expect_same(Filter::map(folder / "f.scbf"), here);
-    // A rate that is another one stays as it is.
+    // A rate that differs by more stays as it is.
     const double other = get<double>(bytes, 128 + 24) * 0.99;
     std::memcpy(bytes.data() + 128 + 24, &other, sizeof other);
     sign_header(bytes, get<std::uint64_t>(bytes, 96));
@@ -123,7 +123,7 @@ TEST(HostileContainer, StagesCannotBeExchangedOrClaimed) {
   std::swap_ranges(bytes.begin() + first, bytes.begin() + second, bytes.begin() + second);
   EXPECT_THROW_WITH(Filter::read(source_of(bytes)), CorruptFile,
                     "not the one that the container knows");
-  // A stage of 2^46 bytes: refused without memory for it.
+  // A stage of 2^46 bytes is refused without memory for it.
   container_format::Header header{.growth = filter.growth(), .seed = 1};
   header.stages.push_back({0, std::uint64_t{1} << 46, 1, 0.5, 0, 0});
   const std::uint64_t file_bytes = header.lay_out();

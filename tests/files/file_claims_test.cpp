@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a header claims costs no memory before it has been compared with the length of the file.
-// Allocations of this program go through here, so that they are seen.
+// A header's claims cost no memory until they have been compared with the length of the file. This
+// program replaces operator new, so as to see allocations.
 #include <new>
 
 #include "files/file_test_support.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kMostMetadata = 1u << 20;
 
-/// A golden file that claims to have more metadata than bytes, and agrees with itself in that.
+/// Writes a golden file with a consistent header that claims more metadata than there are bytes.
 void write_claim(const fs::path& path, const std::string& golden, std::size_t header_bytes_at,
                  std::uint64_t before_metadata) {
   Bytes bytes = read_bytes(fs::path(SCBF_TEST_DATA_DIR) / "golden" / golden);
@@ -36,13 +36,13 @@ void write_claim(const fs::path& path, const std::string& golden, std::size_t he
   write_bytes(path, bytes);
 }
 
-/// It is refused, and that takes little memory.
+/// Expects a refusal that takes little memory.
 template <class Read>
 void expect_refused_cheaply(const fs::path& path, Read read) {
   constexpr std::size_t kLittle = 1u << 16;
   largest_allocation = 0;
   EXPECT_THROW_WITH(read(path), CorruptFile, "truncated");
-  EXPECT_GT(largest_allocation, 0u) << "not seen";
+  EXPECT_GT(largest_allocation, 0u) << "no allocation was seen";
   EXPECT_LT(largest_allocation, kLittle);
 }
 

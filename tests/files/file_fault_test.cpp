@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving when the system refuses, dawdles or kills: at every single system call of a save the old
-// file stays whole until the new one takes its place. What is written is file_format_test.cpp.
+// Saving while system calls fail, are interrupted or cut short, or the process is killed. At every
+// system call of a save, the old file stays whole until the new one takes its place.
+// file_format_test covers what is written.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,8 +17,8 @@
 namespace scbf::test {
 namespace {
 
-/// The real calls, each announced before it happens: `before` gets its number (from 1 on) and its
-/// name, and may return an errno with which the call then fails.
+/// The real calls. Before each, `before` gets its number (from 1) and its name. If it returns an
+/// errno, the call fails with that.
 class WatchedCalls : public FileSystemCalls {
  public:
   std::function<int(int, const std::string&)> before = [](int, const std::string&) { return 0; };
@@ -29,7 +30,7 @@ class WatchedCalls : public FileSystemCalls {
   }
   int close(int fd) override {
     const int error = announce("close");
-    const int result = FileSystemCalls::close(fd);  // a failing close closes all the same
+    const int result = FileSystemCalls::close(fd);  // a close that fails still closes
     errno = error;
     return error != 0 ? -1 : result;
   }
@@ -81,7 +82,7 @@ class FileFault : public testing::Test {
   const TemporaryFolder folder_;
   const fs::path path_ = folder_ / "filter.scbf";
   const Filter old_ = sample(Geometry::split_block(1, 10));
-  // Two chunks: header, chunk, chunk are three writes.
+  // Two chunks, so three writes: header, chunk, chunk.
   const Filter new_ = sample(Geometry::split_block(1, 20'000), 300);
   const Bytes old_bytes_ = to_bytes(old_), new_bytes_ = to_bytes(new_);
 
@@ -130,7 +131,7 @@ TEST_F(FileFault, EveryCallFailsOnce) {
             EXPECT_EQ(read_bytes(path_), old_bytes_);
           }
         } else {
-          // In place, and only the last step to durability failed; closing a directory cannot.
+          // The new file is in place but may not be durable. Closing the folder does not matter.
           if (failing < static_cast<int>(names.size())) {
             EXPECT_TRUE(has(message, "may not survive a power failure"));
           } else {
@@ -151,7 +152,7 @@ TEST_F(FileFault, KilledAtEveryCall) {
     const std::vector<std::string> names = calls_of_a_save();
     const auto renamed = std::find(names.begin(), names.end(), "rename") - names.begin() + 1;
     for (const std::size_t most_bytes : {SIZE_MAX, std::size_t{300'000}}) {
-      // With small writes there are more calls than named; the last ones find the save finished.
+      // Small writes take more calls than `names` has. The last rounds find the save finished.
       const int last = static_cast<int>(names.size()) + (most_bytes == SIZE_MAX ? 0 : 8);
       int finished = 0;
       for (int fatal = 1; fatal <= last; ++fatal) {
@@ -177,7 +178,7 @@ TEST_F(FileFault, KilledAtEveryCall) {
         finished += WEXITSTATUS(status) == 0;
         if (most_bytes == SIZE_MAX) {
           EXPECT_EQ(WEXITSTATUS(status), 9);
-          // Nothing between: until the rename has happened the old one, then the new one.
+          // The old file until the rename has happened, then the new one; never anything between.
           EXPECT_EQ(fs::exists(path_), replacing || fatal > renamed);
           if (fs::exists(path_)) {
             EXPECT_EQ(read_bytes(path_), fatal > renamed ? new_bytes_ : old_bytes_);
@@ -189,7 +190,7 @@ TEST_F(FileFault, KilledAtEveryCall) {
           EXPECT_NO_THROW(verify_file(path_));
         }
         EXPECT_LE(folder_.entries(), (fs::exists(path_) ? 1u : 0u) + 1u);
-        // And the next save is not hindered by what the dead one left.
+        // What the killed save left does not hinder the next one.
         new_.save(path_);
         EXPECT_EQ(read_bytes(path_), new_bytes_);
       }
@@ -207,7 +208,7 @@ TEST_F(FileFault, InterruptedAndShortCallsAreCarriedOn) {
     const Filter& filter = most_bytes == 1 ? old_ : new_;
     WatchedCalls calls;
     calls.most_bytes = most_bytes;
-    // Every other call is interrupted before it did anything.
+    // Every other call is interrupted before it does anything.
     calls.before = [&](int n, const std::string&) { return n % 2 == 0 ? EINTR : 0; };
     save_with(filter, path_, calls);
     EXPECT_GT(calls.log.size(), usual);
@@ -292,7 +293,7 @@ TEST_F(FileFault, TheFileSizeLimitOfTheProcess) {
   EXPECT_EQ(folder_.entries(), 1u);
 }
 
-// ---- where it goes ------------------------------------------------------------------------------
+// ---- destinations -------------------------------------------------------------------------------
 
 TEST_F(FileFault, DestinationsThatCannotTakeIt) {
   EXPECT_THROW_WITH(new_.save("/dev/full"), IoError, "/dev/full: cannot write: No space left");
@@ -333,7 +334,7 @@ TEST_F(FileFault, LinksStayAndTheirTargetsAreReplaced) {
   fs::create_directory(folder_ / "deep");
   fs::create_symlink("deep/link", folder_ / "outer");
   fs::create_symlink("../target.scbf", folder_ / "deep/link");
-  for (const Filter* filter : {&old_, &new_}) {  // first dangling, then not
+  for (const Filter* filter : {&old_, &new_}) {  // the target is missing at first
     filter->save(folder_ / "outer");
     EXPECT_TRUE(fs::is_symlink(folder_ / "outer"));
     EXPECT_TRUE(fs::is_symlink(folder_ / "deep/link"));
@@ -376,7 +377,7 @@ TEST_F(FileFault, AFileReplacedWhileItIsReadIsNoticed) {
 }
 
 TEST_F(FileFault, MappingAndSavingAtOnce) {
-  // Whatever is mapped belongs together: header and payload of one save.
+  // A mapped filter has the header and the payload of the same save.
   Filter a = sample(Geometry::split_block(1, 40), 10), b = a;
   b.insert(std::uint64_t{777});
   b.set_metadata(a.metadata() + std::string(5000, 'x'));  // another payload offset

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of both formats come back from files and streams as they were, and no damage goes
-// unnoticed: every bit, every length, every message. Headers made by an enemy are
-// file_hostile_test.cpp, failing disks file_fault_test.cpp, fixed bytes golden_test.cpp.
+// Filters of both formats come back unchanged from files and streams. Every flipped bit and every
+// wrong length is detected, and messages tell what is wrong. file_hostile_test has hostile headers,
+// file_fault_test failing systems, golden_test fixed bytes.
 #include <fcntl.h>
 
 #include <regex>
@@ -38,13 +38,13 @@ class ByteEditor {
   int fd_;
 };
 
-// More than two chunks, the last one short, and (split) slices that cross chunks.
+// More than two chunks, the last one short; slices of `split` cross chunks.
 std::vector<Geometry> large_geometries() {
   return {Geometry::split_block(1, 40'000), Geometry::split_block(3, 12'345),
           Geometry::split(5, 1'000'003)};
 }
 
-/// Of both formats.
+/// Filters of both formats.
 std::vector<Filter> samples() {
   std::vector<Filter> all = growing_samples();
   for (const Geometry& geometry : small_geometries()) all.push_back(sample(geometry));
@@ -65,7 +65,7 @@ TEST(FileFormat, EveryWayInGivesTheFilterThatWentOut) {
     expect_same(Filter::read(source_of(bytes)), filter);
     expect_same(Filter::map(path, {.backend = "far"}), filter);
     EXPECT_EQ(to_bytes(Filter::map(path)), bytes);
-    // And it goes on as if it had never been away.
+    // A loaded filter goes on like the original.
     Filter loaded = Filter::load(path), there = filter;
     const auto more = scbf_test::random_keys(500, 2);
     loaded.insert(more);
@@ -125,7 +125,7 @@ TEST(FileFormat, MappedAnswersEqualLoadedOnesAndMappedIsReadOnly) {
     Filter copy = mapped;
     copy.insert(std::uint64_t{1});
     EXPECT_FALSE(copy.read_only());
-    // A mapped filter outlives the name of its file, and may be saved over it.
+    // A mapped filter survives the replacement of its file, and may be saved over it.
     copy.save(path);
     mapped.count(queries, actual);
     EXPECT_EQ(actual, expected);
@@ -169,8 +169,8 @@ TEST(FileFormat, MetadataOfEveryLengthAroundTheAlignment) {
   }
 }
 
-/// What damage is tried on: of each format, small. One with padding inside the payload (split, 100
-/// counters = 6.25 words), one without, and stages with padding between them.
+/// Small filters to damage: one with padding inside the payload (split, 100 counters = 6.25 words),
+/// one without, and one with padding between its stages.
 std::vector<Filter> damageable() {
   return {sample(Geometry::split(2, 100)), sample(Geometry::split_block(1, 2)),
           sample(Growth::tightening(30, 0.1), 200)};
@@ -199,7 +199,7 @@ TEST(FileFormat, EveryFlippedBitIsDetected) {
       }
       bytes[at] = whole;
       editor.put(at, whole);
-      // Every bit of fields and counters, one in every byte of padding, some in stages.
+      // Every bit of fields and counters, one in each byte of padding, some bits of stages.
       bit += at < 300 ? 1 : at < 4096 ? 9 : grows ? 61 * 9 : 1;
     }
     EXPECT_NO_THROW(verify_file(path));
@@ -217,7 +217,7 @@ TEST(FileFormat, TruncationAtEveryLengthIsDetected) {
     while (!bytes.empty()) {
       bytes.resize(bytes.size() - (bytes.size() <= 300 ? 1 : step));
       fs::resize_file(path, bytes.size());
-      // A stage that ends early is named by what it lacks.
+      // With several stages, the message depends on what is missing.
       const std::string expected = bytes.empty() ? "empty" : step == 1 ? "truncated: " : "";
       EXPECT_THROW_WITH(Filter::load(path), CorruptFile, expected);
       EXPECT_THROW_WITH(verify_file(path), CorruptFile, expected);
@@ -280,7 +280,7 @@ TEST(FileFormat, MessagesTellWhatIsWrong) {
   bad[4096 + (3u << 20)] ^= std::byte{1};
   EXPECT_TRUE(has(message(bad), "filter.scbf: payload chunk 3: checksum mismatch (file 0x"));
   bad = good;
-  bad[24] ^= std::byte{1};  // the seed: any value is possible
+  bad[24] ^= std::byte{1};  // the seed: any value is valid
   EXPECT_TRUE(has(message(bad), "filter.scbf: header: checksum mismatch (file 0x"));
   EXPECT_EQ(message(good), "accepted");
 }

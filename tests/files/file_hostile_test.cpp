@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files made by an enemy: right checksums, wrong contents. They are refused as corrupt, at once,
-// and without memory for what they claim.
+// Hostile files: the checksums are right, the contents are wrong. They are refused as corrupt,
+// quickly and without allocating what they claim.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -17,14 +17,14 @@ std::uint64_t peak_memory_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Claims here go to 2^45 bytes, with headers of 256 MiB. Sanitizers keep freed memory for a while.
+// Claims here go up to 2^45 bytes, with headers of 256 MiB. Sanitizers keep freed memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kRefusalBytes = 512u << 20;
 #else
 constexpr std::uint64_t kRefusalBytes = 64u << 20;
 #endif
 
-/// Fails when what happens in its lifetime takes longer or more memory than a refusal should.
+/// Fails if the code in its scope takes more time or memory than a refusal should.
 class CheapRefusal {
  public:
   CheapRefusal() = default;
@@ -40,7 +40,7 @@ class CheapRefusal {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Refused by all that read; `text` in every message.
+/// Every way to read must refuse the file, with `text` in the message.
 void expect_refused(const fs::path& path, const Bytes& bytes, const std::string& text = "") {
   write_bytes(path, bytes);
   EXPECT_THROW_WITH(Filter::load(path), CorruptFile, text);
@@ -54,8 +54,8 @@ struct Field {
   const char* name;
   std::size_t offset, bytes;
 };
-// All that follows from something else, or has a limit. (Seed and the two numbers of keys may be
-// anything; the saturated counters are compared with the payload.)
+// The fields that follow from others or have a limit. (The seed and the two numbers of keys may
+// have any value; the number of saturated counters is compared with the payload.)
 constexpr Field kCheckedFields[] = {
     {"version", 8, 4},         {"fixed bytes", 12, 4},    {"hash", 16, 4},
     {"hash version", 20, 4},   {"layout", 32, 4},         {"probes", 36, 4},
@@ -78,8 +78,8 @@ TEST(HostileFile, EveryFieldWithEvilValues) {
         Bytes bytes = good;
         std::memcpy(bytes.data() + field.offset, &value, field.bytes);
         if (bytes == good) continue;
-        // Two claims make other files that are right: an extent with the same number of lines per
-        // slice, and metadata that goes on into the zeros behind it.
+        // Two changes make another valid file: an extent with the same number of lines per slice,
+        // and metadata that includes some of the zeros after it.
         if (field.offset == 48 && geometry.layout() == Layout::split && value > 0 && value <= 128) {
           continue;
         }
@@ -98,7 +98,7 @@ TEST(HostileFile, ClaimsThatAgreeWithEachOther) {
     std::uint32_t layout, probes, groups;
     std::uint64_t extent, payload_bytes;
   };
-  // The largest there are, and 2^40 bytes.
+  // The largest geometries, and 2^40 bytes.
   for (const Claim& claim :
        {Claim{1, 64, 0, 1ull << 40, 64ull << 39},
         Claim{2, 64, 8, 0xFFFF'FFFF, 8 * 64 * 0xFFFF'FFFFull},
@@ -122,7 +122,7 @@ TEST(HostileFile, ClaimsThatAgreeWithEachOther) {
 }
 
 TEST(HostileFile, AClaimWithItsWholeHeaderButNoPayload) {
-  // 8 MiB of header are what a claim of 2^40 bytes costs its author; it must not cost us more.
+  // A claim of 2^40 bytes costs its author 8 MiB of header. It must not cost the reader more.
   const Geometry huge = Geometry::split(16, 1ull << 37);
   ASSERT_EQ(huge.bytes(), 1ull << 40);
   file_format::Header header{.geometry = huge};
@@ -135,7 +135,7 @@ TEST(HostileFile, AClaimWithItsWholeHeaderButNoPayload) {
   } catch (const CorruptFile& error) {
     EXPECT_TRUE(has(error.what(), "truncated"));
   } catch (const std::bad_alloc&) {
-    // The system does not hand out so many addresses: refused as well.
+    // The system does not provide that much address space: refused as well.
   }
   const TemporaryFolder folder;
   write_bytes(folder / "filter.scbf", bytes);
@@ -202,7 +202,7 @@ TEST(HostileFile, PaddingIsCheckedAcrossChunks) {
   for (std::uint64_t slice = 0; slice < 3; ++slice) {
     for (const std::uint64_t at : {slice * stride + 2'500'000, (slice + 1) * stride - 1}) {
       Bytes bytes = good;
-      bytes[4096 + at] |= std::byte{0x40};  // counter 5'000'001 or the very last
+      bytes[4096 + at] |= std::byte{0x40};  // the first or the last counter of the padding
       sign(bytes);
       expect_payload_refused(bytes, "padding after slice " + std::to_string(slice));
     }

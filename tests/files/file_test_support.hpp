@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the file format share: filters with known contents, files in a folder of
-// their own, and signing damaged bytes anew so that the checks behind the checksums are reached.
-// Offsets are written out here once more, from docs/file_format.md, on purpose.
+// Shared by the tests of the file format: filters with known contents, files as bytes, and right
+// checksums for damaged bytes, so that the checks behind the checksums are reached. The offsets
+// repeat docs/file_format.md on purpose.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -79,14 +79,14 @@ void put(Bytes& bytes, std::size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// Makes the header's checksum right, whatever the header says of its length.
+/// Corrects the header's checksum. The length is `header_bytes`, whatever the header says.
 inline void sign_header(Bytes& bytes, std::size_t header_bytes) {
   put<std::uint64_t>(bytes, kChecksumAt, 0);
   put<std::uint64_t>(bytes, kChecksumAt,
                      XXH3_64bits(bytes.data(), std::min(header_bytes, bytes.size())));
 }
 
-/// Makes all checksums of a filter with a sound header right.
+/// Corrects all checksums of a filter file whose header is otherwise sound.
 inline void sign(Bytes& bytes) {
   constexpr std::size_t kChunk = 1u << 20;
   const auto offset = get<std::uint64_t>(bytes, 80);
@@ -108,7 +108,7 @@ inline Filter sample(const Geometry& geometry, std::uint64_t keys = 60) {
   filter.set_metadata("{\"made by\": \"a test\"}");
   return filter;
 }
-/// The same of several stages, unless there are few keys.
+/// The same for a growth: several stages, unless `keys` is small.
 inline Filter sample(const Growth& growth, std::size_t keys = 700) {
   Filter filter(growth, {.seed = 0x0123'4567'89AB'CDEF});
   filter.insert(scbf_test::random_keys(keys, 1));
@@ -118,7 +118,7 @@ inline Filter sample(const Growth& growth, std::size_t keys = 700) {
   return filter;
 }
 
-/// Of filters that grow: every policy and layout, empty, and with stages of another growth.
+/// Filters that grow: every policy and layout, an empty one, one with stages of another growth.
 inline std::vector<Filter> growing_samples() {
   std::vector<Filter> all = {sample(Growth::tightening(100, 0.05)),
                              sample(Growth::tightening(100, 0.05, Layout::split, 1.5, 0.7)),
@@ -156,7 +156,7 @@ inline testing::AssertionResult has(const std::string& text, const std::string& 
   return testing::AssertionFailure() << '"' << text << "\" lacks \"" << part << '"';
 }
 
-/// EXPECT_ that `statement` throws `Type` with a message that contains `text`.
+/// Expects that `statement` throws `Type` with a message that contains `text`.
 #define EXPECT_THROW_WITH(statement, Type, text)        \
   try {                                                 \
     statement;                                          \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The format holds still: today's code writes the very bytes of tests/golden and understands
-// them; and readers written in Python from docs/file_format.md agree with the library.
+// The format does not change: today's code writes exactly the bytes of tests/golden and reads them.
+// Readers written in Python from docs/file_format.md agree with the library.
 //
-// A change of the format is a new version with golden files of its own beside the old ones.
-// SCBF_WRITE_GOLDEN=1 writes missing files (never existing ones) when such files are added.
+// A changed format is a new version, with golden files of its own beside the old ones.
+// SCBF_WRITE_GOLDEN=1 writes golden files that are missing; it never overwrites one.
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -118,7 +118,7 @@ constexpr const char* kContainers = "read_container.py";
 
 std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
-/// Runs a reader; its exit status. Output goes to `out`.
+/// Runs a reader and returns its exit status. Output goes to `out`.
 int run_reader(const char* reader, const fs::path& file, const std::string& arguments,
                const fs::path& out) {
   const char* python = std::getenv("SCBF_PYTHON");
@@ -141,8 +141,8 @@ class IndependentReader : public testing::Test {
         run_reader(kFilters, kGolden / golden_filters()[0].name, "", folder_ / "out");
     if (status != 3 && status != 127) return;
     const std::string reason =
-        "python3 with the package xxhash is not there (Debian: python3-xxhash; another "
-        "interpreter: SCBF_PYTHON=…)";
+        "python3 with the package xxhash was not found (Debian: python3-xxhash; SCBF_PYTHON=… "
+        "names another interpreter)";
     const char* required = std::getenv("SCBF_REQUIRE_PYTHON");
     if (required != nullptr && *required == '1') FAIL() << reason;
     GTEST_SKIP() << reason;
@@ -224,7 +224,7 @@ TEST_F(IndependentReader, AgreesOnFiltersOfEveryGrowth) {
     filter.save(path);
     compare(grows ? kContainers : kFilters, path, filter);
     if (!grows) continue;
-    // A stage that comes from elsewhere; and counts above what a counter holds.
+    // A stage of another growth, and counts that add up to more than 15.
     Filter other(Growth::tightening(77, 0.01), {.seed = 42});
     other.insert(std::vector<std::string>(20, "saturated"));
     filter.merge(other);
@@ -249,8 +249,8 @@ TEST_F(IndependentReader, RefusesDamage) {
     }
   };
   refuses(kFilters, "split_k7.scbf", {0, 30, 130, 4000, 4100, SIZE_MAX});
-  // Magic, header, entry, metadata, padding, and of a stage: header, padding, counters; between
-  // stages; the last counters.
+  // In order: magic, header, entry, metadata, padding; then a stage's header, padding and counters;
+  // the gap between stages; the last counters.
   refuses(kContainers, kContainer,
           {0, 30, 130, 280, 4000, 4100, 4300, 8200, 9000, 12288, SIZE_MAX});
 }

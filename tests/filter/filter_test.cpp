@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filter: arguments, answers in their three forms, copies, whole-filter operations, metadata.
-// Counters and answers of backends are contract_test; files have tests of their own.
+// contract_test covers counters and answers of backends; files have tests of their own.
 #include "scbf/filter.hpp"
 
 #include <gtest/gtest.h>
@@ -54,14 +54,14 @@ static_assert(can_remove<Filter&> && !can_remove<const Filter&>);
 static_assert(can_merge<Filter&> && !can_merge<const Filter&>);
 static_assert(can_clear<Filter&> && !can_clear<const Filter&>);
 static_assert(can_ask<Filter&> && can_ask<const Filter&>);
-// A count of keys is not a geometry, and words are only lent to read.
+// A number of keys is not a geometry, and words() is read-only.
 static_assert(std::is_constructible_v<Filter, Geometry> &&
               !std::is_convertible_v<Geometry, Filter>);
 static_assert(!std::is_constructible_v<Filter, int> && !std::is_default_constructible_v<Filter>);
 static_assert(std::is_const_v<decltype(std::declval<Filter&>().words())::element_type>);
 static_assert(std::is_nothrow_move_constructible_v<Filter>);
 static_assert(std::is_nothrow_move_assignable_v<Filter> && std::is_copy_constructible_v<Filter>);
-// 32-bit integers would hash as other bytes than their 64-bit twins: refused, not widened.
+// A 32-bit integer has other bytes than the same 64-bit one, so it is refused, not widened.
 static_assert(std::is_convertible_v<const std::vector<std::uint64_t>&, scbf::KeyBatch>);
 static_assert(!std::is_convertible_v<const std::vector<std::uint32_t>&, scbf::KeyBatch>);
 
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, FilterOn, ::testing::ValuesIn(available_backe
 TEST_P(FilterOn, BitsAndIndicesSayTheSameAsBytes) {
   Filter filter = make(Geometry::split_block(2, 500));
   const auto keys = random_keys(1500, 1);
-  // Hits and misses in turn, so that every byte has both; the last key is a hit.
+  // Hits and misses alternate, so that every byte has both. The last key is a hit.
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (i % 3 != 0) filter.insert(keys[i]);
   }
@@ -108,7 +108,7 @@ TEST_P(FilterOn, BitsAndIndicesSayTheSameAsBytes) {
   }
 }
 
-// Hits are summed many at a time: sizes around those at which partial sums are full.
+// Hits are added up in partial sums. These sizes lie around those that fill one.
 TEST_P(FilterOn, HitsOfBatchesThatAreAllPresent) {
   Filter filter = make(Geometry::split_block(1, 500));
   const auto keys = random_keys(20'000, 2);
@@ -318,22 +318,22 @@ TEST_P(FilterOn, SubtractFromSaturatedCountersIsReportedInexact) {
   a.insert(ten);
   a.insert(random_keys(10, 1));
   b.insert(ten);
-  // The counters of key 3 in `a` are at 15 and stay there: all 16 of them, none else.
+  // All 16 counters of key 3 in `a`, and no others, are at 15 and stay there.
   EXPECT_EQ(a.subtract(b).inexact_counters, 16u);
   EXPECT_EQ(a.count(std::uint64_t{3}), 15u);
-  // Saturated is never "below": 15 means 15 or more.
+  // A saturated counter never goes below zero: 15 means 15 or more.
   EXPECT_NO_THROW(a.subtract(b));
 }
 
 TEST_P(FilterOn, BooksStayMeaningfulWhateverIsSubtracted) {
-  // A saturated key can be removed more often than it was inserted; its sticky counters stay.
+  // A saturated key can be removed more often than it was inserted, since its counters stay.
   Filter a = make(), b = make();
   const std::vector<std::uint64_t> fifteen(15, 3), hundred(100, 3);
   a.insert(fifteen);
   b.insert(fifteen);
   EXPECT_EQ(b.remove(hundred).removed, 100u);
   a.subtract(b);
-  EXPECT_LT(a.keys_removed(), 1000u) << "the books wrapped around below zero";
+  EXPECT_LT(a.keys_removed(), 1000u) << "the number of removed keys wrapped around below zero";
 }
 
 TEST(Assign, ReplacesCountersAndBooks) {
@@ -350,7 +350,7 @@ TEST(Assign, ReplacesCountersAndBooks) {
 }
 
 TEST(Assign, RefusesWhatIsNotAFilterAndChangesNothing) {
-  scbf::Filter filter(scbf::Geometry::split(3, 100));  // 28 counters behind each slice
+  scbf::Filter filter(scbf::Geometry::split(3, 100));  // 28 counters of padding after each slice
   filter.insert(random_keys(50, 1));
   const auto before = words_of(filter);
   auto words = before;

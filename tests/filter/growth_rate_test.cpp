@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of filters that grow: under the bound at every size from 1 to 1000 times the first stage,
-// with random and with sequential keys, and as predicted; and the share of ambiguous removals.
+// Rates of filters that grow: below the bound at every size from 1 to 1000 times the first stage,
+// for random and for sequential keys, and as predicted. Also the share of ambiguous removals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using scbf::Growth;
 using scbf::KeyBatch;
 using scbf::Layout;
 
-// Threads are not what is tested here, and oneTBB's are not seen by the thread sanitizer.
+// Threads are not tested here, and the thread sanitizer cannot follow those of oneTBB.
 constexpr scbf::BatchOptions kAlone{.threads = 1};
 
 struct Grown {
@@ -58,12 +58,12 @@ TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
       const double rate = hits / n;
       EXPECT_LE(rate, bound + 5 * std::sqrt(bound / n)) << held << " keys";
       EXPECT_LT(filter.fpr_bound(), bound);
-      // And it is what the fill says; blocks of small stages vary by some hundredths more.
+      // The rate is also what the fill predicts. Blocks of small stages add a few per cent.
       const double estimated = filter.statistics(kAlone).estimated_fpr;
       EXPECT_NEAR(rate, estimated, 6 * std::sqrt(estimated / n) + 0.06 * estimated)
           << held << " keys";
     }
-    // Stages are as many as planned, give or take the one that is just full or not.
+    // There are as many stages as planned, give or take one that has just become full.
     std::uint32_t planned = 0;
     for (std::uint64_t room = 0; room < held; ++planned) {
       room += scbf::grown_capacity(1000, GetParam().growth.growth(), planned);
@@ -75,7 +75,7 @@ TEST_P(Rate, StaysUnderTheBoundFrom1To1000TimesTheFirstStage) {
 }
 
 TEST(FixedRate, IsThatOfThePaper) {
-  // Table 1 of the paper at 45 KiB of positions, P = 0.1 %, ten stages: P_d under 1 %.
+  // Table 1 of the paper: 45 KiB of positions, P = 0.1 %, ten stages, P_d under 1 %.
   const auto plan = scbf::plan_fixed(4 * 45 * 1024, 0.001, 0.01);
   Filter filter(plan.growth, {.seed = 5});
   filter.insert(random_keys(plan.capacity - plan.capacity / 1000, 1), kAlone);
@@ -97,7 +97,7 @@ TEST(Ambiguous, ShareIsAsPredicted) {
     filter.insert(keys, kAlone);
     ASSERT_GT(filter.stages(), 3u);
     const double predicted = filter.statistics(kAlone).ambiguous_share;
-    // A hundredth at a time, and back: what is removed hardly shows in the fill.
+    // Removes a hundredth of the keys, each from a fresh copy, so that the fill hardly changes.
     std::uint64_t ambiguous = 0;
     for (std::size_t first = 0; first < keys.size(); first += 600) {
       Filter copy = filter;

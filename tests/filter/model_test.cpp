@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalar backend, the model of all others, against a second opinion that shares no code with
-// it (support/reference.hpp): counters and answers after every step.
+// The scalar backend, which is the model, against the reference (support/reference.hpp), which
+// shares no code with it. Counters and answers are compared after every step.
 #include <gtest/gtest.h>
 
 #include "support/keys.hpp"
@@ -13,7 +13,7 @@ using namespace scbf_test;
 
 class Model : public ::testing::TestWithParam<Shape> {
  protected:
-  /// Inserts, looks up and removes keys on both sides; keys repeat and most removals collide.
+  /// Inserts, looks up and removes keys on both sides. Keys repeat, and most removals collide.
   template <class Keys>
   void compare(const Keys& keys, std::uint64_t seed) {
     scbf::Filter filter(GetParam().geometry, {.seed = seed, .backend = "scalar"});

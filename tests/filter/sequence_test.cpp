@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of operations on filters of every growth, shrunk by RapidCheck when one fails:
-// against the second opinion of support/reference.hpp (any sequence), against a multiset (no false
-// negatives while only what was inserted is removed), and against the same batch cut into pieces.
+// Random sequences of operations on filters of every growth; RapidCheck shrinks those that fail.
+// Any sequence must equal the reference (support/reference.hpp). While only inserted keys are
+// removed, by a multiset, there must be no false negatives. A batch must equal any split of it.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -36,7 +36,7 @@ void showValue(const Step& step, std::ostream& out) {
   out << ')';
 }
 
-/// Few different keys, so that sequences come back to them.
+/// Few different keys, so that sequences repeat them.
 rc::Gen<Keys> some_keys() {
   return rc::gen::container<Keys>(rc::gen::inRange<std::uint64_t>(0, 50));
 }
@@ -55,7 +55,7 @@ std::vector<Step> some_steps() {
       some_keys()));
 }
 
-/// A growth that is small enough for several stages, or for collisions in its only one.
+/// A growth so small that filters get several stages, or many collisions in the only one.
 Growth some_growth() {
   const auto layout = *rc::gen::element(Layout::split, Layout::split_block);
   const auto policy = *rc::gen::element(Growth::Policy::one, Growth::Policy::one,
@@ -75,7 +75,7 @@ Growth some_growth() {
              : Growth::fixed(geometry, *rc::gen::element<std::uint32_t>(1, 2, 5, 256));
 }
 
-/// A growth, and two backends and ways to go through batches of its filters.
+/// A growth, and two backends and two modes to compare.
 struct Setup {
   Growth growth = some_growth();
   std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
@@ -93,7 +93,7 @@ struct Setup {
   scbf::BatchOptions options(int which = 0) const { return modes[which].options(); }
 };
 
-/// As many as there is room for; how many that is.
+/// Inserts as many keys as there is room for, and returns how many.
 std::size_t insert(Filter& filter, const KeyBatch& keys, const scbf::BatchOptions& options = {}) {
   try {
     const auto report = filter.insert(keys, options);
@@ -127,7 +127,7 @@ RC_GTEST_PROP(Sequences, EqualTheSecondOpinion, ()) {
         break;
       case Step::merge:
       case Step::subtract: {
-        if (setup.growth.policy() != Growth::Policy::one) break;  // stages_test
+        if (setup.growth.policy() != Growth::Policy::one) break;  // others: stages_test
         Filter other = setup.filter();
         ReferenceFilter other_reference(setup.growth, setup.seed);
         insert(other, step.keys);
@@ -177,7 +177,7 @@ RC_GTEST_PROP(Sequences, HaveNoFalseNegativesWhileOnlyWhatIsInIsRemoved, ()) {
       }
       const Answers verdicts = remove(filter, legal, setup.options());
       for (std::size_t i = 0; i < legal.size(); ++i) {
-        // It is there, so it is claimed, and with one stage by that.
+        // The key is present, so it is removed, or ambiguous where there are several stages.
         RC_ASSERT(verdicts[i] == 1 || (verdicts[i] == 2 && filter.stages() > 1));
         truth[legal[i]] -= verdicts[i] == 1;
       }

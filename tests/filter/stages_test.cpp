@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of several stages against the second opinion of support/reference.hpp, on every backend,
-// far memory included, path and thread count: the same bytes, answers and verdicts, also where
-// stages fill up; and what happens at the limit. Random sequences are sequence_test.
+// Filters of several stages against the reference (support/reference.hpp), on every backend (far
+// memory included), path and number of threads: the same counters, answers and verdicts, also while
+// stages fill up. Then what happens when all stages are full, merging, and filters as a whole.
+// sequence_test has random sequences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -85,13 +86,13 @@ TEST_P(Stages, EqualsTheReference) {
     ASSERT_TRUE(reference.equals(filter)) << "after remove";
     ambiguous += std::ranges::count(verdicts, 2);
   }
-  // A test of one stage, or of no ambiguous key, would say little.
+  // With one stage or no ambiguous key, the test would show little.
   EXPECT_GT(filter.stages(), 3u);
   EXPECT_GT(ambiguous, 10);
 }
 
 TEST_P(Stages, EmptiesCompletelyInOneBatch) {
-  // Claims by other stages vanish in the course of the batch: keys that several claim at first.
+  // Several stages claim some keys at first. Their claims vanish in the course of the batch.
   const auto options = GetParam().mode.options();
   Filter filter = this->filter(9);
   ReferenceFilter reference(GetParam().growth, 9);
@@ -171,13 +172,13 @@ TEST(FixedStages, SayWhenTheyAreFullAndWhatIsIn) {
     Filter only(growth);
     only.insert(KeyBatch(keys).slice(0, in));
     EXPECT_TRUE(only == filter);
-    // Nothing goes in, nothing changes; empty and null keys need no room.
+    // In a full filter an insertion changes nothing. Empty batches and nulls need no room.
     EXPECT_THROW(filter.insert(keys[in]), FilterFull);
     EXPECT_TRUE(only == filter);
     const std::array<std::byte, 1> none{};
     EXPECT_EQ(filter.insert(KeyBatch(keys).slice(0, 8).with_validity(none)).nulls, 8u);
     EXPECT_EQ(filter.insert(KeyBatch(keys).slice(0, 0)).inserted, 0u);
-    // Room that removal makes is used.
+    // Removal makes room.
     ASSERT_EQ(filter.remove(keys[0]), Removal::removed);
     filter.insert(keys[in]);
     EXPECT_TRUE(filter.contains(keys[in]));
@@ -212,7 +213,7 @@ TEST(StagesGrowth, MemoryThatEndsInTheMiddleLosesNoKey) {
   std::uint64_t in = 0;
   try {
     filter.insert(keys);
-    ADD_FAILURE() << "no memory, no exception";
+    ADD_FAILURE() << "no exception, though there was no memory";
   } catch (const FilterFull& full) {
     in = full.processed();
     EXPECT_NE(std::string(full.what()).find("no room, as was asked for"), std::string::npos);
@@ -253,7 +254,7 @@ TEST(StagesMerge, JoinsStagesThatFitAndAppendsTheOthers) {
   large.insert(KeyBatch(keys).slice(700, 5300));
   const std::size_t stages = large.stages();
   a.merge(large);
-  EXPECT_EQ(a.stages(), stages + 1);  // the full first stages do not go together
+  EXPECT_EQ(a.stages(), stages + 1);  // the first stages are too full to join
   EXPECT_EQ(a.keys_inserted(), 6000u);
   EXPECT_EQ(Answers(6000, 1), contains(a, keys));
   for (std::size_t s = 0; s < a.stages(); ++s) {
@@ -261,7 +262,7 @@ TEST(StagesMerge, JoinsStagesThatFitAndAppendsTheOthers) {
               a.stage(s).shape().full_at + a.stage(s).shape().geometry.probes() - 1);
   }
   EXPECT_NEAR(a.fpr_bound(), large.fpr_bound() + a.stage(0).shape().fpr, 1e-4);
-  // Grows on where the series of both is.
+  // Growth continues the series: from stage 1 on, rates never rise.
   a.insert(random_keys(20'000, 2));
   for (std::size_t s = 1; s + 1 < a.stages(); ++s)
     EXPECT_GE(a.stage(s).shape().fpr, a.stage(s + 1).shape().fpr);
@@ -288,7 +289,7 @@ TEST(StagesMerge, IsUndoneBySubtract) {
     EXPECT_TRUE(a == after);
     a.merge(b);
     a.merge(b);
-    a.subtract(b);  // from either of two that are equal
+    a.subtract(b);  // from either of two equal stages
     EXPECT_EQ(Answers(5000, 1), contains(a, random_keys(5000, 2)));
   }
 }

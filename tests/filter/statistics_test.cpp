@@ -93,7 +93,7 @@ TEST_P(StatisticsOf, EqualsCountingByHand) {
   }
 }
 
-// Filter believes what backends count as they go; here that is what is there.
+// Filter trusts backends to count the counters that become zero or non-zero. A recount must agree.
 TEST_P(StatisticsOf, TurnedCountersAreCountedOnTheWay) {
   const auto options = GetParam().mode.options();
   const scbf::Geometry g = GetParam().shape.geometry;
@@ -130,7 +130,7 @@ TEST(Estimates, OfKeysAndRateAreNearTheTruth) {
     filter.insert(random_keys(n, 3), {.threads = 1});
     filter.insert(random_keys(n / 2, 3), {.threads = 1});  // repeated keys are not distinct keys
     const auto s = filter.statistics({.threads = 1});
-    // With load a = n/m the estimate's variance is m (e^a − 1 − a) per slice; slices average out.
+    // With load a = n/m, the estimate of one slice has variance m (e^a − 1 − a).
     const auto m = static_cast<double>(shape.geometry.counters_per_slice());
     const double load = static_cast<double>(n) / m;
     const double deviation = std::sqrt(m * (std::exp(load) - 1 - load) / shape.geometry.probes());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads containers of scbf, written from docs/file_format.md alone to prove that page. What is in
-them, filter files, is read by read_filter.py.
+"""Reads scbf containers. It was written from docs/file_format.md alone, to show that the page is
+complete. read_filter.py reads the filter files inside.
 
   read_container.py FILE                 verifies the whole file and prints its header as JSON
   read_container.py FILE count < KEYS    also prints the count of each key, as read_filter.py does
@@ -63,7 +63,7 @@ class Container:
             require(stage.header["seed"] == h["seed"], f"stage {i}: seed")
             counters = stage.header["probes"] * stage.header["extent"]
             if stage.header["layout"] == SPLIT_BLOCK:
-                counters *= 16  # of each of the words of a block
+                counters *= 16  # for each probe, every block has a word of 16
             require(1 <= entry["full_at"] <= counters, f"stage {i}: full_at")
             require(0 < entry["fpr"] < 1, f"stage {i}: fpr")
             require(entry["index"] < MOST_STAGES or entry["index"] == FOREIGN, f"stage {i}: index")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads scbf filter files, written from docs/file_format.md alone to prove that page.
+"""Reads scbf filter files. It was written from docs/file_format.md alone, to show that the page is
+complete.
 
   read_filter.py FILE                 verifies the whole file and prints its header as JSON
   read_filter.py FILE count < KEYS    also prints the count of each key, one per line; a key is
@@ -129,7 +130,7 @@ def parse_key(line):
 
 
 def run(read, usage):
-    """The command: what read(data) returns can count(key), and has a header and metadata."""
+    """Runs the command on what read(data) returns, a Filter or a Container."""
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["count"]):
         sys.exit(usage)
     with open(sys.argv[1], "rb") as file:

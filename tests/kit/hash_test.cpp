@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes of the library against xxHash itself. That backends hash alike is contract_test.
+// The library's hashes against xxHash itself. contract_test checks that all backends hash alike.
 #include "scbf/detail/hash.hpp"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ TEST(Hash, U64EqualsXxh3OfEightBytesForAllSeeds) {
   }
 }
 
-// Published for XXH3-64 of eight zero bytes by xxHash 0.8: holds the hash still even if the header
-// that the tests include changes, and shows that the library's can be a constant.
+// The XXH3-64 of eight zero bytes, as published by xxHash 0.8. It pins the hash even if the tests'
+// copy of xxHash changes. Being constexpr, it also shows that the hash works at compile time.
 constexpr std::uint64_t kHashOfZero = hash_u64<PlainOps>(0, u64_seed_mask(0));
 TEST(Hash, KnownValues) {
   EXPECT_EQ(kHashOfZero, 0xC77B'3ABB'6F87'ACD9u);

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> counters_of(const KeyBatch& keys,
   return words_of(filter);
 }
 
-/// A bitmap with these bits from bit `offset` on; the others are set, to be noticed if read.
+/// A bitmap with these bits from bit `offset` on. The others are set, so that reading them shows.
 std::vector<std::byte> bitmap_of(const std::vector<bool>& bits, std::size_t offset) {
   std::vector<std::byte> bitmap((offset + bits.size() + 7) / 8, std::byte{0xFF});
   for (std::size_t i = 0; i < bits.size(); ++i) {
@@ -108,7 +108,7 @@ TEST_P(KeyBatchOn, NullsAreNeitherInsertedNorFoundNorRemovedButCounted) {
       const KeyBatch some = all.with_validity(bitmap, offset);
       ASSERT_TRUE(some.has_validity());
       ASSERT_EQ(some.nulls(), nulls);
-      // What remains must equal the valid keys inserted one by one.
+      // The counters must be those of the valid keys inserted one by one.
       scbf::Filter want(scbf::Geometry::split(7, 3001), {.seed = 4, .backend = "scalar"});
       for (std::size_t i = 0; i < all.size(); ++i) {
         ASSERT_EQ(some.valid(i), valid[i]);
@@ -119,7 +119,7 @@ TEST_P(KeyBatchOn, NullsAreNeitherInsertedNorFoundNorRemovedButCounted) {
       EXPECT_EQ(inserted.inserted, all.size() - nulls);
       EXPECT_EQ(inserted.nulls, nulls);
       ASSERT_TRUE(same_words(words_of(filter), want.words()));
-      // All keys go in, so that a null that is looked up would be found.
+      // With all keys in the filter, a null that is looked up by mistake would be found.
       filter.insert(all);
       Answers hits(all.size(), 0xCC), counts(all.size(), 0xCC), verdicts(all.size(), 0xCC);
       const auto asked = filter.contains(some, hits);
@@ -168,7 +168,7 @@ TEST_P(KeyBatchOn, SlicesOfEveryKindWithValidity) {
       ASSERT_EQ(part.size(), size);
       ASSERT_EQ(part.nulls(), size - want.size());
       ASSERT_TRUE(same_words(counters_of(part, backend()), counters_of(want)));
-      // A slice of a slice counts from the slice.
+      // A slice of a slice counts its keys from the outer slice.
       if (size > 2) {
         const KeyBatch inner = part.slice(1, size - 2);
         ASSERT_EQ(inner.valid(0), valid[first + 1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Temporary memory: a batch takes no more than BatchOptions::scratch_bytes, however large it is.
-// Measured as the peak of the resident set, which Linux lets a process reset.
+// Temporary memory: a batch of any size takes at most BatchOptions::scratch_bytes. The test
+// measures the peak of the resident set, which Linux lets a process reset.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -31,7 +31,7 @@ bool reset_peak() {
   return clear.good() && status_bytes("VmHWM") <= status_bytes("VmRSS") + (1u << 20);
 }
 
-/// What `operation` takes on top of what is resident before it.
+/// How many bytes `operation` takes at its peak, above what was resident before.
 template <class Operation>
 std::size_t peak_of(Operation operation) {
   EXPECT_TRUE(reset_peak());
@@ -55,7 +55,7 @@ TEST_P(Scratch, StaysWithinItsLimit) {
   scbf::Filter filter(GetParam().geometry, {.backend = "simd"});
   const auto keys = random_keys(2'000'000, 1);
   Answers answers(keys.size(), 1);
-  filter.insert(keys, {.threads = 1, .path = Path::direct});  // all pages of the filter are there
+  filter.insert(keys, {.threads = 1, .path = Path::direct});  // touches all pages of the filter
   constexpr std::size_t kOverhead = 6u << 20;  // histograms, staging buffers, threads' stacks
   for (const auto& [limit, threads] :
        {std::pair{std::size_t{4} << 20, 2u}, {std::size_t{12} << 20, 1u}}) {

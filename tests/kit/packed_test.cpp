@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed counters against arithmetic on one nibble at a time: every pair of values in every lane,
-// among neighbours that would give away a carry or a borrow.
+// with neighbours that would show a carry or a borrow.
 #include "scbf/detail/packed.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::uint64_t with_nibble(std::uint64_t word, unsigned lane, std::uint64_t value
   return (word & ~(std::uint64_t{15} << (4 * lane))) | (value << (4 * lane));
 }
 
-/// Applies `f(lane)` to build a word of sixteen nibbles.
+/// A word whose nibble in each lane is f(lane).
 template <class F>
 std::uint64_t word_of(F f) {
   std::uint64_t word = 0;
@@ -27,7 +27,7 @@ std::uint64_t word_of(F f) {
   return word;
 }
 
-/// Calls check(a, b) for all pairs of values in all lanes, neighbours all 0, all 15 and random.
+/// Calls check(a, b) for all pairs of values in all lanes. Neighbours are all 0, all 15 or random.
 template <class Check>
 void for_all_pairs(Check check) {
   scbf_test::Random random(1);
@@ -88,7 +88,7 @@ TEST(Packed, Subtracted) {
   });
 }
 
-// The library is usable in constant expressions; so are these.
+// All of these work in constant expressions.
 static_assert(incremented(0xF0, 4) == 0xF0 && incremented(0xF0, 0) == 0xF1);
 static_assert(decremented(0x0F, 0) == 0x0F && decremented(0x0E, 0) == 0x0D);
 static_assert(added(0x8, 0x8) == 0xF && subtracted(0x0F, 0x01).inexact == 1);

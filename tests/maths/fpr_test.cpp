@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// False-positive rates, two-sided, against the maths of sizing.hpp.
+// False-positive rates, tested on both sides against the maths of sizing.hpp.
 //
-// A measured rate has two sources of error, tested apart so that both limits are sharp:
-// 1. The filter that came about is not the average filter. Its own rate follows from its counters
-//    exactly (the mean over blocks, or the product over slices, of the shares of non-zero
-//    counters); it is compared with predicted_fpr, whose spread over filters is the variance
-//    between blocks / number of blocks (split_block) or that of occupied counters (split).
-// 2. A finite number of queries: the number of hits is binomial about the filter's own rate.
-// Both at 4.5 standard deviations (7e-6 two-sided, less sharp in the Poisson tail, where exact
-// tails of 1e-6 are used), over several seeds.
+// A measured rate has two sources of error. They are tested apart, so that both limits are tight:
+// 1. One filter is not the average filter. Its own rate follows exactly from its counters: the
+//    product of the fills of its slices, in split_block for each block, averaged over the blocks.
+//    That rate is compared with predicted_fpr. Its variance over filters comes from the variance
+//    between blocks (split_block) or from that of the number of occupied counters (split).
+// 2. The number of queries is finite: hits are binomial around the filter's own rate.
+// Both limits are 4.5 standard deviations (7e-6 on both sides together), over several seeds. Where
+// few hits are expected, exact Poisson tails of 1e-6 are used instead.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,8 +48,8 @@ struct Rate {
   double mean, standard_error;
 };
 
-/// The rate of this very filter for ideal hashes, and how far it may be from that of the average
-/// filter with as many keys.
+/// The rate of this filter for ideal hashes, and the standard error of that rate over filters with
+/// as many keys.
 Rate rate_of(const scbf::Filter& filter, double keys) {
   const Geometry& g = filter.geometry();
   const auto words = words_of(filter);
@@ -81,7 +81,7 @@ Rate rate_of(const scbf::Filter& filter, double keys) {
         nonzero += nonzero_nibbles(words[slice * g.slice_stride_words() + w]);
       }
       const double fill = static_cast<double>(nonzero) / m;
-      // Occupied cells of m after n balls: variance m e^-load (1 − (1 + load) e^-load).
+      // Variance of the number of occupied cells: m e^-load (1 − (1 + load) e^-load).
       const double variance = std::exp(-load) * (1 - (1 + load) * std::exp(-load)) / m;
       rate *= fill;
       relative_variance += variance / (fill * fill);
@@ -109,7 +109,7 @@ void check_rate(const Geometry& geometry, std::uint64_t keys, std::size_t querie
     Answers answers(queries);
     hits += filter.contains(batch.slice(keys, queries), answers, {.threads = 1}).hits;
   }
-  // The formula of split_block takes a Poisson load: off by up to about 1/blocks (sizing.hpp).
+  // The formula of split_block assumes Poisson loads: off by up to about 1/blocks (sizing.hpp).
   const double bias =
       geometry.layout() == Layout::split_block
           ? 4.0 * geometry.groups() / static_cast<double>(geometry.blocks_per_group())
@@ -126,7 +126,7 @@ void check_rate(const Geometry& geometry, std::uint64_t keys, std::size_t querie
   }
 }
 
-/// Keys 0, step, 2·step …, apart from those of other seeds.
+/// Keys 0, step, 2·step …, shifted by seed · apart.
 auto steps_of(std::uint64_t step, std::uint64_t apart) {
   return [=](std::size_t n, std::uint64_t seed) {
     std::vector<std::uint64_t> keys(n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maths of several stages: formulas against their inverses, against sums written out, and the
-// figures of docs/maths.md. That filters keep to them is growth_rate_test.
+// The maths of several stages: formulas against their inverses and against sums written out, and
+// the figures of docs/maths.md. growth_rate_test checks that filters keep to them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 TEST(IdenticalStages, CompoundRateAndItsInverses) {
   EXPECT_NEAR(compound_fpr(0.5, 2), 0.75, 1e-15);
   EXPECT_NEAR(compound_fpr(0.001, 10), 1 - std::pow(0.999, 10), 1e-16);
-  EXPECT_NEAR(compound_fpr(1e-15, 7) / 7e-15, 1, 1e-13);  // 1 − (1 − P)^d itself has one digit left
+  EXPECT_NEAR(compound_fpr(1e-15, 7) / 7e-15, 1, 1e-13);  // 1 − (1 − P)^d would keep one digit
   for (const double p : {0.3, 0.01, 0.001, 1e-6, 1e-12}) {
     for (const std::uint32_t d : {1u, 2u, 3u, 10u, 100u, 255u}) {
       const double compound = compound_fpr(p, d);
@@ -81,10 +81,10 @@ TEST(AmbiguousShare, IsThatOfOtherStagesWeighedByKeys) {
               1e-15);
   EXPECT_NEAR(compound_fpr(stages), 1 - 0.98 * 0.99 * 0.995, 1e-15);
   EXPECT_EQ(ambiguous_share({}), 0);
-  EXPECT_EQ(ambiguous_share(std::span(stages, 1)), 0);  // nobody else to claim anything
+  EXPECT_EQ(ambiguous_share(std::span(stages, 1)), 0);  // no other stage can claim a key
 }
 
-/// The fill at full_at, a key more, is one whose rate is at most the stage's.
+/// A stage at full_at takes one key more; even then its rate is at most shape.fpr.
 void expect_full_at_its_rate(const StageShape& shape) {
   const auto counters = static_cast<double>(shape.geometry.counters());
   const auto m = static_cast<double>(shape.geometry.counters_per_slice());
@@ -93,7 +93,7 @@ void expect_full_at_its_rate(const StageShape& shape) {
   };
   const auto most = static_cast<double>(shape.full_at + shape.geometry.probes() - 1);
   EXPECT_LE(rate(most), shape.fpr * (1 + 1e-12)) << shape.geometry.describe();
-  // Nor much earlier: two keys more would pass it.
+  // And full_at is not too small: two more keys would exceed that rate.
   EXPECT_GT(rate(most + 2.0 * shape.geometry.probes()), shape.fpr) << shape.geometry.describe();
 }
 
@@ -162,18 +162,18 @@ TEST(PlanFixed, FindsTheStagesOfThePaper) {
   EXPECT_THROW(plan_fixed(100, 0.01, 0.1), InvalidArgument);
 }
 
-/// Memory of a filter that grew, over that of one filter made for the keys it holds at the same
-/// rate; the mean over the way from a full first stage to `times` its keys, each size between
-/// weighing the same on a logarithmic scale. docs/maths.md derives it.
+/// Memory of a filter that grew, divided by that of one filter planned for the same keys and rate:
+/// the mean over sizes from a full first stage to `times` its keys, uniform on a logarithmic scale.
+/// docs/maths.md derives it.
 double growth_overhead(Layout layout, double fpr, double growth, double tightening, double times) {
-  // Large enough that a whole counter or block more or less does not show.
+  // So many that rounding to whole counters or blocks does not show.
   constexpr std::uint64_t kKeys = 1'000'000'000;
   const auto counters_per_key = [&](double rate) {
     return static_cast<double>(geometry_for(layout, kKeys, rate).counters()) / kKeys;
   };
-  // In units of the first stage's keys. Stage i is there from `held` keys on, and full at
-  // `held` + g^i; memory over keys, integrated over the logarithm of the keys, is memory·(1/a −
-  // 1/b).
+  // Keys are in units of the first stage's. Stage i exists from `held` keys on and is full at
+  // `held` + g^i. Memory over keys, integrated over the logarithm of the keys from a to b, is
+  // memory · (1/a − 1/b).
   const double one_filter = counters_per_key(fpr);
   double held = 0, counters = 0, sum = 0;
   for (std::uint32_t i = 0; held < times && i < kMaxStages; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overflow of one counter: tails against whole-number arithmetic, 50-digit values and simulation.
+// Overflow of one counter: tails against exact integer arithmetic, values computed to 50 digits and
+// a simulation.
 #include <numbers>
 #include <vector>
 
@@ -62,7 +63,7 @@ TEST(Overflow, AgreesWithSimulation) {
     return reached / 64;
   });
   EXPECT_TRUE(share.agrees(overflow_probability(100, 64, 4))) << share.mean << " ± " << share.error;
-  EXPECT_FALSE(share.agrees(poisson_tail(100.0 / 64, 4)));  // 64 counters are too few for that
+  EXPECT_FALSE(share.agrees(poisson_tail(100.0 / 64, 4)));  // 64 counters are too few for Poisson
   EXPECT_FALSE(share.agrees(overflow_probability(100, 64, 5)));
 }
 
@@ -73,7 +74,7 @@ TEST(Overflow, IsBoundedByThePaperAndNearsPoisson) {
       EXPECT_LE(overflow_probability(n, m, j), overflow_bound(n, m, j)) << j;
       EXPECT_LE(overflow_probability(n, m, j + 1), overflow_probability(n, m, j)) << j;
       if (m >= 36864 && j <= 32) {
-        // (1 − 1/n)(1 − 2/n)… is what a binomial lacks: about j²/2n.
+        // Binomial over Poisson is about (1 − 1/n)(1 − 2/n)…, or 1 − j²/2n.
         expect_relative(overflow_probability(n, m, j), poisson_tail(n / m, j), j * j / n);
       }
     }
@@ -90,7 +91,7 @@ TEST(Overflow, HasEnds) {
   EXPECT_EQ(poisson_tail(0, 1), 0);
   EXPECT_EQ(poisson_tail(1e9, 1), 1);
   EXPECT_EQ(overflow_bound(0, 10, 3), 0);
-  // At n = jm the bound is e^j / √(2πj), far past 1: a bound, no probability.
+  // At n = jm the bound is e^j / √(2πj), far above 1: not a probability.
   expect_relative(overflow_bound(20, 10, 2), std::exp(2) / std::sqrt(4 * std::numbers::pi), 1e-14);
 }
 

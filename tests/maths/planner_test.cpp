@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan(): every kind of request, the choice of groups, the words, the refusals.
-// The formulas below it are sizing_test.cpp.
+// plan(): every kind of request, the choice of groups, the reasons it gives, and the refusals.
+// sizing_test tests the formulas that it uses.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -22,7 +22,7 @@ std::string refusal(const PlanRequest& request) {
   return "(not refused)";
 }
 
-/// What holds for every plan, whatever was asked.
+/// What holds for every plan, whatever was requested.
 void expect_sound(const PlanRequest& request, const Plan& made) {
   const auto keys = static_cast<double>(made.capacity);
   EXPECT_EQ(made.predicted_fpr, predicted_fpr(made.geometry, keys));
@@ -74,7 +74,7 @@ TEST(Plan, FromMemoryAndRateHoldsTheMostKeys) {
       for (std::uint32_t k = 1; k <= kMaxProbes && k * 64 <= memory; ++k) {
         EXPECT_GE(best.capacity, capacity_for(geometry_in(Layout::split, memory, k), fpr)) << k;
       }
-      // The same memory asked the other way round gives the same groups.
+      // A request for this capacity and rate gives the same groups.
       EXPECT_EQ(plan({.capacity = made.capacity, .fpr = fpr}).geometry.groups(),
                 made.geometry.groups());
     }
@@ -89,7 +89,7 @@ TEST(Plan, FromMemoryAndCapacityHasTheBestRate) {
     expect_sound(blocks, made);
     EXPECT_EQ(made.fpr, made.predicted_fpr);
     const double useless = hash_collision_fpr(static_cast<double>(n));
-    if (made.fpr > useless) {  // the groups are those that its own rate asks for
+    if (made.fpr > useless) {
       EXPECT_EQ(geometry_for(Layout::split_block, n, made.fpr).groups(), made.geometry.groups());
     }
 
@@ -137,7 +137,7 @@ TEST(Plan, FromAllThreeMeetsAllOrNamesTheNeed) {
             "layout split_block; memory 4796735 bytes: capacity 1000000 at fpr 0.01 needs at "
             "least 4796736 bytes in layout split");
 
-  // More groups than the rule takes, where only they fit: at 10^-5 a third saves 5 %.
+  // Where only more groups fit, plan() takes more than its rule: at 10^-5 a third one saves 5 %.
   const auto bytes = [](std::uint32_t groups) {
     return geometry_for(Layout::split_block, 1'000'000, 1e-5, groups).bytes();
   };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions: exact against 128-bit arithmetic, and as good as chance by chi-square tests. Only
-// arithmetic, no filters, so that 2^32 − 1 blocks cost nothing.
+// Positions: compared exactly with 128-bit arithmetic, and tested for randomness by chi-square.
+// There are no filters here, so 2^32 − 1 blocks cost nothing.
 //
-// Confidence: a statistic of chi-square with d degrees of freedom is turned into a normal deviate
-// by Wilson and Hilferty's cube root; |z| < 5.5 on both sides, since too even is as wrong as too
-// uneven. That is 4e-8 per test, of which there are about 5,000, all with fixed seeds.
+// Confidence: Wilson and Hilferty's cube root turns a chi-square statistic with d degrees of
+// freedom into a normal deviate z. |z| < 5.5 is required on both sides, since too even is as wrong
+// as too uneven. Correct positions fail a test with probability 4e-8. There are about 5,000 tests,
+// all with fixed seeds.
 #include "scbf/detail/positions.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ constexpr std::uint64_t kSome = 0xDEAD'BEEF'1234'5678u;
 static_assert(block_of(place<PlainOps>(~0ull, 1)) == 0);
 static_assert(block_of(place<PlainOps>(~0ull, scbf::kMaxBlocksPerGroup)) ==
               scbf::kMaxBlocksPerGroup - 1);
-static_assert(place<PlainOps>(kSome, 1) == kSome >> 32);  // no block to choose: bits are kept
+static_assert(place<PlainOps>(kSome, 1) == kSome >> 32);  // one block uses up no bits
 static_assert(slice_position<PlainOps, true>(0, kMultipliers[0], 1ull << 40) == 0);
 static_assert(kMultipliers[0] % 2 == 1 && kMultipliers[63] % 2 == 1);
 static_assert(shift_of(0x0000'0001'8765'4321u, 0) == 4 && shift_of(0x8765'4321u, 7) == 32);
@@ -105,9 +106,9 @@ TEST(Positions, ProbesEqualWideArithmetic) {
   }
 }
 
-// ---- by chance --------------------------------------------------------------------------------
+// ---- chi-square -------------------------------------------------------------------------------
 
-/// The deviate of a chi-square statistic over cells with these observed and expected counts.
+/// The normal deviate of chi-square for cells with these observed and expected counts.
 double deviate(const std::vector<double>& observed, const std::vector<double>& expected) {
   double chi2 = 0;
   double cells = 0;
@@ -125,13 +126,13 @@ double deviate(const std::vector<double>& observed, const std::vector<double>& e
   return (std::cbrt(chi2 / d) - (1 - spread)) / std::sqrt(spread);
 }
 
-/// Draws many hashes; class_of maps each to one of `share.size()` classes with these shares.
+/// Draws many hashes. class_of maps each to one of `share.size()` classes, expected at that share.
 template <class ClassOf>
 double deviate_of(const std::vector<double>& share, std::uint64_t seed, ClassOf class_of) {
   const std::size_t draws = scbf_test::scaled(100'000, 30'000);
   std::vector<double> observed(share.size()), expected;
   for (const double s : share) expected.push_back(s * static_cast<double>(draws));
-  // Hashes as they come about: XXH3 of consecutive keys.
+  // Real hashes: XXH3 of consecutive keys.
   for (std::size_t i = 0; i < draws; ++i) {
     ++observed[class_of(hash_u64<PlainOps>(i, u64_seed_mask(seed)))];
   }
@@ -142,7 +143,7 @@ std::vector<double> even(std::size_t classes) {
   return std::vector<double>(classes, 1.0 / static_cast<double>(classes));
 }
 
-/// Shares of [b · buckets / blocks] for blocks that are equally likely.
+/// Expected shares of the buckets ⌊b · buckets / blocks⌋ if all blocks b are equally likely.
 std::vector<double> shares_of_buckets(std::uint64_t blocks, std::uint64_t buckets) {
   std::vector<double> shares;
   using scbf_test::Wide;
@@ -156,7 +157,7 @@ std::vector<double> shares_of_buckets(std::uint64_t blocks, std::uint64_t bucket
 std::size_t bucket(std::uint64_t block, std::uint64_t blocks, std::uint64_t buckets) {
   return static_cast<std::size_t>(scbf_test::Wide{block} * buckets / blocks);
 }
-/// Shares of [b mod classes].
+/// Expected shares of the remainders b mod `classes` if all blocks b are equally likely.
 std::vector<double> shares_of_remainders(std::uint64_t blocks, std::uint64_t classes) {
   std::vector<double> shares;
   for (std::uint64_t i = 0; i < classes; ++i) {
@@ -173,7 +174,7 @@ std::vector<double> product(const std::vector<double>& a, const std::vector<doub
   return shares;
 }
 
-/// Hashes fall into classes with these shares as if by chance.
+/// Whether hashes fall into classes with these shares as random ones would.
 template <class ClassOf>
 ::testing::AssertionResult by_chance(const std::vector<double>& share, std::uint64_t seed,
                                      ClassOf class_of) {
@@ -236,7 +237,7 @@ TEST_P(BlockCount, NibblesAndGroupsArePairwiseIndependent) {
     return shift_of(place_in_group(geometry, h, i / 8), i % 8) / 4;
   };
   for (unsigned a = 0; a < 24; ++a) {
-    // Each nibble with its right neighbour, the one opposite and its twins in the other groups.
+    // Each nibble with the next one, the fourth after it, and its twins in the other groups.
     for (const unsigned step : {1u, 4u, 8u, 16u}) {
       const unsigned b = (a + step) % 24;
       EXPECT_TRUE(by_chance(even(256), 100 + a,
@@ -276,8 +277,8 @@ TEST_P(SliceSize, PositionsAreEvenAndSlicesPairwiseIndependent) {
   };
   for (unsigned a = 0; a < kSlices; ++a) {
     for (const unsigned step : {0u, 1u, 2u, 5u, 9u}) {
-      // With step 0: the low part of a position against its own high part, which only in a large
-      // slice are two things.
+      // Step 0 compares the low part of a position with its own high part. Only in a large slice
+      // do these differ.
       if (step == 0 && m < 1'000'000) continue;
       const unsigned b = (a + step) % kSlices;
       SCOPED_TRACE("slices " + std::to_string(a) + " and " + std::to_string(b));

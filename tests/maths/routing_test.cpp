@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maths of routing: formulas against their inverses, against products written out, against a
-// simulation, and against banks that there are.
+// The maths of routing: formulas against their inverses, products written out, a simulation, and
+// the memory of real banks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,8 +20,8 @@ TEST(ServerRate, OfItsRegionsTogetherAndBack) {
   EXPECT_NEAR(server_fpr(0.01, 1), 0.01, 1e-17);
   EXPECT_NEAR(server_fpr(0.01, 4), 1 - 0.99 * 0.99 * 0.99 * 0.99, 1e-15);
   EXPECT_NEAR(server_fpr(0.01, 100), 0.6339676587267709, 1e-12);
-  EXPECT_NEAR(server_fpr(1e-15, 7) / 7e-15, 1, 1e-12);  // 1 − (1 − P)^r itself has one digit left
-  EXPECT_EQ(server_fpr(0.3, 0), 0);                     // no regions, nothing to ask
+  EXPECT_NEAR(server_fpr(1e-15, 7) / 7e-15, 1, 1e-12);  // 1 − (1 − P)^r would keep one digit
+  EXPECT_EQ(server_fpr(0.3, 0), 0);                     // no regions: never asked
   for (const double p : {0.3, 0.01, 1e-4, 1e-9}) {
     for (const double r : {1.0, 1.5, 4.0, 20.0}) {
       EXPECT_NEAR(region_fpr_for(server_fpr(p, r), r) / p, 1, 1e-9) << p << ' ' << r;
@@ -91,7 +91,7 @@ TEST(BankSize, IsThatOfABankThatThereIs) {
       EXPECT_EQ(planned.rows, bank.memory().rows);
     }
   }
-  // docs/bank.md: rows are a quarter of the counters when the capacity is used up.
+  // docs/bank.md: rows are a quarter of the counters when all of the capacity is used.
   const Geometry geometry = geometry_for(Layout::split_block, 1'000'000, 0.01);
   const BankMemory full = bank_memory(geometry, 1024);
   EXPECT_EQ(full.rows * 4, full.counters);

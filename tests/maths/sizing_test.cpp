@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fill and rates: each formula against simulation, against its inverse as an equation, and
-// against values computed elsewhere with 50 digits; and the refusals of all of sizing.hpp.
-// Overflow is overflow_test.cpp, plan() is planner_test.cpp.
+// Fill and rates: each formula against a simulation, against its inverse as an equation, and
+// against values computed elsewhere to 50 digits. Also all refusals of sizing.hpp. overflow_test
+// has the overflow of counters, planner_test has plan().
 #include "scbf/sizing.hpp"
 
 #include <bit>
@@ -24,7 +24,7 @@ double thrown_fill(std::size_t n, std::size_t m, std::mt19937_64& random) {
   return filled / static_cast<double>(m);
 }
 
-/// Rate of one filled group of blocks: the chance that an absent key meets eight full counters.
+/// Rate of one random group: the chance that all eight counters of an absent key are non-zero.
 double thrown_group(std::size_t n, std::size_t blocks, std::mt19937_64& random) {
   std::vector<std::uint16_t> words(blocks * kWordsPerBlock);
   for (std::size_t i = 0; i < n; ++i) {
@@ -45,7 +45,7 @@ double thrown_group(std::size_t n, std::size_t blocks, std::mt19937_64& random) 
   return sum / static_cast<double>(blocks);
 }
 
-/// The rate of one group with the true, binomial, load of a block.
+/// The rate of one group if the load of a block is binomial, as it really is.
 double binomial_block_fpr(double n, double blocks) {
   double sum = 0, at_least = 1;
   for (std::uint32_t j = 0; j <= 400 && at_least > 0; ++j) {
@@ -125,7 +125,7 @@ TEST(SplitBlockFpr, AgreesWithSimulation) {
   const auto group = [&] { return thrown_group(kKeys, kBlocks, random); };
   const Estimate one = estimate(100, group);
   EXPECT_TRUE(one.agrees(split_block_fpr(kKeys, 1, kBlocks))) << one.mean << " ± " << one.error;
-  // As if all blocks were one big slice, and as if all blocks held the same number of keys.
+  // Wrong: all blocks as one big slice; every block with the same number of keys.
   EXPECT_FALSE(one.agrees(split_fpr(kKeys, 8, kBlocks * 16)));
   EXPECT_FALSE(one.agrees(split_fpr(11, 8, 16)));
 
@@ -153,7 +153,7 @@ TEST(SplitBlockFpr, HasFourteenDigitsOverTheWholeRange) {
   EXPECT_EQ(previous, 1);
 }
 
-// The error of taking Poisson loads for binomial ones, with the figures of docs/maths.md.
+// The error of assuming Poisson loads, which really are binomial; figures from docs/maths.md.
 TEST(SplitBlockFpr, PoissonLoadErrsByOneOverBlocksToTheSafeSide) {
   for (const auto& [load, error_times_blocks] : std::vector<std::pair<double, double>>{
            {5, 1.57}, {8, 0.91}, {11, 0.57}, {16, 0.27}, {24, 0.07}}) {
@@ -183,7 +183,7 @@ TEST(SplitBlockFpr, NeedsTheCountersPerKeyOfTheDesign) {
     EXPECT_NEAR(ideal, row.ideal, 0.05) << row.fpr;
     EXPECT_NEAR(per_key(Layout::split_block, 1), row.one, 0.05) << row.fpr;
     EXPECT_NEAR(per_key(Layout::split_block, 2), row.two, 0.05) << row.fpr;
-    // A whole k costs `split` under 0.2 % against the real-valued one.
+    // Rounding k to a whole number costs `split` less than 0.2 %.
     EXPECT_GE(per_key(Layout::split, 0), ideal * 0.9999999) << row.fpr;
     EXPECT_LE(per_key(Layout::split, 0), ideal * 1.002) << row.fpr;
   }
@@ -233,7 +233,7 @@ TEST(GeometryFor, IsTheSmallestThatHolds) {
           try {
             geometry = geometry_for(layout, n, fpr, parts);
           } catch (const InvalidArgument&) {
-            // Only large n may pass the limits, or a single slice asked to do it all.
+            // Only a large n or a single slice may exceed the limits.
             EXPECT_TRUE(n >= 1'000'000 || (layout == Layout::split && parts == 1)) << n;
             continue;
           }
@@ -275,7 +275,7 @@ TEST(GeometryFor, SplitTakesTheKWithFewestCounters) {
 
 TEST(GeometryFor, AnotherGroupMustSaveATenth) {
   for (const double fpr : kRates) {
-    constexpr std::uint64_t kKeys = 10'000;  // so that one group can do it at every rate
+    constexpr std::uint64_t kKeys = 10'000;  // one group can hold them at every rate
     const auto bytes = [&](std::uint32_t groups) {
       return static_cast<double>(geometry_for(Layout::split_block, kKeys, fpr, groups).bytes());
     };
@@ -313,7 +313,7 @@ TEST(IdealForms, AreNearTheExactOnes) {
   for (const double fpr : kRates) {
     expect_relative(std::exp2(-ideal_probes(fpr)), fpr, 1e-13);
   }
-  // Exactly half full: 10 slices reach 2^-10.
+  // At a fill of exactly one half, 10 slices have a rate of 2^-10.
   expect_relative(ideal_capacity(10 * 36864, std::exp2(-10)), 36864 * std::numbers::ln2, 1e-14);
   EXPECT_NEAR(static_cast<double>(capacity_for(Geometry::split(10, 36864), std::exp2(-10))),
               36864 * std::numbers::ln2, 2);

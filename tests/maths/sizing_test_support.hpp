@@ -2,8 +2,8 @@
 // Shared by the tests of the sizing maths: relative comparison, simulation with its standard
 // error, and the text of a refusal.
 //
-// Simulations are two-sided at five standard errors (a right formula fails once in 1.7 million),
-// with fixed seeds, and each shows a plausible wrong formula that it would have rejected.
+// Simulations are tested on both sides at five standard errors, with fixed seeds: a correct formula
+// fails once in 1.7 million. Each simulation also rejects a plausible wrong formula.
 #pragma once
 
 #include <gtest/gtest.h>
