@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank against separate filters: random sequences of everything it can do, every policy and layout,
-// all sizes of rows, all kinds of keys, both ways to keep rows in step, members that fill up in the
-// middle of a batch; and after each step, rows against counters.
+// The bank against separate filters. Random sequences of all its operations run with every growth
+// and layout, all sizes of rows, all kinds of keys and both ways to update the rows. Members also
+// fill up in the middle of a batch. Rows are compared with counters throughout.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -42,7 +42,7 @@ RC_GTEST_PROP(Bank, EqualsSeparateFilters, ()) {
   for (const int step : steps) {
     take_step(static_cast<Step>(step), bank, model, random, mode.options());
     RC_ASSERT(!::testing::Test::HasFatalFailure());
-    if (growth.policy() != Growth::Policy::one) continue;  // larger: at the end is enough
+    if (growth.policy() != Growth::Policy::one) continue;  // larger: compared at the end only
     RC_ASSERT(same_bank(bank, model, model.asked_keys(), mode.options()));
   }
   RC_ASSERT(same_bank(bank, model, model.asked_keys(), mode.options()));
@@ -57,14 +57,14 @@ struct BankCase {
 std::ostream& operator<<(std::ostream& out, const BankCase& c) {
   return out << c.backend->name() << ' ' << c.name << ' ' << c.threads << " threads";
 }
-/// All backends but `simd`, which is one of its targets under another name. On each, growths take
-/// one thread and two in turn; on the best target both.
+/// All backends but `simd`, which is one of its targets under another name. Growths alternate
+/// between one thread and two; on the best target each growth runs with both.
 std::vector<BankCase> bank_cases(bool growing, bool of_one_stage) {
   std::vector<BankCase> cases;
   unsigned turn = 0;
   for (const scbf::Backend* backend : host_backends()) {
     if (backend->name() == "simd") continue;
-    ++turn;  // there is an even number of growths
+    ++turn;  // the number of growths is even: without this, all backends would alternate alike
     for (const auto& [name, growth] : bank_growths()) {
       ++turn;
       const bool one = growth.policy() == Growth::Policy::one;
@@ -135,7 +135,7 @@ TEST_P(BankOfOneStage, SaturatedCountersStayInTheRows) {
   bank.insert(2, Keys{6}, options());
   model.members.at(2).insert(Keys{6});
   ASSERT_TRUE(same_bank(bank, model, queries, options()));
-  // More often than it was inserted: saturated counters stay, others stop at zero.
+  // Removed more often than inserted: saturated counters stay, others stop at zero.
   for (std::uint32_t m = 1; m < 3; ++m) {
     const Keys& out = m == 1 ? often : once;
     bank.remove(m, out, {}, options());
@@ -149,7 +149,7 @@ TEST_P(BankContract, EmptyBatchesAndBanks) {
   Bank bank = this->bank(0);
   BankModel model(growth(), 7);
   const Keys none, keys = model.asked_keys();
-  ASSERT_TRUE(same_bank(bank, model, keys, options()));  // nobody
+  ASSERT_TRUE(same_bank(bank, model, keys, options()));  // no members
   ASSERT_TRUE(same_bank(bank, model, none, options()));
   EXPECT_TRUE(bank.add_members({}, options()).empty());
   add_members(bank, model, 1);
@@ -169,7 +169,7 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
     add_members(bank, model, n);
     tally.most_stages = 0;
     for (int i = 0; i < 70; ++i) {
-      // Much goes in first; and removals come often enough to meet ambiguous keys.
+      // Insert much at first, then remove often enough to meet ambiguous keys.
       const Step any = some_step(random);
       const Step step = i < 15       ? Step::insert_many
                         : i % 5 == 0 ? Step::remove
@@ -181,7 +181,7 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
       ASSERT_TRUE(same_bank(bank, model, model.asked_keys(), options())) << i;
     }
     ASSERT_TRUE(same_bank(bank, model, model.asked_keys(), options()));
-    // A test of one stage, or of no ambiguous key, would say little.
+    // With one stage only, or without ambiguous keys, the sequence would test little.
     EXPECT_GE(tally.most_stages, 3u) << n;
   }
   EXPECT_GT(tally.ambiguous, 0u);
@@ -221,7 +221,7 @@ TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
   }
   try {
     bank.insert(batches, options());
-    FAIL() << "no room, and nothing said";
+    FAIL() << "a full member was not reported";
   } catch (const MembersFull& e) {
     EXPECT_EQ(e.batch(), 1u);
     EXPECT_EQ(e.processed(), want[1]);
@@ -232,14 +232,14 @@ TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
     EXPECT_NE(std::string(e.what()).find("member 1: all "), std::string::npos) << e.what();
   }
   ASSERT_TRUE(same_bank(bank, model, few, options()));
-  // One member, one batch: what a filter says.
+  // For one member and one batch, the bank reports what a filter reports.
   try {
     bank.insert(0, many, options());
-    FAIL() << "no room, and nothing said";
+    FAIL() << "the full member was not reported";
   } catch (const FilterFull& e) {
     try {
       model.members.at(0).insert(many);
-      FAIL() << "the model has room";
+      FAIL() << "the model still has room";
     } catch (const FilterFull& alone) {
       EXPECT_EQ(e.processed(), alone.processed());
       EXPECT_EQ(e.done().inserted, alone.done().inserted);
@@ -253,7 +253,7 @@ TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
 }
 
 TEST_P(GrowingBank, EmptiesCompletelyInOneBatch) {
-  // Claims by other stages vanish in the course of the batch: keys that several claim at first.
+  // Several stages claim some keys at first. During the batch, all claims but one disappear.
   Bank bank = this->bank(3);
   BankModel model(growth(), 7);
   const Keys keys = random_keys(500, 5);

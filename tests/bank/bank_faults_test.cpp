@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bank whose threads or memory fail, at every place where they can: rows, counters and
-// the map of stages agree afterwards, and what is all or nothing was nothing.
+// Threads or memory of a bank fail, at every place where they can. Afterwards rows, counters and
+// the map of stages must agree, and all-or-nothing operations must have changed nothing.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Allocations of this thread until one fails; 0: none does.
+// The number of allocations of this thread until one fails; 0: none fails.
 thread_local std::size_t allocations_left = 0;
 
 void* allocate(std::size_t bytes) {
@@ -26,7 +26,7 @@ void* allocate(std::size_t bytes) {
 
 }  // namespace
 
-// All forms: the address sanitizer has its own of those that are not replaced.
+// All forms are replaced, because the address sanitizer brings its own version of any other.
 void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
@@ -57,7 +57,7 @@ using scbf::Geometry;
 using scbf::Growth;
 using scbf::MemberKeys;
 
-/// Runs so many times and fails then.
+/// Succeeds `runs` times, then fails.
 class FailsLater final : public scbf::Executor {
  public:
   explicit FailsLater(int runs) : left_(runs) {}
@@ -74,8 +74,8 @@ class FailsLater final : public scbf::Executor {
   mutable int left_;
 };
 
-/// Members 0 to 4 and the last have one to three stages, if they grow; that one's first stage may
-/// be in another word of the rows than the others'.
+/// If members grow, members 0 to 4 and the last one have one to three stages. The bit of the last
+/// one may be in another word of the rows.
 BankModel some_members(const Growth& growth, std::uint32_t members, std::size_t keys) {
   BankModel model(growth, 0);
   for (std::uint32_t m = 0; m < members; ++m) {
@@ -102,9 +102,9 @@ struct Operation {
   std::function<void(Bank&, BankModel&, const BatchOptions&)> run;
   bool all_or_nothing, threads = true;
 };
-/// `last`: a member; `keys`: what makes it two stages larger.
+/// `last`: the last member; `keys`: how many keys add two stages to it.
 std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std::size_t keys) {
-  // With one stage counters change in place, and rows follow.
+  // With one stage, counters change in place and rows follow: not all or nothing.
   const bool copies = growth.policy() != Growth::Policy::one;
   static Keys many, few;
   many = random_keys(keys, 1), few = random_keys(keys / 50, 2);
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(All, FailingBank,
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST_P(FailingBank, AgreesWhenThreadsFail) {
-  // Stages of more than one task.
+  // So many keys that a stage takes more than one task.
   constexpr std::uint32_t kKeys = 4000;
   BankModel model = some_members(growth(kKeys), 66, kKeys);
   const Keys asked = random_keys(50, 3);
@@ -220,7 +220,7 @@ TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
       } catch (const FilterFull& e) {
         ASSERT_NE(std::string(e.what()).find("memory is short"), std::string::npos) << e.what();
       }
-      again = allocations_left == 0;  // else there were fewer
+      again = allocations_left == 0;  // otherwise there were fewer allocations
       allocations_left = 0;
       if (operation.all_or_nothing && threw) {
         ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;

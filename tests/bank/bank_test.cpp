@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Banks at their edges: arguments, errors, memory, members that are mapped or far away, many
-// members and large batches, questions at once. What every bank does is bank_contract_test.
+// Special cases of the bank: arguments, errors, memory, mapped members, members on a device, many
+// members, large batches, concurrent questions. bank_contract_test covers what every bank does.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -58,7 +58,8 @@ TEST(Bank, NamesWhatIsWrong) {
     SCBF_EXPECT_THROW(asks_member_5(), scbf::InvalidArgument,
                       "member 5: there is none; the bank has 1, numbered below 1");
   }
-  EXPECT_EQ(bank.stage(0, 0).keys_inserted(), 0u);  // of the batches with one good member
+  // The refused batches changed no member, not even those that exist.
+  EXPECT_EQ(bank.stage(0, 0).keys_inserted(), 0u);
   SCBF_EXPECT_THROW(bank.stage(0, 1), scbf::InvalidArgument, "stage 1 of member 0: there are 1");
   SCBF_EXPECT_THROW(bank.contains_bits(keys, bits), scbf::InvalidArgument,
                     "bits has 2 bytes: must be 3, 1 for each of 3 keys");
@@ -80,7 +81,7 @@ TEST(Bank, NamesWhatIsWrong) {
                     "the seeds differ");
   bank.insert(0, keys);
   bank.ask_always(0, true);
-  // What merge brings from elsewhere is no stage of the bank's.
+  // A stage that merge brought from another growth cannot be a stage of the bank.
   SCBF_EXPECT_THROW(bank.merge(0, other), scbf::Incompatible,
                     "stage 1 of the filter is none of its growth: merge brought it");
   Filter absent = fits;
@@ -89,15 +90,15 @@ TEST(Bank, NamesWhatIsWrong) {
   EXPECT_EQ(bank.stages(0), 1u);
   EXPECT_EQ(bank.stage(0, 0).keys_inserted(), 3u);
   bank.merge(0, fits);
-  EXPECT_TRUE(bank.asked_always(0)) << "as before";
+  EXPECT_TRUE(bank.asked_always(0)) << "merge keeps the mark";
   bank.subtract(0, fits);
-  EXPECT_TRUE(bank.asked_always(0)) << "as before";
+  EXPECT_TRUE(bank.asked_always(0)) << "subtract keeps the mark";
   EXPECT_EQ(bank.size(), 1u);
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
 }
 
 TEST(Bank, TakesWhatMergeBroughtOfTheSameGrowth) {
-  // Two first stages, as full as they may be: one of them is a later stage of the bank.
+  // The merged filter has two full first stages. In the bank, one of them counts as a later stage.
   const Growth growth = Growth::tightening(50, 0.1);
   BankModel model(growth, 0);
   Filter filter = model.filter(), other = model.filter();
@@ -136,7 +137,7 @@ TEST(Bank, GivesBackWhatItDoesNotNeed) {
   std::uint64_t counters = empty.counters;
   for (std::size_t s = 1; s < stages; ++s) counters += 2 * bank.stage(97, s).geometry().bytes();
   EXPECT_EQ(grown.counters, counters);
-  // Dense: rows of one byte, not of the hundred members' sixteen.
+  // Later levels are dense: their rows have one byte, where a hundred members take sixteen.
   std::uint64_t rows = empty.rows;
   for (std::size_t s = 1; s < stages; ++s) rows += bank.stage(97, s).geometry().words() * 16;
   EXPECT_EQ(grown.rows, rows);
@@ -164,7 +165,7 @@ TEST(Bank, KeepsItsMembersOnTheHost) {
   Filter filter(growth, {.backend = "far"});
   filter.insert(random_keys(200, 1));
   EXPECT_EQ(bank.add_member(filter), 0u);
-  EXPECT_FALSE(bank.stage(0, 1).words().empty());  // which throws where counters are not
+  EXPECT_FALSE(bank.stage(0, 1).words().empty());  // words() throws if counters are elsewhere
   EXPECT_TRUE(bank.copy_member(0) == filter);
   EXPECT_EQ(bank.remove_member(0).backend().memory(), scbf::kHostMemory);
 }
@@ -214,7 +215,7 @@ TEST(Bank, SavesMembersAndAsksMappedOnes) {
   EXPECT_TRUE(bank.copy_member(0) == bank.copy_member(2));
   bank.insert(2, keys);
   EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
-  // A mapped filter that is merged in brings stages that can be changed.
+  // Stages merged in from a mapped filter can be changed.
   bank.clear(0);
   bank.merge(0, Filter::map(path));
   bank.insert(0, keys);
@@ -237,7 +238,7 @@ TEST(Bank, RowsAreAQuarterOfTheCountersWhenFull) {
 }
 
 TEST(Bank, MarksManyMembersInRowsThatAreInMemory) {
-  // Rows of 18 MB, and fewer keys than are worth a rebuild.
+  // Rows take 18 MB, and too few keys are inserted for a rebuild to pay.
   const Geometry geometry = Geometry::split_block(1, 1100);
   constexpr std::uint32_t kMembers = 1000;
   const std::size_t each = scaled(60, 40);
@@ -270,7 +271,7 @@ TEST(Bank, LargeBatchesOfManyMembers) {
   const Growth growth = Growth::tightening(500, 0.01);
   constexpr std::uint32_t kMembers = 130;
   const std::size_t each = scaled(3000, 1200);
-  // The last one's are more than a window of removal.
+  // The last member's batch is larger than a window of removal.
   const Keys keys = random_keys(kMembers * each + 9000, 1);
   for (const unsigned threads : {1u, 2u}) {
     const auto options = Mode{.threads = threads, .path = scbf::Path::automatic}.options();
@@ -279,7 +280,7 @@ TEST(Bank, LargeBatchesOfManyMembers) {
     std::vector<MemberKeys> all, halves;
     for (std::uint32_t m = 0; m < kMembers; ++m) {
       bank.add_member();
-      // They fill at different times.
+      // Sizes differ, so that members become full at different times.
       const std::size_t own = (m + 1) * each / kMembers + (m == kMembers - 1 ? 9000 : 0);
       all.push_back({m, KeyBatch(keys).slice(m * each, own)});
       halves.push_back({m, all.back().keys.slice(own / 3, own / 2)});
@@ -297,7 +298,8 @@ TEST(Bank, LargeBatchesOfManyMembers) {
 }
 
 TEST(Bank, MoreMembersThanAreAskedAtOnce) {
-  // Rows of later stages longer than 256 bytes: few keys of a strip at a time.
+  // Rows of later levels are longer than 256 bytes, so only few keys of a strip are asked at a
+  // time.
   const Growth growth = Growth::fixed(Geometry::split(4, 10), 40);
   constexpr std::uint32_t kMembers = 2500, kEach = 10;
   Bank bank(growth, {.capacity = kMembers});

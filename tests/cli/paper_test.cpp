@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paper's tables. The tests reproduce the printed numbers, explain the wrong ones, and check by
-// simulation that the right numbers hold and the wrong ones do not. They use fixed seeds and five
-// standard errors (a right number fails once in 1.7 million).
+// simulation that the right numbers hold and the wrong ones do not. Seeds are fixed. The tolerance
+// is five standard errors, so a right number fails once in 1.7 million.
 #include "paper.hpp"
 
 #include <gtest/gtest.h>
@@ -90,14 +90,14 @@ TEST(PaperTables2To4, AreReproducedAndCorrectedToThePrintedDigits) {
     EXPECT_EQ(row.bits, i + 1);
     EXPECT_EQ(row.j, 2u << i);
     EXPECT_EQ(digits(row.printed_split, expected[i].format), expected[i].printed);
-    // The printed numbers are the bound without e^j, all five of them.
+    // All five printed numbers are the bound without e^j.
     EXPECT_EQ(digits(row.bound_without_e, expected[i].format), expected[i].printed);
     EXPECT_EQ(digits(row.bound, expected[i].bound_format), expected[i].bound);
     EXPECT_EQ(digits(row.poisson, expected[i].poisson_format), expected[i].poisson);
     EXPECT_FALSE(row.simulated_split || row.simulated_standard || row.simulated_error ||
                  row.simulated_standard_error);
   }
-  // Table 4 is right where a difference from 1 still has digits, and ends in one ulp.
+  // Table 4 is right while the difference from 1 still has digits. Its last entry is one ulp.
   EXPECT_EQ(digits(rows[0].exact_standard, "%.4f"), digits(*rows[0].printed_standard, "%.4f"));
   EXPECT_EQ(digits(rows[1].exact_standard, "%.2e"), digits(*rows[1].printed_standard, "%.2e"));
   EXPECT_EQ(digits(rows[2].exact_standard, "%.2e"), digits(*rows[2].printed_standard, "%.2e"));
@@ -111,7 +111,8 @@ TEST(PaperTables2To4, SplittingDoesNotLowerOverflow) {
   for (const OverflowRow& row : overflow_table(0)) {
     EXPECT_LE(row.exact_split, row.exact_standard);
     EXPECT_LE(row.exact_standard, row.poisson);
-    // Less than j²/n: 1 % at 4 bits, where the paper has a factor of ten million.
+    // The difference is less than j²/n. At 4 bits that is 1 %; the paper is off by a factor of ten
+    // million.
     EXPECT_GT(row.exact_split, row.poisson * (1 - row.j * row.j / 25552.0)) << row.bits;
     EXPECT_LT(row.exact_split, row.bound);
   }

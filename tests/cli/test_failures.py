@@ -125,7 +125,7 @@ class Files(CommandTest):
                 self.assertIn("standard output", self.err)
 
     def test_standard_output_that_is_closed(self):
-        # A file that the command opens must not get the number of the closed stream.
+        # A file that the command opens must not get the descriptor of the closed stream.
         for command in ("info f.scbf", "query f.scbf", "insert f.scbf -o g.scbf"):
             result = subprocess.run(
                 ["sh", "-c", f'echo word-1 | "$0" {command} >&-', COMMAND], cwd=self.folder,
@@ -134,7 +134,7 @@ class Files(CommandTest):
         self.scbf("verify", "g.scbf")
 
     def test_standard_error_that_is_closed(self):
-        # Messages must not end up in a file that got its number.
+        # Messages must not end up in a file that got the descriptor.
         subprocess.run(
             ["sh", "-c", '"$0" gen --keys 100 -o k.u64 --progress always 2>&-', COMMAND],
             cwd=self.folder, check=True, timeout=100)

@@ -24,7 +24,7 @@ class Gen(CommandTest):
             first = self.scbf("gen", "--keys", 5000, "--kind", kind, "--seed", 3)
             self.assertEqual(self.scbf("gen", "--keys", 5000, "--kind", kind, "--seed", 3), first)
             self.assertNotEqual(self.scbf("gen", "--keys", 5000, "--kind", kind), first)
-            # A longer stream begins with the shorter one.
+            # The shorter output is a prefix of the longer one.
             longer = self.scbf("gen", "--keys", 9000, "--kind", kind, "--seed", 3)
             self.assertEqual(longer[:len(first)], first)
 
@@ -76,7 +76,7 @@ class Gen(CommandTest):
             self.assertLessEqual(len(seen), universe)
             weights = [r ** -exponent for r in range(1, universe + 1)]
             expected = [draws * w / sum(weights) for w in weights]
-            # Sorting by frequency mixes up ranks of nearly equal probability; sums of ranks stay exact.
+            # Sorting by frequency swaps ranks of nearly equal probability; their sums stay exact.
             chi = sum((s - e) ** 2 / e for s, e in zip(seen, expected))
             self.assertLess(chi, universe + 6 * (2 * universe) ** 0.5 + 6, (exponent, universe))
         self.assertEqual(len(set(self.numbers("--keys", 100, "--kind", "zipf", "--universe", 1))),

@@ -27,7 +27,7 @@ class Help(CommandTest):
         # with a usage error.
         for verb in ("plan", "paper", "backends"):
             text = self.scbf(verb, "--help").decode()
-            # What takes long is done less often.
+            # Slow commands run with smaller numbers.
             text = text.replace("--trials 2000", "--trials 2")
             for line in text.split("Examples:\n")[1].strip().splitlines():
                 result = subprocess.run(["sh", "-c", line.replace("scbf ", f'"{COMMAND}" ', 1)],

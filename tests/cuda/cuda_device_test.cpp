@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scbf::cuda::DeviceFilter on a GPU, byte for byte against the scalar model. Without a device every
-// test here is skipped, aloud; SCBF_REQUIRE_BACKEND=cuda makes that a failure. Compiled once more
-// for the runtime of tests (SCBF_FAKE_CUDA), which runs no kernels of the test's own.
+// test here reports that it is skipped; with SCBF_REQUIRE_BACKEND=cuda it fails. The file is also
+// compiled for the fake runtime (SCBF_FAKE_CUDA), which cannot run the test's own kernels.
 #include "scbf/cuda/device_filter.hpp"
 
 #include <cuda_runtime_api.h>
@@ -267,7 +267,7 @@ TEST_P(OfDevice, MovesFromAndToTheHost) {
   SCBF_EXPECT_THROW(moved.download(too_few), scbf::InvalidArgument, "has room for 3: must be ");
 }
 
-/// Counts what is asked for and lends it from the device's own allocator.
+/// Counts allocations and passes them on to the device's own allocator.
 class CountingResource final : public scbf::cuda::MemoryResource {
  public:
   void* allocate(std::size_t bytes, cudaStream_t) override {
@@ -298,7 +298,7 @@ TEST_P(OfDevice, WorksOnTheCallersStreamWithTheCallersMemory) {
     on_stream.insert_async({there.get(), keys.size()}, options);
     on_stream.contains_async({there.get(), keys.size()}, answers.get(), options);
     on_stream.remove_async({there.get(), keys.size()}, verdicts.get(), options);
-    EXPECT_EQ(on_stream.keys_removed(stream), keys.size());  // waits
+    EXPECT_EQ(on_stream.keys_removed(stream), keys.size());  // waits for the stream
     const Answers all(keys.size(), 1);
     EXPECT_TRUE(same_answers(answers.to_host(), all));
     EXPECT_TRUE(same_answers(verdicts.to_host(), all));
@@ -337,7 +337,7 @@ TEST(DeviceFilterErrors, TooLargeAFilterIsRefusedWithTheNumbers) {
                     "bytes of device memory");
   SCBF_EXPECT_THROW(scbf::Filter(geometry, {.backend = "cuda"}), scbf::cuda::OutOfDeviceMemory,
                     "are free");
-  // And the device is as usable as before.
+  // The device is as usable as before.
   DeviceFilter small(scbf::Geometry::split_block(1, 100), 0);
   DeviceFilter::synchronize();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA engine (cuda/src/engine) on the host: the kernels and their sequences, the same source
-// that GPUs run, against the scalar model, byte for byte.
+// The CUDA engine (cuda/src/engine) on the host, byte for byte against the scalar model. The source
+// of the kernels and of their sequences is the one that GPUs run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ std::vector<EngineCase> engine_cases(const std::vector<Shape>& shapes) {
   for (const Shape& shape : shapes) {
     cases.push_back({shape, Path::direct, 1, 64});
     cases.push_back({shape, Path::direct, 3, 64});
-    cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // partitions in one piece
-    cases.push_back({shape, Path::partitioned, 3, 64});        // and most of them divided
+    cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // no partition is divided
+    cases.push_back({shape, Path::partitioned, 3, 64});        // most partitions are divided
   }
   return cases;
 }
@@ -53,8 +53,8 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
     cuda::Tuning t;
     t.path = GetParam().path;
     t.scratch_bytes = scratch_bytes;
-    // Partitions of a few lines, so that small filters have many; few claims, so that keys wait for
-    // each other and windows are many.
+    // Partitions have a few lines, so that small filters have many of them. There are few
+    // reservations, so that keys wait for each other and there are many windows.
     t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
     t.most_log2_reservations = 7;
     return t;
@@ -138,7 +138,7 @@ TEST_P(Engine, OneKeyForAll) {
 TEST_P(Engine, SeveralPassesOfAFewKeysEach) {
   Mixture mixture(3);
   ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(3000)));
-  // Room for part_positions keys at a time, or few more.
+  // Scratch memory for part_positions keys at a time, or a few more.
   ASSERT_NO_FATAL_FAILURE(compare_remove(mixture.to_ask(3000), 1));
   cuda::insert(device, filter, view(mixture.to_insert(0)), tuning(1));
   const auto more = mixture.to_insert(3000);
@@ -196,7 +196,7 @@ TEST_P(Engine, WholeFilters) {
   }
 }
 
-// ---- removal where it is hard -------------------------------------------------------------------
+// ---- removal in hard cases ----------------------------------------------------------------------
 
 std::vector<Shape> crowded_shapes() {
   return {
@@ -236,8 +236,8 @@ TEST_P(CrowdedEngine, RemovesInOrder) {
   }
 }
 
-// `second` fails where a stranger was faster, and gives back a counter that another stranger takes:
-// nobody ran short of it, and yet there is not enough for both.
+// `second` fails at first, because `stranger` was faster in slice 0, and gives back its counter in
+// slice 1. That counter never ran short, but is not enough for both: `late` must not take it.
 TEST(Removal, WhatIsGivenBackIsNotForOthers) {
   const Geometry geometry = Geometry::split(2, 1024);
   std::vector<std::uint64_t> words(geometry.words());
@@ -248,7 +248,7 @@ TEST(Removal, WhatIsGivenBackIsNotForOthers) {
   };
   Random random(23);
   std::vector<std::uint64_t> all;
-  // A hash that has no line in common with those before it, but where it has the counter.
+  // Finds a hash that shares a line with an earlier one only where it shares the counter too.
   const auto find = [&](auto wanted) {
     for (;;) {
       const std::uint64_t hash = random();

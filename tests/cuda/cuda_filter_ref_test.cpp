@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view that kernels use (scbf/cuda/filter_ref.hpp) on host memory, by several threads at once,
-// against the scalar model.
+// The view of a filter that kernels use (scbf/cuda/filter_ref.hpp), on host memory with several
+// threads, against the scalar model.
 #include "scbf/cuda/filter_ref.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ void on_threads(unsigned count, Work work) {
 TEST_P(FilterRefOf, ThreadsInsertAsTheModelDoes) {
   constexpr unsigned kThreads = 4;
   auto keys = random_keys(scaled(3000, 1000), 1);
-  keys.insert(keys.end(), 500, 42);  // saturates, under contention
+  keys.insert(keys.end(), 500, 42);  // all threads saturate the same counters
   on_threads(kThreads, [&](unsigned t) {
     for (std::size_t i = t; i < keys.size(); i += kThreads) view.insert(keys[i]);
   });
@@ -81,7 +81,7 @@ TEST_P(FilterRefOf, AnswersAsTheModelDoes) {
 }
 
 TEST_P(FilterRefOf, HashesStringsAsTheModelDoes) {
-  const auto bytes = random_keys(200, 5);  // aligned words, as the device hash reads them
+  const auto bytes = random_keys(200, 5);  // aligned words, because the device hash reads words
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size() * 8);
   std::vector<std::string_view> strings;
   for (std::size_t length = 0; length < 600; length += 7) {

@@ -21,7 +21,7 @@ namespace cg = cooperative_groups;
 constexpr unsigned kThreads = 128;
 constexpr unsigned kGroup = 8;
 
-// Vectors of Thrust are keys as they are.
+// Vectors of Thrust can be passed as keys.
 static_assert(
     std::is_constructible_v<scbf::cuda::DeviceKeys, const thrust::device_vector<std::uint64_t>&>);
 

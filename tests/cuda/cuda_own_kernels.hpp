@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as a program that uses scbf would write them, around the view of a filter; each waits
-// until it is done. Pointers are to device memory.
+// Kernels around the view of a filter, as a program that uses scbf would write them. Each function
+// waits for its kernel. Pointers are to device memory.
 #pragma once
 
 #include <cstddef>

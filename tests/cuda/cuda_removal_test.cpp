@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removal from several filters as a device does it (cuda/src/engine/removal_from_several.hpp), on
-// the host, against a second opinion that removes one key after another: crowded filters, where
-// most keys affect others, and how many passes it takes.
+// the host, against the reference, which removes one key after another. The filters are crowded, so
+// that most keys affect others. The number of passes is bounded too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Keys = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kSeed = 5;
 
-/// Filters as the engine sees them, and the second opinion on each.
+/// Filters as the engine sees them, each with its reference.
 class Filters {
  public:
   explicit Filters(const std::vector<Geometry>& geometries) : words_(geometries.size()) {
@@ -43,7 +43,7 @@ class Filters {
   ::testing::AssertionResult remove(HostDevice& device, const Keys& keys,
                                     const cuda::Validity& validity, const cuda::Tuning& tuning) {
     Answers verdicts(keys.size(), 0xCC), want(keys.size());
-    Keys removed(size(), 100), want_removed(size(), 100);  // added to what is there
+    Keys removed(size(), 100), want_removed(size(), 100);  // removal adds to these numbers
     std::uint64_t ambiguous = 1000, want_ambiguous = 1000;
     cuda::remove_from_several(device, refs(), {keys.data(), keys.size(), false, validity},
                               verdicts.data(), removed.data(), &ambiguous, tuning);
@@ -105,7 +105,8 @@ TEST_P(CrowdedRemoval, IsOneKeyAfterAnother) {
   for (std::size_t round = 0; round < scaled(400, 60); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     Filters filters(GetParam().geometries);
-    // From keys in one filter each, so that claims of others are false, to keys in many.
+    // From keys in one filter each, so that claims by other filters are false positives, to keys in
+    // many.
     const std::size_t universe = 1 + random.below(90), most_homes = 1 + random.below(3);
     for (std::size_t i = 0, n = random.below(150); i < n; ++i) {
       const std::uint64_t key = random.below(universe);
@@ -118,7 +119,8 @@ TEST_P(CrowdedRemoval, IsOneKeyAfterAnother) {
     std::vector<std::byte> bitmap(out.size() / 8 + 2);
     for (auto& byte : bitmap) byte = static_cast<std::byte>(random() | random());
     cuda::Tuning tuning;
-    // Few keys at once and few reservations: passes and windows are many, keys wait for strangers.
+    // With few keys at once and few reservations there are many passes and windows, and unrelated
+    // keys wait for each other.
     if (round % 2 == 0) tuning.most_log2_reservations = 7;
     if (round % 3 == 0) tuning.claimed_keys = 37;
     const cuda::Validity some =
@@ -167,13 +169,13 @@ TEST(RemovalRounds, OfOneKeyManyTimesAreFew) {
   const std::vector<Geometry> two(2, Geometry::split_block(1, 1));
   Answers verdicts;
   {
-    Filters filters(two);  // ambiguous, all copies at once
+    Filters filters(two);  // ambiguous: all copies are decided together
     for (std::size_t f = 0; f < 2; ++f) filters.insert(f, kKey);
     EXPECT_LE(waits_for(filters, Keys(20'000, kKey), verdicts), 5u);
     EXPECT_EQ(verdicts, Answers(20'000, 2));
   }
   {
-    Filters filters(two);  // in one filter only, three times
+    Filters filters(two);  // in one filter only, inserted three times
     for (int i = 0; i < 3; ++i) filters.insert(0, kKey);
     EXPECT_LE(waits_for(filters, Keys(20'000, kKey), verdicts), 15u);
     EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), 1), 3);
@@ -185,7 +187,7 @@ TEST(RemovalRounds, OfOneKeyManyTimesAreFew) {
     EXPECT_EQ(verdicts, Answers(20'000, 1));
   }
   {
-    // Ambiguous copies on a line where others are removed, each of which they must wait for.
+    // Ambiguous copies must wait for each of the other keys that are removed from the same line.
     Filters filters(two);
     for (std::size_t f = 0; f < 2; ++f) filters.insert(f, kKey);
     Keys others;

@@ -21,7 +21,7 @@ using namespace scbf_test;
 namespace cuda = scbf::cuda;
 using Word = std::uint64_t;
 
-/// One thread.
+/// Memory access for one thread.
 struct Plain {
   Word load(const Word* word) const { return *word; }
   bool exchange(Word* word, Word& seen, Word next) const {
@@ -34,7 +34,7 @@ struct Plain {
   }
 };
 
-/// Many threads.
+/// Memory access for many threads.
 struct HostAtomic {
   Word load(Word* word) const { return std::atomic_ref(*word).load(std::memory_order_relaxed); }
   bool exchange(Word* word, Word& seen, Word next) const {
@@ -67,8 +67,8 @@ TEST(WordUpdate, OfManyThreadsLosesAndCarriesNothing) {
   constexpr unsigned kThreads = 8;
   constexpr std::size_t kWords = 4;
   const std::size_t each = scaled(200'000, 20'000);
-  // Counter 0 of each word overflows many times over; counters 1 to 14 stay as they are set here,
-  // so that whatever is carried out of a neighbour shows; 15 is added to and taken from.
+  // Counter 0 of each word is incremented far beyond 15. Counters 1 to 14 keep the values set here,
+  // so that a carry from a neighbour is noticed. Counter 15 is incremented and decremented.
   std::array<Word, kWords> words;
   for (Word& word : words) word = 0x7EDC'BA98'7654'3210u;
   std::atomic<std::uint64_t> refused = 0;
@@ -78,7 +78,7 @@ TEST(WordUpdate, OfManyThreadsLosesAndCarriesNothing) {
       for (std::size_t i = 0; i < each; ++i) {
         Word* word = &words[(i + t) % kWords];
         cuda::add_one(HostAtomic(), word, 0);
-        // Each of these threads has at most one taken at a time: the counter stays in 3 … 7.
+        // Each of these threads decrements and then increments, so the counter stays in 3 … 7.
         if (t % 2 == 0) {
           refused += !cuda::take_one(HostAtomic(), word, 60);
           cuda::add_one(HostAtomic(), word, 60);
@@ -87,12 +87,12 @@ TEST(WordUpdate, OfManyThreadsLosesAndCarriesNothing) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(refused, 0u) << "four threads took at most four of seven at a time";
+  EXPECT_EQ(refused, 0u) << "four threads took at most four of seven";
   for (const Word word : words) EXPECT_EQ(word, 0x7EDC'BA98'7654'321Fu);
 }
 
 TEST(WordUpdate, OfManyThreadsCountsExactly) {
-  // Each counter is added to 14 times in all, by all threads in turn.
+  // Each counter is incremented 14 times, by all threads in turn.
   constexpr unsigned kThreads = 7;
   std::vector<Word> words(scaled(20'000, 2'000));
   const auto run = [&](auto update) {
@@ -117,14 +117,14 @@ TEST(WordUpdate, OfManyThreadsCountsExactly) {
 
 // ---- every interleaving -------------------------------------------------------------------------
 //
-// An update is a deterministic program: what it does next depends only on what its accesses
-// returned so far. So a step of it is made by running it from the start, with the recorded returns,
-// up to the first access that is not recorded; that one is carried out on the word and recorded.
-// Depth-first over whose turn it is, all interleavings are visited.
+// An update is deterministic: its next access depends only on what its earlier accesses returned.
+// So one step runs the update from the start and replays the recorded results, up to the first
+// access without a record. That access is carried out on the word and recorded. A depth-first
+// search over whose turn it is visits all interleavings.
 
 struct Access {
   Word loaded = 0;     // what load, or a failed exchange, returned
-  bool stored = true;  // exchange only
+  bool stored = true;  // of an exchange only
 };
 
 struct OutOfRecord {};
@@ -161,7 +161,7 @@ struct Update {
 struct State {
   Word word;
   std::vector<std::vector<Access>> records;
-  std::vector<int> verdicts;  // −1: not done; of an addition always 1
+  std::vector<int> verdicts;  // −1: not done; an addition has 1
 };
 
 /// Makes one step of update i.
@@ -170,7 +170,7 @@ void step(State& state, const std::vector<Update>& updates, std::size_t i) {
   bool may_step = true;
   const Replay replay{&state.records[i], &at, &state.word, &may_step};
   try {
-    Word* nowhere = nullptr;  // the policy knows where
+    Word* nowhere = nullptr;  // the policy has the word
     if (updates[i].add) {
       cuda::add_one(replay, nowhere, updates[i].shift);
       state.verdicts[i] = 1;
@@ -178,7 +178,7 @@ void step(State& state, const std::vector<Update>& updates, std::size_t i) {
       state.verdicts[i] = cuda::take_one(replay, nowhere, updates[i].shift);
     }
   } catch (const OutOfRecord&) {
-    // It has more to do.
+    // The update is not done yet.
   }
 }
 
@@ -199,7 +199,7 @@ void explore(const State& state, const std::vector<Update>& updates, std::set<Ou
   outcomes.insert({state.word, state.verdicts});
 }
 
-/// What the updates come to, one after another in every order.
+/// The outcomes of the updates when they run one after another, in every order.
 std::set<Outcome> sequential(Word word, const std::vector<Update>& updates) {
   std::set<Outcome> outcomes;
   std::vector<std::size_t> order(updates.size());
@@ -223,7 +223,7 @@ TEST(WordUpdate, InAnyInterleavingIsThatOfSomeOrder) {
   std::size_t interleavings = 0;
   const Word others = 0xF0E1'F0E1'F0E1'F00Fu;  // full and empty neighbours
   for (const std::size_t count : {2u, 3u}) {
-    // Each update adds or takes, at the same counter or at the one beside it.
+    // Each update increments or decrements one of two neighbouring counters.
     for (std::size_t kinds = 0; kinds < std::size_t{1} << 2 * count; ++kinds) {
       std::vector<Update> updates;
       for (std::size_t i = 0; i < count; ++i) {
@@ -241,7 +241,7 @@ TEST(WordUpdate, InAnyInterleavingIsThatOfSomeOrder) {
             ASSERT_TRUE(allowed.contains(outcome))
                 << std::hex << word << " became " << outcome.first << " by kinds " << kinds;
           }
-          // And every order is seen: the exploration is not blind.
+          // The search must also find every outcome.
           ASSERT_EQ(outcomes.size(), allowed.size());
         }
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The byte-string hash for GPUs (scbf/cuda/xxh3.hpp), compiled for the host, against xxHash: every
-// length through all of its cases, every alignment, several seeds.
+// The byte-string hash for GPUs (scbf/cuda/xxh3.hpp), compiled for the host, against xxHash:
+// lengths that cover all of its cases, every alignment, several seeds.
 #include "scbf/cuda/xxh3.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace scbf_test;
 
-/// Random bytes in whole aligned words: the hash reads such words.
+/// Random bytes in whole aligned words, because the hash reads words.
 class Bytes {
  public:
   explicit Bytes(std::size_t bytes) : words_(random_keys(bytes / 8 + 2, 3)) {}
@@ -67,11 +67,11 @@ TEST(DeviceHash, OfEightBytesIsThatOfTheNumber) {
   }
 }
 
-/// Words that hold no byte of the string must not be read: they may be another allocation, or none.
+/// Words without a byte of the string must not be read, because they may not be allocated.
 TEST(DeviceHash, ReadsNoWordBeyondTheString) {
   for (std::size_t length = 0; length <= 300; ++length) {
     for (std::size_t offset = 0; offset < 8; ++offset) {
-      // Exactly the words that hold the string, on the heap, where a sanitizer sees further reads.
+      // Only the words that hold the string are allocated, so that a sanitizer sees other reads.
       const std::size_t words = (offset + length + 7) / 8;
       const auto source = random_keys(words, 5);
       const auto exact = std::make_unique<std::uint64_t[]>(words);

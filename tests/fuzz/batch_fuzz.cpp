@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches from arbitrary bytes: a geometry, options, and operations on keys of every kind, offsets
-// and bitmaps as hostile as they come. Arguments are refused by an exception or all backends do
-// the same; anything else is a crash.
+// Batches from arbitrary bytes: a geometry, options, and operations on keys of every kind, with
+// arbitrary offsets and bitmaps. Either an exception refuses the arguments, or all backends do the
+// same. Anything else is a crash.
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// Takes values from the front of the input; zeros when it is used up.
+/// Takes values from the front of the input, and zeros once it is used up.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
@@ -36,7 +36,7 @@ class Input {
     for (T& v : result) v = value<T>();
     return result;
   }
-  /// Exactly as much memory as there are bytes, so that reading past them is seen.
+  /// The vector's memory ends with the bytes, so that the sanitizer sees reads past them.
   std::vector<std::byte> bytes(std::size_t n) { return values<std::byte>(n); }
 
  private:
@@ -68,7 +68,7 @@ class Run {
   void step() {
     const std::uint8_t operation = input_.byte(), kind = input_.byte();
     const std::size_t n = input_.byte();
-    // The memory of the batch lives until the end of this function.
+    // The batch refers to these.
     std::vector<std::uint64_t> numbers;
     std::vector<std::byte> data, bitmap;
     std::vector<std::int32_t> offsets32;
@@ -98,7 +98,7 @@ class Run {
         keys = scbf::KeyBatch::from_offsets(data, offsets32);
         break;
       default:
-        // Offsets that often are in order.
+        // Offsets that are often in order.
         for (std::int64_t at = 0; offsets64.size() < n % 32; at += input_.value<std::int8_t>()) {
           offsets64.push_back(at);
         }
@@ -119,7 +119,7 @@ class Run {
   }
 
  private:
-  /// All backends take the other filter away, or all refuse.
+  /// Either all backends subtract the other filter, or all refuse.
   void subtract(scbf::Filter& filter, const scbf::Filter& other, const scbf::BatchOptions& options,
                 bool first) {
     bool refused = false;
@@ -149,7 +149,7 @@ class Run {
           filter.contains(keys, answers, options);
           break;
         case 4:
-        case 5: {  // another filter of these keys, added or taken away
+        case 5: {  // another filter of these keys, merged or subtracted
           scbf::Filter other(geometry_, scbf::FilterOptions{seed_, filter.backend().name()});
           other.insert(keys, options);
           if (operation == 4) {
@@ -184,7 +184,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       run.step();
     } catch (const scbf::InvalidArgument&) {
-      // Refused: nothing was changed, go on.
+      // Refused, so nothing has changed.
     }
   }
   return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any bytes, taken as the container of a filter that grows by every way in, give
-// a filter or CorruptFile, nothing else; all ways agree; what is accepted is written again as the
-// very same bytes; and no header makes a reader of files ask for more memory than the file has
+// libFuzzer target: every function that reads the container of a growing filter is given arbitrary
+// bytes. Each returns a filter or throws CorruptFile, and all agree. An accepted filter is written
+// again as the same bytes. No header makes a reader allocate much more memory than the file has
 // bytes. Good seed: tests/golden/scalable.scbf.
 #include <sanitizer/allocator_interface.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ namespace {
 using namespace scbf::fuzz;
 using scbf::Filter;
 
-/// Makes all checksums of a container right, and of its stages, as far as they are there.
+/// Corrects all checksums of a container and of its stages, as far as the bytes go.
 void sign_container(std::span<std::byte> bytes) {
   constexpr std::size_t kStagesAt = 32, kHeaderBytesAt = 96, kEntry = 48, kStageChecksumAt = 40;
   if (bytes.size() < kFixedBytes) return;
@@ -64,7 +64,7 @@ void see_allocation(const volatile void*, std::size_t bytes) {
 }
 void see_nothing(const volatile void*) {}
 
-/// What `call` returns, or nothing after CorruptFile.
+/// Returns what `call` returns, or nothing after CorruptFile.
 template <class Call>
 auto attempt(const Bytes& bytes, std::size_t most_at_once, Call call)
     -> std::optional<decltype(call())> {
@@ -74,7 +74,7 @@ auto attempt(const Bytes& bytes, std::size_t most_at_once, Call call)
     result.emplace(call());
   } catch (const scbf::CorruptFile&) {
   } catch (const std::bad_alloc&) {
-    // As in loader_fuzz.
+    // As in loader_fuzz: the header must justify the size.
     require(bytes.size() > 1u << 20);
   }
   require(largest_allocation <= most_at_once);
@@ -96,9 +96,9 @@ void use(Filter& filter) {
   }
 }
 
-/// A filter that was read from the first `read` of these bytes writes the very same, but for the
-/// last digits of another C library's logarithms and the checksum over them; and what it writes
-/// writes itself.
+/// A filter that was read from the first `read` of these bytes must write the same bytes, except
+/// for the last digits of logarithms, which depend on the C library, and the checksum over them.
+/// When these bytes are read and written in turn, nothing may change.
 void require_same_but_for_digits(const Filter& filter, const Bytes& bytes, std::size_t read) {
   Bytes written;
   filter.write([&](std::span<const std::byte> part) {
@@ -126,7 +126,7 @@ void require_same_but_for_digits(const Filter& filter, const Bytes& bytes, std::
 void check(const Bytes& bytes) {
   static File file;
   file.assign(bytes);
-  // Streams are read in pieces of 1 MiB, files as far as they go; and there are messages.
+  // Streams are read in pieces of 1 MiB, and files up to their end. kSmall allows for messages.
   constexpr std::size_t kMiB = 1u << 20, kSmall = 1u << 16;
   const std::size_t of_file = 2 * bytes.size() + kSmall, of_stream = of_file + 2 * kMiB;
   Pieces pieces(bytes);
@@ -135,10 +135,10 @@ void check(const Bytes& bytes) {
   const auto verified = attempt(bytes, of_file, [&] { return scbf::verify_file(file.path()); });
   auto mapped = attempt(bytes, of_file, [&] { return Filter::map(file.path()); });
   const auto info = attempt(bytes, of_file, [&] { return scbf::read_file_info(file.path()); });
-  // Behind a filter in a stream something may follow.
+  // In a stream, something may follow the filter; in a file, nothing may.
   const bool whole = read && pieces.given() == bytes.size();
   require(loaded.has_value() == whole && verified.has_value() == whole);
-  // What only looks at headers accepts more.
+  // Functions that read only headers accept more.
   require((mapped && info) || !whole);
   require(mapped.has_value() == info.has_value());
   if (read) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzzers of files share. A fuzzer cannot guess checksums, so each input is taken twice:
-// as it is, and signed, so that the checks behind the checksums are reached.
+// Shared by the fuzzers of files. A fuzzer cannot guess checksums, so each input is used twice: as
+// it is, and with correct checksums ("signed"), so that the checks behind them are reached too.
 #pragma once
 
 #define XXH_INLINE_ALL
@@ -36,14 +36,14 @@ inline void put(std::span<std::byte> bytes, std::size_t at, std::uint64_t value)
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// Makes the checksum of a header right that says it is so long.
+/// Corrects the checksum of a header of this length.
 inline void sign_header(std::span<std::byte> bytes, std::uint64_t header_bytes) {
   put(bytes, kChecksumAt, 0);
   put(bytes, kChecksumAt,
       XXH3_64bits(bytes.data(), std::min<std::uint64_t>(header_bytes, bytes.size())));
 }
 
-/// Makes all checksums of a filter file right, as far as it is there.
+/// Corrects all checksums of a filter file, as far as the bytes go.
 inline void sign_filter(std::span<std::byte> bytes) {
   constexpr std::size_t kPayloadOffsetAt = 80, kChunk = 1u << 20;
   if (bytes.size() < kFixedBytes) return;
@@ -76,7 +76,7 @@ class Pieces {
   std::size_t most_, given_ = 0;
 };
 
-/// A filter that was read from the first `read` of these bytes writes the very same.
+/// A filter that was read from the first `read` of these bytes must write the same bytes.
 template <class AnyFilter>
 void require_same_bytes(const AnyFilter& filter, const Bytes& bytes, std::size_t read) {
   std::size_t same = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any bytes, read as a filter, give a filter or CorruptFile, nothing else, and
-// what is accepted is written again as the very same bytes. Good seeds: tests/golden/*.scbf.
+// libFuzzer target: arbitrary bytes, read as a filter, give a filter or CorruptFile, nothing else.
+// An accepted filter is written again as the same bytes. Good seeds: tests/golden/*.scbf.
 #include <new>
 
 #include "fuzz_support.hpp"
@@ -17,7 +17,7 @@ void check(const Bytes& bytes) {
     for (std::uint64_t key = 0; key < 16; ++key) filter.contains(key);
   } catch (const scbf::CorruptFile&) {
   } catch (const std::bad_alloc&) {
-    // Only after all of a header was there that justifies it: one byte in 131072.
+    // Only a complete header can claim so much memory: one byte for every 131072.
     require(bytes.size() > 1u << 20);
   }
 }

@@ -23,7 +23,7 @@ namespace {
 using namespace test;
 using scbf_test::scaled;
 
-/// By the seed of the script.
+/// The parameter is the seed of the script.
 class Crashes : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   Crashes() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The secondary index with filters that it must not trust: damaged, missing, of another region, or
-// left behind by a crash. Also with a store that was damaged while the index was closed.
+// left behind by a crash; and with a store that was damaged while the index was closed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -77,7 +77,7 @@ TEST_F(Filters, DamagedMissingOrOfAnotherRegionAreMadeAnew) {
 }
 
 TEST_F(Filters, OfAnotherIndexAreMadeAnew) {
-  // The same plan, regions and numbers of changes, other values.
+  // Plan, regions and numbers of changes are the same; only the values differ.
   Indexed other({.servers = 3});
   other.index.presplit(std::vector<std::string>{"000100", "000200"});
   std::vector<Row> rows = numbered(300);
@@ -95,8 +95,7 @@ TEST_F(Filters, OfAnotherIndexAreMadeAnew) {
   expect_equal(test_.index, plain_);
 }
 
-// A killed process saves nothing. So a copy of the files of a running process is what it would
-// leave.
+// A killed process saves nothing, so a copy of the files of a running process stands for a crash.
 TEST_F(Filters, OfRegionsBornWithValuesAreMadeAnewAfterACrash) {
   SecondaryIndex& index = test_.index;
   const RegionId child = index.split(regions_[0]).first;
@@ -170,7 +169,7 @@ TEST_F(Filters, AreDistrustedOnDemand) {
   EXPECT_EQ(index.query({.all_of = {{"city", "nowhere"}}}).routing.regions_asked, 1u);
   const double expected = index.query({.all_of = {{"city", "nowhere"}}}).routing.expected_requests;
   EXPECT_GE(expected, 1);
-  EXPECT_LE(expected, 1 + 2 * 0.01) << "the others' rates";
+  EXPECT_LE(expected, 1 + 2 * 0.01) << "the other regions' rates";
   expect_equal(index, plain_);
   EXPECT_EQ(after([] {}).rebuilt, 1u);
   expect_equal(test_.index, plain_);
@@ -254,7 +253,7 @@ TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
   const RegionId id = regions_[1];
   EXPECT_EQ(test_.index.check().problem_count, 0u);
   test_.index.distrust(id);
-  EXPECT_EQ(test_.index.check().problem_count, 0u) << "asked always is safe";
+  EXPECT_EQ(test_.index.check().problem_count, 0u) << "a region that is always asked is safe";
   const auto finds = [&](const std::string& text) {
     const SecondaryIndex index = open();
     const CheckReport report = index.check();
@@ -273,7 +272,7 @@ TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
   erase(Family::postings, index::posting_key(id, entry, "000113"));
   finds("has no posting of city 'city 11' for row '000113'");
   put(Family::postings, index::posting_key(id, entry, "000113"), "");
-  // The counts of values and the filter do not have it.
+  // Neither the counts of values nor the filter contain it.
   put(Family::values, index::value_key(id, index::entry_key(0, "ghost")), index::encode_number(1));
   finds("has city 'ghost', which its filter does not know");
 }
@@ -282,15 +281,15 @@ TEST_F(Damaged, RegionsThatCannotBeAreRefused) {
   using index::Family;
   const RegionId last = regions_[2];
   put(Family::meta, "next_region", index::encode_number(last));
-  EXPECT_THROW(open(), CorruptFile) << "the next would be written over it";
+  EXPECT_THROW(open(), CorruptFile) << "the next region would overwrite the last one";
   put(Family::meta, "next_region", index::encode_number(0x1'0000'0000));
   EXPECT_THROW(open(), CorruptFile);
   put(Family::meta, "next_region", index::encode_number(last + 1));
   EXPECT_EQ(open().regions().size(), 3u);
   put(Family::meta, record_key(last), index::encode_region({0, "000100"}));
-  EXPECT_THROW(open(), CorruptFile) << "two begin there";
+  EXPECT_THROW(open(), CorruptFile) << "two regions begin there";
   put(Family::meta, record_key(last), index::encode_region({3, "000200"}));
-  EXPECT_THROW(open(), CorruptFile) << "there are three servers";
+  EXPECT_THROW(open(), CorruptFile) << "the three servers are 0 to 2";
   put(Family::meta, record_key(last), index::encode_region({2, "000200"}));
   put(Family::meta, record_key(0xFFFF'FFFF), index::encode_region({0, "x"}));
   put(Family::meta, state_key(0xFFFF'FFFF), index::encode_state({}));
@@ -318,7 +317,7 @@ TEST_F(Damaged, FiltersAreMadeAnewWhateverIsWrongWithTheirLog) {
   };
   tamper("short");
   tamper(std::string(8, '\xFF'));
-  // Values without a change that brought them, and no file.
+  // The store has values but no changes, and there is no filter file.
   change([&](index::Store& store) {
     const auto state = index::decode_state(store.get(Family::meta, state_key(id)).value());
     index::StoreBatch batch = store.batch();

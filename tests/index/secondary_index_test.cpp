@@ -92,7 +92,7 @@ TEST(SecondaryIndex, IsCreatedOnceAndOpenedOnce) {
   EXPECT_THROW(SecondaryIndex::create(path, {.key = "", .columns = {}}), InvalidArgument);
   EXPECT_THROW(SecondaryIndex::create(path, people(), {.fpr = 1.5}), InvalidArgument);
   EXPECT_THROW(SecondaryIndex::create(path, people(), {.servers = 0}), InvalidArgument);
-  EXPECT_FALSE(std::filesystem::exists(path)) << "nothing is left of what was refused";
+  EXPECT_FALSE(std::filesystem::exists(path)) << "a refused index leaves no files";
   {
     const SecondaryIndex index = SecondaryIndex::create(path, people(), {.fpr = 0.02});
     EXPECT_THROW(SecondaryIndex::open(path), IoError);
@@ -132,7 +132,7 @@ TEST(Regions, DivideJoinAndMove) {
   EXPECT_EQ(regions[1].rows, 500u);
   EXPECT_NE(regions[1].server, regions[0].server);
   expect_equal(index, plain);
-  // At a key without a row, and at the very ends.
+  // A region is split at a key without a row. At its ends it cannot be split.
   EXPECT_THROW(index.split(right, "000500"), InvalidArgument);
   EXPECT_THROW(index.split(left, "000500"), InvalidArgument);
   const auto [low, high] = index.split(right, "000500a");
@@ -162,7 +162,7 @@ TEST(Regions, PresplitDoesNotWidenTheBankBeyondItsRegions) {
   for (int i = 1; i < 8; ++i) points.push_back(fmt::format("{}", i));
   test.index.presplit(points);
   EXPECT_EQ(test.index.regions().size(), 8u);
-  EXPECT_EQ(test.index.statistics().bit_row_bytes, one) << "a byte of each row holds eight";
+  EXPECT_EQ(test.index.statistics().bit_row_bytes, one) << "one byte of a row holds eight regions";
 }
 
 TEST(Regions, PresplitAtPoints) {
@@ -234,7 +234,7 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   routing = index.query({.all_of = {{"tags", "all"}}, .from = "000150", .to = "000300"}).routing;
   EXPECT_EQ(routing.regions, 2u);
   EXPECT_EQ(routing.servers, 2u);
-  EXPECT_EQ(routing.expected_requests, 0) << "not known: the range cuts regions";
+  EXPECT_EQ(routing.expected_requests, 0) << "unknown, because the range cuts regions";
   routing = index.query({.all_of = {{"tags", "all"}}, .from = "000150", .to = "000300x"}).routing;
   EXPECT_EQ(routing.regions, 3u);
   routing = index.query({.all_of = {{"tags", "all"}}, .to = ""}).routing;
@@ -251,8 +251,8 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   EXPECT_EQ(statistics.false_requests, 4u + 1);
 }
 
-// Requests for values that no server holds, compared with the prediction from the filters' fill and
-// with the bound.
+// No server holds the values. The number of requests is compared with the prediction from the
+// filters' fill and with the bound.
 TEST(Routing, FalseRequestsAreThoseOfTheRate) {
   constexpr int kRegions = 40, kRows = 8000, kQueries = 4000;
   Indexed test({.fpr = 0.1, .region_values = 100, .servers = kRegions});

@@ -19,12 +19,12 @@ endif()
 
 must_run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
-# The toolkit of this build: find_package(CUDAToolkit) looks in PATH, where it need not be.
+# Names this build's toolkit, because find_package(CUDAToolkit) searches only PATH for it.
 if(WITH_CUDA)
   set(ENV{CUDAToolkit_ROOT} ${TOOLKIT})
 endif()
 
-# The project's own generator: the default one's make need not be there.
+# Uses the project's own generator, because the default one needs make.
 must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
   -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${flags}
   -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON -DSCBF_WANTED_VERSION=${VERSION})

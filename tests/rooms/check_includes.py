@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes point one way. Every room of the library may include itself and the rooms listed here,
-and every file lies in a room. Run without arguments; prints each include that goes elsewhere, with
-file and line, and exits with 1 if there is one."""
+"""Checks that includes point one way. A room of the library may include itself and the rooms listed
+here, and every file lies in a room. Run without arguments. Prints every other include with its file
+and line, and exits with 1 if there is one."""
 
 import pathlib
 import re
@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 PUBLIC = "core/include"
 KIT = "core/src/kit"
-# A room, and what it may include beside itself. `core` never includes a backend; backends know of
-# the core what is public, and the kit.
+# Each room, and what it may include besides itself. `core` never includes a backend. Backends
+# include only the public headers of the core and the kit.
 MAY_INCLUDE = {
     PUBLIC: set(),
     "core/src/maths": {PUBLIC, KIT},
@@ -72,7 +72,7 @@ def complaints(path, text):
 
 
 def self_test():
-    """A check that finds nothing proves nothing: a good include passes, its bad twin does not."""
+    """The check must be able to fail: a good include passes, a bad one does not."""
     good = '#include "kit/executor.hpp"\n#include "scbf/filter.hpp"\n#include <vector>\n'
     bad = '#include "filter/stage.hpp"\n'
     engine = pathlib.Path("cpu_simd/direct.cpp")

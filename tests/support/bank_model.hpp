@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bank should be: separate filters on the scalar backend; how the two are compared,
-// counters, books, rows, slots and answers; and random steps taken by both.
+// The model of a bank: separate filters on the scalar backend. A bank and its model take the same
+// random steps; then counters, numbers of keys, rows, slots and answers are compared.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,12 +41,12 @@ inline std::vector<std::pair<std::string, scbf::Growth>> bank_growths() {
           {"fixed_blocks", Growth::fixed(Geometry::split_block(2, 9), 6)}};
 }
 
-/// What a bank should be: filters of this growth and seed, each alone, on the scalar backend.
+/// Filters of this growth and seed, by member.
 struct BankModel {
   scbf::Growth growth;
   std::uint64_t seed;
-  /// Keys of random steps are below this. Few, so that they come back and counters saturate; enough
-  /// for members to grow, if they do.
+  /// Keys of random steps are below this. There are few, so that keys repeat and counters saturate,
+  /// but enough for members to grow, if their growth allows it.
   std::uint64_t some_keys;
   std::map<std::uint32_t, scbf::Filter> members = {};
   std::set<std::uint32_t> ask = {};
@@ -57,7 +57,7 @@ struct BankModel {
         some_keys(growth.policy() == scbf::Growth::Policy::one ? 60 : 800) {}
 
   scbf::Filter filter() const { return scbf::Filter(growth, {.seed = seed, .backend = "scalar"}); }
-  /// Keys to ask for: some that may be in, some that never are.
+  /// Keys to ask for: some may be present, some never are.
   Keys asked_keys() const {
     Keys keys(70);
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i * some_keys / 60;
@@ -81,7 +81,7 @@ struct BankModel {
   }
 };
 
-/// `members` empty ones, in both.
+/// Adds so many empty members to both.
 inline void add_members(scbf::Bank& bank, BankModel& model, std::uint32_t members) {
   for (std::uint32_t i = 0; i < members; ++i) {
     const std::uint32_t member = model.lowest_free();
@@ -119,19 +119,19 @@ inline ::testing::AssertionResult same_lists(const scbf::MemberLists& got,
 
 inline ::testing::AssertionResult same_stage(const scbf::StageView& got,
                                              const scbf::StageView& want) {
-  if (got.geometry() != want.geometry()) return ::testing::AssertionFailure() << "the geometry";
+  if (got.geometry() != want.geometry()) return ::testing::AssertionFailure() << "another geometry";
   if (got.keys_inserted() != want.keys_inserted() || got.keys_removed() != want.keys_removed()) {
-    return ::testing::AssertionFailure() << "the books";
+    return ::testing::AssertionFailure() << "another number of keys inserted or removed";
   }
   return same_words(words_of(got), words_of(want));
 }
 
-/// Counters, books, rows, places and answers.
+/// Compares counters, numbers of keys, rows, slots and answers.
 inline ::testing::AssertionResult same_bank(const scbf::Bank& bank, const BankModel& model,
                                             const scbf::KeyBatch& keys,
                                             const scbf::BatchOptions& options) {
   if (const auto wrong = scbf::BankCheck::difference(bank)) {
-    return ::testing::AssertionFailure() << "the bank is not in order: " << *wrong;
+    return ::testing::AssertionFailure() << "the bank contradicts itself: " << *wrong;
   }
   if (bank.size() != model.members.size()) {
     return ::testing::AssertionFailure() << bank.size() << " members";
@@ -150,7 +150,7 @@ inline ::testing::AssertionResult same_bank(const scbf::Bank& bank, const BankMo
       }
     }
     if (bank.asked_always(slot) != model.ask.contains(slot)) {
-      return ::testing::AssertionFailure() << "the mark of member " << slot;
+      return ::testing::AssertionFailure() << "asked_always differs for member " << slot;
     }
   }
   const auto want = model.answers(keys);
@@ -187,7 +187,7 @@ struct Tally {
   std::uint64_t ambiguous = 0, ambiguous_in_many = 0;
 };
 
-/// Keys that `insert` takes before a filter or a member of a bank is full.
+/// The number of keys that `insert` takes before a filter or a member of a bank is full.
 template <class Insert>
 std::uint64_t inserted(const Insert& insert) {
   try {
@@ -208,7 +208,7 @@ inline void expect_equal(const scbf::RemoveReport& got, const scbf::RemoveReport
   ASSERT_EQ(got.ambiguous, want.ambiguous);
 }
 
-/// One random step on both.
+/// Takes one random step on both.
 inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& random,
                       const scbf::BatchOptions& options, Tally* tally = nullptr) {
   const std::size_t most = random.below(2) == 0 ? 20 : 400;
@@ -226,12 +226,12 @@ inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
   const bool needs_member =
       step != Step::add_filter && step != Step::add_filters && step != Step::reserve;
   if (model.members.empty() && needs_member) step = Step::add_empty;
-  // The first more often than the last, so that some grow.
+  // Prefers low numbers, so that some members get enough keys to grow.
   const auto some_member = [&] {
     const auto i = random.below(random.below(model.members.size()) + 1);
     return std::next(model.members.begin(), static_cast<std::ptrdiff_t>(i))->first;
   };
-  /// Keys for some members, for some twice.
+  /// Batches for some members, for some of them two.
   std::vector<Keys> columns;
   const auto some_batches = [&] {
     columns.resize(random.below(12));

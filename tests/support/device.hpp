@@ -14,7 +14,7 @@
 
 namespace scbf_test {
 
-/// Why there is no device, or nothing.
+/// Why there is no device; empty if there is one.
 inline std::string no_device() {
   int devices = 0;
   const cudaError_t result = cudaGetDeviceCount(&devices);
@@ -33,16 +33,16 @@ inline std::string no_device() {
     GTEST_SKIP() << "needs a GPU: " << reason;                                   \
   } while (false)
 
-/// An array in device memory. What is done to it goes to the null stream, which those that do not
-/// block would not wait for: so it is waited for here.
+/// An array in device memory. Its operations run on the null stream and are waited for, because
+/// non-blocking streams do not wait for the null stream.
 template <class T>
 class OnDevice {
  public:
   explicit OnDevice(std::size_t n) : n_(n) {
-    // Whole words: byte strings are read in such.
+    // Whole words, because byte strings are read word by word.
     const std::size_t bytes = (n * sizeof(T) + 8) / 8 * 8;
     if (cudaMalloc(reinterpret_cast<void**>(&data_), bytes) != cudaSuccess) throw std::bad_alloc();
-    // What a kernel does not write must show.
+    // Not zeros, so that a value that a kernel fails to write is noticed.
     EXPECT_EQ(cudaMemset(data_, 0xCC, bytes), cudaSuccess);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose counters live in memory that the host cannot follow, as on a device: the scalar
-// backend over pages that are there only while it computes or copies. Code that takes a far pointer
-// for a near one dies on the spot, near counters handed to it are refused, and allocations and
-// copies fail on demand.
+// A backend whose counters the host cannot access, as on a device: the scalar backend over pages
+// that are accessible only while it computes or copies. Code that follows a far pointer on the host
+// crashes at once, counters in host memory are refused, and allocations and copies fail on demand.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,19 +28,19 @@
 
 namespace scbf_test {
 
-/// What far memory refuses with.
+/// Thrown for every failure of far memory.
 class FarError : public scbf::Error {
  public:
   using Error::Error;
 };
 
-/// What has happened in all far memories together, and what is to go wrong next.
+/// Counts events in all far memories together, and says what is to fail next.
 struct FarLog {
-  std::atomic<int> stores{0};  ///< alive
+  std::atomic<int> stores{0};  ///< stores that exist now
   std::atomic<std::uint64_t> allocated{0};
   std::atomic<std::uint64_t> words_read{0}, words_written{0}, words_copied{0};
   std::atomic<bool> fail_allocate{false};
-  /// Copies of any kind that still succeed; then each throws FarError.
+  /// So many further copies of any kind succeed; then each throws FarError.
   std::atomic<std::uint64_t> copies_left{UINT64_MAX};
 
   void heal() {
@@ -58,7 +57,7 @@ inline FarLog& far_log() {
   return log;
 }
 
-/// Pages without access, but for as long as someone holds them open.
+/// Pages that are accessible only while a HoldOpen exists.
 class FarPages {
  public:
   explicit FarPages(std::uint64_t words) : words_(words) {
@@ -95,7 +94,7 @@ class FarPages {
   int holders_ = 0;
 };
 
-/// Which memory each far pointer is of.
+/// Finds the memory that a far pointer belongs to.
 class FarPointers {
  public:
   void add(std::string_view memory, FarPages& pages) {
@@ -203,7 +202,7 @@ class FarBackend final : public scbf::Backend {
     return std::make_unique<FarStore>(memory_, words);
   }
 
-  /// Does not count, as a device might not: filters must ask count_nonzero.
+  /// Does not count non-zero counters, as a device might not: filters must call count_nonzero.
   scbf::NonzeroChange insert(scbf::CounterView view, const scbf::KeyBatch& keys,
                              const scbf::BatchOptions& options) const override {
     const HoldOpen hold(pages(view));
@@ -221,7 +220,7 @@ class FarBackend final : public scbf::Backend {
     const auto hold = hold_all(filters);
     return model().count(filters, keys, out, options);
   }
-  /// Counts of a removal it does know.
+  /// Unlike insert, it does count.
   scbf::RemoveCounts remove(std::span<const scbf::CounterView> filters, const scbf::KeyBatch& keys,
                             std::uint8_t* verdicts, std::span<scbf::RemovalChange> changes,
                             const scbf::BatchOptions& options) const override {
@@ -267,8 +266,8 @@ class FarBackend final : public scbf::Backend {
   std::string_view name_, memory_;
 };
 
-/// Puts "far", its twin "far:again" in the same memory, and "farther" in another into the table.
-/// Call it while the program starts.
+/// Adds three backends to the table: "far", "far:again" in the same memory, and "farther" in
+/// another. Call it while the program starts.
 inline bool add_far_backends() {
   static const FarBackend far("far", "far memory"), again("far:again", "far memory"),
       farther("farther", "farther memory");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies of the CUDA engine (cuda/src/engine) on the host: the sequences of kernels and the
-// kernels themselves run here, on memory that is poisoned first, with several threads if asked
-// for. What is left for a GPU to show is the thin layer that launches them.
+// Runs the CUDA engine (cuda/src/engine) on the host: its sequences of kernels and the kernels
+// themselves, on memory that is poisoned first, on several threads if asked for. Only the thin
+// layer that launches kernels is left to be tested on a GPU.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace scbf_test {
 
-/// Thirty-two lanes, one after another.
+/// The lanes of a warp run one after another.
 class HostWarp {
  public:
   static constexpr unsigned kLanes = 32;
@@ -60,7 +60,7 @@ class HostWarp {
   }
 };
 
-/// A block of threads, one after another: a phase ends where `each` does.
+/// The threads of a block run one after another: a phase ends where `each` does.
 class HostThreads {
  public:
   explicit HostThreads(unsigned threads) : threads_(threads) {}
@@ -101,7 +101,7 @@ class HostDevice {
     work(Grid{*this});
   }
 
-  /// Which of the two has the result is as good as random.
+  /// Returns the array that holds the result: sometimes a, sometimes b.
   std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
                       unsigned last_bit) const {
     const unsigned bits = last_bit - first_bit;
@@ -165,7 +165,7 @@ class HostDevice {
     return std::unique_ptr<T[], Free>(static_cast<T*>(memory));
   }
 
-  /// Threads that can wait for each other: here a phase ends where `each` does.
+  /// Threads that can wait for each other. Here too, a phase ends where `each` does.
   struct Grid {
     const HostDevice& device;
     template <class Work>
@@ -175,7 +175,7 @@ class HostDevice {
     void sync() const {}
   };
 
-  /// work(0) … work(n − 1), with threads taking turns.
+  /// Calls work(0) … work(n − 1); the threads take turns.
   template <class Work>
   void share(std::size_t n, Work work) const {
     constexpr std::size_t kAtOnce = 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys to test with: seeded random numbers, the key sets that have broken other filters, and
-// strings in every form that a KeyBatch takes.
+// Keys for tests: seeded random numbers, key sets that have broken other filters, and strings in
+// every form that a KeyBatch takes.
 #pragma once
 
 #include <bit>
@@ -23,8 +23,8 @@ inline std::uint64_t mixed(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// A small seeded generator, the same on every platform (SplitMix64). The seed is mixed first:
-/// states that differ by a multiple of the increment would give one sequence, shifted.
+/// A small seeded generator, the same on every platform (SplitMix64). The seed is mixed first,
+/// because seeds that differ by a multiple of the increment would give the same sequence, shifted.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(mixed(seed + 0x1234'5678u)) {}
@@ -38,7 +38,7 @@ class Random {
   std::uint64_t state_;
 };
 
-/// n keys that are pairwise different: SplitMix64 visits each state once.
+/// n different keys: SplitMix64 visits each state once.
 inline std::vector<std::uint64_t> random_keys(std::size_t n, std::uint64_t seed) {
   Random random(seed);
   std::vector<std::uint64_t> keys(n);
@@ -64,17 +64,17 @@ inline std::vector<KeySet> key_sets() {
       {"clustered", [](std::uint64_t i) { return (Random(i / 100)() & ~1023ull) + i % 100; }},
       {"multiples_of_2_to_32", [](std::uint64_t i) { return i << 32; }},
       {"byte_swapped_sequential", [](std::uint64_t i) { return __builtin_bswap64(i); }},
-      // One or two bits set: 2080 different keys, then again from the beginning.
+      // One or two bits set: 2080 different keys, after which they repeat.
       {"powers_of_two", [](std::uint64_t i) { return (1ull << i % 64) | (1ull << i / 64 % 64); }},
       {"all_equal", [](std::uint64_t) { return 42u; }},
   };
 }
 
-/// Keys for the three kinds of batches, drawn from what has been inserted and what has not.
+/// Keys to insert, to ask for and to remove. Some have been inserted before, some have not.
 class Mixture {
  public:
   explicit Mixture(std::uint64_t seed) : random_(seed) {}
-  /// One in eight is a repetition of an earlier key.
+  /// One in eight repeats an earlier key.
   std::vector<std::uint64_t> to_insert(std::size_t n) {
     std::vector<std::uint64_t> keys(n);
     for (auto& key : keys) {
@@ -83,7 +83,7 @@ class Mixture {
     }
     return keys;
   }
-  /// Half of them were inserted at some time; some occur twice or were removed before.
+  /// Half of them were inserted at some time. Some occur twice or have been removed since.
   std::vector<std::uint64_t> to_ask(std::size_t n) {
     std::vector<std::uint64_t> keys(n);
     for (auto& key : keys) key = !inserted_.empty() && random_.below(2) == 0 ? known() : random_();
@@ -112,8 +112,8 @@ inline std::vector<StringSet> string_sets() {
   std::vector<StringSet> sets(6);
   sets[0].name = "common_prefixes";
   sets[1].name = "common_suffixes";
-  sets[2].name = "lengths_0_to_300";  // all branches of XXH3, of which the last begins at 241
-  sets[3].name = "only_nul_bytes";    // told apart by length alone
+  sets[2].name = "lengths_0_to_300";  // all branches of XXH3; the last begins at 241
+  sets[3].name = "only_nul_bytes";    // they differ only in length
   sets[4].name = "nul_bytes_inside";
   sets[5].name = "long_path";
   const std::string prefix = "https://example.org/a/rather/long/common/prefix/";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second opinion on what a filter is: one byte per counter, positions by 128-bit integers, keys
-// hashed by xxHash, everything one key and one counter at a time. Written from the documentation
-// of the headers; of the library it takes only the shapes of stages, so that the scalar model has
-// something to be compared with.
+// The reference: an independent filter with which the scalar backend, the model of all others, is
+// compared. It has one byte per counter, computes positions with 128-bit integers, hashes with
+// xxHash, and works on one key and one counter at a time. It was written from the documentation in
+// the headers and takes only the shapes of stages from the library.
 #pragma once
 
 #define XXH_INLINE_ALL
@@ -45,7 +45,7 @@ struct Place {
   unsigned nibble[8];
 };
 
-/// Where a hash lies in group `group` of `blocks` blocks.
+/// The place of a hash in group `group` of `blocks` blocks.
 inline Place reference_place(std::uint64_t hash, std::uint64_t blocks, unsigned group) {
   if (group > 0) {
     hash ^= hash >> 32;
@@ -59,7 +59,7 @@ inline Place reference_place(std::uint64_t hash, std::uint64_t blocks, unsigned 
   return place;
 }
 
-/// Where a hash lies in slice `slice` of m counters.
+/// The position of a hash in slice `slice` of m counters.
 inline std::uint64_t reference_position(std::uint64_t hash, std::uint64_t m, unsigned slice) {
   const std::uint64_t mixed = hash * reference_multiplier(slice);
   return static_cast<std::uint64_t>((Wide{mixed} * m) >> 64);
@@ -116,7 +116,7 @@ class ReferenceStage {
       set(i, std::min(counters_[i] + other.counters_[i], 15));
     }
   }
-  /// Number of counters that would fall below zero; a 15 never does.
+  /// The number of counters that would fall below zero; a saturated one never does.
   std::uint64_t below(const ReferenceStage& other) const {
     std::uint64_t n = 0;
     for (std::size_t i = 0; i < counters_.size(); ++i) {
@@ -124,7 +124,8 @@ class ReferenceStage {
     }
     return n;
   }
-  /// Number of counters at 15 that something is taken from; requires below(other) == 0.
+  /// Returns the number of saturated counters that should have decreased. Requires
+  /// below(other) == 0.
   std::uint64_t subtract(const ReferenceStage& other) {
     std::uint64_t inexact = 0;
     for (std::size_t i = 0; i < counters_.size(); ++i) {
@@ -171,7 +172,7 @@ class ReferenceFilter {
   ReferenceFilter(const scbf::Geometry& geometry, std::uint64_t seed)
       : ReferenceFilter(scbf::Growth::one(geometry), seed) {}
 
-  /// False if there is no room, and then nothing has changed.
+  /// Returns false and changes nothing if there is no room.
   template <class Key>
   bool insert(const Key& key) {
     for (ReferenceStage& stage : stages_) {
@@ -211,7 +212,7 @@ class ReferenceFilter {
     add_stage();
   }
 
-  // Of batches: answers as a filter gives them, in bytes.
+  // Batches, with answers in bytes as a filter gives them.
   template <class Keys>
   void insert_all(const Keys& keys) {
     for (const auto& key : keys) insert(key);

@@ -34,8 +34,8 @@ inline constexpr bool kAddressSanitizer = false;
 
 inline constexpr bool kSanitized = kThreadSanitizer || kAddressSanitizer;
 
-/// The share of the full work to do: the environment variable SCBF_TEST_SCALE, or 1, or a tenth
-/// in a sanitizer build.
+/// The share of the full work to do: the environment variable SCBF_TEST_SCALE if it is set,
+/// otherwise a tenth in a sanitizer build and 1 elsewhere.
 inline double scale() {
   static const double value = [] {
     const char* variable = std::getenv("SCBF_TEST_SCALE");
@@ -45,7 +45,7 @@ inline double scale() {
   return value;
 }
 
-/// `full` times scale(), but at least `least`: the size below which a test would prove nothing.
+/// `full` times scale(), but at least `least`, the size below which a test would prove nothing.
 inline std::size_t scaled(std::size_t full, std::size_t least = 1) {
   const auto wanted = static_cast<std::size_t>(static_cast<double>(full) * scale());
   return std::min(full, std::max(least, wanted));

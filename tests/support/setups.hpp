@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The axes that the contract runs over: backends, shapes, threads, paths, scratch sizes; and how
-// two filters are compared.
+// The parameters of the contract suite (backends, shapes, threads, paths, scratch sizes), and
+// comparisons of filters.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,9 +25,9 @@
 
 namespace scbf_test {
 
-/// Runs tasks on threads of its own. Offers as many as it is told, whatever the machine has, and is
-/// seen through by the thread sanitizer, which oneTBB as packaged is not. Threads stay, because to
-/// start one takes longer than most of what tests run on it.
+/// Runs tasks on its own threads, as many as it is told, whatever the machine has. The thread
+/// sanitizer understands these threads, but not those of oneTBB as packaged. Threads are reused,
+/// because starting one takes longer than most of the tests' tasks.
 class ThreadExecutor final : public scbf::Executor {
  public:
   explicit ThreadExecutor(unsigned threads) : threads_(threads) {}
@@ -40,9 +40,10 @@ class ThreadExecutor final : public scbf::Executor {
     std::mutex guard;
     const auto caller = std::this_thread::get_id();
     const std::function<void()> work = [&] {
-      // A race shows only where several threads have a part in the work: tasks are dealt out then.
+      // The thread sanitizer sees races only between threads that work. So under it each thread
+      // gets its fixed share of the tasks.
       for (std::size_t i = next++; i < count; i = kThreadSanitizer ? i + used : next++) {
-        // Relaxed: to count must not order the tasks.
+        // Relaxed, so that counting does not order the tasks.
         helped.fetch_add(std::this_thread::get_id() != caller, std::memory_order_relaxed);
         try {
           task(i);
@@ -67,7 +68,8 @@ class ThreadExecutor final : public scbf::Executor {
     if (error) std::rethrow_exception(error);
   }
 
-  /// Runs of more than one task, and tasks that ran on another thread than the caller's.
+  /// The number of runs with more than one task, and of tasks that ran on other threads than the
+  /// caller's.
   mutable std::atomic<std::size_t> parallel_runs{0}, helped{0};
 
  private:
@@ -93,7 +95,7 @@ class ThreadExecutor final : public scbf::Executor {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return work_ == nullptr; });
     }
-    /// Waits until the work is done. What has not begun is no longer needed.
+    /// Waits until work that has begun is done, and cancels work that has not.
     void finish() {
       std::unique_lock lock(mutex_);
       work_ = nullptr;
@@ -124,7 +126,7 @@ class ThreadExecutor final : public scbf::Executor {
     std::thread thread_{[this] { loop(); }};
   };
 
-  /// Calls that run at once, or within each other, get workers of their own.
+  /// Concurrent and nested calls of run() get different workers.
   std::unique_ptr<Worker> idle_worker() const {
     const std::scoped_lock lock(mutex_);
     if (idle_.empty()) return std::make_unique<Worker>();
@@ -143,7 +145,8 @@ inline const ThreadExecutor& two_threads() {
   return executor;
 }
 
-/// Calls work(t) on so many threads at once; the sum of the wrong answers that they count.
+/// Calls work(t) on so many threads at once. Each call returns its number of wrong answers; the
+/// result is their sum.
 template <class Work>
 int wrong_at_once(unsigned threads, const Work& work) {
   std::atomic<int> wrong{0};
@@ -167,7 +170,7 @@ inline std::vector<scbf::KeyBatch> batches_of(const StringColumn& column) {
           scbf::KeyBatch::from_offsets(column.data, column.offsets64)};
 }
 
-/// For names of tests, which are made of letters, digits and underscores.
+/// Replaces what a test's name must not contain: only letters, digits and underscores are allowed.
 inline std::string identifier(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
@@ -182,8 +185,8 @@ struct Shape {
 };
 inline std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.name; }
 
-/// The layouts of the contract, each of about this many counters in all. Sizes are odd, powers of
-/// two and their neighbours.
+/// The shapes of the contract suite, each with about this many counters in all. Sizes are odd
+/// numbers, powers of two and their neighbours.
 inline std::vector<Shape> contract_shapes(std::uint64_t counters) {
   using scbf::Geometry;
   std::uint64_t power = 1;
@@ -256,8 +259,8 @@ struct CaseName {
   }
 };
 
-/// The backends to be compared with the model: all but the model itself, and but "simd", which is
-/// one of its targets ("simd:AVX2") under another name. With SCBF_TEST_DEVICES_ONLY those whose
+/// The backends to be compared with the model: all except the model itself and "simd", which is one
+/// of its targets ("simd:AVX2") under another name. With SCBF_TEST_DEVICES_ONLY, only those whose
 /// counters are on a device.
 inline std::vector<const scbf::Backend*> backends_to_compare() {
   std::vector<const scbf::Backend*> all;
@@ -270,7 +273,7 @@ inline std::vector<const scbf::Backend*> backends_to_compare() {
   return all;
 }
 
-/// Is this the target that "simd" takes here?
+/// Whether "simd" uses this target here.
 inline bool is_best_target(const scbf::Backend& backend) {
   return backend.target() == scbf::find_backend("simd").target();
 }
@@ -285,10 +288,10 @@ inline std::vector<Case> cases_of(const std::vector<Shape>& shapes) {
   return cases;
 }
 
-/// The counters of a filter, wherever they are.
+/// A copy of the counters, also of those on a device.
 template <class FilterOrStage>
 inline std::vector<std::uint64_t> words_of(const FilterOrStage& filter) {
-  // Not zeros, so that a word that is not read shows.
+  // Not zeros, so that a word that is not read is noticed.
   std::vector<std::uint64_t> words(filter.geometry().words(), 0xCCCC'CCCC'CCCC'CCCCu);
   filter.read_words(0, words);
   return words;
@@ -298,18 +301,18 @@ inline std::vector<std::uint64_t> words_of(const FilterOrStage& filter) {
 inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
                                              std::span<const std::uint64_t> want) {
   if (got.size() != want.size()) {
-    return ::testing::AssertionFailure() << got.size() << " words, not " << want.size();
+    return ::testing::AssertionFailure() << got.size() << " words, expected " << want.size();
   }
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i] != want[i]) {
       return ::testing::AssertionFailure()
-             << "word " << i << " is " << std::hex << got[i] << ", the model has " << want[i];
+             << "word " << i << " is " << std::hex << got[i] << ", expected " << want[i];
     }
   }
   return ::testing::AssertionSuccess();
 }
 
-/// The number of non-zero counters that a filter keeps is what a look at all counters gives.
+/// Compares the number of non-zero counters that a filter keeps with a count of them.
 inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
   std::uint64_t counted = 0;
   for (std::size_t s = 0; s < filter.stages(); ++s) {
@@ -326,12 +329,12 @@ inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
 template <class Answers>
 ::testing::AssertionResult same_answers(const Answers& got, const Answers& want) {
   if (got.size() != want.size()) {
-    return ::testing::AssertionFailure() << got.size() << " answers, not " << want.size();
+    return ::testing::AssertionFailure() << got.size() << " answers, expected " << want.size();
   }
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i] != want[i]) {
-      return ::testing::AssertionFailure() << "key " << i << " of " << got.size() << ": " << +got[i]
-                                           << ", the model says " << +want[i];
+      return ::testing::AssertionFailure()
+             << "key " << i << " of " << got.size() << ": " << +got[i] << ", expected " << +want[i];
     }
   }
   return ::testing::AssertionSuccess();
@@ -339,11 +342,11 @@ template <class Answers>
 
 using Answers = std::vector<std::uint8_t>;
 
-// Of filters, of one stage and of many.
+// The answers of any filter, with one stage or several.
 template <class AnyFilter>
 Answers contains(const AnyFilter& filter, const scbf::KeyBatch& keys,
                  const scbf::BatchOptions& options = {.threads = 1}) {
-  Answers out(keys.size(), 0xCC);  // so that an answer that is not written shows
+  Answers out(keys.size(), 0xCC);  // so that an answer that is not written is noticed
   filter.contains(keys, out, options);
   return out;
 }
@@ -370,7 +373,7 @@ Answers remove(AnyFilter& filter, const scbf::KeyBatch& keys,
       ADD_FAILURE() << #statement " did not throw";                                \
     } catch (const exception& error) {                                             \
       EXPECT_NE(std::string_view(error.what()).find(text), std::string_view::npos) \
-          << "message: " << error.what() << "\nexpected in it: " << (text);        \
+          << "message: " << error.what() << "\nmust contain: " << (text);          \
     }                                                                              \
   } while (false)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf::Filter on (fake) devices where it is more than the contract: windows and their boundaries,
-// memory that is pinned, threads, filters on the move, files.
+// scbf::Filter on fake devices, beyond the contract suite: windows and their boundaries, pinned
+// memory, threads, moves between devices, files.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +41,7 @@ void expect_same(const Filter& got, const Filter& want) {
   EXPECT_EQ(got.metadata(), want.metadata());
 }
 
-/// All operations on these keys, against the model.
+/// Compares all operations on these keys with the model.
 void compare(Filter& filter, Filter& model, const KeyBatch& keys) {
   ASSERT_EQ(filter.insert(keys).inserted, model.insert(keys).inserted);
   ASSERT_TRUE(same_words(words_of(filter), words_of(model)));
@@ -51,7 +51,7 @@ void compare(Filter& filter, Filter& model, const KeyBatch& keys) {
     const auto half = keys.slice(0, (keys.size() + 1) / 2);
     ASSERT_TRUE(same_answers(remove(filter, half), remove(model, half)));
   }
-  // More than is left of some: which copies are removed depends on the order of all windows.
+  // Some keys have more copies than are left to remove, so the order of all windows matters.
   ASSERT_TRUE(same_answers(remove(filter, keys), remove(model, keys)));
   filter.insert(keys);
   model.insert(keys);
@@ -61,7 +61,7 @@ void compare(Filter& filter, Filter& model, const KeyBatch& keys) {
   ASSERT_TRUE(same_words(words_of(filter), words_of(model)));
 }
 
-/// Memory that the device reads and writes by itself.
+/// Memory that the device can read and write directly.
 template <class T>
 class Pinned {
  public:
@@ -93,7 +93,7 @@ TEST(Windows, BatchesAroundTheirBoundaries) {
       for (const std::size_t n : {windows * kSmallWindow - 1, windows * kSmallWindow,
                                   windows * kSmallWindow + 1, windows * kSmallWindow + 64}) {
         SCOPED_TRACE(n);
-        // Few copies, in other windows and in the same: the order of removals counts.
+        // A few keys repeat, in one window and across windows, so the order of removals matters.
         auto keys = random_keys(n, n);
         for (std::size_t i = 0; i < n; i += 3) keys[i] = i % 300;
         ASSERT_NO_FATAL_FAILURE(compare(filter, model, keys));
@@ -163,7 +163,7 @@ TEST(Windows, PinnedMemoryOfTheCallerIsUsedAsItIs) {
   filter.contains(asked, answers.span());
   expect_hits();
   EXPECT_TRUE(same_answers(contains(filter, batch), hits));
-  // It is the caller's again: nothing may still read it.
+  // Nothing may read the batch any more, so the caller may change it.
   std::fill(keys.span().begin(), keys.span().end(), 0);
   std::copy(values.begin(), values.end(), keys.span().begin());
   filter.remove(batch, answers.span());
@@ -184,11 +184,11 @@ TEST(Windows, PinnedMemoryIsLeftAloneWhenABatchFails) {
       EXPECT_TRUE(fake_cuda::has_failed());
     }
     fake_cuda::heal();
-    // The caller frees it now; the runtime notices if it is in use.
+    // The caller frees the memory now. The fake runtime notices if it is still in use.
   }
 }
 
-/// Keys of these lengths, one behind the other.
+/// n keys of `least` to `most` bytes.
 StringColumn strings_of(std::size_t n, std::size_t least, std::size_t most) {
   std::vector<std::string> strings;
   Random random(n);
@@ -209,7 +209,7 @@ TEST(Windows, ShortStringsAreHashedOnTheDevice) {
     model.insert(keys);
     return fake_cuda::calls_of("cudaMemcpyAsync") - before;
   };
-  // Bytes and offsets of each window; bytes alone; hashes.
+  // Two windows: both copy bytes and offsets; then bytes only; then hashes only.
   EXPECT_EQ(copies_of(KeyBatch::from_offsets(short_ones.data, short_ones.offsets32)), 4u);
   EXPECT_EQ(copies_of(KeyBatch::from_offsets(short_ones.data, short_ones.offsets64)), 4u);
   const std::vector<std::byte> bytes(n * 16, std::byte{3});
@@ -252,8 +252,7 @@ TEST(Stages, EqualTheModelAcrossWindows) {
       for (const std::size_t n : {kSmallWindow - 1, kSmallWindow + 1, 3 * kSmallWindow + 64}) {
         SCOPED_TRACE(n);
         auto keys = random_keys(n, n);
-        // Copies, in other windows and in the same; also in several stages, as these are filled
-        // meanwhile.
+        // Keys repeat, in one window and across windows, and lie in several stages.
         for (std::size_t i = 0; i < n; i += 3) keys[i] = i % 300;
         ASSERT_EQ(filter.insert(keys).inserted, model.insert(keys).inserted);
         ASSERT_EQ(filter, model);
@@ -301,8 +300,8 @@ TEST(Stages, StringsInSeveral) {
   }
 }
 
-// A question or removal makes one way to the device and back, however many stages there are and
-// however many keys are ambiguous.
+// More stages or ambiguous keys cost a question or a removal no further copies and no further
+// waits.
 TEST(Stages, NoStageAndNoKeyHasTheHostWaitForIt) {
   const auto keys = random_keys(2 * kSmallWindow, 5);
   Answers out(keys.size());
@@ -331,7 +330,7 @@ TEST(Stages, NoStageAndNoKeyHasTheHostWaitForIt) {
   const auto of_one = cost_of(one), of_many = cost_of(many);
   EXPECT_GT(std::count(out.begin(), out.end(), 2), 100);
   EXPECT_EQ(of_many, of_one);
-  EXPECT_EQ(of_many[2].first, 6u) << "of each window the keys, the verdicts, and what they sum to";
+  EXPECT_EQ(of_many[2].first, 6u) << "two windows: keys, verdicts and counts of each";
 }
 
 // ---- threads ------------------------------------------------------------------------------------
@@ -381,7 +380,7 @@ TEST(CudaThreads, EachHasItsFilterAndScratchIsGivenBackMeanwhile) {
   EXPECT_EQ(wrong, 0);
 }
 
-// ---- on the move --------------------------------------------------------------------------------
+// ---- moves --------------------------------------------------------------------------------------
 
 TEST(Moves, BetweenHostAndDevicesAndBack) {
   const Filter near = filled("scalar");
@@ -471,7 +470,7 @@ TEST(Moves, ACopyIsMadeBeforeEitherSideGoesOn) {
   }
 }
 
-// ---- what it costs ------------------------------------------------------------------------------
+// ---- cost ---------------------------------------------------------------------------------------
 
 TEST(Cost, BatchesNeverWaitForTheWholeDeviceAndKeepTheirScratch) {
   Filter filter(kGeometry, {.backend = "cuda"});
@@ -516,7 +515,7 @@ TEST(Cost, AWaitingErrorOfTheCallersIsNotReportedByBatches) {
   (void)cudaSetDevice(77);  // refused
   filter.insert(random_keys(100, 1), {.path = scbf::Path::direct});
   EXPECT_EQ(count(filter, random_keys(100, 1)), Answers(100, 1));
-  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice) << "it was taken from the caller";
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice) << "the caller's error must stay";
 }
 
 }  // namespace

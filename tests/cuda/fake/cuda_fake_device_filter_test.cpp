@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf::cuda::DeviceFilter on (fake) devices where it is more than cuda_device_test, which runs
-// here as well: several streams, memory of the caller's, other devices.
+// scbf::cuda::DeviceFilter on fake devices, beyond cuda_device_test, which also runs on them:
+// several streams, the caller's memory, other devices.
 #include "scbf/cuda/device_filter.hpp"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST_P(DeviceFilterOf, NothingWaitsOnTheCallersStreams) {
             static_cast<std::uint64_t>(std::count(want_found.begin(), want_found.end(), 1)));
 }
 
-/// Counts, and gives memory that is not a pool's.
+/// Counts allocations, and takes memory from no pool.
 class CountingMemory final : public scbf::cuda::MemoryResource {
  public:
   void* allocate(std::size_t bytes, cudaStream_t stream) override {
@@ -225,7 +225,7 @@ TEST(Misuse, OfAFilterOnAnotherDeviceOrMovedFromIsRefused) {
   SCBF_EXPECT_THROW(filter.insert({nullptr, 0}), scbf::InvalidArgument, "moved from");
 }
 
-// Every counter with itself.
+// Each counter is both the one changed and the one added or subtracted.
 TEST(Misuse, AFilterCanBeMergedWithItselfAndTakenFromItself) {
   Filter model(Geometry::split_block(2, 10), {.seed = kSeed, .backend = "scalar"});
   model.insert(random_keys(200, 1));

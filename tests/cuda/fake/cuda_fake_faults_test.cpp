@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device refuses: every allocation and every other call of the runtime fails once, in every
-// operation. Errors are typed and say what was asked for, nothing is lost, and work goes on.
+// Every allocation and every other call of the CUDA runtime fails once, in every operation. Errors
+// must be typed and say what was asked for; nothing may be lost; the filter must stay usable.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -26,7 +26,7 @@ using scbf::cuda::OutOfDeviceMemory;
 const Geometry kGeometry = Geometry::split_block(2, 300);
 
 bool allocates(std::string_view function) { return function.find("Malloc") != function.npos; }
-/// Calls that the library may fail to make without telling: there is nothing to be done.
+/// Calls whose failure the library may ignore, because nothing can be done about it.
 bool gives_back(std::string_view function) {
   return function.find("Free") != function.npos || function.find("Destroy") != function.npos ||
          function.find("Trim") != function.npos;
@@ -51,7 +51,7 @@ struct Operation {
   const char* name;
   std::function<void(Filter&, const scbf::BatchOptions&)> run;
 };
-/// In several windows on "cuda:windows". Each begins with nothing kept from before.
+/// On "cuda:windows" they take several windows. Each begins without kept scratch memory.
 std::vector<Operation> operations() {
   using scbf::BatchOptions;
   return {
@@ -87,8 +87,8 @@ std::vector<Operation> operations() {
   };
 }
 
-/// Runs the operation with its nth call of a kind failing, for all n there are. `judge` looks at
-/// what became of the filter; it gets the exception or null.
+/// Runs the operation once for each n, with its nth call of a kind failing. `judge` checks the
+/// filter afterwards and gets the exception or null.
 void with_each_failing(const Operation& operation, const char* backend, scbf::Path path,
                        bool (*which)(std::string_view), cudaError_t error, std::uint64_t times,
                        const std::function<void(Filter&, const std::exception*)>& judge) {
@@ -120,7 +120,7 @@ void with_each_failing(const Operation& operation, const char* backend, scbf::Pa
     if (&filter.backend() == &scbf::find_backend(backend)) {
       EXPECT_EQ(fake_cuda::alive(), before);
     }
-    // And work goes on.
+    // The filter stays usable.
     filter.clear();
     filter.insert(asked(), {.path = path});
     static const Filter fresh = [] {
@@ -144,7 +144,7 @@ TEST(OutOfMemory, AtEveryAllocationLeavesTheFilterAsItWas) {
     for (const scbf::Path path : kPaths) {
       with_each_failing(operation, "cuda", path, allocates, cudaErrorMemoryAllocation, 2,
                         [&](Filter& filter, const std::exception* error) {
-                          // cudaMalloc is tried twice: so it fails twice.
+                          // It fails twice, because the library tries cudaMalloc twice.
                           if (error == nullptr) return;
                           ++refusals;
                           const std::string_view text = error->what();
@@ -159,7 +159,7 @@ TEST(OutOfMemory, AtEveryAllocationLeavesTheFilterAsItWas) {
 
 TEST(OutOfMemory, InALaterWindowIsTriedAgainWhenThoseBeforeItAreDone) {
   for (const Operation& operation : operations()) {
-    // Once is not enough: what is thrown, is thrown by the first window.
+    // One failure must not be enough, except in the first window.
     with_each_failing(operation, "cuda:windows", scbf::Path::partitioned, allocates,
                       cudaErrorMemoryAllocation, 1, [&](Filter& filter, const std::exception* e) {
                         if (e != nullptr) {
@@ -285,7 +285,7 @@ TEST(Failures, OfEveryOtherCallAreTypedAndWorkGoesOn) {
 }
 
 TEST(Failures, OfTheDeviceAreReportedByTheOperationTheyBelongTo) {
-  // They show when it is waited for.
+  // Such failures are reported by the next wait.
   Filter filter = filled("cuda");
   const Filter other = filled("cuda");
   const auto waits = [](auto f) { return f == "cudaStreamSynchronize"; };
@@ -312,7 +312,7 @@ TEST(Failures, APoolThatCannotBeMadeIsMadeTheNextTime) {
     for (const std::string_view call : {"cudaMemPoolCreate", "cudaMemPoolSetAttribute"}) {
       fake_cuda::fail_call([=](auto f) { return f == call; }, 1, cudaErrorUnknown);
       EXPECT_THROW(filter.insert(known()), CudaError);
-      EXPECT_EQ(fake_cuda::has_failed(), true) << "it has a pool already";
+      EXPECT_EQ(fake_cuda::has_failed(), true) << "the device already had a pool";
       scbf::cuda::release_device_scratch();
     }
     filter.insert(known());
@@ -338,7 +338,8 @@ TEST(Failures, ADeviceThatIsLostSaysSoAndNothingHangs) {
     is_lost("make", [&] { (void)Filter(kGeometry, {.backend = "cuda"}); });
     is_lost("make there", [&] { scbf::cuda::DeviceFilter(kGeometry, 1); });
     scbf::cuda::release_device_scratch();
-    EXPECT_EQ(Filter(kGeometry).insert(known()).inserted, known().size());  // the host lives
+    // Filters on the host still work.
+    EXPECT_EQ(Filter(kGeometry).insert(known()).inserted, known().size());
   });
 }
 

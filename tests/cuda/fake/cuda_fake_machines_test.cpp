@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines with no device, with one too old, with one that has no pools …: what the table of
-// backends says, and what it refuses. The table is made once per process, so each machine has its
-// own.
+// Machines without a device, with one that is too old, with one without pools …: what the table of
+// backends contains, and what it refuses. The table is made once per process, so each machine has a
+// process of its own.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -96,7 +96,7 @@ TEST(Machines, WithTwoDevices) {
     EXPECT_EQ(scbf::find_backend("cuda:1").memory(), "cuda:1");
     Filter filter(kGeometry, {.backend = "cuda:1"});
     filter.insert(random_keys(100, 1));
-    EXPECT_EQ(fake_cuda::alive().device_blocks, 2u);  // it and a window
+    EXPECT_EQ(fake_cuda::alive().device_blocks, 2u);  // the filter and a window
     EXPECT_EQ(fake_cuda::memory_in_use(0), 0u);
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime of tests itself: that it notices what it is there to notice.
+// The fake runtime itself: it must notice the mistakes that it is meant to notice.
 #include "fake_runtime.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST_F(FakeRuntime, DeviceMemoryIsOutOfTheHostsReach) {
       },
       "");
   fake_cuda::launch(a, [&] { device[0] = 5; });
-  EXPECT_EQ(first(), 0xCC) << "what nobody waited for is done already";
+  EXPECT_EQ(first(), 0xCC) << "work was done before anything waited for it";
   cudaStreamSynchronize(a);
   EXPECT_EQ(first(), 5);
 }
@@ -99,7 +99,7 @@ TEST_F(FakeRuntime, PinnedMemoryIsReadWhenTheCopyIsDone) {
   cudaMemcpy(device, pageable.data(), kBytes, cudaMemcpyHostToDevice);
   cudaMemcpyAsync(pinned, device, kBytes, cudaMemcpyDeviceToHost, a);
   cudaStreamSynchronize(a);
-  EXPECT_EQ(pinned[0], 3) << "the null stream waited for another, or the other for it";
+  EXPECT_EQ(pinned[0], 3) << "the null stream and a non-blocking stream waited for each other";
   cudaStreamSynchronize(nullptr);
   EXPECT_EQ(first(), 4);
 }
@@ -113,13 +113,12 @@ TEST_F(FakeRuntime, StreamsWaitForEventsAndForNothingElse) {
   cudaStreamWaitEvent(b, event, 0);
   cudaStreamSynchronize(b);
   EXPECT_EQ(first(), 1);
-  // Work before an event that was recorded again since is not waited for any more.
   cudaStream_t blocking = nullptr;
   cudaStreamCreateWithFlags(&blocking, cudaStreamDefault);
   fake_cuda::launch(blocking, [&] { device[0] = 7; });
   fake_cuda::launch(a, [&] { device[0] = 8; });
   cudaStreamSynchronize(nullptr);
-  EXPECT_EQ(first(), 7) << "the null stream waits for blocking streams only";
+  EXPECT_EQ(first(), 7) << "the null stream waited for a non-blocking stream";
   cudaStreamDestroy(blocking);
 }
 
@@ -165,11 +164,11 @@ TEST_F(FakeRuntime, PoolMemoryLivesInTheOrderOfItsStream) {
   unsigned char *first_data = nullptr, *second = nullptr;
   cudaMallocFromPoolAsync(reinterpret_cast<void**>(&first_data), 500, pool, a);
   EXPECT_EQ(cudaMemsetAsync(first_data, 1, 500, b), cudaSuccess);
-  cudaStreamSynchronize(b);  // a has not got there
+  cudaStreamSynchronize(b);  // stream a has not allocated it yet
   expect_problem("before or after its time");
   cudaFreeAsync(first_data, a);
   cudaMallocFromPoolAsync(reinterpret_cast<void**>(&second), 500, pool, b);
-  EXPECT_NE(first_data, second) << "it was given to another stream before it was free";
+  EXPECT_NE(first_data, second) << "the block was reused before it was free";
   cudaFreeAsync(second, b);
   cudaDeviceSynchronize();
   cudaMallocFromPoolAsync(reinterpret_cast<void**>(&second), 500, pool, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda/src/runs.hpp over the runtime of tests: what kernels.cu does on a GPU, in the order of
-// its streams, on the host.
+// cuda/src/runs.hpp for the fake runtime: does on the host what kernels.cu does on a GPU, in the
+// order of the streams.
 #include "runs.hpp"
 
 #include <cstring>
@@ -71,7 +71,7 @@ class FakeGpu : public StreamMemory {
   void launch(Work work) {
     check(fake_cuda::launch(stream(), work), "launching a kernel");
   }
-  /// Algorithms fill their memory with rubbish, and report what was wrong before, as CUB's do.
+  /// As CUB's do, algorithms overwrite their temporary memory and report earlier errors.
   template <class Work>
   void run(std::size_t bytes, Work work) {
     in_temporary(bytes, [&](std::byte* memory) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the runtime of tests: allocations, pools, copies.
+// Memory of the fake runtime: allocations, pools, copies.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ Block& new_block(int device, Pool* pool, std::size_t bytes) {
   return made;
 }
 
-/// Fences are what its pages hold besides it.
+/// The rest of the block's pages is fence.
 void come_alive(Block& block) {
   with_open(block, [&] {
     std::memset(block.pages, kFence, block.page_bytes);
@@ -109,7 +109,7 @@ void trim(Pool* pool, std::size_t keep) {
   }
 }
 
-/// A block of the pool that is free when `stream` gets there; null if there is none.
+/// A block of the pool that will be free in the order of `stream`; null if there is none.
 Block* reusable(Pool* pool, std::size_t bytes, const Stream& stream) {
   State& s = state();
   if (s.schedule == Schedule::random && s.coin(16)) return nullptr;
@@ -121,7 +121,7 @@ Block* reusable(Pool* pool, std::size_t bytes, const Stream& stream) {
   return nullptr;
 }
 
-/// Is this memory of the device, as the host knows it? Looked at again when the work is done.
+/// Whether this is device memory, as far as the host knows. Checked again when the work runs.
 bool is_device(const void* data, std::size_t bytes) {
   const Block* block = block_of(data);
   if (block == nullptr) return false;
@@ -152,7 +152,7 @@ cudaError_t refused(const char* why) {
   return failed_with(cudaErrorInvalidValue);
 }
 
-/// Copies in the order of a stream; returns at once if CUDA may.
+/// Copies in the order of a stream. Returns at once wherever CUDA may.
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, Stream& stream,
                  bool synchronous) {
   if (bytes == 0) return cudaSuccess;
@@ -174,7 +174,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
     std::memcpy(to, source, bytes);
   };
   if (kind == cudaMemcpyDeviceToDevice) {
-    enqueue(stream, [=] { work(from); });  // nobody waits, not even in cudaMemcpy
+    enqueue(stream, [=] { work(from); });  // not even cudaMemcpy waits
     return cudaSuccess;
   }
   const void* host = writes_device ? from : to;
@@ -191,7 +191,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
     complete(enqueue(stream, [=] { work(from); }));
     return cudaSuccess;
   }
-  // It is read before the call returns; when it arrives is another matter.
+  // Pageable memory is read before the call returns, but may arrive later.
   if (synchronous) complete(enqueue(stream, nullptr));
   auto read = std::make_shared<std::vector<std::byte>>(bytes);
   std::memcpy(read->data(), from, bytes);

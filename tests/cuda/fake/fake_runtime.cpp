@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices, streams, events and faults of the runtime of tests. Memory is fake_memory.cpp.
+// Devices, streams, events and faults of the fake runtime. Memory is in fake_memory.cpp.
 #include "fake_runtime.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace fake_cuda {
 
 State& state() {
-  static auto* all = new State;  // outlives what static objects still do
+  static auto* all = new State;  // never destroyed, because destructors of static objects use it
   return *all;
 }
 
@@ -50,7 +50,7 @@ void do_next(Stream& stream) {
   work.ticket->done = true;
 }
 
-/// Does up to `most` pieces of work, in any order that is allowed.
+/// Does up to `most` pieces of work, in a random allowed order.
 void do_some(std::uint64_t most) {
   for (; most > 0; --most) {
     std::vector<Stream*> ready;
@@ -119,7 +119,7 @@ TicketPtr enqueue(Stream& stream, std::function<void()> run, HostRange host,
                   std::vector<TicketPtr> after) {
   State& s = state();
   Stream* null_stream = s.devices[static_cast<std::size_t>(stream.device)].null_stream.get();
-  // The null stream takes turns with the streams that are blocking.
+  // The null stream and the blocking streams wait for each other.
   if (&stream == null_stream) {
     for (Stream* other : s.streams) {
       if (other->blocking && other->device == stream.device) after.push_back(other->last);
@@ -354,7 +354,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   Stream* on = known(state().streams, stream, "stream");
   if (on == nullptr) return failed_with(cudaErrorInvalidResourceHandle);
   if (state().sticky != cudaSuccess) return call.error();
-  complete(on->last);  // the real one goes on without the handle
+  complete(on->last);  // the real runtime lets the work finish without the handle
   state().streams.erase(on);
   delete on;
   return call.error();

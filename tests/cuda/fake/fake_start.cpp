@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked to suites that know nothing of it: their backends are those on the fake devices.
+// Linked to suites of all backends, so that these run on fake devices without a change.
 #include "fake_test_support.hpp"
 
 namespace {
 
-// Before tests are made from what is in the table.
+// Runs before the tests are generated from the table of backends.
 [[maybe_unused]] const bool kStarted = scbf_test::start_fake_cuda();
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of the runtime of tests: streams of work that is yet to be done, memory, faults. All
-// of it is under one lock, which a Call holds.
+// The state of the fake runtime: streams of pending work, memory, faults. One lock guards all of
+// it; a Call holds it.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@ namespace fake_cuda {
 
 struct Stream;
 
-/// Done when the work that it belongs to is.
+/// Says whether a piece of work is done.
 struct Ticket {
   Stream* stream;
   bool done = false;
@@ -33,12 +33,12 @@ struct Work {
   std::function<void()> run;
   std::vector<TicketPtr> after;
   TicketPtr ticket;
-  HostRange host;  ///< what it reads or writes there
+  HostRange host;  ///< what the work reads or writes on the host
 };
 
 struct Stream {
   int device;
-  bool blocking;  ///< takes turns with the null stream
+  bool blocking;  ///< waits for the null stream, and the null stream for it
   std::deque<Work> queue;
   TicketPtr last;
 };
@@ -53,7 +53,7 @@ struct Pool {
   std::uint64_t keeps = 0;
 };
 
-/// Pages of their own, between fences, data at their end.
+/// An allocation on pages of its own. The data lie at the end, between fences.
 struct Block {
   int device;
   Pool* pool;  ///< null for cudaMalloc
@@ -61,9 +61,9 @@ struct Block {
   std::size_t page_bytes, reserved_bytes;
   std::byte* data;
   std::size_t capacity, bytes;
-  std::size_t asked_for;  ///< bytes, as soon as the host was told
-  bool taken = true;      ///< as the host sees it
-  bool alive = false;     ///< as the device does, in the order of its streams
+  std::size_t asked_for;  ///< bytes, set as soon as the call returns
+  bool taken = true;      ///< allocated, as the host sees it
+  bool alive = false;     ///< allocated, as the device sees it in the order of its streams
   bool open = false;
   TicketPtr freed;  ///< by the last cudaFreeAsync
 };
@@ -85,7 +85,7 @@ struct State {
   std::mutex mutex;
   std::vector<Device> devices;
   cudaError_t without_devices = cudaErrorNoDevice;
-  std::set<Stream*> streams;  ///< but for null streams
+  std::set<Stream*> streams;  ///< without null streams
   std::set<Event*> events;
   std::set<Pool*> pools;
   std::map<const std::byte*, std::unique_ptr<Block>> blocks;  ///< by data
@@ -105,14 +105,14 @@ struct State {
 State& state();
 
 int& current_device();
-/// Notes it as the last error of this thread.
+/// Notes the last error of this thread and returns it.
 cudaError_t failed_with(cudaError_t error);
 
-/// One call of the runtime: holds the lock, meets faults, lets the device work meanwhile.
+/// One call of the runtime: holds the lock, injects faults, lets the device work meanwhile.
 class Call {
  public:
   explicit Call(const char* name, bool even_without_devices = false);
-  /// What it must return, at once; a free does its work before.
+  /// If this is an error, the call must return it at once; but a free frees first.
   cudaError_t error() const { return error_; }
 
  private:
@@ -122,20 +122,21 @@ class Call {
 
 // ---- streams; under the lock --------------------------------------------------------------------
 
-/// null is the null stream of the current device; null if there is no such stream.
+/// A null handle means the null stream of the current device. Returns null if there is no such
+/// stream.
 Stream* stream_of(cudaStream_t handle);
 TicketPtr enqueue(Stream& stream, std::function<void()> run, HostRange host = {},
                   std::vector<TicketPtr> after = {});
-/// Works until it is done.
+/// Lets the device work until the ticket is done.
 void complete(const TicketPtr& ticket);
 void complete_device(int device);
 
 // ---- memory; under the lock ---------------------------------------------------------------------
 
-/// The memory of one device is open to the host from here on; −1: of none.
+/// From now on the host can access the memory of this device only; −1: of none.
 void open_memory(int device);
 Block* block_of(const void* data);
-/// Is work under way that reads or writes this memory of the host?
+/// Whether pending work reads or writes this host memory.
 bool is_in_use(HostRange host);
 
 }  // namespace fake_cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs with the CUDA runtime of tests share: their machine, the backends over it, and that
-// every test ends with everything given back and nothing done that must not be.
+// Shared by programs with the fake runtime: their machine, its backends, and a check after every
+// test that everything was given back and no mistake was noted.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,26 +22,26 @@
 
 namespace scbf_test {
 
-/// Keys of a window of the backend "cuda:windows": few, so that batches of tests have many.
+/// Keys per window of the backend "cuda:windows". There are few, so that batches take many windows.
 inline constexpr std::size_t kSmallWindow = 1000;
 
-/// Runs `checks` in a process of its own, which ends with it; what fails there fails the test.
+/// Runs `checks` in a process of its own. If they fail there, the test fails.
 inline void in_own_process(const std::function<void()>& checks) {
   const auto run = [&] {
     checks();
     for (const std::string& problem : fake_cuda::take_problems()) ADD_FAILURE() << problem;
-    // The child's failures are shown by what it writes here.
+    // The parent shows what the child writes to standard error.
     const auto* result = ::testing::UnitTest::GetInstance()->current_test_info()->result();
     for (int i = 0; i < result->total_part_count(); ++i) {
       std::cerr << result->GetTestPartResult(i).message() << '\n';
     }
     std::exit(::testing::Test::HasFailure() ? 1 : 0);
   };
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // nothing of this process is left
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // the child begins anew
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
 }
 
-/// Fails a test that left something alive or did something wrong.
+/// Fails a test that does not give everything back, or during which a mistake was noted.
 class Tidiness : public ::testing::EmptyTestEventListener {
  public:
   void OnTestEnd(const ::testing::TestInfo&) override {
@@ -57,8 +57,8 @@ class Tidiness : public ::testing::EmptyTestEventListener {
   }
 };
 
-/// Two devices, and work in an order that the variable SCBF_FAKE_SCHEDULE chooses: late, early, or
-/// the seed of a random one. Call it while the program starts.
+/// Sets up two devices. The environment variable SCBF_FAKE_SCHEDULE chooses the order of work:
+/// late, early, or the seed of a random order. Call it while the program starts.
 inline bool start_fake_cuda() {
   fake_cuda::set_machine({.devices = std::vector<fake_cuda::DeviceSpec>(2)});
   const char* variable = std::getenv("SCBF_FAKE_SCHEDULE");
