@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bank against its members as filters that stand alone ("alone"): queries, memory, updates. The
-// members hold the same keys, and each row asks or changes both in turn.
+// A bank against separate filters with the same keys as its members ("alone"): queries, memory,
+// updates. Each row measures both in turn.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,14 +35,14 @@ struct Shape {
   std::string name;  ///< "one", "growing"
   Growth growth;
   std::vector<std::size_t> shares;  ///< keys of each member
-  std::size_t asked;                ///< absent keys that there are to ask
+  std::size_t asked;                ///< the number of absent keys to ask for
 };
 
 class BankFixture final : public Fixture {
  public:
   explicit BankFixture(const Shape& shape)
       : growth_(shape.growth), asked_(shape.asked), members_(shape.shares.size()) {
-    // Members hold neighbouring stretches of one column of distinct keys.
+    // Members hold consecutive parts of one column of distinct keys.
     for (const std::size_t share : shape.shares) held_ += share;
     const std::size_t spread = spread_of(members_);
     keys_.resize(held_ + members_ * spread + asked_);
@@ -58,7 +58,7 @@ class BankFixture final : public Fixture {
     first_ = {load_[0]};
   }
 
-  /// Keys that an update adds to each member.
+  /// The number of keys that an update adds to each member.
   static std::size_t spread_of(std::size_t members) {
     return std::max<std::size_t>(1, 1'000'000 / std::max<std::size_t>(members, 1024));
   }
@@ -91,8 +91,9 @@ class BankFixture final : public Fixture {
             {"most_stages", static_cast<double>(most)}};
   }
 
-  /// Several batches of other keys to the bank, or its rows would be in cache; one to all members.
-  /// Each form is asked once before, as the form before it has filled the cache.
+  /// The bank is asked several batches of different keys, because its rows would stay in cache for
+  /// repeated ones; the separate filters are asked one. Each form is asked once before it is timed,
+  /// because the form before it has filled the cache.
   void query(Repetition& r, std::size_t batch, int calls) {
     r.label(growth_.describe());
     std::vector<std::uint8_t> bits(batch * bank_->answer_bytes()), answers(batch);
@@ -110,23 +111,23 @@ class BankFixture final : public Fixture {
     });
   }
 
-  /// Everything, in one call, into empty members.
+  /// Inserts all keys into empty members in one call.
   void insert_all(Repetition& r) {
     if (growth_.policy() == Growth::Policy::one) {
-      // Their memory stays, so that neither pays for fresh pages.
+      // Both keep their memory, so that neither pays for fresh pages.
       for (std::uint32_t m = 0; m < members_; ++m) {
         alone_[m].clear();
         bank_->clear(m, kOneThread);
       }
     } else {
-      make_empty();  // where stages are added, both do
+      make_empty();  // growing filters need fresh pages anyway, on both sides
     }
     r.time("alone", held_, [&] { change_alone(load_, true); });
     r.time("", held_, [&] { change_bank(load_, true); });
   }
 
-  /// More keys for each member, in one call, or all keys of one member; timed is the insertion or
-  /// the removal, and the other one makes up for it.
+  /// Changes a few keys of each member in one call, or all keys of one member. Either the insertion
+  /// or the removal is timed; the other one undoes it.
   void update(Repetition& r, bool insert, bool one_member) {
     const std::vector<MemberKeys>& batches = one_member ? first_ : more_;
     const auto undo = [&] {
@@ -176,7 +177,7 @@ class BankFixture final : public Fixture {
     return Column(keys_).last(asked_).subspan(++round_ * batch * 61 % (asked_ - batch + 1), batch);
   }
 
-  /// Every filter's answers are the member's column of the bank's.
+  /// Each separate filter must give the answers of its member in the bank.
   void verify_answers(Column keys) const {
     std::vector<std::uint8_t> bits(keys.size() * bank_->answer_bytes()), answers(keys.size());
     bank_->contains_bits(keys, bits, kOneThread);
@@ -250,7 +251,8 @@ void add_cases(const std::vector<std::string>& arguments) {
               .shares = std::vector<std::size_t>(members, keys),
               .asked = 8 * *std::ranges::max_element(batches)};
   for (std::size_t m = 0; growing && m < members; ++m) {
-    // A third of the members stays in its first stage, fills half of the second, half of the third.
+    // A third of the members stays in the first stage, a third half fills the second, and a third
+    // half fills the third.
     shape.shares[m] = m % 3 == 0 ? keys * 4 / 5 : m % 3 == 1 ? keys * 2 : keys * 5;
   }
   add_bank(shape, batches);

@@ -60,7 +60,7 @@ class TextbookSubject final : public Subject {
   TextbookFilter filter_;
 };
 
-/// Adds up what a container asks for; what malloc spends beside it is left out, in its favour.
+/// Counts the bytes that a container asks for. The overhead of malloc is left out, in its favour.
 template <class T>
 struct CountingAllocator {
   using value_type = T;
@@ -118,7 +118,7 @@ class UnorderedSetSubject final : public Subject {
 };
 
 #if SCBF_BENCH_LIBBLOOM
-/// Asks for huge pages, which filters have too. Advice only: the memory works without them.
+/// Asks for huge pages, which our filters have too. The memory works without them.
 void advise_huge(void* data, std::size_t bytes) noexcept {
   constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
   const auto address = reinterpret_cast<std::uintptr_t>(data);

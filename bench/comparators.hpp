@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our filters are compared with. All work one key at a time.
+// The structures that our filters are compared with. All work on one key at a time.
 #pragma once
 
 #include <cstddef>

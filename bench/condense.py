@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Condenses Google Benchmark's JSON into the files of bench/results/.
 
-Google Benchmark writes 700 bytes for each repetition of a row; kept are minimum, median and maximum of
-the times, the median of the rest, and the context. Paths and host names are dropped. Fails when a row
-was skipped with an error, because then answers were wrong.
+Google Benchmark writes 700 bytes for each repetition of a row. The result keeps the minimum, median
+and maximum of the times, the median of the other figures, and the context without paths and host
+names. A row that was skipped with an error is fatal, because its answers were wrong.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 DROPPED_CONTEXT = ("executable", "host_name", "load_avg", "caches", "num_cpus", "mhz_per_cpu",
                    "cpu_scaling_enabled", "library_build_type")
-# What Google Benchmark says of every repetition; all else are counters.
+# What Google Benchmark writes for every repetition. Everything else is a counter.
 NO_COUNTERS = ("name", "family_index", "per_family_instance_index", "run_name", "run_type",
                "repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time",
                "time_unit", "label")
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--matrix", required=True, choices=("quick", "full", "systems"))
     args = parser.parse_args()
-    # Empty is the file of a program of which --benchmark_filter picked nothing.
+    # A program's file is empty if --benchmark_filter picked none of its rows.
     context, rows = condense([(p, json.loads(p.read_text())) for p in args.raw if p.stat().st_size])
     context["matrix"] = args.matrix
     lines = ",\n".join("  " + json.dumps(row) for row in rows)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of one stage, what they are compared with, and the floors of this machine's memory: the
-// matrix of cases. A row's name is its operation and configuration as key:value pairs, so that
+// The matrix of cases for filters of one stage, their comparators, and the floors of this machine's
+// memory. A row's name holds its operation and configuration as key:value pairs, so that
 // --benchmark_filter can pick by any of them.
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ constexpr const char* kUsage =
 
 constexpr std::size_t kAround = 10'000'000;  // about the size of an L3
 constexpr std::size_t kMemory = 100'000'000;
-/// Most keys per timed call where the time per key does not depend on the size of the batch.
+/// The most keys per timed call if the time per key does not depend on the size of the batch.
 constexpr std::size_t kSample = 4'000'000;
 
 using Operations = std::vector<Operation>;
@@ -35,14 +35,14 @@ const Operations kFew = {Operation::insert, Operation::hit};
 const Operations kPlain = {Operation::insert, Operation::miss, Operation::hit, Operation::mix};
 
 enum class Size {
-  smoke,  ///< everything once, on tiny filters: does it work?
-  quick,  ///< caches, and the neighbourhood of L3
-  full,   ///< and memory: 10^8 keys
+  smoke,  ///< everything once, on tiny filters, to see that it works
+  quick,  ///< filters that fit into caches, up to about L3
+  full,   ///< also 10^8 keys, in memory
 };
 
 bool two_threads() { return std::thread::hardware_concurrency() >= 2; }
 
-/// Of the CPU: filters in the memory of a device are measured by bench/cuda.
+/// The backends of the CPU. bench/cuda measures filters in device memory.
 std::vector<std::string> available_backends() {
   std::vector<std::string> names;
   for (const Backend* backend : backends()) {
@@ -52,7 +52,8 @@ std::vector<std::string> available_backends() {
   return names;
 }
 
-/// Adds cases in the order in which they run: by n, so that keys are made once per n.
+/// Adds cases in the order in which they run. They are ordered by n, so that keys are made once per
+/// n.
 class Matrix {
  public:
   explicit Matrix(Size size) : size_(size) {}
@@ -142,7 +143,7 @@ class Matrix {
 
   void add_targets(std::size_t n) {
     for (const std::string& backend : available_backends()) {
-      if (backend == "simd") continue;  // is one of the others, and timed as itself
+      if (backend == "simd") continue;  // one of the others under another name
       add({.n = n, .backend = backend}, kMain);
       if (backend == "scalar") add({.structure = "split", .n = n, .backend = backend}, kMain);
     }
@@ -159,7 +160,7 @@ class Matrix {
   }
 
   void add_caches(bool thorough) {
-    // The filter of 10^5 keys is a little larger than an L2 of 512 KiB; half of it fits everywhere.
+    // The filter of 10^5 keys is slightly larger than an L2 of 512 KiB; half of it fits everywhere.
     add({.n = 50'000}, kAll);
     for (const std::size_t n : {std::size_t{100'000}, std::size_t{1'000'000}, kAround}) {
       for (const char* layout : {"split_block", "split"}) {

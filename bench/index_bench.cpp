@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secondary index: requests per query, measured and predicted, and the time of a query against
-// broadcasting it to all local indexes. Routed answers are compared with broadcast ones, or with a
-// scan of the table. The table is loaded once; for each rate its filters are made anew.
+// A secondary index: requests per query, measured and predicted, and the time of a routed query
+// against one that is broadcast to all local indexes. Routed answers are compared with broadcast
+// ones or with a scan of the table. The table is loaded once; its filters are rebuilt for each
+// rate.
 //
-// Generated rows have an order number of their own, a customer (about twenty rows, anywhere) and a
-// city (of a thousand: everywhere). A table from a file is tab-separated with a header, its first
-// column the key; every value of every column named is asked for.
+// A generated row has a unique order number, a customer (who has about twenty rows, in any region)
+// and one of a thousand cities (each in every region). A table from a file is tab-separated, with a
+// header; its first column is the key. Every value of each named column is asked for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,13 +41,13 @@ constexpr const char* kUsage =
     "                   [rate ...]\n"
     "       and Google Benchmark's flags; a comma as separator is written 'comma'\n";
 
-/// Queries of one kind and, if a scan has found them, the rows that hold each value.
+/// Queries of one kind, and the rows that hold each value if a scan has found them.
 struct Questions {
   std::vector<Query> queries;
   std::vector<std::vector<TableRow>> rows;
 };
 
-/// What an index is made of and asked for.
+/// The rows of an index and the queries that it is asked.
 class Table {
  public:
   Table(std::string name, std::filesystem::path path, std::uint64_t regions, std::uint32_t servers)
@@ -59,7 +60,7 @@ class Table {
   virtual std::vector<std::string> kinds() const = 0;
   virtual Questions questions(const std::string& kind) const = 0;
 
-  /// Makes the index at path(), if it is not there yet.
+  /// Makes the index at path() on the first call.
   void load(Repetition& r) {
     if (std::exchange(loaded_, true)) return;
     load_rows(r);
@@ -74,7 +75,7 @@ class Table {
   std::filesystem::path path_;
   std::uint64_t regions_;
   std::uint32_t servers_;
-  std::uint64_t values_ = 0;  ///< of a region, to plan its filter for
+  std::uint64_t values_ = 0;  ///< values per region, for which its filter is planned
 
  private:
   bool loaded_ = false;
@@ -105,7 +106,8 @@ class IndexFixture final : public Fixture {
             {"opening_seconds", opening_seconds_}};
   }
 
-  /// Asked before, to be verified: by now the store's blocks are where they will be.
+  /// Queries were asked before, for verification, so the store's blocks are in the cache if they
+  /// fit.
   void query(Repetition& r, const std::string& kind) {
     const Asked& asked = asked_.at(kind);
     r.time("", asked.routed.size(), [&] { index_->query(asked.routed); });
@@ -115,7 +117,7 @@ class IndexFixture final : public Fixture {
 
  private:
   struct Asked {
-    std::vector<Query> routed, broadcast;  ///< those that are timed
+    std::vector<Query> routed, broadcast;  ///< the timed queries
     std::map<std::string, double> requests;
   };
 
@@ -123,7 +125,7 @@ class IndexFixture final : public Fixture {
     Questions questions = table_.questions(kind);
     std::vector<Query>& queries = questions.queries;
     for (Query& query : queries) query.keys_only = true;
-    // Broadcasts take long: a part of the queries says enough.
+    // Broadcasts take long, so only a part of the queries is broadcast.
     const std::size_t step = std::max<std::size_t>(1, queries.size() / 200);
     Asked& asked = asked_[kind];
     for (std::size_t i = 0; i < queries.size(); i += step) asked.routed.push_back(queries[i]);
@@ -207,7 +209,7 @@ class GeneratedTable final : public Table {
  private:
   std::uint64_t customers() const { return std::max<std::uint64_t>(1, rows_ / 20); }
 
-  /// Keys and customers are in no order, and have nothing to do with each other.
+  /// Keys and customers are in random order and independent of each other.
   TableRow row(std::uint64_t i) const {
     const std::uint64_t mixed = key_word(i + (std::uint64_t{1} << 60));
     return {fmt::format("{:016x}", key_word(i)),
@@ -300,7 +302,7 @@ class FileTable final : public Table {
 
   std::vector<std::string> kinds() const override { return kinds_; }
 
-  /// What a scan of the whole table finds, for every value there is.
+  /// The rows for every value, found by a scan of the whole table.
   Questions questions(const std::string& kind) const override {
     const std::size_t column = schema_.column(kind);
     const std::string& separator = schema_.columns[column].separator;

@@ -1,4 +1,4 @@
-# Runs index_bench on small tables, in a directory that is not there yet.
+# Runs index_bench on small tables, in a new directory.
 file(REMOVE_RECURSE ${DIRECTORY})
 file(MAKE_DIRECTORY ${DIRECTORY})
 file(WRITE ${DIRECTORY}/table.tsv "key\tcolour\tparts\na\tred\tx,y\nb\tblue\t\nc\tred\ty\nd\t\tz,z\n")
@@ -10,7 +10,7 @@ execute_process(COMMAND ${PROGRAM} table ${DIRECTORY}/table.tsv colour,parts:com
 file(READ ${DIRECTORY}/raw.json raw)
 string(REGEX MATCHALL "\"run_type\": \"iteration\"" rows "${raw}")
 list(LENGTH rows rows)
-if(NOT rows EQUAL 7)  # the loading, and two columns asked three times
+if(NOT rows EQUAL 7)  # one for loading, and three for each of two columns
   message(FATAL_ERROR "raw.json: ${rows} rows instead of 7")
 endif()
 file(REMOVE_RECURSE ${DIRECTORY})

@@ -3,9 +3,9 @@
 """Regenerates the benchmark tables and plots of the documentation from bench/results/.
 
 Tables stand between '<!-- table:NAME -->' and '<!-- /table -->', in README.md or a page of docs/.
-Each table must have its marker on exactly one page, and every marker a table; otherwise nothing is
-written. A table that no result has rows for is left as it is. A figure that was not measured is shown
-as 'n/a', never guessed.
+Each table must have its marker on exactly one page, and each marker its table; otherwise nothing is
+written. A table stays as it is if no result has rows for it. A figure that was not measured is
+shown as 'n/a'.
 """
 
 import argparse
@@ -24,13 +24,13 @@ def fail(message):
 
 
 def pages(root):
-    """The files that may hold tables, by their names from `root`, with their text."""
+    """The texts of the files that may hold tables, by path relative to `root`."""
     files = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
     return {str(file.relative_to(root)): file.read_text() for file in files if file.is_file()}
 
 
 def newest(folder, matrix):
-    """The most recent result of such a run, or None. Older files without rows are records only."""
+    """The most recent result of such a run, or None. Skips old files, which have no rows."""
     found = []
     for path in sorted(folder.glob("*.json")):
         result = json.loads(path.read_text())
@@ -40,7 +40,7 @@ def newest(folder, matrix):
 
 
 def fill_in(texts, made):
-    """The texts with their tables replaced, but for empty ones; each page is known by its name."""
+    """The texts by page, with all tables replaced except those for which `made` is empty."""
     found = {table: [] for table in made}
     for page, text in texts.items():
         opened = re.findall(r"<!-- table:([a-z_]+) -->", text)
@@ -60,7 +60,7 @@ def fill_in(texts, made):
 
 
 def load_matplotlib():
-    """Asked for before anything is written; printing and checking tables do without it."""
+    """Called before anything is written. Printing and checking tables work without matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -71,7 +71,7 @@ def load_matplotlib():
 
 
 def draw(results, folder, matplotlib):
-    # Fixed, so that the same results give the same bytes.
+    # A fixed salt, so that the same results give the same bytes.
     matplotlib.rcParams["svg.hashsalt"] = "scbf"
     matplotlib.rcParams["font.size"] = 9
     import matplotlib.pyplot as plt
@@ -137,7 +137,7 @@ def draw(results, folder, matplotlib):
 
 
 def draw_few_keys(systems, n, axis):
-    """How many times as long as one filter takes, by the number of keys that are asked at once."""
+    """The time relative to one filter, by the number of keys that are asked at once."""
     for batch, label, style in (("alone", "one key", "o-"), (8, "8 keys", "o-"), (64, "64 keys", "o-"),
                                 ("all", "millions", "x--")):
         rows = systems.pick(op="miss", growth="tightening", n=n, batch=batch)
@@ -281,7 +281,7 @@ def main():
             fail("out of date: " + ", ".join(changed))
         return
     matplotlib = load_matplotlib()
-    # Only now, when all markers are known to be there.
+    # Pages are written last, once all markers have been found.
     for name, text in changed.items():
         (args.root / name).write_text(text)
         print(f"{name}: tables updated")

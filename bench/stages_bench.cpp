@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of several stages, asked as one, against one filter for the same keys and rate ("one"),
-// and against their stages as separate filters ("apart"): large batches first, then keys asked one
-// by one or a few at a time.
+// Filters of several stages against one filter for the same keys and rate ("one"), and against
+// their stages as separate filters ("apart"). First come large batches, then keys asked one by one
+// or a few at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ struct Batch {
   KeyList keys;
 };
 
-/// False positives at no more than the rate, as far as so many keys can tell.
+/// Checks that there are no more false positives than the rate allows for so many keys.
 void verify_hits(const std::string& what, const Batch& batch, std::uint64_t hits) {
   const double absent = static_cast<double>(batch.keys.size() - batch.present);
   const double false_hits = static_cast<double>(hits) - static_cast<double>(batch.present);
@@ -56,7 +56,8 @@ void verify_hits(const std::string& what, const Batch& batch, std::uint64_t hits
   }
 }
 
-/// The fewest groups that hold n keys at this rate, half full: then a next stage begins.
+/// The geometry with the fewest groups that keeps this rate and is half full with n keys. Beyond
+/// that, a next stage begins.
 Geometry half_full(std::uint64_t n, double fpr) {
   const auto blocks =
       static_cast<std::uint64_t>(static_cast<double>(n) / keys_for_fill(0.5, kCountersPerWord)) + 1;
@@ -67,7 +68,7 @@ Geometry half_full(std::uint64_t n, double fpr) {
 }
 
 Growth growth_for(Growth::Policy policy, std::size_t n, std::uint32_t stages) {
-  // A little room, so that the last stage need not be followed by another.
+  // A little more room, so that no further stage begins after the last.
   const std::uint64_t room = n * 102 / 100;
   if (policy == Growth::Policy::fixed) {
     return Growth::fixed(half_full(room / stages, stage_fpr_for(kRate, stages)), stages);
@@ -76,7 +77,7 @@ Growth growth_for(Growth::Policy policy, std::size_t n, std::uint32_t stages) {
                             kRate);
 }
 
-/// Until all that was begun is done.
+/// Waits until all instructions before it are done.
 void wait() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_lfence();
@@ -87,8 +88,8 @@ void wait() noexcept {
 #endif
 }
 
-/// Asks so many keys at a time and returns the hits. 0: one key by contains(key), and none is
-/// looked at before the last has its answer; without that, the core works on two or three at once.
+/// Asks `size` keys at a time and returns the number of hits. 0: asks by contains(key), and begins
+/// a key only when the last has its answer; otherwise the core would work on two or three at once.
 std::uint64_t ask_few(const Filter& filter, Column keys, std::size_t size,
                       std::span<std::uint8_t> out) {
   std::uint64_t hits = 0;
@@ -136,7 +137,8 @@ class StagesFixture final : public Fixture {
             {"bits_per_key_one", bits(one_.geometry().bytes())}};
   }
 
-  /// Each form twice, with other keys: what fits into cache is there again the second time.
+  /// Asks each form twice, with different keys. The second time, which is timed, everything that
+  /// fits into cache is there again.
   void ask_all(Repetition& r, Question kind) {
     const std::size_t asked = std::min(n_, kMostAsked);
     const Batch before(kind, ++number_, n_, asked), batch(kind, ++number_, n_, asked);
@@ -151,7 +153,7 @@ class StagesFixture final : public Fixture {
     r.time("apart", asked, [&] { ask_apart(words); });
   }
 
-  /// Other keys each time: those of the last batch are in cache.
+  /// Asks different keys each time, because those of the last batch are in cache.
   void ask_few(Repetition& r, Question kind, std::size_t size) {
     answers_.resize(kFewAsked);
     const auto ask = [&](const std::string& form, const Filter& filter) {
@@ -172,7 +174,7 @@ class StagesFixture final : public Fixture {
   void ask_apart(Column keys) {
     together_.assign(keys.size(), 0);
     part_.resize(keys.size());
-    const std::span together(together_), part(part_);  // locals, which the loop can be unrolled for
+    const std::span together(together_), part(part_);  // local, so that the loop can be unrolled
     for (const Filter& filter : apart_) {
       filter.contains(keys, part, kAlone);
       for (std::size_t i = 0; i < part.size(); ++i) together[i] |= part[i];
@@ -223,7 +225,7 @@ void add_cases(const std::vector<std::string>& arguments) {
   std::vector<std::size_t> sizes;
   for (const std::string& argument : arguments) {
     sizes.push_back(std::strtoull(argument.c_str(), nullptr, 10));
-    // Ten stages, of which the first has a thousandth.
+    // The first of ten stages has a thousandth of the keys.
     if (sizes.back() < 100'000) throw UsageError(argument + ": must be a number of keys");
   }
   if (sizes.empty()) sizes = {100'000, 20'000'000};

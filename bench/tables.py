@@ -42,7 +42,7 @@ def spread(row):
 
 
 def table(head, rows):
-    """Markdown; the first columns, up to one named '|', are aligned left, the others right."""
+    """A Markdown table. Columns before the one named '|' are aligned left, the others right."""
     at = head.index("|")
     head = [h for h in head if h != "|"]
     lines = ["| " + " | ".join(head) + " |",
@@ -81,7 +81,7 @@ class Results:
         return None
 
     def backends(self):
-        """Names of the backends that were timed by name, as in the file."""
+        """The backends that were timed by name, in the order of the file."""
         names = [r["backend"] for r in self.rows if r["filter"] == "split_block"]
         return list(dict.fromkeys(n for n in names if n != "simd"))
 
@@ -143,7 +143,8 @@ def comparators(results):
 
 
 def losses(results):
-    """Every pairing that one of our layouts loses: by time to a comparator, by memory to any."""
+    """Every comparison that one of our layouts loses: time against a comparator, memory against
+    any structure."""
     rows = []
     for n in results.sizes:
         for kind in ("split_block", "split"):
@@ -222,7 +223,7 @@ def strings(results):
 
 
 def aims(results):
-    """What the project set out to reach, and what was measured."""
+    """The project's aims, and what was measured."""
     rows = []
 
     def judge(what, aim, value, met, show=number):
@@ -252,7 +253,7 @@ def aims(results):
 
 
 def figures(results):
-    """The short table of the README: the smallest and the largest size."""
+    """The short table of the README, with the smallest and the largest size."""
     rows = []
     sizes = [n for n in results.sizes if results.find("insert", "textbook", n)]
     for n in dict.fromkeys((sizes[0], sizes[-1]) if sizes else ()):
@@ -292,7 +293,7 @@ class Systems:
         self.rows = document["rows"]
 
     def pick(self, **wanted):
-        """The rows that have all of these."""
+        """The rows that have all these values."""
         return [r for r in self.rows if all(r.get(k) == v for k, v in wanted.items())]
 
     def one(self, **wanted):
@@ -300,7 +301,7 @@ class Systems:
 
 
 def middle(row, form=""):
-    """The median ns of a form of a row; None when there is none."""
+    """The median ns of a form of a row, or None if the row has no such form."""
     return row["ns" + form][1] if row and "ns" + form in row else None
 
 
@@ -363,7 +364,7 @@ def few_keys(systems):
 
 
 def bank_lines(systems, kind):
-    """What was measured, in the bank and of the members alone, and the aim for one stage."""
+    """The figures of the bank and of its members alone, and the aim for one stage."""
     for r in systems.pick(bank=kind):
         alone = middle(r, "_alone")
         if r["op"] == "query":
@@ -423,7 +424,7 @@ def index_of(systems, name):
     return rows and with_notes(systems, head, rows, notes)
 
 
-# Each gives nothing where there are no rows for it.
+# Each function returns an empty table if there are no rows for it.
 SYSTEMS = {"stages": stages, "few_keys": few_keys,
            "bank": lambda systems: bank_of(systems, "one"),
            "growing_bank": lambda systems: bank_of(systems, "growing"),

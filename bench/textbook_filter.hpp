@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counting Bloom filter as textbooks have it, to compare with: one unsplit array of packed
-// 4-bit counters, k positions anywhere in it by double hashing from one XXH3 hash, one key at a
-// time. Written with care (no division, early exit, huge pages), without batching or prefetching.
+// The counting Bloom filter of textbooks, as a comparator: one unsplit array of packed 4-bit
+// counters, k positions anywhere in it by double hashing from one XXH3 hash, one key at a time.
+// Written with care (no division, early exit, huge pages), but without batching or prefetching.
 #pragma once
 
 #define XXH_INLINE_ALL
@@ -65,7 +65,7 @@ class TextbookFilter {
       std::uint64_t& word = words_[p / 16];
       const unsigned shift = p % 16 * 4;
       const std::uint64_t value = (word >> shift) & 15;
-      // Two of a key's positions may coincide, so zero must be looked for here, too.
+      // Two of a key's positions may coincide, so the counter may already be zero.
       if (value != 15 && value != 0) word -= std::uint64_t{1} << shift;
     }
     return true;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters in device memory: answers verified first, then timed by CUDA events, beside the floors of
-// that memory and two baselines in the same run. Rows are named as those of filter_bench.
+// Filters in device memory. Answers are verified first, then operations are timed with CUDA events.
+// The same run measures the floors of that memory and two baselines. Rows are named as those of
+// filter_bench.
 //
-// Without a device it says so and exits with 77, which ctest takes for "skipped".
+// Without a device, the program says so and exits with 77, which ctest counts as skipped.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ namespace scbf::bench {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr std::size_t kBatch = std::size_t{1} << 28;  // keys per timed call: 2 GiB of them
+constexpr std::size_t kBatch = std::size_t{1} << 28;  // keys per timed call, 2 GiB
 
 void must(cudaError_t result) {
   if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
@@ -65,8 +66,8 @@ class Events {
     cudaEventDestroy(begin_);
     cudaEventDestroy(end_);
   }
-  /// Of the device alone: it is kept busy while work is enqueued, so that it need not wait for
-  /// that.
+  /// The device's own time. A kernel keeps it busy while `work` is enqueued, so that no time is
+  /// spent waiting for the host.
   template <class Work>
   double seconds(Work work) {
     occupy(nullptr);
@@ -83,7 +84,7 @@ class Events {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-/// How many of the answers are 1.
+/// The number of answers that are 1.
 std::uint64_t count_positives(const std::uint8_t* answers, std::size_t n) {
   const Memory sum(sizeof(unsigned long long));
   sum_answers(answers, n, sum.as<unsigned long long>(), nullptr);
@@ -92,7 +93,7 @@ std::uint64_t count_positives(const std::uint8_t* answers, std::size_t n) {
   return total;
 }
 
-/// A filter to be timed; n keys fit at 1 %.
+/// A filter to be timed, which holds n keys at 1 %.
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -191,7 +192,7 @@ const char* name_of(Keys keys) {
   return keys == Keys::uniform ? "uniform" : keys == Keys::zipf ? "zipf1.2" : "one";
 }
 
-/// One filter, full, with a batch of keys; kept while rows of it follow each other.
+/// A full filter and a batch of keys, kept for consecutive rows of the same filter.
 class Fixture {
  public:
   Fixture(const Kind& kind, std::uint64_t n)
@@ -203,7 +204,8 @@ class Fixture {
     verify(kind.removes);
   }
 
-  /// `first` chooses distinct keys among the uniform ones; from kAbsent on they are absent.
+  /// Makes the batch. Uniform keys are numbered; the batch begins with number `first`. Keys from
+  /// kAbsent on are absent.
   void make(Keys which, std::uint64_t first = 0) {
     if (which == Keys::uniform) {
       make_keys(keys(), batch, first, nullptr);
@@ -214,10 +216,10 @@ class Fixture {
   void insert() { insert(batch); }
   void ask() { subject->contains(keys(), batch, answers()); }
   void remove() { remove(batch); }
-  /// The first of the batch.
+  /// Inserts only the first keys of the batch.
   void insert(std::size_t count) { subject->insert(keys(), count); }
   void remove(std::size_t count) { subject->remove(keys(), count, answers()); }
-  /// As it was made.
+  /// Makes the filter full again, with its original keys.
   void refill() {
     subject->clear();
     for (std::uint64_t first = 0; first < n_; first += batch) {
@@ -269,7 +271,7 @@ class Fixture {
   Memory keys_, answers_;
 };
 
-/// One at a time: the largest fill much of a device.
+/// Holds one object at a time, because the largest fill much of a device.
 template <class Object, class Make>
 Object& only(const std::string& name, Make make) {
   static std::unique_ptr<Object> object;
@@ -303,7 +305,7 @@ void run_filter(benchmark::State& state, const std::string& operation, const Kin
         seconds = events.seconds([&] { f.insert(); });
         f.refill();
       } else if (operation == "remove") {
-        // Of uniform keys, those that are there; of others, so many copies as can be.
+        // Uniform keys are present already. Skewed keys are inserted first, as far as possible.
         if (keys != Keys::uniform) f.insert();
         seconds = events.seconds([&] { f.remove(); });
         f.refill();
@@ -321,7 +323,8 @@ void run_filter(benchmark::State& state, const std::string& operation, const Kin
   }
 }
 
-/// Changes of a full filter by calls of few keys and of many: where one path overtakes the other.
+/// Changes a full filter by calls of few or of many keys, to find where one path overtakes the
+/// other.
 void run_calls(benchmark::State& state, const std::string& operation, const Kind& kind,
                std::uint64_t n, std::size_t keys_per_call) {
   try {
@@ -347,7 +350,7 @@ void run_calls(benchmark::State& state, const std::string& operation, const Kind
   }
 }
 
-/// Byte strings of 24 bytes, hashed on the device and looked up.
+/// Byte strings of 24 bytes are hashed on the device and looked up.
 void run_strings(benchmark::State& state, std::uint64_t n) {
   constexpr std::size_t kWidth = 24;
   try {
@@ -377,7 +380,7 @@ void run_floor(benchmark::State& state, const std::string& access, std::size_t b
   try {
     const Memory memory(bytes), sink(8);
     Events events;
-    // Of a copy, a line of 64 bytes is an access: read here, written there.
+    // For a copy, an access is one line of 64 bytes, read in one place and written in another.
     const std::size_t copies = std::max<std::size_t>(1, (std::size_t{1} << 30) / bytes);
     const std::size_t n = access == "stream_copy" ? copies * (bytes / 128) : kBatch;
     const double moved = access == "sector_read" ? 32 : access == "line_read" ? 64 : 128;
@@ -395,7 +398,7 @@ void run_floor(benchmark::State& state, const std::string& access, std::size_t b
                        sink.as<unsigned long long>(), nullptr);
         }
       };
-      work();  // once to warm up
+      work();  // warms up
       const double seconds = events.seconds(work);
       report(state, seconds, static_cast<double>(n));
       state.counters["bytes_per_second"] = static_cast<double>(n) * moved / seconds;
@@ -406,8 +409,9 @@ void run_floor(benchmark::State& state, const std::string& access, std::size_t b
   }
 }
 
-// ---- batches of the host, end to end: wall time, beside the copy of the keys alone
-// ---------------
+// ---- batches on the host ------------------------------------------------------------------------
+//
+// Wall time from end to end, and of the copy of the keys alone.
 
 constexpr std::size_t kHostKeys = std::size_t{1} << 27;
 

@@ -16,13 +16,13 @@ constexpr unsigned kReadsAtOnce = 4;
 __device__ std::size_t thread_index() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::size_t thread_count() { return std::size_t{gridDim.x} * blockDim.x; }
 
-/// Blocks of threads for so many.
+/// The number of blocks for so many threads.
 unsigned grid_for(std::size_t threads) {
   return static_cast<unsigned>(
       std::clamp<std::size_t>((threads + kThreads - 1) / kThreads, 1, (1u << 31) - 1));
 }
 
-/// One to one, and as good as random (the finaliser of SplitMix64; Steele, Lea, Flood 2014).
+/// A bijection whose output looks random (the finaliser of SplitMix64; Steele, Lea, Flood 2014).
 __device__ std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xBF58'476D'1CE4'E5B9u;
   x = (x ^ x >> 27) * 0x94D0'49BB'1331'11EBu;
@@ -38,7 +38,7 @@ __global__ void keys_kernel(std::uint64_t* keys, std::size_t n, std::uint64_t fi
 }
 
 __global__ void skewed_keys_kernel(std::uint64_t* keys, std::size_t n, std::uint64_t distinct) {
-  // Inverse of the continuous power law on [1, distinct]: its exponent 1.2 gives powers of −0.2.
+  // Inverts the continuous power law on [1, distinct]. Its exponent 1.2 gives powers of −0.2.
   const float most = 1.0f - __powf(static_cast<float>(distinct), -0.2f);
   for (std::size_t i = thread_index(); i < n; i += thread_count()) {
     const float u = static_cast<float>(mixed(i + 1) >> 40) * 0x1p-24f;
@@ -53,8 +53,8 @@ __global__ void sum_kernel(const std::uint8_t* answers, std::size_t n, unsigned 
   atomicAdd(sum, mine);
 }
 
-/// Neighbouring threads share an access, so that a warp has few lines per instruction, and each has
-/// some under way at once: as fast as the memory allows, not as one thread can.
+/// Neighbouring threads share an access, so that an instruction of a warp touches few lines. Each
+/// thread has several accesses under way, so that memory is the limit and not latency.
 template <unsigned each>
 __global__ void read_kernel(const ulonglong2* memory, std::uint64_t sectors, std::size_t n,
                             unsigned long long* sink) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times are taken by hand (UseManualTime). One "iteration" of Google Benchmark is one repetition of
-// a row and holds all its timed calls, because between two timed inserts the filter must be emptied
-// outside of the clock.
+// Times are manual (UseManualTime). One "iteration" of Google Benchmark is one repetition of a row
+// with all its timed calls, because the filter must be emptied between two timed inserts without
+// being timed.
 #include "driver.hpp"
 
 #include <benchmark/benchmark.h>
@@ -17,10 +17,10 @@ namespace scbf::bench {
 
 struct Case {
   std::function<std::unique_ptr<Fixture>()> make;
-  std::exception_ptr error;  ///< of making or verifying
+  std::exception_ptr error;  ///< thrown while the fixture was made or verified
 };
 
-/// What the rows of one process share: the fixture that is held, and the first failure.
+/// The state that the rows of a process share: the current fixture and the first failure.
 class Driver {
  public:
   static Driver& get() {
@@ -28,7 +28,7 @@ class Driver {
     return driver;
   }
 
-  /// `last`: the last repetition.
+  /// `last`: whether this is the last repetition.
   void run_row(benchmark::State& state, const std::shared_ptr<Case>& of, const Row& row,
                bool last) {
     if (stop_early && failure.error) return state.SkipWithError("not measured after a failure");
@@ -96,7 +96,7 @@ Spread spread(std::vector<double> values) {
   return {values.front(), median, values.back()};
 }
 
-/// Sums up what Google Benchmark hands over after the last repetition of a row.
+/// Summarises a row from its repetitions, which Google Benchmark reports after the last one.
 class Reporter final : public benchmark::BenchmarkReporter {
  public:
   explicit Reporter(const std::function<void(const RowResult&)>& report) : report_(report) {}
@@ -113,7 +113,7 @@ class Reporter final : public benchmark::BenchmarkReporter {
       ++row.repetitions;
       for (const auto& [name, counter] : run.counters) values[name].push_back(counter.value);
     }
-    if (row.repetitions == 0) return;  // aggregates
+    if (row.repetitions == 0) return;  // only aggregates
     for (auto& [name, list] : values) row.figures[name] = spread(std::move(list));
     report_(row);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of all benchmarks, on Google Benchmark. A benchmark is a case: a fixture to make and
-// verify, and rows to time on it. The driver holds one fixture at a time and verifies it before it
-// times anything. Every row gets ns per item of each form that it times, measured in turn; what is
-// wrong becomes a row without figures and a failure of the program.
+// The driver of all benchmarks, on Google Benchmark. A benchmark is a case: a fixture, and rows
+// that are timed on it. The driver holds one fixture at a time and verifies it before it times
+// anything. Each row reports ns per item for each of its forms, which are measured in turn. After a
+// wrong answer the row has no figures and the program fails.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a case holds while its rows are timed.
+/// The state of a case while its rows are timed.
 class Fixture {
  public:
   Fixture() = default;
@@ -34,23 +34,23 @@ class Fixture {
   Fixture& operator=(const Fixture&) = delete;
   virtual ~Fixture() = default;
 
-  /// Throws WrongAnswer. Called once, before the first row.
+  /// Throws WrongAnswer. Called before the first row.
   virtual void verify() {}
-  /// Figures that every row of the case carries.
+  /// Figures for every row of the case.
   virtual std::map<std::string, double> counters() const { return {}; }
 };
 
 /// The clock and the figures of one repetition of a row.
 class Repetition {
  public:
-  /// Adds the time of a call on so many items to a form of the row; the main form is "". Returns
+  /// Times a call on so many items and adds it to a form of the row; the main form is "". Returns
   /// what the call returns.
   template <class Call>
   auto time(const std::string& form, std::size_t items, const Call& call) {
     const Timer timer(forms_[form], items);
     return call();
   }
-  /// For what was timed elsewhere.
+  /// Adds a time that was taken elsewhere.
   void add(const std::string& form, std::size_t items, double seconds) {
     forms_[form].items += static_cast<double>(items);
     forms_[form].seconds += seconds;
@@ -58,7 +58,7 @@ class Repetition {
   void counter(const std::string& name, double value) { counters_[name] = value; }
   void label(const std::string& text) { label_ = text; }
 
-  /// How many passes of this repetition are over.
+  /// The number of finished passes in this repetition.
   std::size_t pass() const noexcept { return pass_; }
   double seconds() const;
   double ns_per_item(const std::string& form = "") const;
@@ -95,12 +95,12 @@ struct Row {
   /// One pass. Throws WrongAnswer.
   std::function<void(Fixture&, Repetition&)> measure;
   std::string item = "key";  ///< "line" makes the main figure ns_per_line
-  std::size_t passes = 1;    ///< of each repetition, at least …
-  double seconds = 0;        ///< … and until so much has been timed
-  bool changes = false;      ///< the fixture, which is verified again after the last repetition
+  std::size_t passes = 1;    ///< minimum per repetition
+  double seconds = 0;        ///< minimum of timed seconds per repetition
+  bool changes = false;      ///< changes the fixture, so verify it after the last repetition
 };
 
-/// A row's `measure` as a member function of the case's own fixture.
+/// Makes a row's `measure` from a member function of the case's own fixture.
 template <class Own, class... Parameters, class... Arguments>
 std::function<void(Fixture&, Repetition&)> by(void (Own::*pass)(Repetition&, Parameters...),
                                               Arguments... arguments) {
@@ -115,7 +115,7 @@ void add_case(std::function<std::unique_ptr<Fixture>()> make, std::vector<Row> r
 struct Spread {
   double least = 0, median = 0, most = 0;
 };
-/// A row after its last repetition. Figures are ns_per_<item>, ns_per_<item>_<form> and counters.
+/// The result of a row. Figures are ns_per_<item>, ns_per_<item>_<form> and counters.
 struct RowResult {
   std::string name, label, error;
   std::size_t repetitions = 0;
@@ -127,12 +127,12 @@ struct Failure {
   std::exception_ptr error;
 };
 
-/// Runs the rows that `pattern` picks (a regular expression; "all") and calls report(row) after
-/// each. Returns the first failure; with `stop_early` no further row is measured after it.
+/// Runs the rows that `pattern` (a regular expression, or "all") picks, and calls report(row) after
+/// each. Returns the first failure. With `stop_early`, no row is measured after it.
 Failure run_rows(const std::string& pattern, bool stop_early,
                  const std::function<void(const RowResult&)>& report);
 
-/// A line of the JSON's context, beside those of machine.hpp.
+/// Adds a line to the JSON's context, besides those of machine.hpp.
 void add_context(const std::string& name, const std::string& value);
 
 /// The main function of a benchmark program: takes Google Benchmark's flags, calls

@@ -22,7 +22,7 @@ namespace scbf::bench {
 
 namespace {
 
-constexpr std::size_t kProbes = 1'000'000;  // absent keys that the false-positive rate is taken of
+constexpr std::size_t kProbes = 1'000'000;  // absent keys for measuring the false-positive rate
 constexpr std::uint64_t kProbeBatch = 1 << 11;
 constexpr std::uint64_t kAllNumbersApart = 1 << 8;  // batches of misses begin here
 
@@ -76,12 +76,12 @@ class FilterSubject final : public Subject {
   BatchOptions options_;
 };
 
-/// The keys of one n; all lists are made when first asked for and live until n changes.
+/// The keys of one n. Lists are made when first needed and live until n changes.
 class Keys {
  public:
   Keys(std::size_t n, KeyShape shape) : n_(n), shape_(shape) {}
 
-  /// The keys of a case; only those of one n are held.
+  /// The keys of a case. Only those of one n are kept.
   static Keys& of(const FilterCase& c) {
     static std::unique_ptr<Keys> keys;
     if (!keys || keys->n_ != c.n || keys->shape_ != c.keys) {
@@ -91,7 +91,7 @@ class Keys {
     return *keys;
   }
 
-  /// As many different lists as it takes for a branch predictor to see nothing twice soon.
+  /// The number of different lists. With so many, a branch predictor sees no list again soon.
   std::size_t variety() const { return std::clamp<std::size_t>(2'000'000 / n_, 1, 8); }
 
   KeySpan present(std::size_t set) {
@@ -130,7 +130,7 @@ class Keys {
   std::map<std::pair<std::string, std::size_t>, std::size_t> mix_hits_;
 };
 
-/// Too large for any cache, so that the floor of memory is what it should be held against.
+/// Whether so many bytes are too large for any cache, so that the floor of memory applies.
 bool beyond_caches(double bytes) {
   const std::size_t l3 = cache_bytes(3);
   return bytes >= 4.0 * (l3 > 0 ? static_cast<double>(l3) : 32.0 * 1024 * 1024);
@@ -140,7 +140,7 @@ void expect(const char* what, std::uint64_t got, std::uint64_t wanted) {
   if (got != wanted) throw WrongAnswer(fmt::format("{}: {}, must be {}", what, got, wanted));
 }
 
-/// A subject, and what is in it.
+/// A subject and its contents.
 class FilterFixture final : public Fixture {
  public:
   explicit FilterFixture(const FilterCase& c)
@@ -155,7 +155,7 @@ class FilterFixture final : public Fixture {
   void verify() override {
     hold(0);
     bytes_ = subject_->bytes();
-    // Ours are asked for every key; slow comparators for as many as one timed call has.
+    // Our filter is asked for every key, a slow comparator only for as many as in a timed call.
     const KeySpan hits = keys_.hits(0, case_.ours() ? case_.n : case_.batch);
     expect("present keys found", subject_->contains(hits, answers()), hits.size);
     for (std::size_t i = 0; i < hits.size; ++i) {
@@ -206,7 +206,7 @@ class FilterFixture final : public Fixture {
  private:
   std::uint8_t* answers() { return answers_.data(); }
 
-  /// The keys that a timed call takes out of a full structure, or puts into it.
+  /// The keys that a timed call inserts last, or removes from the full structure.
   KeySpan last_of(KeySpan all) const {
     return {all.words + (case_.n - case_.batch) * all.words_each, case_.batch, all.words_each};
   }
@@ -278,12 +278,12 @@ class FilterFixture final : public Fixture {
     fpr_measured_ = positives / static_cast<double>(kProbes);
     const std::optional<double> predicted = subject_->predicted_fpr(case_.n);
     if (!predicted) return;
-    // Two sources of chance: which keys are asked, and which are in the filter. Between filters the
-    // true rate varies by a relative 1.3/√n (split, computed), 3.2/√n (one group) and 3.3/√n
-    // (two groups, both simulated) at these rates.
+    // Chance has two sources: which keys are asked, and which are in the filter. At these rates,
+    // the true rate varies between filters by a relative 1.3/√n (split, computed), 3.2/√n (one
+    // group) and 3.3/√n (two groups, both simulated).
     const double asked = *predicted * (1 - *predicted) / static_cast<double>(kProbes);
     const double held = *predicted * 3.5 / std::sqrt(static_cast<double>(case_.n));
-    // And a few hits more, as small numbers of them are not spread normally.
+    // A few more hits are allowed, because small numbers of them are not normally distributed.
     const double few = 3 / static_cast<double>(kProbes);
     const double tolerance = 5 * std::sqrt(asked + held * held) + few;
     if (!(std::abs(fpr_measured_ - *predicted) <= tolerance)) {
@@ -292,7 +292,7 @@ class FilterFixture final : public Fixture {
     }
   }
 
-  /// All backends make the same counters from the same keys.
+  /// All backends must make the same counters from the same keys.
   void verify_contents() {
     static std::map<std::string, std::uint64_t> known;
     const auto print = subject_->fingerprint();
@@ -305,8 +305,8 @@ class FilterFixture final : public Fixture {
   }
 
   void verify_remove() {
-    // Comparators that take minutes for it are emptied completely at smaller n only; it is the
-    // same code.
+    // Some comparators would take minutes to be emptied. They are emptied completely only at
+    // smaller n, by the same code.
     const std::size_t removed = case_.ours() ? case_.n : case_.batch;
     const KeySpan all = keys_.present(0);
     const KeySpan last = {all.words + (case_.n - removed) * all.words_each, removed,

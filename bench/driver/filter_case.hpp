@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter, or what it is compared with, as a case of the driver: verified with all its keys, then
-// timed operation by operation.
+// A filter or a comparator as a case of the driver: verified with all its keys, then timed
+// operation by operation.
 #pragma once
 
 #include <cstddef>
@@ -25,29 +25,29 @@ std::string_view to_string(Operation operation) noexcept;
 struct FilterCase {
   std::string structure = "split_block";  ///< a layout; with `other`, any name
   std::size_t n = 0;
-  double fpr = 0.01;  ///< 0: it has none
+  double fpr = 0.01;  ///< 0: exact
   KeyShape keys = {};
   std::string backend = "simd";
   BatchOptions options = {.threads = 1};
-  /// Makes what our filter is compared with; empty: it is our filter.
+  /// Makes the comparator; empty: the subject is our filter.
   std::function<std::unique_ptr<Subject>()> other = {};
   std::vector<Operation> operations = {};
 
-  // How, not what: not part of the name.
+  // How it is measured. Not part of the name.
   std::size_t batch = 0;    ///< keys per timed call, ≤ n; 0: n
-  std::size_t batches = 1;  ///< timed calls per repetition, at least …
-  double seconds = 0;       ///< … and until the repetition has timed so much
+  std::size_t batches = 1;  ///< minimum of timed calls per repetition
+  double seconds = 0;       ///< minimum of timed seconds per repetition
   int repetitions = 5;
-  bool against_floor = true;  ///< measures the floor beside filters that are beyond the caches
+  bool against_floor = true;  ///< if the subject is larger than the caches, measure the floor too
 
   bool ours() const { return !other; }
   /// Everything but the operation: "filter:split_block/n:100000/fpr:0.01/keys:u64/…".
   std::string name() const;
 };
 
-/// Adds a case with a row per operation: ns_per_key, fpr_measured, fpr_predicted, bits_per_key,
-/// and, where the subject is larger than the caches, floor_ns and ratio_to_floor: the floor (one
-/// random line read, or updated) is measured just before, with as many threads.
+/// Adds a case with a row per operation. Figures are ns_per_key, fpr_measured, fpr_predicted and
+/// bits_per_key; if the subject is larger than the caches, also floor_ns and ratio_to_floor. The
+/// floor (one random line read or updated) is measured just before, with as many threads.
 void add_filter_case(FilterCase c);
 
 }  // namespace scbf::bench

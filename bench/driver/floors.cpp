@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slow floor flatters the filter, so each floor is tried in every way that plainly might be the
-// fastest, and the best is timed: prefetch distances 0 (the core's own out-of-order window) to
-// 128, prefetch into all caches or past them, with or without intent to write; for copies memcpy
-// and non-temporal stores. One word per line is touched, because fetching the line is the cost
-// that no filter can avoid; positions come from half a multiply hash each, which is less than any
-// filter does per key.
+// A slow floor flatters the filter, so each floor is tried in all ways that might be the fastest,
+// and the best is timed: prefetch distances from 0 (the core's own out-of-order window) to 128,
+// prefetching into all caches or past them, with or without intent to write; for copies, memcpy and
+// non-temporal stores. One word per line is touched, because no filter can avoid fetching the line.
+// Each position takes half a multiplicative hash, which is less than any filter does per key.
 #include "floors.hpp"
 
 #include <benchmark/benchmark.h>
@@ -47,7 +46,7 @@ inline void prefetch(const std::uint64_t* word) {
     __builtin_prefetch(word, 0, 0);
   } else {
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*word));  // the builtin needs a flag for this one
+    asm volatile("prefetchw %0" : : "m"(*word));  // the builtin would need a compiler flag
 #else
     __builtin_prefetch(word, 1, 3);
 #endif
@@ -60,12 +59,12 @@ struct Pair {
 };
 inline Pair scatter(std::uint64_t i, std::uint64_t lines) {
   std::uint64_t x = (i + 1) * 0x9E37'79B9'7F4A'7C15ull;
-  x ^= x >> 32;  // without this the multiples of the golden ratio would walk evenly, not randomly
+  x ^= x >> 32;  // without this, multiples of the golden ratio would be evenly spread, not random
   x *= 0xD6E8'FEB8'6659'FD93ull;
   return {((x >> 32) * lines) >> 32, ((x & 0xFFFF'FFFFu) * lines) >> 32};
 }
 
-/// Touches `accesses` (even) random lines, `distance` of them after their prefetch.
+/// Touches `accesses` (even) random lines. Each is prefetched `distance` accesses ahead.
 template <bool update, Hint hint, unsigned distance>
 std::uint64_t random_lines(std::uint64_t* words, std::uint64_t lines, std::uint64_t accesses,
                            std::uint64_t seed) {
@@ -108,8 +107,9 @@ std::uint64_t random_lines(std::uint64_t* words, std::uint64_t lines, std::uint6
   return sum;
 }
 
-/// The same with line numbers from a table that stays in L1, scattered anew in every round, for
-/// memory so near that even half a hash per line is felt. `lines` is a power of two ≤ 2^16.
+/// The same, for memory so near that even half a hash per line would matter: line numbers come from
+/// a table that stays in L1 and are scattered anew in every round. `lines` is a power of two ≤
+/// 2^16.
 template <bool update>
 std::uint64_t tabled_lines(std::uint64_t* words, std::uint64_t lines, std::uint64_t accesses,
                            std::uint64_t seed) {
@@ -140,7 +140,7 @@ std::uint64_t read_stream(const std::uint64_t* words, std::uint64_t lines) {
   std::array<std::uint64_t, kWordsPerLine> sum{};
   for (std::uint64_t line = 0; line < lines; ++line) {
     const std::uint64_t* const p = words + line * kWordsPerLine;
-    // Prefetching past the end is harmless, and cheaper than a test.
+    // Prefetching past the end is harmless and cheaper than a check.
     if constexpr (ahead_lines > 0) __builtin_prefetch(p + ahead_lines * kWordsPerLine, 0, 0);
     for (std::size_t i = 0; i < kWordsPerLine; ++i) sum[i] += p[i];
   }
@@ -168,8 +168,8 @@ void copy_past_caches(std::uint64_t* to, const std::uint64_t* from, std::uint64_
 #endif
 }
 
-/// One way of doing a floor: works on `lines` lines at `words` and touches about `accesses`,
-/// returning how many it did touch.
+/// One way to measure a floor. It works on `lines` lines at `words`, touches about `accesses` of
+/// them and returns how many it touched.
 struct Variant {
   std::string name;
   std::function<std::uint64_t(std::uint64_t* words, std::uint64_t lines, std::uint64_t accesses,
@@ -267,17 +267,17 @@ std::vector<Variant> variants_of(Floor floor, Where where) {
   return all;
 }
 
-/// The memory that a floor is measured in. It is allocated like the counters of filters, which
-/// would otherwise win by their huge pages.
+/// The memory that a floor is measured in. It is allocated like the counters of filters, so that it
+/// has huge pages too.
 std::span<std::uint64_t> memory_of(Where where, unsigned threads) {
   static std::map<std::pair<Where, unsigned>, std::unique_ptr<CounterStore>> memories;
-  // In memory all thread counts share the 1 GiB; in cache each thread has its own part.
+  // For `memory`, the threads share the 1 GiB. For `cache`, each thread has its own part.
   const unsigned parts = where == Where::memory ? 1 : threads;
   std::unique_ptr<CounterStore>& memory = memories[{where, parts}];
   const std::size_t words = floor_bytes(where) * parts / sizeof(std::uint64_t);
   if (!memory) {
     memory = find_backend("scalar").allocate(words);
-    // Write every word: untouched pages would all be the one zero page, which is in cache.
+    // Every word is written, because untouched pages all map to the zero page, which is in cache.
     for (std::size_t i = 0; i < words; ++i) memory->words()[i] = i;
   }
   return {memory->words(), words};
@@ -326,7 +326,7 @@ FloorResult measure_floor(Floor floor, Where where, unsigned threads) {
   if (!best.contains(key)) {
     double best_ns = 0;
     for (const Variant& variant : variants_of(floor, where)) {
-      // The better of two short trials: a variant must not lose by a disturbance.
+      // The better of two short trials counts, so that a disturbance decides nothing.
       for (int trial = 0; trial < 2; ++trial) {
         const FloorResult result =
             run_variant(variant, where, threads, accesses / 8, seed += accesses);

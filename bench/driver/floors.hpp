@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floors: what this machine's memory can do at best, measured here and now, for filters to be
-// held against. No filter code, no key hashing beyond what scatters positions.
+// Floors: the best that this machine's memory can do, measured in the same run, to compare filters
+// with. They use no filter code, and hash only to scatter positions.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ enum class Where {
 
 struct FloorResult {
   double ns_per_line;   ///< wall time / lines of all threads together
-  std::string variant;  ///< which of the tried ways was the fastest and has been timed
+  std::string variant;  ///< the fastest way, which was timed
 };
 
-/// Bytes that the floor works on, per thread for `cache`, together for `memory`.
+/// The bytes that a floor works on: per thread for `cache`, for all threads together for `memory`.
 std::size_t floor_bytes(Where where);
 
-/// One measurement of about 0.1 s, by the way (prefetch distance, prefetch kind, copy routine)
-/// that was the fastest for this floor in a trial made at the first call. Two threads work on
-/// disjoint halves. Allocates 1 GiB at the first call for `memory` and keeps it.
+/// Measures a floor for about 0.1 s. The first call for a floor tries all ways (prefetch distance,
+/// kind of prefetch, copy routine) and picks the fastest. Two threads work on disjoint halves. The
+/// first call for `memory` allocates 1 GiB and keeps it.
 FloorResult measure_floor(Floor floor, Where where, unsigned threads);
 
 }  // namespace scbf::bench

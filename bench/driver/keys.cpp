@@ -45,7 +45,7 @@ KeyList mixed_keys(std::uint64_t batch, std::size_t n, std::size_t queries, std:
   for (std::size_t i = 0; i < queries; ++i) {
     const bool present = (key_word(absent_number(1 << 10, i + (batch << 40))) & 1) != 0;
     hits += present;
-    // Absent ones from batches that the probes of the false-positive rate do not use.
+    // Absent keys come from batches that the measurement of the false-positive rate does not use.
     keys.add(present ? present_number(0, walk.next()) : absent_number(batch + (1 << 12), i));
   }
   return keys;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys for the benchmarks: distinct, uniform, repeatable, and made faster than they are used.
-// Key number i is a bijection of i, so keys of different numbers differ: present and absent keys
-// come from disjoint ranges of numbers and need no checking.
+// Keys for the benchmarks: distinct, uniform, repeatable, and fast to make. Key number i is a
+// bijection of i, so keys with different numbers differ. Present and absent keys come from disjoint
+// ranges of numbers, so no check is needed.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ constexpr std::uint64_t key_word(std::uint64_t number) noexcept {
   return x ^ (x >> 31);
 }
 
-/// What keys look like. Other seeds give other keys.
+/// The form of keys. Each seed gives other keys.
 struct KeyShape {
   unsigned words_each = 1;
   std::uint64_t seed = 0;
@@ -40,7 +40,7 @@ class KeyList {
   void reserve(std::size_t keys) { words_.reserve(keys * words_each_); }
   void add(std::uint64_t number) {
     words_.push_back(key_word(first_ + number));
-    // The second word of a 16-byte key: constant in its upper half, as real strings share parts.
+    // The upper half of a 16-byte key's second word is constant, because real strings share parts.
     if (words_each_ == 2) words_.push_back(0x6B65'7930'0000'0000ull | (number & 0xFFFF'FFFFu));
   }
   std::size_t size() const noexcept { return words_.size() / words_each_; }
@@ -49,14 +49,15 @@ class KeyList {
  private:
   std::vector<std::uint64_t> words_;
   unsigned words_each_;
-  std::uint64_t first_;  ///< what number 0 counts as
+  std::uint64_t first_;  ///< added to every number
 };
 
-/// Numbers of present keys: `set` 0, 1, … are disjoint sets of fewer than 2^40 keys.
+/// The number of the i-th key of a set of present keys. Sets are disjoint and have fewer than 2^40
+/// keys.
 constexpr std::uint64_t present_number(std::uint64_t set, std::uint64_t i) noexcept {
   return (set << 40) + i;
 }
-/// Numbers that no set of present keys has.
+/// A number that is in no set of present keys.
 constexpr std::uint64_t absent_number(std::uint64_t batch, std::uint64_t i) noexcept {
   return (1ull << 60) + (batch << 40) + i;
 }
@@ -76,12 +77,12 @@ inline KeyList absent_keys(std::uint64_t batch, std::size_t n, KeyShape shape = 
   return keys;
 }
 
-/// `queries` keys of set 0 (of n keys), each of them once if queries == n, in an order of their
-/// own for each `batch`; so that neither insertion order nor the last batch helps.
+/// `queries` of the n keys of set 0; each key once if queries == n. The order differs for each
+/// `batch`, so that neither the order of insertion nor the last batch helps.
 KeyList hit_keys(std::uint64_t batch, std::size_t n, std::size_t queries, KeyShape shape = {});
 
-/// `queries` keys, each by the toss of a coin a present or an absent one. `hits` receives how
-/// many are present.
+/// `queries` keys, each present or absent at random with equal probability. `hits` receives the
+/// number of present keys.
 KeyList mixed_keys(std::uint64_t batch, std::size_t n, std::size_t queries, std::size_t& hits,
                    KeyShape shape = {});
 

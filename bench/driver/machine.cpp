@@ -41,7 +41,7 @@ std::string cpu_model() {
     if (colon == std::string::npos) continue;
     const std::string value = line.substr(colon + 2);
     if (line.starts_with("model name")) model = value;
-    // Virtual machines often hide the model's number; these two still tell the core.
+    // Virtual machines often hide the model's name. Family and model still identify the core.
     if (line.starts_with("cpu family")) details += " family " + value;
     if (line.starts_with("model\t")) details += " model " + value;
   }
@@ -58,7 +58,7 @@ std::string compiler() {
 }
 
 std::size_t cache_bytes(int level) {
-  // Not sysconf: glibc reports the L3 of a whole package where cores share parts of it.
+  // Not sysconf, because glibc reports the L3 of a whole package even if cores share only a part.
   for (int index = 0; index < 8; ++index) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
     if (first_line((folder + "level").c_str()) != std::to_string(level) ||

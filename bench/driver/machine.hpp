@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a result needs beside its numbers to mean something: the machine and the build.
+// The machine and the build, without which a result means nothing.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace scbf::bench {
 
-/// Bytes of the data cache of this level that the first core sees; 0 when the system does not tell.
+/// Bytes of the first core's data cache of this level; 0 if the system does not tell.
 std::size_t cache_bytes(int level);
 
-/// The processor's model, and "unknown" when the system does not tell.
+/// The processor's model, or "unknown" if the system does not tell.
 std::string cpu_model();
-/// "g++ 12.2.0".
+/// For example "g++ 12.2.0".
 std::string compiler();
 
-/// Name and value: cpu_model, cores, caches, memory, huge_pages, kernel, compiler, build_type,
-/// commit, scbf_version, backends. What the system does not tell is "unknown".
+/// Pairs of name and value: cpu_model, cores, caches, memory, huge_pages, kernel, compiler,
+/// build_type, commit, scbf_version, backends. A value is "unknown" if the system does not tell it.
 std::vector<std::pair<std::string, std::string>> context();
 
 }  // namespace scbf::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured: our filter and the structures it is compared with, behind one interface of
-// batches, so that the same driver verifies and times all of them. A call per batch, not per key:
-// the comparators loop inside, and no virtual call is timed.
+// What is measured: our filter and its comparators, behind one interface, so that the same driver
+// verifies and times all of them. Each call takes a batch, and comparators loop inside, so that no
+// virtual call per key is timed.
 #pragma once
 
 #include <cstddef>
@@ -30,25 +30,26 @@ class Subject {
   virtual bool can_remove() const { return true; }
   virtual bool can_count() const { return true; }
 
-  /// Of those that cannot remove: keeps the present state for return_to_mark(), so that inserts
-  /// into an almost full structure can be timed again and again.
+  /// Only for structures that cannot remove: saves the state for return_to_mark(), so that inserts
+  /// into an almost full structure can be timed repeatedly.
   virtual void mark() {}
   virtual void return_to_mark() {}
 
-  /// Empties it; where it can be avoided without giving memory back, so that the next insert
-  /// pays for no page faults. `present` are the keys that are in it.
+  /// Empties the structure, if possible without giving memory back, so that the next insert pays
+  /// for no page faults. `present` are the keys in it.
   virtual void reset(KeySpan present) = 0;
-  /// True when nothing is left in it: every counter is zero.
+  /// Whether nothing is left in it: every counter is zero.
   virtual bool empty() const = 0;
-  /// True when a counter is saturated and stays when all keys are removed.
+  /// Whether a counter is saturated, so that it stays when all keys are removed.
   virtual bool saturated() const { return false; }
-  /// A number for its contents that backends must agree on; none where nothing is to be compared.
+  /// A hash of the contents, which must be equal on all backends; none if there is no other
+  /// backend.
   virtual std::optional<std::uint64_t> fingerprint() const { return {}; }
 
   virtual double bytes() const = 0;
-  /// False-positive rate that its maths promise with n keys; none where nothing is promised.
+  /// The false-positive rate that theory predicts with n keys; none if nothing is predicted.
   virtual std::optional<double> predicted_fpr(std::size_t n) const = 0;
-  /// For the report: "AVX2", "one key at a time".
+  /// A label for the report, such as "AVX2" or "one key at a time".
   virtual std::string target() const = 0;
 };
 
