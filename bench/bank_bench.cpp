@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -233,10 +232,7 @@ void add_cases(const std::vector<std::string>& arguments) {
   const bool growing = !arguments.empty() && arguments[0] == "growing";
   const std::size_t at = growing ? 1 : 0;
   const auto number = [&](std::size_t i, std::size_t otherwise) {
-    if (arguments.size() <= i) return otherwise;
-    const std::size_t value = std::strtoull(arguments[i].c_str(), nullptr, 10);
-    if (value == 0) throw UsageError(arguments[i] + ": must be a number, at least 1");
-    return value;
+    return arguments.size() > i ? std::size_t{parse_number(arguments[i], 1)} : otherwise;
   };
   const std::size_t members = number(at, growing ? 256 : 1024);
   const std::size_t keys = number(at + 1, growing ? 20'000 : 100'000);

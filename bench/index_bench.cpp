@@ -347,7 +347,7 @@ class FileTable final : public Table {
 
 void add_cases(const std::vector<std::string>& arguments) {
   const auto number = [&](std::size_t i, std::uint64_t otherwise) {
-    return arguments.size() > i ? std::strtoull(arguments[i].c_str(), nullptr, 10) : otherwise;
+    return arguments.size() > i ? parse_number(arguments[i], 1) : otherwise;
   };
   std::shared_ptr<Table> table;
   if (arguments.size() >= 2 && arguments[0] == "generated") {
@@ -361,8 +361,12 @@ void add_cases(const std::vector<std::string>& arguments) {
     throw UsageError("index_bench: which table?");
   }
   std::vector<double> rates;
-  for (std::size_t at = 6; at < arguments.size(); ++at)
+  for (std::size_t at = 6; at < arguments.size(); ++at) {
     rates.push_back(std::strtod(arguments[at].c_str(), nullptr));
+    if (!(rates.back() > 0 && rates.back() < 1)) {
+      throw UsageError(fmt::format("rate '{}': must be above 0 and below 1", arguments[at]));
+    }
+  }
   if (rates.empty()) rates = {0.1, 0.01, 0.001};
 
   const std::string what = "table:" + table->name();

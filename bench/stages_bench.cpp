@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
@@ -224,9 +223,8 @@ void add_stages(std::size_t n, Growth::Policy policy, std::uint32_t stages) {
 void add_cases(const std::vector<std::string>& arguments) {
   std::vector<std::size_t> sizes;
   for (const std::string& argument : arguments) {
-    sizes.push_back(std::strtoull(argument.c_str(), nullptr, 10));
     // The first of ten stages has a thousandth of the keys.
-    if (sizes.back() < 100'000) throw UsageError(argument + ": must be a number of keys");
+    sizes.push_back(parse_number(argument, 100'000));
   }
   if (sizes.empty()) sizes = {100'000, 20'000'000};
   for (const std::size_t n : sizes) {

@@ -30,12 +30,9 @@ namespace scbf::cli {
 namespace {
 
 using bench::FilterCase;
+using bench::kOperations;
 using bench::Operation;
 using bench::RowResult;
-
-/// In the order of the table.
-constexpr Operation kOperations[] = {Operation::insert, Operation::hit,   Operation::miss,
-                                     Operation::mix,    Operation::count, Operation::remove};
 
 /// The scalar backend is slow. With more keys the default matrix would take more than a minute.
 constexpr std::uint64_t kScalarKeys = 1'000'000;

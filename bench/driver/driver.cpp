@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "machine.hpp"
@@ -175,6 +177,16 @@ Failure run_rows(const std::string& pattern, bool stop_early,
   benchmark::RunSpecifiedBenchmarks(&reporter, pattern);
   Driver::get().release();
   return Driver::get().failure;
+}
+
+std::uint64_t parse_number(const std::string& argument, std::uint64_t least) {
+  std::uint64_t number = 0;
+  const char* const end = argument.data() + argument.size();
+  const auto [at, error] = std::from_chars(argument.data(), end, number);
+  if (error != std::errc() || at != end || number < least) {
+    throw UsageError(fmt::format("'{}': must be a whole number, at least {}", argument, least));
+  }
+  return number;
 }
 
 void add_context(const std::string& name, const std::string& value) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
@@ -131,6 +132,10 @@ struct Failure {
 /// each. Returns the first failure. With `stop_early`, no row is measured after it.
 Failure run_rows(const std::string& pattern, bool stop_early,
                  const std::function<void(const RowResult&)>& report);
+
+/// A whole number among the arguments. Throws UsageError, which names it, unless it is at least
+/// `least`.
+std::uint64_t parse_number(const std::string& argument, std::uint64_t least);
 
 /// Adds a line to the JSON's context, besides those of machine.hpp.
 void add_context(const std::string& name, const std::string& value);

@@ -18,7 +18,8 @@
 namespace scbf::bench {
 
 enum class Operation : std::uint8_t { insert, miss, hit, mix, count, remove };
-inline constexpr Operation kOperations[] = {Operation::insert, Operation::miss,  Operation::hit,
+/// In the order of tables.
+inline constexpr Operation kOperations[] = {Operation::insert, Operation::hit,   Operation::miss,
                                             Operation::mix,    Operation::count, Operation::remove};
 std::string_view to_string(Operation operation) noexcept;
 

@@ -154,10 +154,10 @@ CheckReport SecondaryIndex::check(const IndexProgress& progress) const {
   std::string from;
   // A region may be split meanwhile, so go on at the key where the last region ended.
   for (bool more = true; more;) {
-    state_->with_region_of(from, [&](std::size_t location, const RegionMap& now) {
-      const std::string to(now.end(location));
+    state_->with_region_of(from, [&](std::size_t at, const RegionMap& now) {
+      const std::string to(now.end(at));
       // Check the whole region, even if it was merged meanwhile with one that is already checked.
-      checking.region(*now[location].region, now[location].from, to);
+      checking.region(*now[at].region, now[at].from, to);
       more = !to.empty();
       from = to;
     });

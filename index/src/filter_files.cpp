@@ -182,17 +182,16 @@ void SecondaryIndex::checkpoint() {
 }
 
 void SecondaryIndex::rebuild(RegionId region) {
-  state_->with_region(region, [&](std::size_t location, const RegionMap& now) {
+  state_->with_region(region, [&](std::size_t at, const RegionMap& now) {
     state_->remove_filter_file(region);
-    state_->rebuild(*now[location].region);
-    state_->save(*now[location].region);
+    state_->rebuild(*now[at].region);
+    state_->save(*now[at].region);
   });
 }
 
 void SecondaryIndex::distrust(RegionId region) {
-  state_->with_region(region, [&](std::size_t location, const RegionMap& now) {
-    state_->distrust(*now[location].region);
-  });
+  state_->with_region(
+      region, [&](std::size_t at, const RegionMap& now) { state_->distrust(*now[at].region); });
 }
 
 }  // namespace scbf

@@ -70,15 +70,15 @@ struct SecondaryIndex::State {
     const std::shared_lock lock(topology);
     return map;
   }
-  /// Finds the region of a key, locks its `writers`, and runs work(its location in the map, map).
+  /// Finds the region of a key, locks its `writers`, and runs work(its number in the map, map).
   template <class Work>
   void with_region_of(std::string_view key, const Work& work) const {
     while (true) {
       const auto now = current_map();
-      const std::size_t location = now->at(key);
-      const std::lock_guard lock((*now)[location].region->writers);
-      if ((*now)[location].region->retired) continue;
-      return work(location, *now);
+      const std::size_t at = now->at(key);
+      const std::lock_guard lock((*now)[at].region->writers);
+      if ((*now)[at].region->retired) continue;
+      return work(at, *now);
     }
   }
   /// Does the same for the region with this number. Throws InvalidArgument if there is none.
@@ -86,10 +86,10 @@ struct SecondaryIndex::State {
   void with_region(RegionId id, const Work& work) const {
     while (true) {
       const auto now = current_map();
-      const std::size_t location = now->of(id);
-      const std::lock_guard lock((*now)[location].region->writers);
-      if ((*now)[location].region->retired) continue;
-      return work(location, *now);
+      const std::size_t at = now->of(id);
+      const std::lock_guard lock((*now)[at].region->writers);
+      if ((*now)[at].region->retired) continue;
+      return work(at, *now);
     }
   }
 

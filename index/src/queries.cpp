@@ -67,20 +67,19 @@ class Answering {
   /// `candidates`: the members whose filters claim all conditions, ascending. A broadcast ignores
   /// them.
   QueryAnswer answer(std::span<const std::uint32_t> candidates) {
-    std::vector<std::size_t> locations;
+    std::vector<std::size_t> asked;
     if (query_.broadcast) {
-      for (std::size_t location = first_; location < last_; ++location)
-        locations.push_back(location);
+      for (std::size_t at = first_; at < last_; ++at) asked.push_back(at);
     } else {
       for (const std::uint32_t member : candidates) {
-        const std::size_t location = map_.of_member(member);
-        if (location >= first_ && location < last_) locations.push_back(location);
+        const std::size_t at = map_.of_member(member);
+        if (at >= first_ && at < last_) asked.push_back(at);
       }
-      std::sort(locations.begin(), locations.end());
+      std::sort(asked.begin(), asked.end());
     }
-    for (const std::size_t location : locations) {
+    for (const std::size_t at : asked) {
       if (answer_.rows.size() >= query_.limit) break;
-      ask(location);
+      ask(at);
     }
     if (!query_.keys_only) read_values();
     report();
@@ -88,15 +87,15 @@ class Answering {
   }
 
  private:
-  void ask(std::size_t location) {
+  void ask(std::size_t at) {
     const std::size_t before = answer_.rows.size();
-    find_rows(store_, at_, map_[location].region->id, entries_, query_.from, query_.to,
+    find_rows(store_, at_, map_[at].region->id, entries_, query_.from, query_.to,
               [&](std::string_view key) {
                 answer_.rows.push_back({std::string(key), {}});
                 return answer_.rows.size() < query_.limit;
               });
     const bool holds = answer_.rows.size() > before;
-    bool& server_holds = holds_[map_.server_of(location)];
+    bool& server_holds = holds_[map_.server_of(at)];
     server_holds = server_holds || holds;
     ++answer_.routing.regions_asked;
     answer_.routing.regions_holding += holds;
@@ -141,8 +140,7 @@ class Answering {
   std::size_t servers_in_range() const {
     if (last_ - first_ == map_.size()) return map_.servers();
     std::vector<bool> seen(map_.servers());
-    for (std::size_t location = first_; location < last_; ++location)
-      seen[map_.server_of(location)] = true;
+    for (std::size_t at = first_; at < last_; ++at) seen[map_.server_of(at)] = true;
     return static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
   }
 
@@ -153,7 +151,7 @@ class Answering {
   const RegionMap& map_;
   const Query& query_;
   std::span<const std::string> entries_;
-  std::size_t first_, last_;  // the locations in the query's range: first_ ≤ location < last_
+  std::size_t first_, last_;           // the regions in the query's range: first_ ≤ at < last_
   std::map<std::size_t, bool> holds_;  // the servers asked: whether they have a row
   QueryAnswer answer_;
 };

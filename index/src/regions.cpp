@@ -246,11 +246,11 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   State& state = *state_;
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
-  const std::size_t location = now->of(id);
-  Region& region = *(*now)[location].region;
+  const std::size_t number = now->of(id);
+  Region& region = *(*now)[number].region;
   const std::lock_guard writers(region.writers);
-  const std::string& from = (*now)[location].from;
-  const std::string to(now->end(location));
+  const std::string& from = (*now)[number].from;
+  const std::string to(now->end(number));
   // `point` will be the first key of the right half, `left` the number of rows before it.
   std::string point = at.value_or("");
   std::uint64_t left = 0;
@@ -278,7 +278,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
   }
   rewrite(*state.store, {&id, 1}, targets);
   std::vector<State::NewRegion> fresh;
-  const ServerId servers[] = {(*now)[location].server, state.least_loaded_server()};
+  const ServerId servers[] = {(*now)[number].server, state.least_loaded_server()};
   const std::uint64_t rows[] = {left, region.rows - left};
   for (std::size_t i = 0; i < 2; ++i) {
     const std::uint64_t values = targets[i].filter.values();
@@ -288,7 +288,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
                      {rows[i], values, kBornWithValues},
                      targets[i].filter.take()});
   }
-  state.switch_regions(location, 1, std::move(fresh));
+  state.switch_regions(number, 1, std::move(fresh));
   return {targets[0].id, targets[1].id};
 }
 
@@ -296,25 +296,25 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
   State& state = *state_;
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
-  const std::size_t location = now->of(left);
-  if (now->of(right) != location + 1) {
+  const std::size_t at = now->of(left);
+  if (now->of(right) != at + 1) {
     throw InvalidArgument(
         fmt::format("regions {} and {}: the second must follow the first", left, right));
   }
-  Region &a = *(*now)[location].region, &b = *(*now)[location + 1].region;
+  Region &a = *(*now)[at].region, &b = *(*now)[at + 1].region;
   const std::scoped_lock writers(a.writers, b.writers);
   std::vector<Rewriting::Target> targets;
-  targets.push_back({state.new_number(), (*now)[location].from, FilterBuilder(state.router)});
+  targets.push_back({state.new_number(), (*now)[at].from, FilterBuilder(state.router)});
   const RegionId sources[] = {left, right};
   rewrite(*state.store, sources, targets);
   const std::uint64_t values = targets[0].filter.values();
   std::vector<State::NewRegion> fresh;
   fresh.push_back({targets[0].id,
-                   (*now)[location].from,
-                   (*now)[location].server,
+                   (*now)[at].from,
+                   (*now)[at].server,
                    {a.rows + b.rows, values, kBornWithValues},
                    targets[0].filter.take()});
-  state.switch_regions(location, 2, std::move(fresh));
+  state.switch_regions(at, 2, std::move(fresh));
   return targets[0].id;
 }
 
@@ -326,13 +326,12 @@ void SecondaryIndex::move(RegionId id, ServerId server) {
   }
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
-  const std::size_t location = now->of(id);
+  const std::size_t at = now->of(id);
   std::vector<RegionLocation> locations = now->locations();
-  locations[location].server = server;
+  locations[at].server = server;
   auto after = std::make_shared<const RegionMap>(std::move(locations));
   StoreBatch batch = state.store->batch();
-  batch.put(Family::meta, "region/" + region_key(id),
-            encode_region({server, (*now)[location].from}));
+  batch.put(Family::meta, "region/" + region_key(id), encode_region({server, (*now)[at].from}));
   const std::lock_guard lock(state.topology);
   state.store->write(std::move(batch), true);
   state.map = std::move(after);

@@ -113,15 +113,14 @@ WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations,
   }
   WriteReport report;
   for (std::size_t first = 0; first < mutations.size();) {
-    with_region_of(*mutations[first].key, [&](std::size_t location, const RegionMap& now) {
-      const std::string_view end = now.end(location);
+    with_region_of(*mutations[first].key, [&](std::size_t at, const RegionMap& now) {
+      const std::string_view end = now.end(at);
       std::size_t last = first;
       while (last < mutations.size() && last - first < kBatchRows &&
              (end.empty() || *mutations[last].key < end)) {
         ++last;
       }
-      write_region(*now[location].region, std::span(mutations).subspan(first, last - first),
-                   report);
+      write_region(*now[at].region, std::span(mutations).subspan(first, last - first), report);
       first = last;
     });
     if (written) written(first);
