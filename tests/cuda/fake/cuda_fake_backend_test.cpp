@@ -333,6 +333,21 @@ TEST(Stages, NoStageAndNoKeyHasTheHostWaitForIt) {
   EXPECT_EQ(of_many[2].first, 6u) << "two windows: keys, verdicts and counts of each";
 }
 
+TEST(Stages, RemovingAbsentKeysLeavesTheirFillKnown) {
+  Filter filter(kGrowths[0], {.backend = "cuda"});
+  filter.insert(random_keys(500, 1));
+  ASSERT_GT(filter.stages(), 1u);
+  const std::uint64_t nonzero = filter.nonzero();
+  std::vector<std::uint64_t> absent;
+  for (const std::uint64_t key : random_keys(500, 2)) {
+    if (!filter.contains(key)) absent.push_back(key);
+  }
+  ASSERT_EQ(filter.remove(absent).absent, absent.size());
+  const auto before = fake_cuda::calls_of("cudaMemcpyAsync");
+  EXPECT_EQ(filter.nonzero(), nonzero);
+  EXPECT_EQ(fake_cuda::calls_of("cudaMemcpyAsync"), before) << "counters were counted again";
+}
+
 // ---- threads ------------------------------------------------------------------------------------
 
 TEST(CudaThreads, ConstOperationsRunAtOnce) {
