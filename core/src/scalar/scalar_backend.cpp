@@ -32,6 +32,32 @@ unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
   return smallest;
 }
 
+/// The filters that hold a key: how many, and the last of them.
+struct Claims {
+  std::size_t number = 0, last = 0;
+};
+Claims claims_of(std::span<const CounterView> filters, std::uint64_t hash) noexcept {
+  Claims claims;
+  for (std::size_t f = 0; f < filters.size(); ++f) {
+    const auto& [geometry, seed, words] = filters[f];
+    if (smallest_counter({geometry, seed, words}, hash) == 0) continue;
+    ++claims.number;
+    claims.last = f;
+  }
+  return claims;
+}
+
+/// Takes a key away. Returns how many counters became zero.
+std::uint64_t decrement(const CounterView& view, std::uint64_t hash) noexcept {
+  std::uint64_t emptied = 0;
+  for_each_probe(view.geometry, hash, [&](Probe p) {
+    std::uint64_t& word = view.words[p.word];
+    emptied += detail::counter_at(word, p.shift) == 1;
+    word = detail::decremented(word, p.shift);
+  });
+  return emptied;
+}
+
 class ScalarBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "scalar"; }
@@ -86,27 +112,17 @@ class ScalarBackend final : public Backend {
     std::fill_n(verdicts, keys.size(), static_cast<std::uint8_t>(Removal::absent));
     std::ranges::fill(changes, RemovalChange{});
     for_each_hash(keys, filters[0].seed, [&](std::size_t i, std::uint64_t hash) {
-      std::size_t claims = 0, claimer = 0;
-      for (std::size_t f = 0; f < filters.size(); ++f) {
-        const auto& [geometry, seed, words] = filters[f];
-        if (smallest_counter({geometry, seed, words}, hash) == 0) continue;
-        ++claims;
-        claimer = f;
-      }
-      if (claims == 0) return;
-      if (claims > 1) {
+      const Claims claims = claims_of(filters, hash);
+      if (claims.number == 0) return;
+      if (claims.number > 1) {
         verdicts[i] = static_cast<std::uint8_t>(Removal::ambiguous);
         ++counts.ambiguous;
         return;
       }
       verdicts[i] = static_cast<std::uint8_t>(Removal::removed);
       ++counts.removed;
-      ++changes[claimer].keys;
-      for_each_probe(filters[claimer].geometry, hash, [&](Probe p) {
-        std::uint64_t& word = filters[claimer].words[p.word];
-        *changes[claimer].emptied += detail::counter_at(word, p.shift) == 1;
-        word = detail::decremented(word, p.shift);
-      });
+      ++changes[claims.last].keys;
+      *changes[claims.last].emptied += decrement(filters[claims.last], hash);
     });
     return counts;
   }
