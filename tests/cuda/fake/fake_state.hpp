@@ -90,7 +90,8 @@ struct State {
   std::set<Pool*> pools;
   std::map<const std::byte*, std::unique_ptr<Block>> blocks;  ///< by data
   std::map<const std::byte*, std::size_t> pinned;
-  int open_device = -1;
+  int open_device = -1;        ///< its work runs; −1: none
+  std::vector<Block*> opened;  ///< by that work
   Schedule schedule = Schedule::late;
   std::mt19937_64 random;
   std::optional<Fault> fault;
@@ -133,7 +134,8 @@ void complete_device(int device);
 
 // ---- memory; under the lock ---------------------------------------------------------------------
 
-/// From now on the host can access the memory of this device only; −1: of none.
+/// From now on the host can access the memory of this device only; −1: of none. Whatever else it
+/// accesses ends the process.
 void open_memory(int device);
 Block* block_of(const void* data);
 /// Whether pending work reads or writes this host memory.
