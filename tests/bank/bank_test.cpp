@@ -123,6 +123,24 @@ TEST(Bank, TakesWhatMergeBroughtOfTheSameGrowth) {
   ASSERT_TRUE(same_bank(bank, model, asked, {}));
 }
 
+TEST(Bank, MembersGrowToAllTheirStagesAfterAMergeThatLeavesGaps) {
+  const Growth growth = Growth::fixed(Geometry::split(5, 300), 4);
+  Bank bank(growth);
+  BankModel model(growth, 0);
+  add_members(bank, model, 1);
+  const Filter late = with_late_stage_only(growth, 3);
+  const Keys some = random_keys(120, 1), more = random_keys(2000, 2);
+  bank.insert(0, some);
+  model.members.at(0).insert(some);
+  bank.merge(0, late);
+  model.members.at(0).merge(late);
+  ASSERT_EQ(bank.stages(0), 2u);
+  SCBF_EXPECT_THROW(bank.insert(0, more), scbf::FilterFull, "all 4 stages are full");
+  EXPECT_THROW(model.members.at(0).insert(more), scbf::FilterFull);
+  EXPECT_EQ(bank.stages(0), 4u);
+  EXPECT_TRUE(same_bank(bank, model, more, {}));
+}
+
 TEST(Bank, GivesBackWhatItDoesNotNeed) {
   const Growth growth = Growth::tightening(50, 0.1);
   Bank bank(growth, {.capacity = 100});

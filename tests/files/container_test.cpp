@@ -132,6 +132,12 @@ TEST(HostileContainer, StagesCannotBeExchangedOrClaimed) {
   const TemporaryFolder folder;
   write_bytes(folder / "f.scbf", claim);
   EXPECT_THROW_WITH(Filter::load(folder / "f.scbf"), CorruptFile, "truncated");
+  header.stages[0].index = 20;
+  claim = container_format::encode_header(header, header.lay_out());
+  EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "index 20: must be below 20");
+  header.stages.resize(21, header.stages[0]);
+  claim = container_format::encode_header(header, header.lay_out());
+  EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "21 stages: there may be 20");
   header.stages.resize(kMaxStages + 1, header.stages[0]);
   claim = container_format::encode_header(header, header.lay_out());
   EXPECT_THROW_WITH(Filter::read(source_of(claim)), CorruptFile, "257 stages: must be 1 to 256");

@@ -186,6 +186,74 @@ TEST(FixedStages, SayWhenTheyAreFullAndWhatIsIn) {
   }
 }
 
+TEST(FixedStages, AreAsManyAsPromisedAfterAMergeThatLeavesGaps) {
+  const Growth growth = Growth::fixed(Geometry::split(5, 300), 4);
+  Filter filter(growth);
+  filter.insert(random_keys(120, 1));  // too many for the late stage to join the only one here
+  filter.merge(with_late_stage_only(growth, 3));
+  ASSERT_EQ(filter.stages(), 2u);
+  const Keys more = random_keys(2000, 2);
+  SCBF_EXPECT_THROW(filter.insert(more), FilterFull, "all 4 stages are full");
+  EXPECT_EQ(filter.stages(), 4u);
+  EXPECT_LE(filter.fpr_bound(), growth.fpr());
+}
+
+TEST(FixedStages, AnySequenceOfInsertionsRemovalsAndMergesEqualsTheReference) {
+  std::size_t gaps_filled = 0;
+  for (std::uint64_t seed = 0; seed < scaled(300, 60); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const auto most_stages = static_cast<std::uint32_t>(2 + random.below(4));
+    const Growth growth = random.below(2) == 0
+                              ? Growth::fixed(Geometry::split(3, 60), most_stages)
+                              : Growth::fixed(Geometry::split_block(1, 4), most_stages);
+    Filter filter(growth, {.seed = seed});
+    ReferenceFilter reference(growth, seed);
+    const auto insert = [&](Filter& into, ReferenceFilter& reference_into, std::size_t most) {
+      const Keys keys = random_keys(random.below(most), random());
+      std::size_t in = 0, want = 0;
+      while (want < keys.size() && reference_into.insert(keys[want])) ++want;
+      try {
+        in = into.insert(keys).inserted;
+      } catch (const FilterFull& full) {
+        in = full.processed();
+      }
+      EXPECT_EQ(in, want);
+      return keys;
+    };
+    Keys all;
+    for (int step = 0; step < 20; ++step) {
+      if (const auto dice = random.below(3); dice == 0) {
+        const Keys keys = insert(filter, reference, 60);
+        all.insert(all.end(), keys.begin(), keys.end());
+      } else if (dice == 1) {
+        Keys some;
+        for (const auto key : all) {
+          if (random.below(3) == 0) some.push_back(key);
+        }
+        ASSERT_TRUE(same_answers(remove(filter, some), reference.remove_all(some)));
+      } else {
+        // Mostly without its oldest keys, so that older stages are emptier than late ones.
+        Filter other(growth, {.seed = seed});
+        ReferenceFilter other_reference(growth, seed);
+        Keys keys = insert(other, other_reference, 200);
+        const Keys oldest(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(
+                                                           random.below(keys.size() + 1)));
+        ASSERT_TRUE(same_answers(remove(other, oldest), other_reference.remove_all(oldest)));
+        if (reference.merge(other_reference)) {
+          filter.merge(other);
+          all.insert(all.end(), keys.begin(), keys.end());
+        } else {
+          SCBF_EXPECT_THROW(filter.merge(other), Incompatible, "more than");
+        }
+      }
+      ASSERT_TRUE(reference.equals(filter)) << "step " << step;
+    }
+    gaps_filled += reference.gaps_filled;
+  }
+  EXPECT_GT(gaps_filled, 0u);  // otherwise the test would show little
+}
+
 TEST(FixedStages, TrailingNullsAfterTheLastRoomAreNoFailure) {
   Filter filter(Growth::fixed(Geometry::split(5, 300), 1));
   const Keys keys = random_keys(400, 1);

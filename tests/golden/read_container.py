@@ -47,6 +47,7 @@ class Container:
         require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
         require(not any(data[used:h["header_bytes"]]), "header padding")
         self.check_growth()
+        require(h["stages"] <= h["most_stages"], "more stages than there may be")
 
         self.metadata = data[used - h["metadata_bytes"]:used]
         self.entries = [dict(zip(ENTRY_FIELDS, ENTRY.unpack_from(data, 128 + ENTRY.size * i)))
@@ -66,7 +67,7 @@ class Container:
                 counters *= 16  # for each probe, every block has a word of 16
             require(1 <= entry["full_at"] <= counters, f"stage {i}: full_at")
             require(0 < entry["fpr"] < 1, f"stage {i}: fpr")
-            require(entry["index"] < MOST_STAGES or entry["index"] == FOREIGN, f"stage {i}: index")
+            require(entry["index"] < h["most_stages"] or entry["index"] == FOREIGN, f"stage {i}: index")
             self.stages.append(stage)
         require(end == h["file_bytes"], "file_bytes")
 

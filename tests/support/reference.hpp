@@ -93,13 +93,17 @@ inline std::vector<ReferenceProbe> reference_probes(const scbf::Geometry& g, std
 /// The counters of one geometry.
 class ReferenceStage {
  public:
-  ReferenceStage(const scbf::StageShape& shape, std::uint64_t seed)
-      : shape_(shape), seed_(seed), counters_(shape.geometry.words() * 16) {}
+  ReferenceStage(const scbf::StageShape& shape, std::uint64_t seed, std::uint32_t number = 0)
+      : index(number), shape_(shape), seed_(seed), counters_(shape.geometry.words() * 16) {}
+
+  std::uint32_t index;  // in the growth
+  std::uint64_t keys_inserted = 0;
 
   bool full() const { return nonzero_ >= shape_.full_at; }
   template <class Key>
   void insert(const Key& key) {
     for (const std::size_t i : places(key)) set(i, std::min(counters_[i] + 1, 15));
+    ++keys_inserted;
   }
   template <class Key>
   unsigned count(const Key& key) const {
@@ -115,7 +119,18 @@ class ReferenceStage {
     for (std::size_t i = 0; i < counters_.size(); ++i) {
       set(i, std::min(counters_[i] + other.counters_[i], 15));
     }
+    keys_inserted += other.keys_inserted;
   }
+  /// Merges the other stage, if the shapes are equal and insertions could have filled the sum.
+  bool join(const ReferenceStage& other) {
+    if (!(shape_ == other.shape_)) return false;
+    ReferenceStage sum = *this;
+    sum.merge(other);
+    if (sum.nonzero_ >= shape_.full_at + shape_.geometry.probes()) return false;
+    *this = std::move(sum);
+    return true;
+  }
+  bool empty() const { return keys_inserted == 0 && nonzero_ == 0; }
   /// The number of counters that would fall below zero; a saturated one never does.
   std::uint64_t below(const ReferenceStage& other) const {
     std::uint64_t n = 0;
@@ -211,6 +226,20 @@ class ReferenceFilter {
     stages_.clear();
     add_stage();
   }
+  /// Merges a filter of this growth. Returns false and changes nothing if there would be too many
+  /// stages.
+  bool merge(const ReferenceFilter& other) {
+    std::vector<ReferenceStage> all = stages_;
+    for (const ReferenceStage& theirs : other.stages_) {
+      if (theirs.empty()) continue;
+      if (!std::ranges::any_of(all, [&](ReferenceStage& mine) { return mine.join(theirs); })) {
+        all.push_back(theirs);
+      }
+    }
+    if (all.size() > growth_.most_stages()) return false;
+    stages_ = std::move(all);
+    return true;
+  }
 
   // Batches, with answers in bytes as a filter gives them.
   template <class Keys>
@@ -243,10 +272,23 @@ class ReferenceFilter {
   }
   /// The only stage of a filter that has one.
   ReferenceStage& stage() { return stages_.at(0); }
+  /// How many stages were added where the growth had come to its end.
+  std::size_t gaps_filled = 0;
 
  private:
+  /// Adds the stage after the last of the growth that there is; if the growth ends there, the first
+  /// that is missing.
   void add_stage() {
-    stages_.emplace_back(growth_.stage(static_cast<std::uint32_t>(stages_.size())), seed_);
+    const auto has = [&](std::uint32_t index) {
+      return std::ranges::count(stages_, index, &ReferenceStage::index) > 0;
+    };
+    std::uint32_t index = growth_.most_stages();
+    while (index > 0 && !has(index - 1)) --index;
+    if (index == growth_.most_stages()) {
+      for (index = 0; has(index);) ++index;
+      ++gaps_filled;
+    }
+    stages_.emplace_back(growth_.stage(index), seed_, index);
   }
   template <class Keys, class Ask>
   static std::vector<std::uint8_t> of_each(const Keys& keys, Ask ask) {

@@ -365,6 +365,20 @@ Answers remove(AnyFilter& filter, const scbf::KeyBatch& keys,
   return out;
 }
 
+/// A filter whose stages before stage `last` have been emptied by removal, but for few keys that
+/// several stages claim.
+inline scbf::Filter with_late_stage_only(const scbf::Growth& growth, std::uint32_t last) {
+  scbf::Filter filter(growth);
+  std::vector<std::uint64_t> older;
+  for (std::uint64_t key = 0; filter.stages() <= last || filter.stage(last).fill() < 0.4; ++key) {
+    if (filter.stages() <= last) older.push_back(mixed(key));
+    filter.insert(mixed(key));
+  }
+  older.pop_back();  // it is in the last stage
+  for (int round = 0; round < 2; ++round) filter.remove(older);
+  return filter;
+}
+
 /// Expects `statement` to throw `exception` with a message that contains `text`.
 #define SCBF_EXPECT_THROW(statement, exception, text)                              \
   do {                                                                             \

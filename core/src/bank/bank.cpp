@@ -91,11 +91,9 @@ void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
   }
 }
 
-void BankState::add_stage(std::uint32_t member) {
+void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
   std::vector<StageSlot>& stages = members[member].stages;
   stages.reserve(stages.size() + 1);
-  std::uint32_t index = 0;
-  for (const StageSlot& stage : stages) index = std::max(index, stage.level->index + 1);
   Level& level = later_level(index);
   try {
     level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNoMember);

@@ -40,7 +40,7 @@ struct BankState {
     std::size_t size() const noexcept { return slots().size(); }
     const Growth& growth() const noexcept { return of.growth; }
     Stage& operator[](std::size_t i) const noexcept { return slots()[i].stage(); }
-    void add() { of.add_stage(member); }
+    void add(std::uint32_t index) { of.add_stage(member, index); }
   };
 
   Growth growth;
@@ -66,7 +66,7 @@ struct BankState {
                                     const BatchOptions& options);
   /// Takes out what put_in added.
   void take_out(Level& level, std::uint32_t slot) noexcept;
-  void add_stage(std::uint32_t member);
+  void add_stage(std::uint32_t member, std::uint32_t index);
 
   /// Throws Incompatible unless the filter can be a member.
   void check(const Filter& filter);

@@ -221,6 +221,9 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
                     name, f.checksum, computed));
   }
   Header header{.growth = checked_growth(f, name), .seed = f.seed};
+  if (f.stages > f.most_stages) {
+    throw_damaged(name, fmt::format("{} stages: there may be {}", f.stages, f.most_stages));
+  }
   FieldReader in{bytes.data() + kFixedBytes};
   std::vector<std::uint64_t> offsets;
   for (std::uint32_t i = 0; i < f.stages; ++i) {
@@ -239,9 +242,9 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
     if (!(stage.fpr > 0 && stage.fpr < 1)) {
       throw_damaged(name, fmt::format("stage {}: fpr {}: must be in (0, 1)", i, stage.fpr));
     }
-    if (stage.index >= kMaxStages && stage.index != kForeignStage) {
+    if (stage.index >= f.most_stages && stage.index != kForeignStage) {
       throw_damaged(name, fmt::format("stage {}: index {}: must be below {}, or 2^32 − 1", i,
-                                      stage.index, kMaxStages));
+                                      stage.index, f.most_stages));
     }
     offsets.push_back(stage.offset);
     header.stages.push_back(stage);

@@ -195,7 +195,7 @@ bool close(double a, double b) { return std::abs(a - b) <= container_format::kCl
 /// the last digits, because another C library computed the logarithms.
 StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth& growth) {
   const StageShape said = {header.geometry, entry.fpr, entry.full_at};
-  if (entry.index >= growth.most_stages()) return said;
+  if (entry.index == kForeignStage) return said;
   if (growth.policy() == Growth::Policy::tightening) {
     // Computing the stage takes a search, so do it only if the rate differs slightly: then another
     // library wrote the file.

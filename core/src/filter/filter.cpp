@@ -24,7 +24,7 @@ struct OwnStages {
   std::size_t size() const noexcept { return of.stages.size(); }
   const Growth& growth() const noexcept { return of.growth; }
   Stage& operator[](std::size_t i) noexcept { return of.stages[i]; }
-  void add() { of.stages.push_back(of.make_stage(of.next_index())); }
+  void add(std::uint32_t index) { of.stages.push_back(of.make_stage(index)); }
 };
 
 /// The stages, in the form that few_keys.hpp asks for. The newest stage is likely to hold most

@@ -27,8 +27,6 @@ struct FilterState {
   void check_writable() const;
   /// Makes an empty stage of the growth's shape for this index.
   Stage make_stage(std::uint32_t index) const;
-  /// The index of the next stage that the growth adds.
-  std::uint32_t next_index() const noexcept;
 };
 
 /// Lets files and banks take filters apart and put them together.

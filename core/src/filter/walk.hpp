@@ -5,7 +5,7 @@
 // `Stages` is a view of the stages of one filter, oldest first:
 //   std::size_t size() const;               const Growth& growth() const;
 //   Stage& operator[](i);
-//   void add();                             // adds an empty stage; throws if it cannot
+//   void add(index);                        // adds this stage of the growth; throws if it cannot
 #pragma once
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "filter/stage.hpp"
 
@@ -34,6 +35,23 @@ struct InsertStep {
 [[noreturn]] void throw_full(const std::string& reason, std::uint64_t processed,
                              const InsertReport& done);
 
+/// The stage that the growth adds next: one more than the largest index there is. Where the growth
+/// has none so large, the smallest that is not in use: merge may bring a late stage without those
+/// before it, and what limits a filter is how many stages it has.
+template <class Stages>
+std::uint32_t next_index(Stages& stages) {
+  std::vector<bool> used(stages.growth().most_stages());
+  std::uint32_t next = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::uint32_t index = stages[s].index;
+    if (index >= used.size()) continue;  // kForeignStage
+    used[index] = true;
+    next = std::max(next, index + 1);
+  }
+  if (next < used.size()) return next;
+  return static_cast<std::uint32_t>(std::ranges::find(used, false) - used.begin());
+}
+
 /// The oldest stage with room; adds one if there is none. Throws FilterFull.
 template <class Stages>
 std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const InsertReport& done) {
@@ -50,7 +68,7 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
                processed, done);
   }
   try {
-    stages.add();
+    stages.add(next_index(stages));
   } catch (const Error& error) {
     throw_full(fmt::format("stage {} cannot be added: {}", stages.size(), error.what()), processed,
                done);

@@ -27,14 +27,6 @@ Stage FilterState::make_stage(std::uint32_t index) const {
   return Stage::empty(growth.stage(index), index, seed, *backend);
 }
 
-std::uint32_t FilterState::next_index() const noexcept {
-  std::uint32_t next = 0;
-  for (const Stage& stage : stages) {
-    if (stage.index != kForeignStage) next = std::max(next, stage.index + 1);
-  }
-  return next;
-}
-
 // ---- what a filter is ---------------------------------------------------------------------------
 
 const Growth& Filter::growth() const noexcept { return state_->growth; }
