@@ -93,7 +93,7 @@ void DeviceFilter::release() noexcept {
 }
 
 void DeviceFilter::check_usable() const {
-  if (words_ == nullptr) throw InvalidArgument("the filter has been moved from");
+  check_owner();
   int current = 0;
   check(cudaGetDevice(&current), "asking for the current device");
   if (current != device_) {
@@ -238,12 +238,12 @@ void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream)
     throw InvalidArgument(
         fmt::format("words has room for {}: must be {}", words.size(), geometry_.words()));
   }
-  check_usable();
   fetch(words.data(), words_, geometry_.bytes(), stream, "counters");
 }
 
 Filter DeviceFilter::to_filter(const FilterOptions& options, cudaStream_t stream) const {
-  std::vector<std::uint64_t> words(geometry_.words());
+  check_usable();
+  std::vector<std::uint64_t> words(geometry().words());
   download(words, stream);
   FilterOptions with_seed = options;
   with_seed.seed = seed_;

@@ -29,6 +29,8 @@
 namespace scbf {
 
 struct SecondaryIndex::State {
+  static constexpr const char* kOwner = "SecondaryIndex";
+
   State(std::filesystem::path where, const TableSchema& table, const IndexPlan& what,
         const IndexOptions& how, std::unique_ptr<index::Store> opened);
 

@@ -88,6 +88,7 @@ SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& tab
 SecondaryIndex::SecondaryIndex(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 SecondaryIndex::SecondaryIndex(SecondaryIndex&&) noexcept = default;
 SecondaryIndex& SecondaryIndex::operator=(SecondaryIndex&& other) noexcept {
+  if (this == &other) return *this;
   const SecondaryIndex before = std::move(*this);  // its destructor saves the filters
   state_ = std::move(other.state_);
   return *this;
@@ -143,9 +144,9 @@ void SecondaryIndex::replan(const std::filesystem::path& path, double fpr,
   there.store->write(std::move(batch), true);
 }
 
-const TableSchema& SecondaryIndex::schema() const noexcept { return state_->schema; }
-const IndexPlan& SecondaryIndex::plan() const noexcept { return state_->plan; }
-const RecoveryReport& SecondaryIndex::recovery() const noexcept { return state_->recovery; }
+const TableSchema& SecondaryIndex::schema() const { return state_->schema; }
+const IndexPlan& SecondaryIndex::plan() const { return state_->plan; }
+const RecoveryReport& SecondaryIndex::recovery() const { return state_->recovery; }
 
 std::vector<RegionInfo> SecondaryIndex::regions() const {
   const std::shared_lock lock(state_->topology);  // the map, and with it the members, cannot change

@@ -150,6 +150,7 @@ WriteReport SecondaryIndex::remove(std::span<const std::string> keys) {
 }
 
 WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress& progress) {
+  State& state = *state_;  // before rows are taken from the source
   WriteReport report;
   std::vector<Row> rows;
   std::uint64_t done = 0;
@@ -163,13 +164,13 @@ WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress
       for (const std::string& value : row.values) bytes += sizeof value + value.size();
       rows.push_back(std::move(row));
     }
-    add(report, state_->write(mutations_of(state_->schema, rows), [&](std::size_t written) {
+    add(report, state.write(mutations_of(state.schema, rows), [&](std::size_t written) {
       if (progress) progress(done + written, 0);
     }));
     done += rows.size();
   }
   checkpoint();
-  state_->store->flush();
+  state.store->flush();
   return report;
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "indexed.hpp"
+#include "support/moving.hpp"
 
 namespace scbf {
 namespace {
@@ -55,6 +56,49 @@ TEST(SecondaryIndex, WritesSayWhatTheyDid) {
   EXPECT_EQ(gone.absent, 2u);
   EXPECT_EQ(test.index.statistics().rows, 0u);
   EXPECT_EQ(test.index.statistics().values, 0u);
+}
+
+TEST(SecondaryIndex, MovesByTheRule) {
+  const Directory directory;
+  const Row row{"a", {"Ulm", "", "x"}};
+  const std::vector<std::string> keys{"a"};
+  const Query query{.all_of = {{"city", "Ulm"}}};
+  int made = 0;
+  scbf_test::expect_rule_of_moving<SecondaryIndex>(
+      [&] {
+        auto index =
+            SecondaryIndex::create(directory / fmt::format("index {}", ++made), people(), {});
+        index.put(row);
+        return index;
+      },
+      [&](const SecondaryIndex& i) { return i.get("a") == row && i.query(query).rows.size() == 1; },
+      {
+          [](SecondaryIndex& i) { (void)i.schema(); },
+          [](SecondaryIndex& i) { (void)i.plan(); },
+          [](SecondaryIndex& i) { (void)i.recovery(); },
+          [&](SecondaryIndex& i) { i.put(row); },
+          [](SecondaryIndex& i) { i.put(std::span<const Row>()); },
+          [](SecondaryIndex& i) { i.remove("a"); },
+          [&](SecondaryIndex& i) { i.remove(keys); },
+          [](SecondaryIndex& i) { (void)i.get("a"); },
+          [&](SecondaryIndex& i) { (void)i.get(keys); },
+          [](SecondaryIndex& i) { i.scan({}, {}, [](const Row&) { return true; }); },
+          [&](SecondaryIndex& i) { (void)i.query(query); },
+          [](SecondaryIndex& i) { (void)i.query(std::span<const Query>()); },
+          [](SecondaryIndex& i) { (void)i.regions(); },
+          [](SecondaryIndex& i) { i.presplit({}); },
+          [](SecondaryIndex& i) { i.split(0); },
+          [](SecondaryIndex& i) { i.merge(0, 1); },
+          [](SecondaryIndex& i) { i.move(0, 0); },
+          [](SecondaryIndex& i) {
+            i.bulk_load([](Row&) -> bool { throw std::logic_error("a row was taken"); });
+          },
+          [](SecondaryIndex& i) { i.checkpoint(); },
+          [](SecondaryIndex& i) { i.rebuild(0); },
+          [](SecondaryIndex& i) { i.distrust(0); },
+          [](SecondaryIndex& i) { (void)i.statistics(); },
+          [](SecondaryIndex& i) { (void)i.check(); },
+      });
 }
 
 TEST(SecondaryIndex, RefusesWhatCannotBe) {

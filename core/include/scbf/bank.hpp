@@ -98,7 +98,7 @@ struct BankState;  // internal: what a bank is made of
 ///
 /// Whatever a function throws, rows, counters and the map of stages agree afterwards, unless there
 /// is no memory for one more column (half a kilobyte). Functions that add or replace members have
-/// then changed nothing. Movable, not copyable.
+/// then changed nothing. Movable (errors.hpp: "Moving"), not copyable.
 class Bank {
  public:
   /// Makes a bank without members. Throws BackendUnavailable; InvalidArgument if the backend keeps
@@ -108,19 +108,19 @@ class Bank {
   Bank& operator=(Bank&&) noexcept;
   ~Bank();
 
-  const Growth& growth() const noexcept;
-  std::uint64_t seed() const noexcept;
-  const Backend& backend() const noexcept;
+  const Growth& growth() const;
+  std::uint64_t seed() const;
+  const Backend& backend() const;
   /// How many members there are.
-  std::size_t size() const noexcept;
+  std::size_t size() const;
   /// One more than the largest number that a member has had. Not every number below it need have a
   /// member.
-  std::uint32_t slots() const noexcept;
+  std::uint32_t slots() const;
   /// How many members there is room for, which is the number of bits in an answer. Rows of later
   /// stages are only as long as the members with such a stage need.
-  std::uint32_t capacity() const noexcept;
+  std::uint32_t capacity() const;
   /// Memory of all stages.
-  BankMemory memory() const noexcept;
+  BankMemory memory() const;
 
   // ---- members --------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Bank {
   /// Copies a member, for its statistics or to save it. There is no file format for a whole bank:
   /// save the members, and add them again after loading. Cost: one pass over its counters.
   Filter copy_member(std::uint32_t member) const;
-  bool has_member(std::uint32_t member) const noexcept;
+  bool has_member(std::uint32_t member) const;
 
   /// How many stages a member has; at least 1.
   std::size_t stages(std::uint32_t member) const;
@@ -202,7 +202,7 @@ class Bank {
   // ---- questions ------------------------------------------------------------------------------
 
   /// Size of one key's packed answer: capacity() / 8 bytes.
-  std::size_t answer_bytes() const noexcept;
+  std::size_t answer_bytes() const;
   /// The answer to keys[i] is the answer_bytes() bytes from i · answer_bytes() on. Bit m of it,
   /// least significant first, is 1 if member m may hold the key in any of its stages. Bits without
   /// a member are 0, and so is the whole answer to a null key. Requires bits.size() == keys.size()
@@ -218,7 +218,7 @@ class Bank {
 
  private:
   friend struct BankCheck;  // for tests
-  std::unique_ptr<BankState> state_;
+  detail::Owned<BankState> state_;
 };
 
 }  // namespace scbf

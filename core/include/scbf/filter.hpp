@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "scbf/backend.hpp"
+#include "scbf/detail/owned.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
@@ -159,9 +160,10 @@ class StageView {
 /// oldest stage that is not full, so space freed by removal is used again. All stages have the same
 /// seed, so a key is hashed once.
 ///
-/// Copyable (deep), movable. Equality compares growth, seed, shapes and counters, but neither the
-/// numbers of keys inserted and removed nor the metadata. The counters live in the memory of the
-/// backend (Backend::memory); filters in different memories can be compared and combined.
+/// Copyable (deep), movable (errors.hpp: "Moving"). Equality compares growth, seed, shapes and
+/// counters, but neither the numbers of keys inserted and removed nor the metadata. The counters
+/// live in the memory of the backend (Backend::memory); filters in different memories can be
+/// compared and combined.
 class Filter {
  public:
   /// Makes one empty stage. Throws BackendUnavailable, or std::bad_alloc (on a device: an Error) if
@@ -178,9 +180,9 @@ class Filter {
   Filter& operator=(Filter&&) noexcept;
   ~Filter();
 
-  const Growth& growth() const noexcept;
-  std::uint64_t seed() const noexcept;
-  const Backend& backend() const noexcept;
+  const Growth& growth() const;
+  std::uint64_t seed() const;
+  const Backend& backend() const;
   /// Switches to another backend. If that backend uses another memory, the counters are moved
   /// there, which costs one pass over them. A mapped filter stays mapped on the host; moved to a
   /// device it becomes an ordinary filter, which can be changed and no longer depends on the file.
@@ -188,17 +190,17 @@ class Filter {
   /// little memory; then nothing has changed.
   Filter& to(std::string_view backend);
   /// True for a mapped filter; operations that change counters throw ReadOnly.
-  bool read_only() const noexcept;
+  bool read_only() const;
 
   /// How many stages there are; at least 1.
-  std::size_t stages() const noexcept;
+  std::size_t stages() const;
   /// Stage i, oldest first. Throws InvalidArgument past the last.
   StageView stage(std::size_t i) const;
   /// Geometry of the first stage; with Growth::one, of the filter.
-  const Geometry& geometry() const noexcept;
-  std::uint64_t bytes() const noexcept;  ///< counters of all stages
-  std::uint64_t keys_inserted() const noexcept;
-  std::uint64_t keys_removed() const noexcept;
+  const Geometry& geometry() const;
+  std::uint64_t bytes() const;  ///< counters of all stages
+  std::uint64_t keys_inserted() const;
+  std::uint64_t keys_removed() const;
   /// 1 − Π(1 − P_i) over the present stages, each taken as full. At most growth().fpr(), unless
   /// merge appended stages. 1 with Growth::one, which does not limit the number of keys.
   double fpr_bound() const;
@@ -305,7 +307,7 @@ class Filter {
   /// Sets free-form text that is saved with the filter, for example JSON. Throws InvalidArgument if
   /// it is longer than kMaxMetadataBytes.
   void set_metadata(std::string metadata);
-  const std::string& metadata() const noexcept;
+  const std::string& metadata() const;
 
   // ---- files: docs/file_format.md -------------------------------------------------------------
 
@@ -328,7 +330,7 @@ class Filter {
   friend struct FilterAccess;  // not installed: files and banks take filters apart
   explicit Filter(std::unique_ptr<FilterState> state) noexcept;
 
-  std::unique_ptr<FilterState> state_;  // null once moved from
+  detail::Owned<FilterState> state_;
 };
 
 /// What a filter file says of one stage, field by field as in docs/file_format.md.

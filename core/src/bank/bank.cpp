@@ -222,21 +222,22 @@ Bank::Bank(const Growth& growth, const BankOptions& options) {
     throw InvalidArgument(fmt::format("capacity {}: a bank has at most {} members",
                                       options.capacity, kMaxBankMembers));
   }
-  state_.reset(new BankState{growth, options.seed, &backend,
-                             Level(0, growth.stage(0), options.seed, backend, options.capacity)});
+  state_ = std::unique_ptr<BankState>(
+      new BankState{growth, options.seed, &backend,
+                    Level(0, growth.stage(0), options.seed, backend, options.capacity)});
 }
 Bank::Bank(Bank&&) noexcept = default;
 Bank& Bank::operator=(Bank&&) noexcept = default;
 Bank::~Bank() = default;
 
-const Growth& Bank::growth() const noexcept { return state_->growth; }
-std::uint64_t Bank::seed() const noexcept { return state_->seed; }
-const Backend& Bank::backend() const noexcept { return *state_->backend; }
-std::size_t Bank::size() const noexcept { return state_->first.size; }
-std::uint32_t Bank::slots() const noexcept { return state_->first.slots(); }
-std::uint32_t Bank::capacity() const noexcept { return state_->first.rows.capacity(); }
+const Growth& Bank::growth() const { return state_->growth; }
+std::uint64_t Bank::seed() const { return state_->seed; }
+const Backend& Bank::backend() const { return *state_->backend; }
+std::size_t Bank::size() const { return state_->first.size; }
+std::uint32_t Bank::slots() const { return state_->first.slots(); }
+std::uint32_t Bank::capacity() const { return state_->first.rows.capacity(); }
 
-BankMemory Bank::memory() const noexcept {
+BankMemory Bank::memory() const {
   BankMemory sum;
   const auto add = [&](const Level& level) {
     sum.counters += level.size * level.shape.geometry.bytes();
@@ -376,7 +377,7 @@ Filter Bank::copy_member(std::uint32_t member) const {
   return FilterAccess::make(std::move(copy));
 }
 
-bool Bank::has_member(std::uint32_t member) const noexcept { return state_->first.has(member); }
+bool Bank::has_member(std::uint32_t member) const { return state_->first.has(member); }
 
 std::size_t Bank::stages(std::uint32_t member) const { return state_->at(member).stages.size(); }
 
@@ -455,7 +456,7 @@ void BankState::ask(const KeyBatch& keys, std::size_t first_key, std::size_t cou
   }
 }
 
-std::size_t Bank::answer_bytes() const noexcept { return state_->first.rows.stride(); }
+std::size_t Bank::answer_bytes() const { return state_->first.rows.stride(); }
 
 BankReport Bank::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                                const BatchOptions& options) const {

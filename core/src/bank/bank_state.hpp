@@ -20,6 +20,8 @@
 namespace scbf {
 
 struct BankState {
+  static constexpr const char* kOwner = "Bank";
+
   /// Where a stage of a member is stored.
   struct StageSlot {
     Level* level;

@@ -16,6 +16,8 @@ namespace scbf {
 
 /// What a Filter is made of.
 struct FilterState {
+  static constexpr const char* kOwner = "Filter";
+
   Growth growth;
   std::uint64_t seed;
   const Backend* backend;
@@ -31,8 +33,8 @@ struct FilterState {
 
 /// Lets files and banks take filters apart and put them together.
 struct FilterAccess {
-  static FilterState& state(Filter& filter) noexcept { return *filter.state_; }
-  static const FilterState& state(const Filter& filter) noexcept { return *filter.state_; }
+  static FilterState& state(Filter& filter) { return *filter.state_; }
+  static const FilterState& state(const Filter& filter) { return *filter.state_; }
   static Filter make(std::unique_ptr<FilterState> state) noexcept {
     return Filter(std::move(state));
   }

@@ -29,13 +29,13 @@ Stage FilterState::make_stage(std::uint32_t index) const {
 
 // ---- what a filter is ---------------------------------------------------------------------------
 
-const Growth& Filter::growth() const noexcept { return state_->growth; }
-std::uint64_t Filter::seed() const noexcept { return state_->seed; }
-const Backend& Filter::backend() const noexcept { return *state_->backend; }
-bool Filter::read_only() const noexcept { return state_->read_only(); }
-std::size_t Filter::stages() const noexcept { return state_->stages.size(); }
-const Geometry& Filter::geometry() const noexcept { return state_->stages.front().geometry(); }
-const std::string& Filter::metadata() const noexcept { return state_->metadata; }
+const Growth& Filter::growth() const { return state_->growth; }
+std::uint64_t Filter::seed() const { return state_->seed; }
+const Backend& Filter::backend() const { return *state_->backend; }
+bool Filter::read_only() const { return state_->read_only(); }
+std::size_t Filter::stages() const { return state_->stages.size(); }
+const Geometry& Filter::geometry() const { return state_->stages.front().geometry(); }
+const std::string& Filter::metadata() const { return state_->metadata; }
 
 const StageShape& StageView::shape() const noexcept { return stage_->shape; }
 std::uint64_t StageView::keys_inserted() const noexcept { return stage_->keys_inserted; }
@@ -72,13 +72,13 @@ std::uint64_t counters_of(const Stage& stage) { return stage.geometry().counters
 
 }  // namespace
 
-std::uint64_t Filter::bytes() const noexcept {
+std::uint64_t Filter::bytes() const {
   return sum(state_->stages, [](const Stage& stage) { return stage.geometry().bytes(); });
 }
-std::uint64_t Filter::keys_inserted() const noexcept {
+std::uint64_t Filter::keys_inserted() const {
   return sum(state_->stages, [](const Stage& stage) { return stage.keys_inserted; });
 }
-std::uint64_t Filter::keys_removed() const noexcept {
+std::uint64_t Filter::keys_removed() const {
   return sum(state_->stages, [](const Stage& stage) { return stage.keys_removed; });
 }
 std::uint64_t Filter::nonzero(const BatchOptions& options) const {

@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "scbf/detail/owned.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/table.hpp"
@@ -176,8 +177,8 @@ using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total
 using RowSource = std::function<bool(Row& row)>;
 
 /// A secondary index in a directory. Only one process at a time can have it open. It has at most
-/// kMaxBankMembers regions. Movable. The destructor does what checkpoint does but ignores errors,
-/// because the log holds every change.
+/// kMaxBankMembers regions. Movable (errors.hpp: "Moving"). The destructor, and a move to this
+/// object, do what checkpoint does but ignore errors, because the log holds every change.
 ///
 /// All functions throw InvalidArgument, and change nothing, if the schema or a limit forbids the
 /// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent. After a
@@ -199,9 +200,9 @@ class SecondaryIndex {
   SecondaryIndex& operator=(SecondaryIndex&&) noexcept;
   ~SecondaryIndex();
 
-  const TableSchema& schema() const noexcept;
-  const IndexPlan& plan() const noexcept;
-  const RecoveryReport& recovery() const noexcept;
+  const TableSchema& schema() const;
+  const IndexPlan& plan() const;
+  const RecoveryReport& recovery() const;
 
   // ---- rows -------------------------------------------------------------------------------------
 
@@ -276,7 +277,7 @@ class SecondaryIndex {
  private:
   struct State;
   explicit SecondaryIndex(std::unique_ptr<State> state) noexcept;
-  std::unique_ptr<State> state_;
+  detail::Owned<State> state_;
 };
 
 }  // namespace scbf

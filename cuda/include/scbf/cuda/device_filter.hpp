@@ -21,6 +21,7 @@
 #include "scbf/cuda/errors.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/memory.hpp"
+#include "scbf/detail/owned.hpp"
 #include "scbf/filter.hpp"
 #include "scbf/geometry.hpp"
 
@@ -37,8 +38,8 @@ struct DeviceOptions {
   MemoryResource* memory = nullptr;
 };
 
-/// Owns counters on the device that is current when it is made. Calls throw InvalidArgument if
-/// another device is current, or if the filter has been moved from. All pointers must be to memory
+/// Owns counters on the device that is current when it is made. Movable (errors.hpp: "Moving").
+/// Calls throw InvalidArgument if another device is current. All pointers must be to memory
 /// that the device can read and write, large enough for the batch; they are not checked. Functions
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
 /// Only streams order the calls on one filter: insertions on several streams at once are exact
@@ -62,10 +63,10 @@ class DeviceFilter {
   DeviceFilter& operator=(DeviceFilter&& other) noexcept;
   ~DeviceFilter();
 
-  const Geometry& geometry() const noexcept { return geometry_; }
-  std::uint64_t seed() const noexcept { return seed_; }
-  /// A view for the caller's own kernels; valid as long as this object.
-  FilterRef ref() const noexcept { return {geometry_, seed_, words_}; }
+  const Geometry& geometry() const { return check_owner(), geometry_; }
+  std::uint64_t seed() const { return check_owner(), seed_; }
+  /// A view for the caller's own kernels; valid as long as this object holds the counters.
+  FilterRef ref() const { return check_owner(), FilterRef{geometry_, seed_, words_}; }
 
   // ---- batches ----------------------------------------------------------------------------------
 
@@ -135,6 +136,9 @@ class DeviceFilter {
 
   Geometry geometry_;
   std::uint64_t seed_;
+  void check_owner() const {
+    if (words_ == nullptr) detail::throw_moved_from("DeviceFilter");
+  }
   int device_ = 0;
   std::uint64_t* words_ = nullptr;  // the counters, then the numbers of keys
 };
