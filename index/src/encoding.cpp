@@ -116,8 +116,10 @@ Posting parse_posting(std::string_view key) {
       } else if (key[++i] == kEnd[1]) {
         posting.prefix = i + 1;
         return posting;
-      } else {
+      } else if (key[i] == kZero[1]) {
         posting.entry.push_back('\0');
+      } else {
+        break;
       }
     }
   }
@@ -175,7 +177,11 @@ std::string encode_number(std::uint64_t number) {
 }
 
 std::uint64_t decode_number(std::string_view bytes, std::string_view what) {
-  return take_raw<std::uint64_t>(bytes, what);
+  const auto number = take_raw<std::uint64_t>(bytes, what);
+  if (!bytes.empty()) {
+    throw CorruptFile(fmt::format("the store's {} has {} bytes too many", what, bytes.size()));
+  }
+  return number;
 }
 
 std::string encode_change(const FilterChange& change) {

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <optional>
 
 #include "files/file_format.hpp"
 #include "files/file_test_support.hpp"
@@ -167,16 +168,25 @@ TEST(HostileFile, HeaderPaddingMustBeZero) {
   }
 }
 
-void expect_payload_refused(const Bytes& bytes, const std::string& text) {
-  const TemporaryFolder folder;
-  const fs::path path = folder / "filter.scbf";
+void expect_payload_refused(const fs::path& path, const Bytes& bytes, const std::string& text) {
   write_bytes(path, bytes);
   EXPECT_THROW_WITH(Filter::load(path), CorruptFile, text);
   EXPECT_THROW_WITH(verify_file(path), CorruptFile, text);
   EXPECT_THROW_WITH(Filter::read(source_of(bytes)), CorruptFile, text);
 }
 
+/// Padding is so little that map checks it, too.
+void expect_padding_refused(const fs::path& path, const Bytes& bytes, std::uint64_t slice,
+                            std::size_t at) {
+  const std::string text = "filter.scbf: padding after slice " + std::to_string(slice) +
+                           " is not zero, at byte " + std::to_string(at);
+  write_bytes(path, bytes);
+  EXPECT_THROW_WITH(Filter::map(path), CorruptFile, text);
+  expect_payload_refused(path, bytes, text.substr(text.find(':')));
+}
+
 TEST(HostileFile, EveryPaddingCounterMustBeZero) {
+  const TemporaryFolder folder;
   for (const std::uint64_t m : {1ull, 15ull, 16ull, 100ull, 127ull, 129ull}) {
     SCOPED_TRACE(m);
     const Geometry geometry = Geometry::split(2, m);
@@ -186,15 +196,17 @@ TEST(HostileFile, EveryPaddingCounterMustBeZero) {
       for (std::uint64_t counter = m; counter < stride; ++counter) {
         Bytes bytes = good;
         const std::uint64_t nibble = slice * stride + counter;
-        bytes[4096 + nibble / 2] |= std::byte{1} << (nibble % 2 * 4);
+        const std::size_t at = 4096 + nibble / 2;
+        bytes[at] |= std::byte{1} << (nibble % 2 * 4);
         sign(bytes);
-        expect_payload_refused(bytes, "padding after slice " + std::to_string(slice));
+        expect_padding_refused(folder / "filter.scbf", bytes, slice, at);
       }
     }
   }
 }
 
 TEST(HostileFile, PaddingIsCheckedAcrossChunks) {
+  const TemporaryFolder folder;
   // 2.4 chunks per slice: the last line of slice 1 lies in chunk 4, that of slice 2 ends the file.
   const Geometry geometry = Geometry::split(3, 5'000'001);
   const Bytes good = to_bytes(sample(geometry, 100));
@@ -204,7 +216,7 @@ TEST(HostileFile, PaddingIsCheckedAcrossChunks) {
       Bytes bytes = good;
       bytes[4096 + at] |= std::byte{0x40};  // the first or the last counter of the padding
       sign(bytes);
-      expect_payload_refused(bytes, "padding after slice " + std::to_string(slice));
+      expect_padding_refused(folder / "filter.scbf", bytes, slice, 4096 + at);
     }
     Bytes bytes = good;
     bytes[4096 + slice * stride + 2'500'000] |= std::byte{1};  // the last real counter
@@ -214,6 +226,7 @@ TEST(HostileFile, PaddingIsCheckedAcrossChunks) {
 }
 
 TEST(HostileFile, SaturatedCountersMustAgree) {
+  const TemporaryFolder folder;
   for (const Geometry& geometry : small_geometries()) {
     const Bytes good = to_bytes(sample(geometry));
     const auto saturated = get<std::uint64_t>(good, 72);
@@ -221,15 +234,74 @@ TEST(HostileFile, SaturatedCountersMustAgree) {
       Bytes bytes = good;
       put(bytes, 72, claim);
       sign(bytes);
-      expect_payload_refused(bytes, "saturated counters: the header says " + std::to_string(claim) +
-                                        ", the payload has " + std::to_string(saturated));
+      expect_payload_refused(folder / "filter.scbf", bytes,
+                             "saturated counters: the header says " + std::to_string(claim) +
+                                 ", the payload has " + std::to_string(saturated));
     }
     Bytes bytes = good;
     put(bytes, 72, geometry.counters() + 1);
     sign(bytes);
-    expect_payload_refused(bytes, "saturated counters " + std::to_string(geometry.counters() + 1) +
-                                      ": the filter has");
+    expect_payload_refused(
+        folder / "filter.scbf", bytes,
+        "saturated counters " + std::to_string(geometry.counters() + 1) + ": the filter has");
   }
+}
+
+/// Whatever map believes can be asked everything, and what is saved of it verifies.
+void expect_sane_if_believed(const fs::path& path, const Bytes& bytes, std::uint64_t* believed) {
+  write_bytes(path, bytes);
+  std::optional<Filter> filter;
+  try {
+    filter = Filter::map(path);
+  } catch (const CorruptFile&) {
+    return;
+  }
+  ++*believed;
+  const Statistics statistics = filter->statistics();
+  ASSERT_EQ(statistics.nonzero, filter->nonzero());
+  for (const double share : {filter->fill(), statistics.fill, statistics.estimated_fpr,
+                             statistics.fpr_bound, statistics.ambiguous_share}) {
+    ASSERT_TRUE(share >= 0 && share <= 1) << share;
+  }
+  ASSERT_TRUE(Filter::read(source_of(to_bytes(*filter))) == *filter);
+}
+
+TEST(HostileFile, MapBelievesNothingThatCannotBe) {
+  // Every byte of small files is changed, and the headers are signed again.
+  const TemporaryFolder folder;
+  const fs::path path = folder / "filter.scbf";
+  std::uint64_t believed = 0, tried = 0;
+  for (const Geometry& geometry : {Geometry::split(3, 100), Geometry::split_block(1, 3)}) {
+    const Bytes good = to_bytes(sample(geometry, 10));
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      if (at % 4096 > 600 && at % 397 != 0) continue;  // mostly zeros
+      for (const unsigned bits : {0x01, 0xF0}) {
+        SCOPED_TRACE(std::to_string(at));
+        Bytes bytes = good;
+        bytes[at] ^= static_cast<std::byte>(bits);
+        sign_header(bytes, 4096);
+        ASSERT_NO_FATAL_FAILURE(expect_sane_if_believed(path, bytes, &believed));
+        ++tried;
+      }
+    }
+  }
+  const Filter grown = sample(Growth::fixed(Geometry::split(2, 100), 20), 150);
+  const Bytes good = to_bytes(grown);
+  ASSERT_GT(grown.stages(), 2u);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    if (at % 4096 > 400 && at % 397 != 0) continue;
+    for (const unsigned bits : {0x01, 0xF0}) {
+      SCOPED_TRACE("container " + std::to_string(at));
+      Bytes bytes = good;
+      bytes[at] ^= static_cast<std::byte>(bits);
+      sign_container(bytes, good);
+      ASSERT_NO_FATAL_FAILURE(expect_sane_if_believed(path, bytes, &believed));
+      ++tried;
+    }
+  }
+  // Counters, numbers of keys, the seed, metadata and the like may be anything.
+  EXPECT_GT(believed, tried / 20);
+  EXPECT_LT(believed, tried / 2);
 }
 
 TEST(HostileFile, ChunksCannotBeExchanged) {

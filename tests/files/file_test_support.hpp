@@ -97,6 +97,19 @@ inline void sign(Bytes& bytes) {
   sign_header(bytes, offset);
 }
 
+/// Corrects the headers' checksums of a container, whose parts lie as in `good`.
+inline void sign_container(Bytes& bytes, const Bytes& good) {
+  for (std::size_t i = 0, at = 128; i < get<std::uint32_t>(good, 32); ++i, at += 48) {
+    const auto offset = get<std::uint64_t>(good, at);
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(offset);
+    Bytes header(begin, begin + static_cast<std::ptrdiff_t>(get<std::uint64_t>(good, offset + 80)));
+    sign_header(header, header.size());
+    std::ranges::copy(header, begin);
+    put(bytes, at + 40, get<std::uint64_t>(header, kChecksumAt));
+  }
+  sign_header(bytes, get<std::uint64_t>(good, 96));
+}
+
 /// A filter with some of everything: seed, metadata, repeated, saturated and removed keys.
 inline Filter sample(const Geometry& geometry, std::uint64_t keys = 60) {
   Filter filter(geometry, {.seed = 0x0123'4567'89AB'CDEF});

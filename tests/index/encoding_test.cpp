@@ -80,6 +80,16 @@ TEST(Encoding, RowsComeBack) {
   }
 }
 
+TEST(Encoding, NothingUnknownIsBelieved) {
+  EXPECT_EQ(decode_number(encode_number(~0ull), "n"), ~0ull);
+  EXPECT_THROW(decode_number(encode_number(1) + std::string(1, '\0'), "n"), CorruptFile);
+  EXPECT_THROW(decode_number(encode_number(1).substr(1), "n"), CorruptFile);
+  std::string posting = posting_key(3, entry_key(1, std::string("a\0b", 3)), "row");
+  EXPECT_EQ(parse_posting(posting).entry, entry_key(1, std::string("a\0b", 3)));
+  posting.at(posting.find(std::string("a\0", 2)) + 2) = '\x02';  // neither a zero nor the end
+  EXPECT_THROW(parse_posting(posting), CorruptFile);
+}
+
 TEST(Encoding, ChangesComeBack) {
   const FilterChange change = {{1, ~0ull}, {7}};
   const std::string bytes = encode_change(change);

@@ -317,9 +317,10 @@ class Filter {
   /// Reads and verifies everything. Throws IoError or CorruptFile. FilterOptions::seed is ignored,
   /// here and in map and read: the seed is in the file.
   static Filter load(const std::filesystem::path& path, const FilterOptions& options = {});
-  /// Maps the file for read-only queries. Verifies the headers but not the counters (use
-  /// verify_file for these); pages are read on demand. With a backend that has its own memory this
-  /// is the same as load. Throws IoError or CorruptFile.
+  /// Maps the file for read-only queries. Verifies the headers and the padding, one page for each
+  /// slice of `split`, but not the counters (use verify_file for these); pages are read on demand.
+  /// With a backend that has its own memory this is the same as load. Throws IoError or
+  /// CorruptFile.
   static Filter map(const std::filesystem::path& path, const FilterOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink) const;

@@ -271,6 +271,14 @@ std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept {
   return count;
 }
 
+void check_padding(const Header& header, std::uint64_t first_word,
+                   std::span<const std::uint64_t> words, const std::string& name) {
+  if (const auto stray = stray_padding(header.geometry, first_word, words)) {
+    throw CorruptFile(fmt::format("{}: padding after slice {} is not zero, at byte {}", name,
+                                  stray->slice, header.payload_offset() + stray->byte));
+  }
+}
+
 void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
   const std::uint64_t expected = header_.chunk_checksums[chunk_];
   const std::uint64_t computed = checksum(std::as_bytes(words));
@@ -279,10 +287,7 @@ void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
         fmt::format("{}: payload chunk {}: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
                     name_, chunk_, expected, computed));
   }
-  if (const auto slice = slice_with_stray_padding(header_.geometry, word_, words)) {
-    throw CorruptFile(fmt::format("{}: payload chunk {}: padding after slice {} is not zero", name_,
-                                  chunk_, *slice));
-  }
+  check_padding(header_, word_, words, name_);
   saturated_ += count_saturated(words);
   ++chunk_;
   word_ += words.size();

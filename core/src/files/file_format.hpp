@@ -74,6 +74,11 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
 /// How many counters are at 15.
 std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept;
 
+/// Throws CorruptFile, naming the byte, if there is padding that is not zero among these words of
+/// the payload. Reads no other words.
+void check_padding(const Header& header, std::uint64_t first_word,
+                   std::span<const std::uint64_t> words, const std::string& name);
+
 /// Checks a payload chunk by chunk, in order: checksums, zero padding, and at the end the number of
 /// saturated counters. Borrows header and name.
 class PayloadChecker {

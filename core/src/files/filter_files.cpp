@@ -164,8 +164,10 @@ ContainerHeader read_container_header(Input& input, std::vector<std::byte> bytes
 void read_padding(Input& input, std::uint64_t to, std::uint64_t file_bytes) {
   std::vector<std::byte> bytes(to - input.position());
   input.read_all(bytes, file_bytes);
-  if (std::ranges::any_of(bytes, [](std::byte b) { return b != std::byte{0}; })) {
-    throw CorruptFile(fmt::format("{}: padding before byte {} is not zero", input.name(), to));
+  const auto stray = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
+  if (stray != bytes.end()) {
+    throw CorruptFile(fmt::format("{}: padding between stages is not zero, at byte {}",
+                                  input.name(), to - (bytes.end() - stray)));
   }
 }
 
@@ -403,10 +405,11 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
     if (!file.input.bytes()) {
       throw IoError(fmt::format("{}: cannot map: not a regular file; load it", path.string()));
     }
-    Filter filter = read_filter(file.input, backend, [&](Input&, const StageHead& stage) {
+    Filter filter = read_filter(file.input, backend, [&](Input& part, const StageHead& stage) {
       const StageHeader& header = stage.header;
       auto store = std::make_unique<HostMemory>(path, stage.offset + header.payload_offset(),
                                                 header.payload_bytes());
+      file_format::check_padding(header, 0, {store->words(), header.geometry.words()}, part.name());
       file.input.skip(header.payload_bytes(), header.file_bytes());
       return store;
     });

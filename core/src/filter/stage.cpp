@@ -175,8 +175,9 @@ void Stage::assign(std::span<const std::uint64_t> words, std::uint64_t inserted,
     throw InvalidArgument(
         fmt::format("{} words of counters: must be {}", words.size(), geometry().words()));
   }
-  if (const auto slice = slice_with_stray_padding(geometry(), 0, words)) {
-    throw InvalidArgument(fmt::format("words: padding after slice {} is not zero", *slice));
+  if (const auto stray = stray_padding(geometry(), 0, words)) {
+    throw InvalidArgument(fmt::format("words: padding after slice {} is not zero, at byte {}",
+                                      stray->slice, stray->byte));
   }
   at_most = geometry().counters();
   known_nonzero.forget();

@@ -55,9 +55,8 @@ std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) no
   return total;
 }
 
-std::optional<std::uint64_t> slice_with_stray_padding(
-    const Geometry& geometry, std::uint64_t first_word,
-    std::span<const std::uint64_t> words) noexcept {
+std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
+                                          std::span<const std::uint64_t> words) noexcept {
   if (geometry.layout() != Layout::split) return {};
   const std::uint64_t stride = geometry.slice_stride_words();
   const std::uint64_t counters = geometry.counters_per_slice();
@@ -67,7 +66,10 @@ std::optional<std::uint64_t> slice_with_stray_padding(
     const std::uint64_t last = std::min((slice + 1) * stride, end);
     for (std::uint64_t w = std::max(first, first_word); w < last; ++w) {
       const std::uint64_t used = w == first ? counters % kCountersPerWord * kCounterBits : 0;
-      if (words[w - first_word] >> used != 0) return slice;
+      if (const std::uint64_t stray = words[w - first_word] >> used << used; stray != 0) {
+        const auto bits = w * 64 + static_cast<unsigned>(std::countr_zero(stray));
+        return StrayPadding{slice, bits / 8};
+      }
     }
   }
   return {};

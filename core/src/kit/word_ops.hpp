@@ -21,11 +21,15 @@ void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t 
 /// How many counters are not 0; padding is 0 and does not count.
 std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept;
 
-/// The first slice whose padding is not zero, among the words from first_word on. Only `split` has
-/// padding.
-std::optional<std::uint64_t> slice_with_stray_padding(
-    const Geometry& geometry, std::uint64_t first_word,
-    std::span<const std::uint64_t> words) noexcept;
+/// A byte with padding that is not zero.
+struct StrayPadding {
+  std::uint64_t slice;  ///< which it follows
+  std::uint64_t byte;   ///< counted from the first word of the filter
+};
+/// The first one among `words`, which begin with word first_word. Only `split` has padding, and no
+/// other words are read: at most eight for each slice.
+std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
+                                          std::span<const std::uint64_t> words) noexcept;
 
 /// Adds the values of all counters of `count` words that lie `step` words apart to `histogram`.
 /// Backends bring their own, compiled for their instruction set.
