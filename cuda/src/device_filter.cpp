@@ -28,10 +28,19 @@ std::uint64_t* allocate(const Geometry& geometry) {
   return allocate_words(geometry.words() + kBooks, geometry.describe());
 }
 
+const Geometry& only_geometry(const Filter& filter) {
+  if (filter.stages() == 1) return filter.geometry();
+  throw InvalidArgument(fmt::format(
+      "the filter has {} stages ({}): a DeviceFilter has one; make one of each stage, or use the "
+      "backend 'cuda'",
+      filter.stages(), filter.growth().describe()));
+}
+
 Run run_of(const DeviceOptions& options) {
   Tuning tuning = tuning_of_current_device();
   tuning.path = options.path;
   tuning.scratch_bytes = options.scratch_bytes;
+  tuning.alone = options.alone;
   return {options.stream, options.memory != nullptr ? *options.memory : pool_memory(), tuning};
 }
 
@@ -49,7 +58,7 @@ DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStr
 }
 
 DeviceFilter::DeviceFilter(const Filter& filter, cudaStream_t stream)
-    : DeviceFilter(filter.geometry(), filter.seed(), stream) {
+    : DeviceFilter(only_geometry(filter), filter.seed(), stream) {
   // The delegated constructor is complete, so from here on the destructor frees the memory.
   const auto copy = [&](std::uint64_t first, std::span<const std::uint64_t> words) {
     check(cudaMemcpyAsync(words_ + first, words.data(), words.size_bytes(), cudaMemcpyHostToDevice,

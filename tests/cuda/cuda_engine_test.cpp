@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
 
 #include "engine/operations.hpp"
 #include "support/host_device.hpp"
@@ -23,6 +26,7 @@ struct EngineCase {
   Path path;
   unsigned threads;
   std::uint32_t part;  ///< positions that a block of threads takes
+  bool alone = true;
 };
 std::ostream& operator<<(std::ostream& out, const EngineCase& c) { return out << c.shape; }
 
@@ -32,7 +36,8 @@ std::vector<EngineCase> engine_cases(const std::vector<Shape>& shapes) {
     cases.push_back({shape, Path::direct, 1, 64});
     cases.push_back({shape, Path::direct, 3, 64});
     cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // no partition is divided
-    cases.push_back({shape, Path::partitioned, 3, 64});        // most partitions are divided
+    cases.push_back({shape, Path::partitioned, 2, 1u << 16, false});
+    cases.push_back({shape, Path::partitioned, 3, 64});  // most partitions are divided
   }
   return cases;
 }
@@ -40,7 +45,7 @@ struct EngineCaseName {
   std::string operator()(const ::testing::TestParamInfo<EngineCase>& info) const {
     const EngineCase& c = info.param;
     return c.shape.name + (c.path == Path::direct ? "_direct_" : "_partitioned_") +
-           std::to_string(c.threads) + "_threads";
+           std::to_string(c.threads) + "_threads" + (c.alone ? "" : "_not_alone");
   }
 };
 
@@ -53,6 +58,7 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
     cuda::Tuning t;
     t.path = GetParam().path;
     t.scratch_bytes = scratch_bytes;
+    t.alone = GetParam().alone;
     // Partitions have a few lines, so that small filters have many of them. There are few
     // reservations, so that keys wait for each other and there are many windows.
     t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
@@ -194,6 +200,69 @@ TEST_P(Engine, WholeFilters) {
       ASSERT_EQ(histograms[slice * 16 + v], want[slice][v] + (v == 0 ? padding : 0));
     }
   }
+}
+
+// ---- several streams
+// ------------------------------------------------------------------------------
+
+/// Calls work() on two threads at the same time, then check(), as often as `rounds` says.
+template <class Work, class Check>
+void twice_at_once(int rounds, Work work, Check check) {
+  std::atomic<int> ready{0}, done{0};
+  std::thread other([&] {
+    for (int round = 1; round <= rounds; ++round) {
+      while (ready.load() < round) std::this_thread::yield();
+      work();
+      ++done;
+    }
+  });
+  for (int round = 1; round <= rounds; ++round) {
+    ready = round;
+    work();
+    while (done.load() < round) std::this_thread::yield();
+    check();
+  }
+  other.join();
+}
+
+TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
+  constexpr std::uint64_t kWords = 2048;
+  const Geometry geometry = Geometry::split(1, kWords * 16);
+  std::vector<std::uint64_t> words(kWords), positions(kWords);
+  for (std::uint64_t w = 0; w < kWords; ++w) positions[w] = w * 16 + w % 16;
+  const cuda::Part part{0, kWords, 0, cuda::Part::kWhole};
+  const std::uint64_t total = cuda::PartCount::of(kWords, 1u << 16);
+  const cuda::AddParts add{
+      {cuda::Array(geometry, 0), words.data(), 11}, positions.data(), &part, &total, false};
+  std::uint64_t lost = 0;
+  twice_at_once(
+      static_cast<int>(scaled(2000, 200)),
+      [&] {
+        std::vector<std::uint64_t> demand(kWords, 0xCC);
+        add(HostThreads(64), 0, demand.data());
+      },
+      [&] {
+        for (std::uint64_t w = 0; w < kWords; ++w) {
+          lost += 2 - (words[w] >> w % 16 * 4);
+          words[w] = 0;
+        }
+      });
+  EXPECT_EQ(lost, 0u);
+}
+
+TEST(SeveralStreams, BooksLoseNothing) {
+  std::uint64_t books[2] = {0, 0}, others[2] = {1, 2};
+  const std::function<void()> book = [&] { cuda::Book{&books[0], 1}(0); };
+  const std::function<void()> add = [&] { cuda::AddBooks{books, others}(1); };
+  std::uint64_t want = 0;
+  twice_at_once(
+      20,
+      [&] {
+        for (int i = 0; i < 5000; ++i) book(), add();
+      },
+      [&] { want += 10'000; });
+  EXPECT_EQ(books[0], want);
+  EXPECT_EQ(books[1], 2 * want);
 }
 
 // ---- removal in hard cases ----------------------------------------------------------------------

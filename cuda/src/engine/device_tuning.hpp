@@ -18,6 +18,9 @@ struct Tuning {
   Path path = Path::automatic;
   /// Temporary memory of the partitioned path; 0 = the filter's own size, kLeastScratch at least.
   std::size_t scratch_bytes = 0;
+  /// Does nothing else change the filter during an insertion? Then the partitioned path needs no
+  /// atomic operations on the filter.
+  bool alone = true;
   /// Filters up to this size are assumed to lie in the second-level cache; changes are then direct.
   std::uint64_t cached_bytes = std::uint64_t{24} << 20;
   PartitionLimits limits{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};

@@ -73,13 +73,13 @@ class PartitionedChanges {
                     device.sum_bytes(plan.partitions + 1));
   }
 
-  /// Adds the keys' demands to the filter.
-  void add(const ValueKeys& keys) {
+  /// Adds the keys' demands to the filter; `alone` as in Tuning.
+  void add(const ValueKeys& keys, bool alone) {
     for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
       const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
       const std::uint64_t* positions = sort_by_partition(partitions.array, keys, nullptr);
       device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
-                                AddParts{partitions, positions, parts_.get(), total()});
+                                AddParts{partitions, positions, parts_.get(), total(), alone});
     }
   }
 
@@ -146,7 +146,7 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
   device.reserve(
       PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), most, tuning.limits));
   for (std::size_t first = 0; first < keys.n; first += most) {
-    partitioned.add(keys.part(first, std::min(most, keys.n - first)));
+    partitioned.add(keys.part(first, std::min(most, keys.n - first)), tuning.alone);
   }
 }
 

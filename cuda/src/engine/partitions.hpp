@@ -4,7 +4,8 @@
 // threads then counts in shared memory, from zero, the *demand* on its partition: how much each
 // counter is to change, sixteen packed counters to a word as in the filter. At the end the demand
 // is added to the filter or taken from it, word by word, by plain loads and stores: no other block
-// of threads works on that partition.
+// of threads works on that partition. (Where insertions on other streams may run at the same time,
+// it is added by compare-and-swap, which is exact whatever they do.)
 //
 // Skew: several blocks of threads share a partition with more than part_positions positions, a
 // *part* each. Since min(15, a + min(15, b)) = min(15, a + b), the saturating demands of the parts
@@ -235,6 +236,7 @@ struct AddParts {
   const std::uint64_t* positions;
   const Part* parts;
   const std::uint64_t* total;  ///< PartCount of all parts
+  bool alone;                  ///< see Tuning
 
   template <class Threads>
   SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
@@ -243,12 +245,13 @@ struct AddParts {
     const Part part = parts[index];
     partitions.count_demand(threads, positions, part, demand);
     threads.sync();
+    const bool owns = alone && part.divided == Part::kWhole;
     std::uint64_t* words = partitions.words(part.partition);
     const std::uint64_t size = partitions.size(part.partition);
     threads.each([&](unsigned rank) {
       for (std::uint64_t w = rank; w < size; w += threads.size()) {
         if (demand[w] == 0) continue;
-        if (part.divided == Part::kWhole) {
+        if (owns) {
           words[w] = detail::added(words[w], demand[w]);
         } else {
           add_all(Atomic(), words + w, demand[w]);

@@ -89,17 +89,19 @@ struct CountValues {
   }
 };
 
+// Books are changed by atomic operations: insertions on several streams may run at once.
+
 /// book += amount, by one thread.
 struct Book {
   std::uint64_t* book;
   std::uint64_t amount;
-  SCBF_INLINE void operator()(std::size_t) const noexcept { *book += amount; }
+  SCBF_INLINE void operator()(std::size_t) const noexcept { Atomic().add(book, amount); }
 };
 /// books[i] += others[i].
 struct AddBooks {
   std::uint64_t* books;
   const std::uint64_t* others;
-  SCBF_INLINE void operator()(std::size_t i) const noexcept { books[i] += others[i]; }
+  SCBF_INLINE void operator()(std::size_t i) const noexcept { Atomic().add(books + i, others[i]); }
 };
 /// book += the number of i < n with holds(i); kThreads threads share the work.
 template <class Holds>

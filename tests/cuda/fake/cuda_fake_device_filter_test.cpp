@@ -11,6 +11,7 @@
 #include "fake_test_support.hpp"
 #include "support/device.hpp"
 #include "support/keys.hpp"
+#include "support/moving.hpp"
 #include "support/setups.hpp"
 
 namespace {
@@ -102,6 +103,28 @@ TEST_P(DeviceFilterOf, NothingWaitsOnTheCallersStreams) {
   const auto want_found = contains(model, others);
   EXPECT_EQ(filter.find({others_there.get(), 1500}, indices.get(), {.stream = asks}),
             static_cast<std::uint64_t>(std::count(want_found.begin(), want_found.end(), 1)));
+}
+
+TEST_P(DeviceFilterOf, InsertionsOnTwoStreamsAddUpOnAnyPath) {
+  const Stream one, two;
+  const auto keys = random_keys(3000, 1), others = random_keys(3000, 2);
+  const OnDevice<std::uint64_t> there(keys), others_there(others);
+  using scbf::Path;
+  for (const auto& [first, second] :
+       {std::pair(Path::partitioned, Path::partitioned), std::pair(Path::direct, Path::partitioned),
+        std::pair(Path::automatic, Path::automatic)}) {
+    filter.insert_async({there.get(), 3000}, {.stream = one, .path = first});
+    filter.insert_async({others_there.get(), 3000}, {.stream = two, .path = second});
+    DeviceFilter::synchronize(one);
+    DeviceFilter::synchronize(two);
+    model.insert(keys);
+    model.insert(others);
+    EXPECT_TRUE(same_words(words(filter), model.words()));
+    EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+  }
+  filter.insert({there.get(), 3000}, {.path = Path::partitioned, .alone = true});
+  model.insert(keys);
+  EXPECT_TRUE(same_words(words(filter), model.words()));
 }
 
 /// Counts allocations, and takes memory from no pool.
@@ -204,7 +227,7 @@ TEST_P(DeviceFilterOf, GoesToAnotherDeviceAsAFilter) {
   EXPECT_EQ(there.keys_removed(), model.keys_removed());
 }
 
-TEST(Misuse, OfAFilterOnAnotherDeviceOrMovedFromIsRefused) {
+TEST(Misuse, OfAFilterOnAnotherDeviceIsRefused) {
   const Geometry geometry = Geometry::split_block(1, 10);
   DeviceFilter filter(geometry, kSeed);
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
@@ -220,9 +243,60 @@ TEST(Misuse, OfAFilterOnAnotherDeviceOrMovedFromIsRefused) {
     SCBF_EXPECT_THROW(filter.merge_async(other), scbf::InvalidArgument,
                       "the filter is on device 1: device 0 is current");
   }
-  const DeviceFilter taken(std::move(filter));
-  EXPECT_EQ(taken.keys_inserted(), 0u);
-  SCBF_EXPECT_THROW(filter.insert({nullptr, 0}), scbf::InvalidArgument, "moved from");
+}
+
+TEST(Misuse, AFilterOfSeveralStagesIsRefused) {
+  Filter filter(scbf::Growth::tightening(50, 0.1));
+  filter.insert(random_keys(200, 1));
+  SCBF_EXPECT_THROW(DeviceFilter{filter}, scbf::InvalidArgument, "a DeviceFilter has one");
+  filter.clear();
+  EXPECT_EQ(DeviceFilter(filter).keys_inserted(), 0u);
+}
+
+static_assert(std::is_trivially_copyable_v<scbf::cuda::FilterRef> &&
+              std::is_trivially_copyable_v<scbf::cuda::DeviceKeys>);
+
+TEST(Misuse, MovesByTheRule) {
+  const Geometry geometry = Geometry::split_block(2, 10);
+  Filter model(geometry, {.seed = kSeed});
+  model.insert(random_keys(100, 1));
+  const OnDevice<std::uint64_t> keys(random_keys(8, 2)), indices(8);
+  const OnDevice<std::uint8_t> answers(8);
+  const scbf::cuda::DeviceKeys some{keys.get(), 8};
+  DeviceFilter good(model);
+  std::vector<std::uint64_t> host(geometry.words());
+  expect_rule_of_moving<DeviceFilter>(
+      [&] { return DeviceFilter(model); },
+      [&](const DeviceFilter& f) { return f.to_filter() == model && f.keys_inserted() == 100; },
+      {
+          [](DeviceFilter& f) { (void)f.geometry(); },
+          [](DeviceFilter& f) { (void)f.seed(); },
+          [](DeviceFilter& f) { (void)f.ref(); },
+          [&](DeviceFilter& f) { f.insert_async(some); },
+          [&](DeviceFilter& f) { f.insert(some); },
+          [&](DeviceFilter& f) { f.contains_async(some, answers.get()); },
+          [&](DeviceFilter& f) { f.contains(some, answers.get()); },
+          [&](DeviceFilter& f) { f.contains_bits_async(some, answers.get()); },
+          [&](DeviceFilter& f) { f.contains_bits(some, answers.get()); },
+          [&](DeviceFilter& f) { f.find_async(some, indices.get(), indices.get()); },
+          [&](DeviceFilter& f) { (void)f.find(some, indices.get()); },
+          [&](DeviceFilter& f) { f.count_async(some, answers.get()); },
+          [&](DeviceFilter& f) { f.count(some, answers.get()); },
+          [&](DeviceFilter& f) { f.remove_async(some, answers.get()); },
+          [&](DeviceFilter& f) { f.remove(some, answers.get()); },
+          [&](DeviceFilter& f) { f.merge_async(good); },
+          [&](DeviceFilter& f) { good.merge_async(f); },
+          [&](DeviceFilter& f) { f.subtract(good); },
+          [&](DeviceFilter& f) { good.subtract(f); },
+          [](DeviceFilter& f) { f.clear_async(); },
+          [](DeviceFilter& f) { (void)f.histograms(); },
+          [](DeviceFilter& f) { (void)f.keys_inserted(); },
+          [](DeviceFilter& f) { (void)f.keys_removed(); },
+          [&](DeviceFilter& f) { f.download(host); },
+          [](DeviceFilter& f) { f.download({}); },
+          [](DeviceFilter& f) { (void)f.to_filter(); },
+      });
+  EXPECT_TRUE(good.to_filter() == model);
 }
 
 // Each counter is both the one changed and the one added or subtracted.

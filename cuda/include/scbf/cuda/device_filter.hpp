@@ -34,6 +34,10 @@ struct DeviceOptions {
   /// Most temporary memory of the partitioned path, approximately; 0 = the filter's own size, but
   /// at least 64 MiB.
   std::size_t scratch_bytes = 0;
+  /// For insertions: the caller promises that nothing else changes the filter while this one runs.
+  /// The partitioned path then adds to the filter by plain loads and stores instead of
+  /// compare-and-swap. If the promise is broken, increments are lost.
+  bool alone = false;
   /// Where temporary memory comes from; null = pool_memory().
   MemoryResource* memory = nullptr;
 };
@@ -42,8 +46,10 @@ struct DeviceOptions {
 /// Calls throw InvalidArgument if another device is current. All pointers must be to memory
 /// that the device can read and write, large enough for the batch; they are not checked. Functions
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
-/// Only streams order the calls on one filter: insertions on several streams at once are exact
-/// unless they are partitioned; anything else on several streams needs events.
+/// Only streams order the calls on one filter. Insertions on several streams may run at once, on
+/// any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of keys
+/// are exact (unless DeviceOptions::alone says otherwise). Anything else on several streams needs
+/// events.
 ///
 /// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 18 bytes
 /// per key, within scratch_bytes; for removals also 4 bytes per key, a 512th of the filter, and up
@@ -57,7 +63,7 @@ class DeviceFilter {
   /// An empty filter, zeroed on `stream`.
   DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStream_t stream = nullptr);
   /// A copy of a filter, on host or device, with its numbers of keys inserted and removed. Waits
-  /// until it is complete.
+  /// until it is complete. Throws InvalidArgument if the filter has several stages.
   explicit DeviceFilter(const Filter& filter, cudaStream_t stream = nullptr);
   DeviceFilter(DeviceFilter&& other) noexcept;
   DeviceFilter& operator=(DeviceFilter&& other) noexcept;
