@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "filter/state.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/sizing.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -151,6 +153,134 @@ TEST(Estimates, OfEmptyAndFullFilters) {
   EXPECT_EQ(s.fill, 1.0);
   EXPECT_TRUE(std::isinf(s.estimated_keys));
   EXPECT_EQ(s.estimated_fpr, 1.0);
+}
+
+// ---- corners
+// --------------------------------------------------------------------------------------
+
+void expect_share(double share, const char* what) {
+  EXPECT_TRUE(share >= 0 && share <= 1 && !std::signbit(share)) << what << ' ' << share;
+}
+
+/// No statistic may be NaN, −0, negative or, if it is a share or a rate, above 1.
+void expect_possible(const scbf::Filter& filter) {
+  const scbf::Statistics s = filter.statistics();
+  expect_share(filter.fill(), "Filter::fill");
+  expect_share(filter.fpr_bound(), "Filter::fpr_bound");
+  expect_share(s.fill, "fill");
+  expect_share(s.estimated_fpr, "estimated_fpr");
+  expect_share(s.fpr_bound, "fpr_bound");
+  expect_share(s.ambiguous_share, "ambiguous_share");
+  EXPECT_TRUE(s.estimated_keys >= 0 && !std::signbit(s.estimated_keys)) << s.estimated_keys;
+  EXPECT_LE(s.saturated, s.nonzero);
+  EXPECT_LE(s.nonzero, s.counters);
+  EXPECT_EQ(s.nonzero, filter.nonzero());
+  bool any_full = false;
+  for (std::size_t i = 0; i < s.stages.size(); ++i) {
+    const scbf::StageStatistics& stage = s.stages[i];
+    SCOPED_TRACE("stage " + std::to_string(i));
+    expect_share(filter.stage(i).fill(), "StageView::fill");
+    expect_share(stage.fill, "fill");
+    expect_share(stage.estimated_fpr, "estimated_fpr");
+    expect_share(stage.shape.fpr, "shape.fpr");
+    for (const double fill : stage.slice_fill) expect_share(fill, "slice_fill");
+    EXPECT_TRUE(stage.estimated_keys >= 0 && !std::signbit(stage.estimated_keys));
+    const bool full = stage.nonzero == stage.shape.geometry.counters();
+    EXPECT_EQ(std::isinf(stage.estimated_keys), full);
+    any_full |= full;
+    std::uint64_t counted = 0;
+    for (const std::uint64_t n : stage.histogram) counted += n;
+    EXPECT_EQ(counted, stage.shape.geometry.counters());
+  }
+  EXPECT_EQ(std::isinf(s.estimated_keys), any_full);
+}
+
+/// Sets every counter of a stage.
+void set_counters(scbf::Filter& filter, std::size_t stage, unsigned value) {
+  const Geometry& g = filter.stage(stage).geometry();
+  std::vector<std::uint64_t> words(g.words());
+  const std::uint64_t stride = words.size() * 16 / g.probes();
+  for (std::uint64_t i = 0; i < words.size() * 16; ++i) {
+    if (g.layout() == Layout::split && i % stride >= g.counters_per_slice()) continue;
+    words[i / 16] |= std::uint64_t{value} << i % 16 * 4;
+  }
+  scbf::FilterAccess::state(filter).stages[stage].assign(words, 5, 7);
+}
+
+TEST(Corners, NoStatisticIsImpossible) {
+  using scbf::Growth;
+  const std::vector<Growth> growths = {Growth::one(Geometry::split(1, 1)),
+                                       Growth::one(Geometry::split(3, 1)),
+                                       Growth::one(Geometry::split(2, 17)),
+                                       Growth::one(Geometry::split(64, 129)),
+                                       Growth::one(Geometry::split_block(1, 1)),
+                                       Growth::one(Geometry::split_block(8, 2)),
+                                       Growth::fixed(Geometry::split(1, 2), 9),
+                                       Growth::fixed(Geometry::split(5, 30), 4),
+                                       Growth::fixed(Geometry::split_block(1, 1), 3),
+                                       Growth::tightening(1, 0.999, Layout::split, 1, 0.001),
+                                       Growth::tightening(1, 0.5),
+                                       Growth::tightening(60, 1e-9)};
+  for (const Growth& growth : growths) {
+    SCOPED_TRACE(growth.describe());
+    expect_share(growth.fpr(), "Growth::fpr");
+    scbf::Filter filter(growth);
+    const auto look = [&](const char* what) {
+      SCOPED_TRACE(what);
+      ASSERT_NO_FATAL_FAILURE(expect_possible(filter));
+    };
+    look("empty");
+    EXPECT_EQ(filter.statistics().estimated_fpr, 0.0);
+    EXPECT_EQ(filter.statistics().ambiguous_share, 0.0);
+    filter.insert(1);
+    look("one key");
+    (void)filter.remove(std::uint64_t{1});
+    (void)filter.remove(std::uint64_t{1});
+    look("removed again");
+    const auto keys = random_keys(300, 1);
+    try {
+      filter.insert(keys);
+    } catch (const scbf::FilterFull&) {
+    }
+    look("crowded");
+    for (const unsigned value : {1u, 15u}) {
+      for (std::size_t i = 0; i < filter.stages(); ++i) {
+        set_counters(filter, i, value);
+        if (i < 3) look("some stages full");
+      }
+      look("all stages full");
+    }
+    EXPECT_EQ(filter.statistics().estimated_fpr, 1.0);
+    EXPECT_EQ(filter.statistics().ambiguous_share, filter.stages() > 1 ? 1.0 : 0.0);
+    set_counters(filter, 0, 0);
+    look("the first stage empty");
+    for (std::size_t i = 0; i < filter.stages(); ++i) set_counters(filter, i, 0);
+    look("all stages empty");
+    EXPECT_EQ(filter.statistics().estimated_fpr, 0.0);
+    filter.clear();
+    look("cleared");
+  }
+}
+
+TEST(Corners, BanksToo) {
+  using scbf::Growth;
+  for (const Growth& growth : {Growth::one(Geometry::split(1, 1)), Growth::tightening(5, 0.1),
+                               Growth::fixed(Geometry::split(1, 2), 256)}) {
+    scbf::Bank bank(growth, {.capacity = 0});
+    EXPECT_EQ(bank.memory().counters, 0u);
+    const std::uint32_t member = bank.add_member();
+    for (int round = 0; round < 2; ++round) {
+      expect_share(bank.fpr_bound(member), "Bank::fpr_bound");
+      for (std::size_t i = 0; i < bank.stages(member); ++i) {
+        expect_share(bank.stage(member, i).fill(), "fill");
+      }
+      expect_possible(bank.copy_member(member));
+      try {
+        bank.insert(member, random_keys(500, 1));
+      } catch (const scbf::FilterFull&) {
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -81,6 +81,18 @@ TEST(AmbiguousShare, IsThatOfOtherStagesWeighedByKeys) {
               1e-15);
   EXPECT_NEAR(compound_fpr(stages), 1 - 0.98 * 0.99 * 0.995, 1e-15);
   EXPECT_EQ(ambiguous_share({}), 0);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // Nobody knows how many keys a full stage holds: the limit.
+  EXPECT_NEAR(ambiguous_share(std::vector<StageLoad>{{100, 0.02}, {kInfinity, 1}}), 0.02, 1e-15);
+  EXPECT_EQ(ambiguous_share(std::vector<StageLoad>{{kInfinity, 1}, {9, 0.1}, {kInfinity, 1}}), 1);
+  EXPECT_EQ(ambiguous_share(std::vector<StageLoad>{{kInfinity, 1}}), 0);
+  EXPECT_FALSE(std::signbit(compound_fpr(std::vector<StageLoad>{{0, 0}, {0, 0}})));
+  EXPECT_FALSE(std::signbit(compound_fpr(std::span<const StageLoad>())));
+  for (const StageLoad bad :
+       {StageLoad{0, 1.01}, {0, -0.1}, {0, std::nan("")}, {-1, 0.5}, {std::nan(""), 0.5}}) {
+    EXPECT_THROW(compound_fpr(std::span(&bad, 1)), InvalidArgument);
+    EXPECT_THROW(ambiguous_share(std::span(&bad, 1)), InvalidArgument);
+  }
   EXPECT_EQ(ambiguous_share(std::span(stages, 1)), 0);  // no other stage can claim a key
 }
 

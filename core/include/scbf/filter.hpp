@@ -88,6 +88,9 @@ constexpr std::uint64_t keys_left(std::uint64_t inserted, std::uint64_t removed)
   return inserted > removed ? inserted - removed : 0;
 }
 
+// Shares and rates are in [0, 1], whatever the counters are; all numbers are finite, but for
+// estimated_keys.
+
 struct StageStatistics {
   StageShape shape;
   std::vector<double> slice_fill;   ///< share of non-zero counters, per slice
@@ -96,9 +99,11 @@ struct StageStatistics {
   std::uint64_t saturated = 0;      ///< counters at 15
   std::uint64_t keys_inserted = 0;  ///< as recorded, repetitions counted
   std::uint64_t keys_removed = 0;
-  double estimated_keys = 0;  ///< distinct keys that would give this fill
-  double estimated_fpr = 0;   ///< predicted_fpr at estimated_keys
-  Histogram histogram{};      ///< counters by value, all slices together
+  /// Distinct keys that would give this fill; infinity if every counter is non-zero, because then
+  /// the fill does not tell.
+  double estimated_keys = 0;
+  double estimated_fpr = 0;  ///< predicted_fpr at estimated_keys
+  Histogram histogram{};     ///< counters by value, all slices together
 };
 
 struct Statistics {

@@ -45,7 +45,7 @@ std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t s
 
 // ---- both ---------------------------------------------------------------------------------------
 
-/// The keys that a stage holds, and its false-positive rate.
+/// The keys that a stage holds, at least 0, and its false-positive rate, in [0, 1].
 struct StageLoad {
   double keys;
   double fpr;
@@ -53,7 +53,8 @@ struct StageLoad {
 /// 1 − Π(1 − P_i): the rate of all stages together.
 double compound_fpr(std::span<const StageLoad> stages);
 /// The share of the keys, each inserted once, that more than one stage claims, so that their
-/// removal is ambiguous. Σ_i n_i·(1 − Π_{j≠i}(1 − P_j)) / Σ_i n_i; 0 without keys.
+/// removal is ambiguous. Σ_i n_i·(1 − Π_{j≠i}(1 − P_j)) / Σ_i n_i; 0 without keys. Where the keys
+/// of some stages are infinite, the limit as these grow alike: only they count.
 double ambiguous_share(std::span<const StageLoad> stages);
 
 // ---- policies -----------------------------------------------------------------------------------

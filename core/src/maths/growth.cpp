@@ -101,23 +101,46 @@ std::uint64_t grown_capacity(std::uint64_t first, double growth, std::uint32_t s
   return static_cast<std::uint64_t>(keys);
 }
 
-double compound_fpr(std::span<const StageLoad> stages) {
+namespace {
+
+void check_loads(std::span<const StageLoad> stages) {
+  for (const StageLoad& stage : stages) {
+    if (!(stage.fpr >= 0 && stage.fpr <= 1)) {
+      throw InvalidArgument(fmt::format("fpr {} of a stage: must be in [0, 1]", stage.fpr));
+    }
+    if (!(stage.keys >= 0)) {
+      throw InvalidArgument(fmt::format("{} keys of a stage: must be at least 0", stage.keys));
+    }
+  }
+}
+
+/// 1 − Π(1 − P_j) over all stages but number `without`.
+double claimed_by_any(std::span<const StageLoad> stages, std::size_t without) {
   double log_absent = 0;
-  for (const StageLoad& stage : stages) log_absent += std::log1p(-stage.fpr);
-  return -std::expm1(log_absent);
+  for (std::size_t j = 0; j < stages.size(); ++j) {
+    if (j != without) log_absent += std::log1p(-stages[j].fpr);
+  }
+  return 0 - std::expm1(log_absent);  // −x would be −0 for empty stages
+}
+
+}  // namespace
+
+double compound_fpr(std::span<const StageLoad> stages) {
+  check_loads(stages);
+  return claimed_by_any(stages, stages.size());
 }
 
 double ambiguous_share(std::span<const StageLoad> stages) {
+  check_loads(stages);
+  const bool unbounded =
+      std::ranges::any_of(stages, [](const StageLoad& stage) { return std::isinf(stage.keys); });
   double keys = 0, ambiguous = 0;
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    double log_absent = 0;
-    for (std::size_t j = 0; j < stages.size(); ++j) {
-      if (j != i) log_absent += std::log1p(-stages[j].fpr);
-    }
-    keys += stages[i].keys;
-    ambiguous += stages[i].keys * -std::expm1(log_absent);
+    const double weight = unbounded ? std::isinf(stages[i].keys) : stages[i].keys;
+    keys += weight;
+    ambiguous += weight * claimed_by_any(stages, i);
   }
-  return keys > 0 ? ambiguous / keys : 0;
+  return keys > 0 ? std::min(ambiguous / keys, 1.0) : 0;
 }
 
 std::string_view to_string(Growth::Policy policy) noexcept {
