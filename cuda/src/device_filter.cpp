@@ -243,6 +243,7 @@ std::uint64_t DeviceFilter::keys_removed(cudaStream_t stream) const {
 }
 
 void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream) const {
+  check_usable();
   if (words.size() != geometry_.words()) {
     throw InvalidArgument(
         fmt::format("words has room for {}: must be {}", words.size(), geometry_.words()));
@@ -251,7 +252,6 @@ void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream)
 }
 
 Filter DeviceFilter::to_filter(const FilterOptions& options, cudaStream_t stream) const {
-  check_usable();
   std::vector<std::uint64_t> words(geometry().words());
   download(words, stream);
   FilterOptions with_seed = options;

@@ -136,15 +136,15 @@ class DeviceFilter {
 
  private:
   void release() noexcept;
+  void check_owner() const {
+    if (words_ == nullptr) detail::throw_moved_from("DeviceFilter");
+  }
   void check_usable() const;
   std::uint64_t booked(std::size_t which, cudaStream_t stream) const;
   void check_compatible(const DeviceFilter& other) const;
 
   Geometry geometry_;
   std::uint64_t seed_;
-  void check_owner() const {
-    if (words_ == nullptr) detail::throw_moved_from("DeviceFilter");
-  }
   int device_ = 0;
   std::uint64_t* words_ = nullptr;  // the counters, then the numbers of keys
 };
