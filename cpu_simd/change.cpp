@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <memory_resource>
 #include <mutex>
+#include <new>
+#include <optional>
 
 #include "cpu_simd/conflicts.hpp"
 #include "cpu_simd/pass.hpp"
 #include "cpu_simd/tuning.hpp"
 #include "kit/answer_forms.hpp"
+#include "kit/host_memory.hpp"
 
 namespace scbf {
 
@@ -78,8 +82,13 @@ std::uint64_t add_by_position(const FilterArrays& filter, ChangePass& pass) {
 
 /// Takes away the keys in play, then settles the contested ones: the verdicts of keys that were not
 /// present at their turn become 0.
-RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, std::uint8_t* verdicts) {
-  Underflows underflows;
+RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMemory& conflicts,
+                      std::uint8_t* verdicts) {
+  std::pmr::monotonic_buffer_resource memory(conflicts.words(), conflicts.bytes(),
+                                             std::pmr::null_memory_resource());
+  std::size_t kept = 0;
+  for (std::size_t t = 0; t < pass.shards().size(); ++t) kept += pass.shards()[t].kept;
+  Underflows underflows(kept * filter.view.geometry.probes(), memory);
   std::mutex mutex;
   RemovedKeys removed;
   for (std::uint32_t a = 0; a < filter.arrays; ++a) {
@@ -99,9 +108,9 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, std::uint8_t
         });
   }
   Shards& shards = pass.shards();
-  for (std::size_t t = 0; t < shards.size(); ++t) removed.keys += shards[t].kept;
+  removed.keys = kept;
   if (underflows.empty()) return removed;
-  ConflictResolver resolver(filter.view, underflows);
+  ConflictResolver resolver(filter.view, underflows, memory);
   for (std::size_t t = 0; t < shards.size(); ++t) {
     for (std::size_t i = 0; i < shards[t].kept; ++i) resolver.survey(shards[t].hashes[i]);
   }
@@ -117,11 +126,12 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, std::uint8_t
   return removed;
 }
 
-RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, std::uint8_t* verdicts) {
+RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass,
+                             const HostMemory& conflicts, std::uint8_t* verdicts) {
   RemovedKeys removed;
   if (filter.arrays > 1) {
     pass.ask<kYesOrNo>(filter.is_present(), verdicts);
-    removed = take_kept(filter, pass, verdicts);
+    removed = take_kept(filter, pass, conflicts, verdicts);
   } else {
     const Array array = filter.array(0);
     pass.scatter_all(array);
@@ -140,21 +150,36 @@ RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, std::
 }  // namespace
 
 std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
-                       const BatchOptions& options) {
+                       const BatchOptions& options) noexcept {
   if (choice.way == Way::direct) return add_directly(filter, keys);
+  std::optional<ChangePass> pass;
+  try {
+    pass.emplace(filter, keys, choice, options);
+  } catch (const std::bad_alloc&) {
+    return add_directly(filter, keys);
+  }
   std::uint64_t filled = 0;
-  ChangePass pass(filter, keys, choice, options);
-  pass.for_each_window([&] { filled += add_by_position(filter, pass); });
+  pass->for_each_window([&] { filled += add_by_position(filter, *pass); });
   return filled;
 }
 
 RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
-                      const Choice& choice, const BatchOptions& options) {
+                      const Choice& choice, const BatchOptions& options) noexcept {
   if (choice.way == Way::direct) return take_directly(filter, keys, verdicts);
+  std::optional<ChangePass> pass;
+  HostMemory conflicts;
+  try {
+    pass.emplace(filter, keys, choice, options);
+    if (filter.arrays > 1) {
+      conflicts = HostMemory::sparse(ConflictResolver::bytes_for(
+          std::min(keys.size(), pass->keys_per_window()) * filter.view.geometry.probes()));
+    }
+  } catch (const std::bad_alloc&) {
+    return take_directly(filter, keys, verdicts);
+  }
   RemovedKeys removed;
-  ChangePass pass(filter, keys, choice, options);
-  pass.for_each_window([&] {
-    const RemovedKeys some = take_by_position(filter, pass, verdicts);
+  pass->for_each_window([&] {
+    const RemovedKeys some = take_by_position(filter, *pass, conflicts, verdicts);
     removed.keys += some.keys;
     removed.emptied += some.emptied;
   });

@@ -9,17 +9,18 @@
 
 namespace scbf {
 
-/// Returns how many counters became non-zero. Throws std::bad_alloc before it changes any.
+/// Returns how many counters became non-zero. Throws nothing: if there is no memory for partitions,
+/// it goes the direct way, which needs none.
 std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
-                       const BatchOptions& options);
+                       const BatchOptions& options) noexcept;
 
 struct RemovedKeys {
   std::uint64_t keys = 0;     ///< removed
   std::uint64_t emptied = 0;  ///< counters that became zero
 };
 /// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.
-/// Throws std::bad_alloc before it changes any counter.
+/// Throws nothing, as add_keys.
 RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
-                      const Choice& choice, const BatchOptions& options);
+                      const Choice& choice, const BatchOptions& options) noexcept;
 
 }  // namespace scbf

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/conflicts.hpp"
 
-#include <bit>
-
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
 
@@ -22,8 +20,10 @@ void Underflows::append(std::uint64_t first_word, std::span<const std::uint64_t>
   }
 }
 
-ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows)
-    : view_(view), slots_(std::bit_ceil(2 * underflows.counters_.size() + 1)) {
+ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows,
+                                   std::pmr::memory_resource& memory)
+    : view_(view), contested_(&memory), slots_(slots_for(underflows.counters_.size()), &memory) {
+  contested_.reserve(underflows.counters_.size());
   for (const std::uint64_t counter : underflows.counters_) {
     std::size_t& slot = slot_of(counter);
     if (slot == 0) {

@@ -10,7 +10,10 @@
 // that turns out absent, the other counters are restored.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -21,20 +24,42 @@ namespace scbf {
 /// The underflows of one removal, of all threads.
 class Underflows {
  public:
+  /// Allocates room for `most` now, so that append cannot fail.
+  Underflows(std::size_t most, std::pmr::memory_resource& memory) : counters_(&memory) {
+    counters_.reserve(most);
+  }
   /// `counters` are numbers within an array that begins at `first_word`.
   void append(std::uint64_t first_word, std::span<const std::uint64_t> counters);
   bool empty() const noexcept { return counters_.empty(); }
 
  private:
   friend class ConflictResolver;
-  std::vector<std::uint64_t> counters_;  // word · 16 + nibble in the filter, once per underflow
+  std::pmr::vector<std::uint64_t>
+      counters_;  // word · 16 + nibble in the filter, once per underflow
 };
 
 /// Settles the contested keys. Pass every key that was taken away twice, in batch order: first all
 /// to `survey`, then all to `settle`.
 class ConflictResolver {
+  struct Contested {
+    std::uint64_t counter;
+    std::uint64_t takers;      // keys that took from it
+    std::uint64_t underflows;  // how many of them found it empty
+    std::uint64_t left;        // its value while settling
+  };
+  static constexpr std::size_t slots_for(std::size_t underflows) noexcept {
+    return std::bit_ceil(2 * underflows + 1);
+  }
+
  public:
-  ConflictResolver(CounterView view, const Underflows& underflows);
+  ConflictResolver(CounterView view, const Underflows& underflows,
+                   std::pmr::memory_resource& memory);
+
+  /// Memory for this many underflows and their resolver.
+  static constexpr std::size_t bytes_for(std::size_t most) noexcept {
+    return most * (sizeof(std::uint64_t) + sizeof(Contested)) +
+           slots_for(most) * sizeof(std::size_t) + 3 * alignof(std::max_align_t);
+  }
 
   void survey(std::uint64_t hash);
   /// Returns the verdict. If the key was not present at its turn, restores its other counters and
@@ -45,21 +70,15 @@ class ConflictResolver {
   std::uint64_t finish();
 
  private:
-  struct Contested {
-    std::uint64_t counter;
-    std::uint64_t takers;      // keys that took from it
-    std::uint64_t underflows;  // how many of them found it empty
-    std::uint64_t left;        // its value while settling
-  };
   /// The slot that holds the counter, or the empty slot where it belongs.
   std::size_t& slot_of(std::uint64_t counter) noexcept;
   Contested* find(std::uint64_t counter) noexcept;
 
   CounterView view_;
-  std::vector<Contested> contested_;
+  std::pmr::vector<Contested> contested_;
   // Open addressing, at most half full: 1 + index in contested_, or 0. Nearly all probes of nearly
   // all keys end at an empty slot.
-  std::vector<std::size_t> slots_;
+  std::pmr::vector<std::size_t> slots_;
   bool settling_ = false;
   std::uint64_t refilled_ = 0;
 };

@@ -138,11 +138,17 @@ std::uint64_t count_in_all(std::span<const ConstFilterArrays> filters, const Key
 /// Looks keys up in several filters, or in one filter of several arrays.
 std::uint64_t find_in_any(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                           std::size_t first, std::size_t end, std::uint8_t* out) {
-  std::vector<Asked> asked;
-  asked.reserve(filters.size());
-  for (const ConstFilterArrays& filter : filters) {
-    asked.emplace_back(filter, distance_for(filter.view.geometry.bytes()));
+  const auto asked_of = [](const ConstFilterArrays& filter) {
+    return Asked(filter, distance_for(filter.view.geometry.bytes()));
+  };
+  // For one filter nothing is allocated: removal looks keys up after it has begun.
+  Asked only = asked_of(filters[0]);
+  std::vector<Asked> several;
+  if (filters.size() > 1) {
+    several.reserve(filters.size());
+    for (const ConstFilterArrays& filter : filters) several.push_back(asked_of(filter));
   }
+  const std::span<Asked> asked = several.empty() ? std::span(&only, 1) : std::span(several);
   const bool far = std::ranges::any_of(asked, [](const Asked& a) { return a.first_distance > 0; });
   LookupStrip strip(filters[0].kernels, asked, far && filters.size() > 1);
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;

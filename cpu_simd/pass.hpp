@@ -34,13 +34,14 @@ class Pass {
         shards_(choice.plan, choice.threads, choice.needs) {}
 
   const PartitionPlan& plan() const noexcept { return plan_; }
+  std::size_t keys_per_window() const noexcept { return plan_.keys_per_shard * threads_; }
   Shards& shards() noexcept { return shards_; }
   const KeyBatch& keys() const noexcept { return keys_; }
 
   /// Calls body() once per window; each shard then has its share of the window's keys.
   template <class Body>
   void for_each_window(Body body) {
-    const std::size_t window = plan_.keys_per_shard * threads_;
+    const std::size_t window = keys_per_window();
     for (std::size_t first = 0; first < keys_.size(); first += window) {
       const std::size_t count = std::min(window, keys_.size() - first);
       // Equal shares in batch order, so that earlier shards hold earlier keys.

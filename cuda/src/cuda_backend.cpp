@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "device_store.hpp"
 #include "devices.hpp"
+#include "kit/cut_short.hpp"
 #include "kit/known_backends.hpp"
 #include "kit/unavailable_backend.hpp"
 #include "limits.hpp"
@@ -91,18 +93,26 @@ class CudaBackend final : public Backend {
                       const BatchOptions& options) const override {
     const std::vector<FilterRef> refs = refs_to(filters);
     std::vector<std::uint64_t> sums(filters.size() + 1);  // removed from each; ambiguous
-    send_windows(keys, filters[0].seed, verdicts, sums, true, options,
-                 [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* sums_there,
-                     const Run& run) {
-                   run_remove(refs, sent, answers, sums_there, sums_there + refs.size(), run);
-                 });
-    RemoveCounts counts{0, sums.back()};
-    for (std::size_t f = 0; f < filters.size(); ++f) {
-      // The device does not count the counters that become zero.
-      changes[f] = {sums[f], sums[f] == 0 ? NonzeroChange(0) : std::nullopt};
-      counts.removed += sums[f];
+    const auto counted = [&] {
+      RemoveCounts counts{0, sums.back()};
+      for (std::size_t f = 0; f < filters.size(); ++f) {
+        // The device does not count the counters that become zero.
+        changes[f] = {sums[f], sums[f] == 0 ? NonzeroChange(0) : std::nullopt};
+        counts.removed += sums[f];
+      }
+      return counts;
+    };
+    try {
+      send_windows(keys, filters[0].seed, verdicts, sums, true, options,
+                   [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* sums_there,
+                       const Run& run) {
+                     run_remove(refs, sent, answers, sums_there, sums_there + refs.size(), run);
+                   });
+    } catch (CutShort& cut) {
+      cut.removed = counted();
+      throw;
     }
-    return counts;
+    return counted();
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
@@ -157,9 +167,13 @@ class CudaBackend final : public Backend {
     }
     const std::vector<FilterRef> refs = refs_to(filters);
     std::uint64_t hits = 0;
-    send_windows(keys, filters[0].seed, out, {&hits, 1}, false, options,
-                 [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* hits_there,
-                     const Run& run) { run_question(refs, sent, answers, hits_there, run); });
+    try {
+      send_windows(keys, filters[0].seed, out, {&hits, 1}, false, options,
+                   [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* hits_there,
+                       const Run& run) { run_question(refs, sent, answers, hits_there, run); });
+    } catch (const CutShort& cut) {
+      std::rethrow_exception(cut.cause);
+    }
     return hits;
   }
 

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <utility>
 
 #include "allocation.hpp"
 #include "check.hpp"
+#include "kit/cut_short.hpp"
+#include "kit/error_text.hpp"
 #include "kit/executor.hpp"
 #include "kit/hash_keys.hpp"
 #include "scbf/cuda/errors.hpp"
@@ -22,8 +25,8 @@ namespace {
 // Keys that one thread copies or hashes at a time.
 constexpr std::size_t kTaskKeys = 64 * 1024;
 
-void for_each_stretch(std::size_t n, const BatchOptions& options,
-                      const std::function<void(std::size_t first, std::size_t count)>& work) {
+template <class Work>
+void for_each_stretch(std::size_t n, const BatchOptions& options, Work work) {
   run_tasks(options, thread_count(options), (n + kTaskKeys - 1) / kTaskKeys,
             [&](std::size_t i) { work(i * kTaskKeys, std::min(kTaskKeys, n - i * kTaskKeys)); });
 }
@@ -304,8 +307,9 @@ void Staging::run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answer
       try {
         start(slot, first, nullptr, batch);
       } catch (const OutOfDeviceMemory& error) {
-        throw OutOfDeviceMemory(
-            fmt::format("{}; the first {} keys of the batch were done", error.what(), first));
+        throw CutShort(
+            error_text("{}; the first {} keys of the batch were done", error.what(), first), first,
+            std::current_exception());
       }
     }
     before = in_order ? &slot : nullptr;

@@ -50,7 +50,8 @@ class Staging {
 
   /// Calls `enqueue` for the windows of the batch, in order. If `in_order`, work on a window begins
   /// when the work on the one before is done. Returns when everything is done and `answers`, unless
-  /// it is null, holds keys.size() answers; sums[i] += what the windows added to theirs.
+  /// it is null, holds keys.size() answers; sums[i] += what the windows added to theirs. If memory
+  /// ends in the middle, throws CutShort; answers and sums are then those of the keys done.
   void run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answers,
            std::span<std::uint64_t> sums, bool in_order, const BatchOptions& options,
            const Enqueue& enqueue);

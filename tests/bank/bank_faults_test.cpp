@@ -3,48 +3,18 @@
 // the map of stages must agree, and all-or-nothing operations must have changed nothing.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <new>
-#include <stdexcept>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kit/executor.hpp"
 #include "support/bank_model.hpp"
-
-namespace {
-
-// The number of allocations of this thread until one fails; 0: none fails.
-thread_local std::size_t allocations_left = 0;
-
-void* allocate(std::size_t bytes) {
-  if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
-  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-// All forms are replaced, because the address sanitizer brings its own version of any other.
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return allocate(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return allocate(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
-  return operator new(bytes, nothrow);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+#include "support/short_memory.hpp"
+#include "support/unreliable_executors.hpp"
 
 namespace {
 
@@ -55,24 +25,13 @@ using scbf::Filter;
 using scbf::FilterFull;
 using scbf::Geometry;
 using scbf::Growth;
+using scbf::KeyBatch;
 using scbf::MemberKeys;
+using scbf::MembersFull;
+using scbf::Path;
 
-/// Succeeds `runs` times, then fails.
-class FailsLater final : public scbf::Executor {
- public:
-  explicit FailsLater(int runs) : left_(runs) {}
-  unsigned concurrency() const noexcept override { return 2; }
-  void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
-    if (left_-- == 0) {
-      task(0);
-      throw std::runtime_error("no threads today");
-    }
-    for (std::size_t i = 0; i < count; ++i) task(i);
-  }
-
- private:
-  mutable int left_;
-};
+// oneTBB ends the process if it finds no memory when it is first used.
+[[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
 
 /// If members grow, members 0 to 4 and the last one have one to three stages. The bit of the last
 /// one may be in another word of the rows.
@@ -156,6 +115,28 @@ std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std:
   };
 }
 
+/// Compares members, counters and numbers of keys. Members of `got` may have further stages that
+/// are empty.
+::testing::AssertionResult same_members(const Bank& got, const Bank& want) {
+  for (std::uint32_t m = 0; m < std::max(got.slots(), want.slots()); ++m) {
+    if (got.has_member(m) != want.has_member(m)) {
+      return ::testing::AssertionFailure() << "member " << m << " is in one of them only";
+    }
+    if (!got.has_member(m)) continue;
+    for (std::size_t s = 0; s < std::max(got.stages(m), want.stages(m)); ++s) {
+      if (s >= want.stages(m) && got.stage(m, s).nonzero() == 0) continue;
+      const bool same = s < got.stages(m) && s < want.stages(m) &&
+                        got.stage(m, s) == want.stage(m, s) &&
+                        got.stage(m, s).keys_inserted() == want.stage(m, s).keys_inserted() &&
+                        got.stage(m, s).keys_removed() == want.stage(m, s).keys_removed();
+      if (!same) return ::testing::AssertionFailure() << "member " << m << ", stage " << s;
+    }
+  }
+  const auto difference = scbf::BankCheck::difference(got);
+  if (difference) return ::testing::AssertionFailure() << *difference;
+  return ::testing::AssertionSuccess();
+}
+
 class FailingBank : public ::testing::TestWithParam<Growth::Policy> {
  protected:
   static Growth growth(std::uint32_t keys) {
@@ -175,30 +156,27 @@ INSTANTIATE_TEST_SUITE_P(All, FailingBank,
                                            Growth::Policy::tightening),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
-TEST_P(FailingBank, AgreesWhenThreadsFail) {
+TEST_P(FailingBank, DoesAllWhenThreadsFail) {
   // So many keys that a stage takes more than one task.
   constexpr std::uint32_t kKeys = 4000;
   BankModel model = some_members(growth(kKeys), 66, kKeys);
-  const Keys asked = random_keys(50, 3);
   for (const Operation& operation : operations(model.growth, 65, 3 * kKeys)) {
     SCOPED_TRACE(operation.name);
-    int failed = 0;
-    for (bool again = true; again; failed += again) {
-      Bank bank = made_anew(model);
-      const FailsLater executor(failed);
-      try {
+    Bank want = made_anew(model);
+    operation.run(want, model, {.threads = 1});
+    int thrown = 0;
+    for (const auto does :
+         {FailsLater::Does::nothing, FailsLater::Does::one, FailsLater::Does::all}) {
+      for (int runs = 0;; ++runs) {
+        Bank bank = made_anew(model);
+        const FailsLater executor(runs, does);
         operation.run(bank, model, {.threads = 2, .executor = &executor});
-        again = false;
-      } catch (const std::runtime_error& e) {
-        ASSERT_EQ(e.what(), std::string("no threads today"));
-      }
-      if (operation.all_or_nothing && again) {
-        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "failure " << failed;
-      } else {
-        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "failure " << failed;
+        ASSERT_TRUE(same_members(bank, want)) << runs << " runs before";
+        thrown += executor.thrown;
+        if (executor.thrown == 0) break;
       }
     }
-    EXPECT_TRUE(failed > 0 || !operation.threads) << "nothing failed";
+    EXPECT_TRUE(thrown > 0 || !operation.threads) << "nothing failed";
   }
 }
 
@@ -206,29 +184,136 @@ TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
   constexpr std::uint32_t kKeys = 300;
   BankModel model = some_members(growth(kKeys), 6, kKeys);
   const Keys asked = random_keys(20, 3);
+  std::size_t all_failed = 0;
   for (const Operation& operation : operations(model.growth, 5, 3 * kKeys)) {
     SCOPED_TRACE(operation.name);
-    std::size_t failed = 0;
-    for (bool again = true; again; failed += again) {
-      Bank bank = made_anew(model);
-      allocations_left = failed + 1;
-      bool threw = true;
-      try {
-        operation.run(bank, model, {.threads = 1});
-        threw = false;
-      } catch (const std::bad_alloc&) {
-      } catch (const FilterFull& e) {
-        ASSERT_NE(std::string(e.what()).find("memory is short"), std::string::npos) << e.what();
+    for (const bool ends : {false, true}) {
+      std::size_t failed = 0;
+      for (bool again = true; again; failed += again * (1 + failed / 16)) {
+        Bank bank = made_anew(model);
+        bool threw = true;
+        {
+          const ShortMemory short_memory(failed + 1, ends);
+          try {
+            operation.run(bank, model, {.threads = 1});
+            threw = false;
+          } catch (const std::bad_alloc&) {
+          } catch (const FilterFull& e) {
+            ShortMemory::heal();
+            ASSERT_NE(std::string(e.what()).find("memory is"), std::string::npos) << e.what();
+          }
+        }
+        again = ShortMemory::refused() > 0;  // otherwise there were fewer allocations
+        if (operation.all_or_nothing && threw) {
+          ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;
+        } else {
+          ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "allocation " << failed;
+        }
       }
-      again = allocations_left == 0;  // otherwise there were fewer allocations
-      allocations_left = 0;
-      if (operation.all_or_nothing && threw) {
-        ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;
-      } else {
-        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "allocation " << failed;
+      all_failed += failed;
+    }
+  }
+  EXPECT_GT(all_failed, 50u);
+}
+
+/// How far each batch got, and whether everything was done.
+struct Progress {
+  std::vector<std::uint64_t> processed;
+  bool done;
+};
+Progress insert_until_short(Bank& bank, std::span<const MemberKeys> batches,
+                            const BatchOptions& options, std::uint64_t nth, bool ends) {
+  Progress progress{std::vector<std::uint64_t>(batches.size()), false};
+  const ShortMemory short_memory(nth, ends);
+  try {
+    bank.insert(batches, options);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      progress.processed[i] = batches[i].keys.size();
+    }
+    progress.done = true;
+  } catch (const MembersFull& full) {
+    for (std::size_t i = 0; i < batches.size(); ++i) progress.processed[i] = full.processed(i);
+  } catch (const std::bad_alloc&) {
+  }
+  return progress;
+}
+std::vector<MemberKeys> rest_of(std::span<const MemberKeys> batches, const Progress& progress) {
+  std::vector<MemberKeys> rest;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const std::uint64_t done = progress.processed[i];
+    rest.push_back({batches[i].member, batches[i].keys.slice(done, batches[i].keys.size() - done)});
+  }
+  return rest;
+}
+
+TEST_P(FailingBank, CountsExactlyTheKeysItSays) {
+  constexpr std::uint32_t kKeys = 300;
+  BankModel model = some_members(growth(kKeys), 6, kKeys);
+  const Keys some = random_keys(3 * kKeys, 11), few = random_keys(kKeys / 3, 12);
+  const std::vector<std::byte> validity((few.size() + 7) / 8, std::byte{0xB7});
+  const std::vector<MemberKeys> batches{
+      {4, some}, {0, KeyBatch(few).with_validity(validity)}, {5, few}, {4, few}, {2, some}};
+  std::size_t in_part = 0, nothing = 0, all = 0;
+  for (const Mode& mode : {Mode{1, Path::direct}, {1, Path::partitioned}, {2, Path::partitioned}}) {
+    SCOPED_TRACE(mode.name());
+    Bank inserted = made_anew(model);
+    inserted.insert(batches, mode.options());
+    Bank removed = made_anew(model);
+    removed.insert(batches, mode.options());
+    const auto want_report = removed.remove(batches, mode.options());
+    for (const bool ends : {false, true}) {
+      for (std::size_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 16) {
+        SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
+        Bank bank = made_anew(model);
+        const Progress progress = insert_until_short(bank, batches, mode.options(), nth, ends);
+        refused = ShortMemory::refused();
+        std::uint64_t sum = 0;
+        for (const std::uint64_t done : progress.processed) sum += done;
+        nothing += sum == 0;
+        in_part += sum > 0 && !progress.done;
+        all += progress.done && refused > 0;
+        Bank so_far = made_anew(model);
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+          so_far.insert(batches[i].member, batches[i].keys.slice(0, progress.processed[i]));
+        }
+        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+        ASSERT_TRUE(same_members(bank, so_far));
+        bank.insert(rest_of(batches, progress), mode.options());
+        ASSERT_TRUE(same_members(bank, inserted)) << "in the end";
+        ASSERT_LT(nth, 100'000u);
+      }
+      for (std::size_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 16) {
+        SCOPED_TRACE("removal, allocation " + std::to_string(nth));
+        Bank bank = made_anew(model);
+        bank.insert(batches, mode.options());
+        std::optional<scbf::RemoveReport> report;
+        {
+          const ShortMemory short_memory(nth, ends);
+          try {
+            report = bank.remove(batches, mode.options());
+          } catch (const std::bad_alloc&) {
+          }
+        }
+        refused = ShortMemory::refused();
+        nothing += !report;
+        all += report && refused > 0;
+        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+        if (!report) {
+          ASSERT_TRUE(same_members(bank, inserted));
+          report = bank.remove(batches, mode.options());
+        }
+        ASSERT_TRUE(same_members(bank, removed));
+        ASSERT_EQ(report->removed, want_report.removed);
+        ASSERT_EQ(report->absent, want_report.absent);
+        ASSERT_EQ(report->ambiguous, want_report.ambiguous);
+        ASSERT_LT(nth, 100'000u);
       }
     }
-    EXPECT_GT(failed, 1u);
+  }
+  EXPECT_GT(nothing, 5u);
+  EXPECT_GT(all, 5u);
+  if (model.growth.policy() != Growth::Policy::one) {
+    EXPECT_GT(in_part, 5u);
   }
 }
 

@@ -35,7 +35,10 @@ class Executor {
   virtual ~Executor() = default;
   /// Most tasks that run at once; ≥ 1.
   virtual unsigned concurrency() const noexcept = 0;
-  /// Calls task(0) … task(count − 1), possibly at once, and returns when all have returned.
+  /// Calls task(0) … task(count − 1), possibly at once, and returns when all have returned. It may
+  /// throw if it has no threads or no memory, but no task may be running then, nor begin later: the
+  /// calling thread does what is left, and the exception goes no further. What a task throws it
+  /// must pass on. A task may run batches on other filters.
   virtual void run(std::size_t count, const std::function<void(std::size_t)>& task) const = 0;
 };
 
@@ -121,6 +124,9 @@ class Backend {
   /// Allocates counters for a filter, all zero; by default on the host. Throws std::bad_alloc, or
   /// an Error that says how much was asked for and how much is free.
   virtual std::unique_ptr<CounterStore> allocate(std::uint64_t words) const;
+
+  // insert and remove throw std::bad_alloc, if at all, before they change a counter. A device whose
+  // memory ends later throws CutShort (core/src/kit/cut_short.hpp), which says how far it got.
 
   /// Adds 1 to the k counters of every valid key, saturating. Returns how many became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;

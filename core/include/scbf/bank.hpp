@@ -68,12 +68,13 @@ struct MemberLists {
   }
 };
 
-/// Some members had no room for all their keys. Their keys were inserted as far as they fit, and
-/// those of all other members completely; processed(i) says how far batch i got. processed() and
-/// what() describe the first batch that was not completely inserted, done() all batches together.
+/// Some members had no room for all their keys, or no memory for more room. Their keys were
+/// inserted as far as they fit, and those of all other members completely; processed(i) says how
+/// far batch i got. processed() and what() describe the first batch that was not completely
+/// inserted, done() all batches together. The keys that are not in have changed no counter.
 class MembersFull : public FilterFull {
  public:
-  MembersFull(const std::string& message, std::size_t batch, std::vector<std::uint64_t> processed,
+  MembersFull(const Error& message, std::size_t batch, std::vector<std::uint64_t> processed,
               const InsertReport& done)
       : FilterFull(message, processed[batch], done),
         batch_(batch),
@@ -96,9 +97,12 @@ struct BankState;  // internal: what a bank is made of
 /// is removed; a later member may then get that number. Every function that takes a number throws
 /// InvalidArgument, changing nothing, if no member has it.
 ///
-/// Whatever a function throws, rows, counters and the map of stages agree afterwards, unless there
-/// is no memory for one more column (half a kilobyte). Functions that add or replace members have
-/// then changed nothing. Movable (errors.hpp: "Moving"), not copyable.
+/// Whatever a function throws, rows, counters and the map of stages agree afterwards. Functions
+/// that add or replace members have then changed nothing. Batches throw std::bad_alloc only before
+/// they change anything, except that empty stages may have been added; once some keys are in, the
+/// exception is MembersFull. Where they find no memory to do better, they go member by member and
+/// key by key. An executor that throws costs speed, not keys (see Executor). Movable
+/// (errors.hpp: "Moving"), not copyable.
 class Bank {
  public:
   /// Makes a bank without members. Throws BackendUnavailable; InvalidArgument if the backend keeps
@@ -170,9 +174,7 @@ class Bank {
   // ---- changes --------------------------------------------------------------------------------
 
   /// As Filter::insert. Updates a row where a counter leaves 0, or rebuilds the member's columns
-  /// where that is cheaper. Throws FilterFull, which says which keys were inserted. If anything
-  /// else is thrown (std::bad_alloc, or an exception of an executor), some of the keys may have
-  /// been inserted.
+  /// where that is cheaper. Throws MembersFull, which says which keys were inserted.
   InsertReport insert(std::uint32_t member, const KeyBatch& keys, const BatchOptions& options = {});
   /// As Filter::remove: verdicts[i] is a Removal; `verdicts` may be empty.
   RemoveReport remove(std::uint32_t member, const KeyBatch& keys,

@@ -65,11 +65,11 @@ struct CountReport {
 };
 
 /// No stage has room and no further stage can be added: all stages of a `fixed` growth are full, or
-/// there is too little memory. The keys of the batch before index processed() are in the filter,
-/// the others are not.
+/// there is too little memory. The keys of the batch before index processed() are in the filter and
+/// counted by keys_inserted(), the others are not and have changed no counter.
 class FilterFull : public Error {
  public:
-  FilterFull(const std::string& message, std::uint64_t processed, const InsertReport& done)
+  FilterFull(const Error& message, std::uint64_t processed, const InsertReport& done) noexcept
       : Error(message), processed_(processed), done_(done) {}
   /// How many keys of the batch were processed, nulls included; continue with the key at this
   /// index.
@@ -80,6 +80,24 @@ class FilterFull : public Error {
  private:
   std::uint64_t processed_;
   InsertReport done_;
+};
+
+/// The memory of a device ended in the middle of a removal. The keys of the batch before index
+/// processed() have had their turn and are counted by keys_removed(); the others have changed
+/// nothing, and their verdicts are not valid.
+class RemovalStopped : public Error {
+ public:
+  RemovalStopped(const Error& message, std::uint64_t processed, const RemoveReport& done) noexcept
+      : Error(message), processed_(processed), done_(done) {}
+  /// How many keys of the batch were processed, nulls included; continue with the key at this
+  /// index.
+  std::uint64_t processed() const noexcept { return processed_; }
+  /// What became of those.
+  const RemoveReport& done() const noexcept { return done_; }
+
+ private:
+  std::uint64_t processed_;
+  RemoveReport done_;
 };
 
 /// Keys inserted minus keys removed, as recorded by the filter; 0 if more were removed than
@@ -214,11 +232,20 @@ class Filter {
 
   // A batch gives the same result as a loop over its keys, even if a stage fills in the middle of
   // it. A batch holds keys of one kind; null keys are skipped and counted.
+  //
+  // If memory is short: insert and remove take the direct path, or go key by key, where they find
+  // no memory to do better. They throw std::bad_alloc (on a device: an Error) only before they
+  // change anything, but an empty stage may have been added. Once some keys are done, the exception
+  // is FilterFull or RemovalStopped; both say where to continue. An executor that throws costs
+  // speed, not keys (see Executor). After any other failure of a device (a CudaError), the counters
+  // may hold any of the batch's keys, which the numbers of keys do not count: restore the filter
+  // from a copy, or clear it. Lookups change nothing; if they throw, answers are not valid.
 
   /// Adds 1 to the k counters of each valid key in the oldest stage with room, saturating at 15.
   /// Cost: cache_lines_per_key() lines per key, read and written; a batch is cut where a stage
   /// fills, with at most ⌈log2 counters⌉ + 1 cuts per stage. Throws FilterFull, which says how many
-  /// keys were inserted; never with Growth::one.
+  /// keys were inserted; with Growth::one only if the memory of a device ends in the middle of the
+  /// batch.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
 
   /// out[i] = 1 if keys[i] may be present, 0 if it is certainly absent or null. Requires out.size()
@@ -247,7 +274,8 @@ class Filter {
   /// changed either: one of them may claim it by a false positive, and removing the key there would
   /// damage other keys. verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty;
   /// otherwise InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of
-  /// contains and insert; a filter of several stages uses one thread for it.
+  /// contains and insert; a filter of several stages uses one thread for it. Throws RemovalStopped
+  /// if the memory of a device ends in the middle of the batch.
   RemoveReport remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts = {},
                       const BatchOptions& options = {});
 

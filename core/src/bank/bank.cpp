@@ -83,12 +83,8 @@ std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> st
 }
 
 void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
-  try {
-    level.blank(slot, {.threads = 1});
-    level.take(slot);
-  } catch (...) {
-    // No memory to clear its column: the slot stays taken, and no member owns it.
-  }
+  level.blank(slot, {.threads = 1});
+  level.take(slot);
 }
 
 void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
@@ -106,17 +102,8 @@ void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
   }
 }
 
-void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& options) {
-  try {
-    for (const StageSlot& stage : stages) stage.level->blank(stage.slot, options);
-  } catch (...) {
-    rebuild(stages);
-    throw;
-  }
-}
-
-void BankState::rebuild(std::span<const StageSlot> stages) {
-  for (const StageSlot& stage : stages) stage.level->rebuild(stage.slot, {.threads = 1});
+void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept {
+  for (const StageSlot& stage : stages) stage.level->blank(stage.slot, options);
 }
 
 void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept {
@@ -294,7 +281,7 @@ Filter Bank::remove_member(std::uint32_t member, const BatchOptions& options) {
   state.at(member);
   const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
   auto gone = state.room_for(stages.size());
-  state.blank(stages, options);  // the last thing that can fail
+  state.blank(stages, options);  // nothing fails from here on
   gone->stages.push_back(state.first.take(member));
   state.take_later(std::span(stages).subspan(1), gone->stages);
   gone->metadata = std::exchange(state.members[member], {}).metadata;
@@ -313,14 +300,10 @@ Filter Bank::replace_member(std::uint32_t member, Filter filter, const BatchOpti
   BankState::Newcomers newcomer(state);
   newcomer.settle(std::move(one), options);
   const auto later = std::span(stages).subspan(1);
+  // Nothing fails from here on.
   state.blank(later, options);
-  try {
-    gone->stages.push_back(state.first.replace(member, std::move(newcomer.firsts[0]), options));
-  } catch (...) {
-    state.rebuild(later);
-    throw;
-  }
-  state.take_later(later, gone->stages);  // nothing fails any more
+  gone->stages.push_back(state.first.replace(member, std::move(newcomer.firsts[0]), options));
+  state.take_later(later, gone->stages);
   gone->metadata = std::exchange(state.members[member], {}).metadata;
   newcomer.give(0, member);
   return FilterAccess::make(std::move(gone));

@@ -73,9 +73,8 @@ struct BankState {
   /// Throws Incompatible unless the filter can be a member.
   void check(const Filter& filter);
   struct Newcomers;
-  /// Makes the columns of these stages zero, or leaves them all as they are.
-  void blank(std::span<const StageSlot> stages, const BatchOptions& options);
-  void rebuild(std::span<const StageSlot> stages);
+  /// Makes the columns of these stages zero.
+  void blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept;
   /// Moves stages whose columns are zero out of later levels, to `taken`, which has room for them.
   void take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept;
 

@@ -2,9 +2,8 @@
 // Batches that change members of a bank. Batches of several members advance in rounds: for each
 // member filter/walk.hpp decides where its next keys go; then each level gets all its keys of the
 // round in one call, in which members share the threads and the passes over the rows.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "bank/bank_state.hpp"
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
+#include "kit/error_text.hpp"
 #include "kit/executor.hpp"
 #include "kit/removal.hpp"
 
@@ -53,30 +53,66 @@ struct Turns {
   std::vector<Turn> turns;
 };
 
-std::vector<ConstCounterView> views_of(const std::vector<BankState::StageSlot>& stages) {
-  std::vector<ConstCounterView> views;
-  views.reserve(stages.size());
-  for (const BankState::StageSlot& at : stages) views.push_back(std::as_const(at.stage()).view());
-  return views;
-}
+/// The stages of a member, in the form that removal.hpp asks for.
+struct StageViews {
+  const std::vector<BankState::StageSlot>& stages;
+
+  std::size_t size() const noexcept { return stages.size(); }
+  ConstCounterView operator[](std::size_t i) const noexcept {
+    return std::as_const(stages[i].stage()).view();
+  }
+};
 
 /// What each level is to insert or remove next.
-struct Round {
+class Round {
+ public:
+  Round(Change what, const BatchOptions& options) : what_(what), options_(options) {}
+
+  /// If there is no memory to make a note of the keys, they are inserted or removed at once.
+  void add(Level* level, std::uint32_t slot, const KeyBatch& keys) {
+    try {
+      auto work = std::ranges::find(works_, level, &Work::level);
+      if (work == works_.end()) work = works_.insert(works_.end(), {level, {}});
+      work->batches.push_back({slot, keys});
+    } catch (const std::bad_alloc&) {
+      run();  // the keys before, of which some may be for the same slot
+      changed_ += level->change_one(what_, slot, keys, {}, options_).changed;
+    }
+  }
+  /// Inserts or removes all that was added.
+  void run() {
+    for (Work& work : works_) {
+      if (work.batches.empty()) continue;
+      changed_ += work.level->change_many(what_, work.batches, options_).changed;
+      work.batches.clear();
+    }
+  }
+  /// How many keys were inserted or removed.
+  std::uint64_t changed() const noexcept { return changed_; }
+
+ private:
   struct Work {
     Level* level;
     std::vector<MemberKeys> batches;
   };
-  std::vector<Work> works;
-
-  void add(Level* level, std::uint32_t slot, const KeyBatch& keys) {
-    auto work = std::ranges::find(works, level, &Work::level);
-    if (work == works.end()) work = works.insert(works.end(), {level, {}});
-    work->batches.push_back({slot, keys});
-  }
-  void clear() noexcept {
-    for (Work& work : works) work.batches.clear();
-  }
+  Change what_;
+  const BatchOptions& options_;
+  std::vector<Work> works_;
+  std::uint64_t changed_ = 0;
 };
+
+/// Bank::remove for one member of several stages, without nulls and absent keys in its report.
+RemoveCounts remove_claimed(BankState& state, std::uint32_t member, const KeyBatch& keys,
+                            std::uint8_t* verdicts) {
+  const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
+  return remove_claimed(*state.backend, StageViews{stages}, keys, verdicts,
+                        [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers) {
+                          return stages[s]
+                              .level
+                              ->change_one(Change::remove, stages[s].slot, some, answers, kOneKey)
+                              .changed;
+                        });
+}
 
 }  // namespace
 
@@ -96,12 +132,19 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
   std::vector<Turn>& turns = by_member.turns;
   std::vector<std::uint64_t> processed(batches.size());
   InsertReport total;
+  // The first batch that has no room, its member, and why.
   struct Full {
     std::size_t batch;
-    std::string what;
+    std::uint32_t member;
+    Error why;
   };
   std::optional<Full> full;
-  Round round;
+  Round round(Change::insert, options);
+  const auto give_up = [&](Turn& turn, const Error& why) {
+    const std::size_t batch = turn.batches.front();
+    if (!full || batch < full->batch) full = Full{batch, turn.member, why};
+    turn.over = true;
+  };
   // Plans a member's keys of this round.
   const auto plan = [&](Turn& turn) {
     BankState::Stages stages{state, turn.member};
@@ -113,12 +156,10 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
         const std::uint64_t nulls = batches[batch].keys.slice(0, turn.first).nulls();
         try {
           step = next_insert_step(stages, *rest, turn.first, {turn.first - nulls, nulls});
-        } catch (const FilterFull& e) {
-          if (!full || batch < full->batch) {
-            full = Full{batch, fmt::format("member {}: {}", turn.member, e.what())};
-          }
-          turn.over = true;
-          return;
+        } catch (const FilterFull& why) {
+          return give_up(turn, why);
+        } catch (const std::bad_alloc&) {
+          return give_up(turn, kNoMemoryForText);
         }
       } else {
         // The stage has not received this round's keys yet, so it takes a further batch only if
@@ -139,14 +180,14 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
     turn.over = true;
   };
   while (!turns.empty()) {
-    round.clear();
     for (Turn& turn : turns) plan(turn);
     std::erase_if(turns, [](const Turn& turn) { return turn.over; });
-    for (const auto& work : round.works) {
-      if (!work.batches.empty()) work.level->change_many(Change::insert, work.batches, options);
-    }
+    round.run();
   }
-  if (full) throw MembersFull(full->what, full->batch, std::move(processed), total);
+  if (full) {
+    throw MembersFull(error_text("member {}: {}", full->member, full->why.what()), full->batch,
+                      std::move(processed), total);
+  }
   return total;
 }
 
@@ -155,20 +196,13 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
   BankState& state = *state_;
   state.changeable(member);
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  const std::vector<BankState::StageSlot>& stages = state.members[member].stages;
-  const auto remove_from = [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers,
-                               const BatchOptions& how) {
-    return stages[s].level->change_one(Change::remove, stages[s].slot, some, answers, how);
-  };
-  if (stages.size() == 1) {
-    const ChangeCounts counts = remove_from(0, keys, verdicts, options);
+  if (state.members[member].stages.size() == 1) {
+    const ChangeCounts counts =
+        state.first.change_one(Change::remove, member, keys, verdicts, options);
     return {counts.changed, counts.absent, 0, counts.nulls};
   }
-  const RemoveCounts counts = remove_claimed(
-      *state.backend, views_of(stages), keys, verdicts.empty() ? nullptr : verdicts.data(),
-      [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers) {
-        return remove_from(s, some, answers, kOneKey).changed;
-      });
+  const RemoveCounts counts =
+      remove_claimed(state, member, keys, verdicts.empty() ? nullptr : verdicts.data());
   const std::uint64_t nulls = keys.nulls();
   return {counts.removed, keys.size() - nulls - counts.removed - counts.ambiguous, counts.ambiguous,
           nulls};
@@ -185,15 +219,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
     valid += batch.keys.size() - nulls;
   }
   Turns by_member(batches);
-  Round round;
-  const auto remove_round = [&] {
-    for (const auto& work : round.works) {
-      if (!work.batches.empty()) {
-        report.removed += work.level->change_many(Change::remove, work.batches, options).changed;
-      }
-    }
-    round.clear();
-  };
+  Round round(Change::remove, options);
   // Members with one stage need no windows: their batches go there directly.
   const auto one_stage = [&](const Turn& turn) {
     return state.members[turn.member].stages.size() == 1;
@@ -204,14 +230,13 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
       round.add(&state.first, turn.member, batches[batch].keys);
     }
   }
-  remove_round();
+  round.run();
   std::erase_if(by_member.turns, one_stage);
 
   /// A member with several stages, and the window of its next keys.
   struct Cursor {
     Turn turn;
     std::size_t room;  // keys
-    std::vector<ConstCounterView> stages;
     RemovalWindow window;
     std::uint64_t ambiguous = 0;
     bool active = true;
@@ -221,7 +246,7 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
   const auto plan = [&](Cursor& cursor) {
     while (!cursor.window.next_run()) {
       cursor.ambiguous += cursor.window.ambiguous();
-      cursor.window.begin(cursor.stages);
+      cursor.window.begin();
       std::size_t left = cursor.room;
       while (left > 0) {
         const auto rest = cursor.turn.rest(batches);
@@ -249,8 +274,18 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
       }
       if (room == 0) continue;
       keys += room;
-      cursors.push_back({turn, room, views_of(state.members[turn.member].stages),
-                         RemovalWindow(*state.backend, room)});
+      try {
+        cursors.push_back(
+            {turn, room,
+             RemovalWindow(*state.backend, StageViews{state.members[turn.member].stages}, room)});
+      } catch (const std::bad_alloc&) {  // no memory for a window: this member goes alone
+        for (const std::size_t batch : turn.batches) {
+          const RemoveCounts counts =
+              remove_claimed(state, turn.member, batches[batch].keys, nullptr);
+          report.removed += counts.removed;
+          report.ambiguous += counts.ambiguous;
+        }
+      }
     }
     while (!cursors.empty()) {
       run_tasks(options, threads, cursors.size(), [&](std::size_t i) { plan(cursors[i]); });
@@ -267,10 +302,11 @@ RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOption
           }
         }
       }
-      remove_round();
+      round.run();
       std::erase_if(cursors, [](const Cursor& cursor) { return !cursor.active; });
     }
   }
+  report.removed += round.changed();
   report.absent = valid - report.removed - report.ambiguous;
   return report;
 }
@@ -280,13 +316,9 @@ void Bank::clear(std::uint32_t member, const BatchOptions& options) {
   std::vector<BankState::StageSlot>& stages = state.changeable(member).stages;
   std::vector<Stage> gone;
   gone.reserve(stages.size());
+  // Nothing fails from here on.
   state.blank(stages, options);
-  try {
-    state.first.at(member).clear();
-  } catch (...) {
-    state.rebuild(stages);
-    throw;
-  }
+  state.first.at(member).clear();
   state.take_later(std::span(stages).subspan(1), gone);
   stages.resize(1);
 }

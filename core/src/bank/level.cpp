@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <numeric>
 #include <utility>
 
 #include "kit/executor.hpp"
+#include "kit/piece_room.hpp"
 
 namespace scbf {
 
@@ -36,19 +38,12 @@ Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t
 // ---- stages come and go -------------------------------------------------------------------------
 
 MemberColumn Level::column(std::uint32_t slot) const noexcept {
-  return {slot, has(slot) ? at(slot).words().data() : nullptr};
+  return {slot, has(slot) ? at(slot).view().words : nullptr};
 }
 
-void Level::rebuild(std::uint32_t slot, const BatchOptions& options) {
+void Level::rebuild(std::uint32_t slot, const BatchOptions& options) noexcept {
   const MemberColumn one = column(slot);
   rows.rebuild(*kernels, {&one, 1}, options);
-}
-
-void Level::rebuild_all(std::span<const std::uint32_t> slots, const BatchOptions& options) {
-  std::vector<MemberColumn> columns;
-  columns.reserve(slots.size());
-  for (const std::uint32_t slot : slots) columns.push_back(column(slot));
-  rows.rebuild(*kernels, columns, options);
 }
 
 void Level::reserve(std::uint32_t capacity, const BatchOptions& options) {
@@ -96,40 +91,24 @@ std::vector<std::uint32_t> Level::add(std::vector<Stage> newcomers, const BatchO
     columns.push_back({slots[i], newcomers[i].words().data()});
   }
   stages.resize(std::max<std::size_t>(stages.size(), slots.back() + 1));
-  try {
-    rows.rebuild(*kernels, columns, options);
-  } catch (...) {
-    for (MemberColumn& column : columns) column.words = nullptr;
-    rows.rebuild(*kernels, columns, {.threads = 1});
-    throw;
-  }
+  rows.rebuild(*kernels, columns, options);
   for (std::size_t i = 0; i < slots.size(); ++i) stages[slots[i]] = std::move(newcomers[i]);
   size += slots.size();
   lowest_free = slots.back() + std::size_t{1};
   return slots;
 }
 
-Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) {
-  const MemberColumn other = {slot, stage.words().data()};
-  try {
-    rows.rebuild(*kernels, {&other, 1}, options);
-  } catch (...) {
-    rebuild(slot, {.threads = 1});
-    throw;
-  }
+Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept {
+  const MemberColumn other = {slot, std::as_const(stage).view().words};
+  rows.rebuild(*kernels, {&other, 1}, options);
   std::swap(stage, at(slot));
   set_always(slot, false);
   return stage;
 }
 
-void Level::blank(std::uint32_t slot, const BatchOptions& options) {
+void Level::blank(std::uint32_t slot, const BatchOptions& options) noexcept {
   const MemberColumn zeros = {slot, nullptr};
-  try {
-    rows.rebuild(*kernels, {&zeros, 1}, options);
-  } catch (...) {
-    rebuild(slot, {.threads = 1});
-    throw;
-  }
+  rows.rebuild(*kernels, {&zeros, 1}, options);
 }
 
 Stage Level::take(std::uint32_t slot) noexcept {
@@ -162,11 +141,14 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
   }
   const std::uint64_t* words = stage.words().data();
   const std::size_t most = std::min(keys.size(), kPieceKeys);
-  std::vector<std::uint64_t> hashes(most);
-  std::vector<std::uint8_t> own_verdicts(what == Change::remove && verdicts.empty() ? most : 0);
+  PieceRoom<std::uint64_t> hashes(most);
+  PieceRoom<std::uint8_t> own_verdicts(what == Change::remove && verdicts.empty() ? most : 0);
+  const std::size_t piece = verdicts.empty() && what == Change::remove
+                                ? std::min(hashes.size(), own_verdicts.size())
+                                : hashes.size();
   ChangeCounts counts;
-  for (std::size_t first = 0; first < keys.size(); first += kPieceKeys) {
-    const std::size_t n = std::min(kPieceKeys, keys.size() - first);
+  for (std::size_t first = 0, n = 0; first < keys.size(); first += n) {
+    n = std::min(piece, keys.size() - first);
     const std::size_t valid = hash_keys(keys, first, n, seed, kernels->hash_u64, hashes.data());
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
@@ -176,13 +158,13 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
       continue;
     }
     const std::span<std::uint8_t> answers =
-        verdicts.empty() ? std::span(own_verdicts) : verdicts.subspan(first, n);
+        verdicts.empty() ? std::span(own_verdicts.data(), n) : verdicts.subspan(first, n);
     const RemoveReport report = remove_keys({&stage, 1}, located, answers.first(valid), options);
     counts.changed += report.removed;
     counts.absent += report.absent;
     std::size_t removed = 0;
     for (std::size_t i = 0; i < valid; ++i) {
-      hashes[removed] = hashes[i];
+      hashes.data()[removed] = hashes.data()[i];
       removed += answers[i];
     }
     rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false);
@@ -194,18 +176,31 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
 ChangeCounts Level::change_one(Change what, std::uint32_t slot, const KeyBatch& keys,
                                std::span<std::uint8_t> verdicts, const BatchOptions& options) {
   const bool mark = !rows.worth_rebuilding(keys.size(), 1);
-  try {
-    const ChangeCounts counts = change(what, slot, keys, verdicts, mark, options);
-    if (!mark) rebuild(slot, options);
-    return counts;
-  } catch (...) {
-    rebuild(slot, {.threads = 1});
-    throw;
+  ChangeCounts counts;
+  if (mark) {
+    counts = change(what, slot, keys, verdicts, true, options);
+  } else {
+    and_rebuild(slot, options,
+                [&] { counts = change(what, slot, keys, verdicts, false, options); });
   }
+  return counts;
 }
 
 ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches,
                                 const BatchOptions& options) {
+  try {
+    return change_together(what, batches, options);
+  } catch (const std::bad_alloc&) {
+    ChangeCounts total;
+    for (const MemberKeys& batch : batches) {
+      total += change_one(what, batch.member, batch.keys, {}, options);
+    }
+    return total;
+  }
+}
+
+ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> batches,
+                                    const BatchOptions& options) {
   std::uint64_t keys = 0;
   for (const MemberKeys& batch : batches) keys += batch.keys.size();
   // Sorted by slot; batches of one slot stay in order.
@@ -236,19 +231,17 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
   // With fewer batches than threads, each batch uses all threads.
   if (tasks >= threads) inner.threads = 1;
   std::vector<ChangeCounts> parts(tasks);
-  try {
-    run_tasks(options, tasks >= threads ? threads : 1, tasks, [&](std::size_t task) {
-      for (std::size_t i = starts[task]; i < starts[task + 1]; ++i) {
-        const MemberKeys& batch = batches[order[i]];
-        const ChangeCounts part = change(what, batch.member, batch.keys, {}, mark, inner);
-        parts[task] += part;
-      }
-    });
-    if (!mark) rebuild_all(touched, options);
-  } catch (...) {
-    rebuild_all(touched, {.threads = 1});
-    throw;
-  }
+  std::vector<MemberColumn> columns;
+  columns.reserve(touched.size());
+  for (const std::uint32_t slot : touched) columns.push_back(column(slot));
+  // Nothing fails from here on.
+  run_tasks(options, tasks >= threads ? threads : 1, tasks, [&](std::size_t task) {
+    for (std::size_t i = starts[task]; i < starts[task + 1]; ++i) {
+      const MemberKeys& batch = batches[order[i]];
+      parts[task] += change(what, batch.member, batch.keys, {}, mark, inner);
+    }
+  });
+  if (!mark) rows.rebuild(*kernels, columns, options);
   ChangeCounts total;
   for (const ChangeCounts& part : parts) total += part;
   return total;

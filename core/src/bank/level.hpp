@@ -35,8 +35,8 @@ struct ChangeCounts {
 
 inline constexpr std::uint32_t kNoMember = 0xFFFF'FFFFu;
 
-/// Whatever a function throws, rows and counters agree afterwards, unless there is no memory for
-/// one more column (half a kilobyte).
+/// Whatever a function throws, rows and counters agree afterwards. Changes of counters and columns
+/// throw nothing, unless said otherwise: if memory is short they go in smaller pieces.
 struct Level {
   /// Makes a level without stages, with rows for `capacity` of them.
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
@@ -73,9 +73,9 @@ struct Level {
   /// Adds stages with counters, in one pass over the rows. All or none. Returns their slots.
   std::vector<std::uint32_t> add(std::vector<Stage> newcomers, const BatchOptions& options);
   /// Replaces a stage by another and returns the old one.
-  Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options);
+  Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept;
   /// Sets a stage's column to zero. The stage must then be taken out, or its column rebuilt.
-  void blank(std::uint32_t slot, const BatchOptions& options);
+  void blank(std::uint32_t slot, const BatchOptions& options) noexcept;
   /// Takes out a stage whose column is zero.
   Stage take(std::uint32_t slot) noexcept;
   void set_always(std::uint32_t slot, bool ask) noexcept;
@@ -95,14 +95,14 @@ struct Level {
   void and_rebuild(std::uint32_t slot, const BatchOptions& options, Work work) {
     try {
       work();
-      rebuild(slot, options);
     } catch (...) {
       rebuild(slot, {.threads = 1});
       throw;
     }
+    rebuild(slot, options);
   }
   /// Rebuilds a stage's column from its counters.
-  void rebuild(std::uint32_t slot, const BatchOptions& options);
+  void rebuild(std::uint32_t slot, const BatchOptions& options) noexcept;
 
   // ---- questions ------------------------------------------------------------------------------
 
@@ -112,7 +112,9 @@ struct Level {
  private:
   friend struct BankCheck;
   MemberColumn column(std::uint32_t slot) const noexcept;
-  void rebuild_all(std::span<const std::uint32_t> slots, const BatchOptions& options);
+  /// change_many; throws std::bad_alloc before it changes anything.
+  ChangeCounts change_together(Change what, std::span<const MemberKeys> batches,
+                               const BatchOptions& options);
   /// Makes room for this many slots; if the rows must grow, they grow by half at least.
   void make_room(std::size_t slots, const BatchOptions& options);
   /// The n smallest slots that are free.

@@ -97,22 +97,45 @@ void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* word
   }
 }
 
-void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
-                         const BatchOptions& options) {
-  if (columns.empty()) return;
-  /// Columns that share a 64-bit word of a row.
-  struct Group {
-    std::uint32_t index;     // of the word
-    std::uint64_t mask = 0;  // its columns that are rebuilt
-    std::array<const std::uint64_t*, kGatherMembers> words{};
-  };
-  std::vector<Group> groups;
-  for (const MemberColumn& column : columns) {
-    const std::uint32_t index = column.slot / kGatherMembers;
-    if (groups.empty() || groups.back().index != index) groups.push_back({index});
-    groups.back().mask |= std::uint64_t{1} << column.slot % kGatherMembers;
-    groups.back().words[column.slot % kGatherMembers] = column.words;
+/// Columns that share a 64-bit word of a row.
+struct MemberRows::Group {
+  std::uint32_t index;     // of the word
+  std::uint64_t mask = 0;  // its columns that are rebuilt
+  std::array<const std::uint64_t*, kGatherMembers> words{};
+
+  /// Takes the first columns, those of one word, out of `columns`, which are not empty.
+  static Group take(std::span<const MemberColumn>& columns) noexcept {
+    Group group{columns.front().slot / kGatherMembers};
+    while (!columns.empty() && columns.front().slot / kGatherMembers == group.index) {
+      const auto [slot, counters] = columns.front();
+      group.mask |= std::uint64_t{1} << slot % kGatherMembers;
+      group.words[slot % kGatherMembers] = counters;
+      columns = columns.subspan(1);
+    }
+    return group;
   }
+};
+
+void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
+                         const BatchOptions& options) noexcept {
+  if (columns.empty()) return;
+  if (columns.front().slot / kGatherMembers != columns.back().slot / kGatherMembers) {
+    try {
+      std::vector<Group> groups;
+      for (auto left = columns; !left.empty();) groups.push_back(Group::take(left));
+      return rebuild_groups(kernels, groups, options);
+    } catch (const std::bad_alloc&) {
+      // One after another they need no memory.
+    }
+  }
+  while (!columns.empty()) {
+    const Group group = Group::take(columns);
+    rebuild_groups(kernels, {&group, 1}, options);
+  }
+}
+
+void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group> groups,
+                                const BatchOptions& options) noexcept {
   const auto write_bits = stride_ == 1   ? write_columns<std::uint8_t>
                           : stride_ == 2 ? write_columns<std::uint16_t>
                           : stride_ == 4 ? write_columns<std::uint32_t>

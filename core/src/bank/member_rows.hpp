@@ -41,9 +41,9 @@ class MemberRows {
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
 
   /// Rebuilds whole columns; `columns` ascend by slot. Cost: one pass over the rows and those
-  /// counters.
+  /// counters; if memory is short, one for every 64 members.
   void rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
-               const BatchOptions& options);
+               const BatchOptions& options) noexcept;
 
   /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
   /// mark the keys?
@@ -54,6 +54,9 @@ class MemberRows {
   std::optional<std::string> difference(std::span<const MemberColumn> columns) const;
 
  private:
+  struct Group;
+  void rebuild_groups(const RowKernels& kernels, std::span<const Group> groups,
+                      const BatchOptions& options) noexcept;
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
   std::uint64_t rows() const noexcept { return geometry_.words() * kCountersPerWord; }
 

@@ -5,11 +5,13 @@
 #include "scbf/filter.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 
 #include "filter/state.hpp"
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
+#include "kit/cut_short.hpp"
 #include "kit/few_keys.hpp"
 #include "scbf/sizing.hpp"
 
@@ -68,23 +70,44 @@ Filter::~Filter() = default;
 InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
   FilterState& state = *state_;
   state.check_writable();
-  if (state.growth.policy() == Growth::Policy::one) return state.stages[0].insert(keys, options);
-  OwnStages stages{state};
   InsertReport report;
-  for (std::size_t first = 0; first < keys.size();) {
+  std::size_t first = 0;
+  bool planned = false;
+  const auto insert_next = [&] {
+    planned = false;
     const KeyBatch rest = keys.slice(first, keys.size() - first);
-    const InsertStep step = next_insert_step(stages, rest, first, report);
-    if (step.stage != InsertStep::kNowhere) {
-      try {
-        state.stages[step.stage].insert(rest.slice(0, step.count), options);
-      } catch (const std::bad_alloc&) {  // no counter has been changed yet
-        if (first == 0) throw;
-        throw_full("memory is short", first, report);
-      }
+    InsertStep step{0, rest.size(), 0};
+    if (state.growth.policy() != Growth::Policy::one) {
+      OwnStages stages{state};
+      step = next_insert_step(stages, rest, first, report);
     }
-    report.inserted += step.valid;
-    report.nulls += step.count - step.valid;
+    planned = true;
+    const KeyBatch some = rest.slice(0, step.count);
+    const InsertReport done = step.stage == InsertStep::kNowhere
+                                  ? InsertReport{0, step.count}
+                                  : state.stages[step.stage].insert(some, options);
+    report.inserted += done.inserted;
+    report.nulls += done.nulls;
     first += step.count;
+  };
+  while (first < keys.size()) {
+    try {
+      insert_next();
+    } catch (const FilterFull&) {
+      throw;
+    } catch (const CutShort& cut) {
+      if (first + cut.keys == 0) std::rethrow_exception(cut.cause);
+      const std::uint64_t nulls = keys.slice(first, cut.keys).nulls();
+      report.inserted += cut.keys - nulls;
+      report.nulls += nulls;
+      throw_full(cut.what(), first + cut.keys, report);
+    } catch (const std::bad_alloc&) {  // this step has changed no counter
+      if (first == 0) throw;
+      throw_full("memory is short", first, report);
+    } catch (const Error& error) {
+      if (planned || first == 0) throw;
+      throw_full(error.what(), first, report);
+    }
   }
   return report;
 }

@@ -5,11 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "filter/store_copies.hpp"
 #include "kit/answer_forms.hpp"
+#include "kit/cut_short.hpp"
+#include "kit/error_text.hpp"
+#include "kit/piece_room.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/sizing.hpp"
 
@@ -74,41 +79,68 @@ void Stage::read_words(std::uint64_t first, std::span<std::uint64_t> out) const 
 InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   const std::optional<std::uint64_t> before = known_nonzero.get();
   known_nonzero.forget();  // if the backend throws, no wrong number is left
-  const NonzeroChange filled = backend->insert(view(), keys, options);
-  if (before && filled) known_nonzero.learn(*before + *filled);
-  InsertReport report;
-  report.nulls = keys.nulls();
-  report.inserted = keys.size() - report.nulls;
-  keys_inserted += report.inserted;
-  return report;
+  const auto book = [&](const KeyBatch& done) {
+    InsertReport report;
+    report.nulls = done.nulls();
+    report.inserted = done.size() - report.nulls;
+    keys_inserted += report.inserted;
+    return report;
+  };
+  try {
+    const NonzeroChange filled = backend->insert(view(), keys, options);
+    if (before && filled) known_nonzero.learn(*before + *filled);
+  } catch (const CutShort& cut) {
+    book(keys.slice(0, cut.keys));
+    throw;
+  }
+  return book(keys);
 }
 
 RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
                          std::span<std::uint8_t> verdicts, const BatchOptions& options) {
   const Backend& backend = *stages[0].backend;
   RemoveReport report;
-  report.nulls = keys.nulls();
+  std::size_t processed = 0;
+  const auto book = [&](const RemoveCounts& counts, std::span<const RemovalChange> changes,
+                        std::size_t done) {
+    report.removed += counts.removed;
+    report.ambiguous += counts.ambiguous;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      Stage& stage = stages[i];
+      const auto before = stage.known_nonzero.get();
+      stage.keys_removed += changes[i].keys;
+      if (before && changes[i].emptied) {
+        stage.known_nonzero.learn(*before - *changes[i].emptied);
+      } else {
+        stage.known_nonzero.forget();
+      }
+    }
+    processed += done;
+  };
+  const auto finish_report = [&] {
+    report.nulls = keys.slice(0, processed).nulls();
+    report.absent = processed - report.nulls - report.removed - report.ambiguous;
+  };
+  const auto stopped = [&](const char* why) {
+    finish_report();
+    throw RemovalStopped(error_text("{}; {} keys of the batch were processed", why, processed),
+                         processed, report);
+  };
   const auto remove_from = [&](std::span<const CounterView> views,
                                std::span<RemovalChange> changes) {
     const auto remove_some = [&](const KeyBatch& some, std::uint8_t* out) {
-      const RemoveCounts counts = backend.remove(views, some, out, changes, options);
-      report.removed += counts.removed;
-      report.ambiguous += counts.ambiguous;
-      for (std::size_t i = 0; i < stages.size(); ++i) {
-        Stage& stage = stages[i];
-        const auto before = stage.known_nonzero.get();
-        stage.keys_removed += changes[i].keys;
-        if (before && changes[i].emptied) {
-          stage.known_nonzero.learn(*before - *changes[i].emptied);
-        } else {
-          stage.known_nonzero.forget();
-        }
+      try {
+        book(backend.remove(views, some, out, changes, options), changes, some.size());
+      } catch (const CutShort& cut) {
+        book(cut.removed, changes, cut.keys);
+        throw;
       }
     };
     if (!verdicts.empty() || keys.empty()) return remove_some(keys, verdicts.data());
-    std::vector<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
-    for (std::size_t first = 0; first < keys.size(); first += kAnswerWindow) {
-      remove_some(keys.slice(first, std::min(kAnswerWindow, keys.size() - first)), window.data());
+    PieceRoom<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
+    while (processed < keys.size()) {
+      remove_some(keys.slice(processed, std::min(window.size(), keys.size() - processed)),
+                  window.data());
     }
   };
   try {
@@ -123,14 +155,21 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
       std::vector<RemovalChange> changes(stages.size());
       remove_from(views, changes);
     }
+  } catch (const CutShort& cut) {
+    if (processed == 0) std::rethrow_exception(cut.cause);
+    stopped(cut.what());
+  } catch (const std::bad_alloc&) {  // the last call has changed no counter
+    if (processed == 0) throw;
+    stopped("memory is short");
   } catch (...) {
     // It is not known which counters were changed.
     for (Stage& stage : stages) stage.known_nonzero.forget();
     throw;
   }
-  report.absent = keys.size() - report.nulls - report.removed - report.ambiguous;
+  finish_report();
   return report;
 }
+
 // ---- whole stages -------------------------------------------------------------------------------
 
 void Stage::merge(const Stage& other, const BatchOptions& options) {

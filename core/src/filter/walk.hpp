@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "filter/stage.hpp"
@@ -31,8 +31,8 @@ struct InsertStep {
   std::uint64_t valid;  ///< those of them that are not null
 };
 
-/// Throws FilterFull.
-[[noreturn]] void throw_full(const std::string& reason, std::uint64_t processed,
+/// Throws FilterFull, even if there is no memory for the message.
+[[noreturn]] void throw_full(std::string_view reason, std::uint64_t processed,
                              const InsertReport& done);
 
 /// The stage that the growth adds next: one more than the largest index there is. Where the growth

@@ -44,8 +44,8 @@ unsigned thread_count(const BatchOptions& options) noexcept {
   return options.threads == 0 ? available : std::min(options.threads, available);
 }
 
-void run_tasks(const BatchOptions& options, unsigned threads, std::size_t count,
-               const std::function<void(std::size_t)>& task) {
+void run_small_task(const BatchOptions& options, unsigned threads, std::size_t count,
+                    const std::function<void(std::size_t)>& task) {
   if (threads <= 1 || count <= 1) {
     for (std::size_t i = 0; i < count; ++i) task(i);
     return;
@@ -53,9 +53,21 @@ void run_tasks(const BatchOptions& options, unsigned threads, std::size_t count,
   // `threads` runners take tasks from one counter. So no more threads run than were asked for,
   // however large the arena is, and no thread idles while tasks are left.
   std::atomic<std::size_t> next{0};
-  executor_of(options).run(std::min<std::size_t>(threads, count), [&](std::size_t) {
-    for (std::size_t i = next++; i < count; i = next++) task(i);
-  });
+  std::atomic<bool> task_threw{false};
+  const auto runner = [&](std::size_t) {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) task(i);
+    } catch (...) {
+      task_threw = true;
+      throw;
+    }
+  };
+  try {
+    executor_of(options).run(std::min<std::size_t>(threads, count), std::ref(runner));
+  } catch (...) {
+    if (task_threw) throw;
+  }
+  runner(0);  // what an executor that threw has left
 }
 
 }  // namespace scbf

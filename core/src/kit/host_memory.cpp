@@ -47,6 +47,16 @@ HostMemory::HostMemory(std::uint64_t bytes) : bytes_(bytes) {
   data_ = reinterpret_cast<void*>(address);
 }
 
+HostMemory HostMemory::sparse(std::uint64_t bytes) {
+  HostMemory memory;
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  memory.data_ = data;
+  memory.bytes_ = memory.mapped_bytes_ = bytes;
+  return memory;
+}
+
 HostMemory::HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes)
     : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

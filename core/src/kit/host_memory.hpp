@@ -17,6 +17,9 @@ class HostMemory final : public CounterStore {
   HostMemory() noexcept = default;
   /// Zeroed memory, 64-byte aligned (2 MiB aligned from 2 MiB on). Throws std::bad_alloc.
   explicit HostMemory(std::uint64_t bytes);
+  /// The same for memory of which little is likely to be used: only pages that are touched count.
+  /// Throws std::bad_alloc if there is no address space for it.
+  static HostMemory sparse(std::uint64_t bytes);
   /// Maps `bytes` of a file from `offset` (a multiple of the page size) read-only.
   /// Throws IoError. The caller has checked that the file is that long.
   HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes);

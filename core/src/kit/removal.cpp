@@ -3,24 +3,25 @@
 
 #include <numeric>
 
-#include "kit/answer_forms.hpp"
 #include "kit/few_keys.hpp"
 #include "kit/row_kernels.hpp"
 
 namespace scbf {
 
-RemovalWindow::RemovalWindow(const Backend& backend, std::size_t keys)
+RemovalWindow::RemovalWindow(const Backend& backend, std::size_t filters, std::size_t keys,
+                             std::nullptr_t)
     : backend_(&backend),
       hashes_(keys),
       claimers_(keys),
       verdicts_(keys),
+      starts_(filters + 1),
       run_hashes_(keys),
       run_keys_(keys),
-      answers_(keys) {}
+      answers_(keys) {
+  filters_.reserve(filters);
+}
 
-void RemovalWindow::begin(std::span<const ConstCounterView> filters) {
-  filters_.assign(filters.begin(), filters.end());
-  starts_.assign(filters.size() + 1, 0);
+void RemovalWindow::begin() noexcept {
   keys_ = run_end_ = 0;
   ambiguous_ = 0;
 }
@@ -35,28 +36,16 @@ void RemovalWindow::ask() {
     fetch_keys(filters_, std::span(hashes_).first(keys_));
   }
   const KeyBatch all = KeyBatch::from_hashes(std::span(hashes_).first(keys_));
-  std::fill_n(claimers_.begin(), keys_, kNone);
+  std::fill_n(claimers_.begin(), keys_, kNoClaimer);
   std::fill_n(verdicts_.begin(), keys_, static_cast<std::uint8_t>(Removal::absent));
   for (std::size_t s = 0; s < filters_.size(); ++s) {
     backend_->contains(std::span(&filters_[s], 1), all, answers_.data(), kOneKey);
     for (std::size_t i = 0; i < keys_; ++i) {
       if (answers_[i] != 0) {
-        claimers_[i] = claimers_[i] == kNone ? static_cast<std::uint32_t>(s) : kSeveral;
+        claimers_[i] = claimers_[i] == kNoClaimer ? static_cast<std::uint32_t>(s) : kSeveralClaim;
       }
     }
   }
-}
-
-std::uint32_t RemovalWindow::claimer_now(std::size_t key) const {
-  const KeyBatch one = KeyBatch::from_hashes(std::span(hashes_).subspan(key, 1));
-  std::uint32_t claimer = kNone;
-  for (std::size_t s = 0; s < filters_.size(); ++s) {
-    std::uint8_t answer = 0;
-    if (backend_->contains(std::span(&filters_[s], 1), one, &answer, kOneKey) == 0) continue;
-    if (claimer != kNone) return kSeveral;
-    claimer = static_cast<std::uint32_t>(s);
-  }
-  return claimer;
 }
 
 bool RemovalWindow::next_run() {
@@ -67,21 +56,21 @@ bool RemovalWindow::next_run() {
   bool changes = false;
   for (; run_end_ < keys_; ++run_end_) {
     std::uint32_t& claimer = claimers_[run_end_];
-    if (claimer == kSeveral) {
+    if (claimer == kSeveralClaim) {
       if (changes) break;
-      claimer = claimer_now(run_end_);
-      if (claimer == kSeveral) {
+      claimer = claimer_of(*backend_, filters_, hashes_[run_end_]);
+      if (claimer == kSeveralClaim) {
         verdicts_[run_end_] = static_cast<std::uint8_t>(Removal::ambiguous);
         ++ambiguous_;
       }
     }
-    if (claimer >= kSeveral) continue;
+    if (claimer >= kSeveralClaim) continue;
     changes = true;
     ++starts_[claimer + 1];
   }
   std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
   for (std::size_t i = begin; i < run_end_; ++i) {
-    if (claimers_[i] >= kSeveral) continue;
+    if (claimers_[i] >= kSeveralClaim) continue;
     std::size_t& at = starts_[claimers_[i]];
     run_hashes_[at] = hashes_[i];
     run_keys_[at] = static_cast<std::uint32_t>(i);
@@ -102,14 +91,9 @@ void RemovalWindow::take_answers(std::size_t filter) noexcept {
 RemoveCounts remove_from_several(const Backend& backend, std::span<const CounterView> filters,
                                  const KeyBatch& keys, std::uint8_t* verdicts,
                                  std::span<RemovalChange> changes) {
-  std::vector<ConstCounterView> views;
-  views.reserve(filters.size());
-  for (const CounterView& filter : filters) {
-    views.push_back({filter.geometry, filter.seed, filter.words});
-  }
   std::ranges::fill(changes, RemovalChange{});
   return remove_claimed(
-      backend, views, keys, verdicts,
+      backend, filters, keys, verdicts,
       [&](std::size_t f, const KeyBatch& run, std::span<std::uint8_t> answers) {
         RemovalChange change;
         backend.remove(filters.subspan(f, 1), run, answers.data(), {&change, 1}, kOneKey);

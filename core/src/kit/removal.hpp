@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "kit/answer_forms.hpp"
 #include "kit/hash_keys.hpp"
 #include "scbf/backend.hpp"
 
@@ -17,6 +20,26 @@ namespace scbf {
 // Keys that are removed together: enough to hide the latency of their counters, and few enough that
 // the counters are still in the L2 cache when it is the keys' turn.
 inline constexpr std::size_t kRemoveKeys = 4096;
+
+/// Claimers: a filter's number, or one of these.
+inline constexpr std::uint32_t kNoClaimer = 0xFFFF'FFFFu, kSeveralClaim = kNoClaimer - 1;
+
+/// Which filter claims the key with this hash now.
+template <class Filters>
+std::uint32_t claimer_of(const Backend& backend, const Filters& filters, std::uint64_t hash) {
+  std::uint32_t claimer = kNoClaimer;
+  for (std::size_t f = 0; f < filters.size(); ++f) {
+    const auto& [geometry, seed, words] = filters[f];
+    const ConstCounterView filter{geometry, seed, words};
+    std::uint8_t answer = 0;
+    if (backend.contains({&filter, 1}, KeyBatch::from_hashes({&hash, 1}), &answer, kOneKey) == 0) {
+      continue;
+    }
+    if (claimer != kNoClaimer) return kSeveralClaim;
+    claimer = static_cast<std::uint32_t>(f);
+  }
+  return claimer;
+}
 
 /// A window of keys that are removed one after another, and from which filters.
 ///
@@ -27,11 +50,19 @@ inline constexpr std::size_t kRemoveKeys = 4096;
 /// its turn.
 class RemovalWindow {
  public:
-  /// Makes a window for at most `keys` keys.
-  RemovalWindow(const Backend& backend, std::size_t keys);
+  /// Makes a window for at most `keys` keys. Nothing is allocated later. `Filters` is as in
+  /// few_keys.hpp, of any view.
+  template <class Filters>
+  RemovalWindow(const Backend& backend, const Filters& filters, std::size_t keys)
+      : RemovalWindow(backend, filters.size(), keys, nullptr) {
+    for (std::size_t f = 0; f < filters.size(); ++f) {
+      const auto& [geometry, seed, words] = filters[f];
+      filters_.push_back({geometry, seed, words});
+    }
+  }
 
-  /// Empties the window and sets its filters.
-  void begin(std::span<const ConstCounterView> filters);
+  /// Empties the window.
+  void begin() noexcept;
   /// Appends the valid keys among keys first … first + count − 1.
   void append(const KeyBatch& keys, std::size_t first, std::size_t count);
   /// Looks up all keys in all filters. To be called once, before the first next_run.
@@ -59,8 +90,7 @@ class RemovalWindow {
   std::uint64_t ambiguous() const noexcept { return ambiguous_; }
 
  private:
-  static constexpr std::uint32_t kNone = 0xFFFF'FFFFu, kSeveral = kNone - 1;
-  std::uint32_t claimer_now(std::size_t key) const;
+  RemovalWindow(const Backend& backend, std::size_t filters, std::size_t keys, std::nullptr_t);
 
   const Backend* backend_;
   std::vector<ConstCounterView> filters_;
@@ -68,7 +98,7 @@ class RemovalWindow {
   std::size_t run_end_ = 0;  ///< keys before it have had their turn
   std::uint64_t ambiguous_ = 0;
   std::vector<std::uint64_t> hashes_;
-  std::vector<std::uint32_t> claimers_;  ///< a filter, kNone or kSeveral
+  std::vector<std::uint32_t> claimers_;
   std::vector<std::uint8_t> verdicts_;
   // The run, ordered by filter.
   std::vector<std::size_t> starts_;  ///< filters + 1
@@ -77,16 +107,46 @@ class RemovalWindow {
   std::vector<std::uint8_t> answers_;
 };
 
-/// Removes the keys of a batch, as Backend::remove, but `verdicts` may be null. remove_from(f,
-/// keys, verdicts) removes keys from filter f alone and returns how many it removed.
-template <class RemoveFrom>
-RemoveCounts remove_claimed(const Backend& backend, std::span<const ConstCounterView> filters,
-                            const KeyBatch& keys, std::uint8_t* verdicts, RemoveFrom remove_from) {
+/// remove_claimed without memory, key by key.
+template <class Filters, class RemoveFrom>
+RemoveCounts remove_one_by_one(const Backend& backend, const Filters& filters, const KeyBatch& keys,
+                               std::uint8_t* verdicts, RemoveFrom remove_from) {
   RemoveCounts counts;
-  RemovalWindow window(backend, std::min(keys.size(), kRemoveKeys));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    std::uint64_t hash = 0;
+    std::uint8_t verdict = static_cast<std::uint8_t>(Removal::absent);
+    if (hash_keys(keys, i, 1, filters[0].seed, plain_hash_u64, &hash) == 1) {
+      const std::uint32_t claimer = claimer_of(backend, filters, hash);
+      if (claimer == kSeveralClaim) {
+        verdict = static_cast<std::uint8_t>(Removal::ambiguous);
+        ++counts.ambiguous;
+      } else if (claimer != kNoClaimer) {
+        counts.removed += remove_from(claimer, KeyBatch::from_hashes({&hash, 1}),
+                                      std::span<std::uint8_t>(&verdict, 1));
+      }
+    }
+    if (verdicts != nullptr) verdicts[i] = verdict;
+  }
+  return counts;
+}
+
+/// Removes the keys of a batch, as Backend::remove, but `verdicts` may be null. remove_from(f,
+/// keys, verdicts) removes keys from filter f alone and returns how many it removed. Throws only
+/// what remove_from and Backend::contains throw: if memory is short, it goes key by key.
+template <class Filters, class RemoveFrom>
+RemoveCounts remove_claimed(const Backend& backend, const Filters& filters, const KeyBatch& keys,
+                            std::uint8_t* verdicts, RemoveFrom remove_from) {
+  std::optional<RemovalWindow> room;
+  try {
+    room.emplace(backend, filters, std::min(keys.size(), kRemoveKeys));
+  } catch (const std::bad_alloc&) {
+    return remove_one_by_one(backend, filters, keys, verdicts, remove_from);
+  }
+  RemoveCounts counts;
+  RemovalWindow& window = *room;
   for (std::size_t first = 0; first < keys.size(); first += kRemoveKeys) {
     const std::size_t count = std::min(kRemoveKeys, keys.size() - first);
-    window.begin(filters);
+    window.begin();
     window.append(keys, first, count);
     window.ask();
     while (window.next_run()) {

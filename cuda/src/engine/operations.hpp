@@ -134,6 +134,14 @@ class PartitionedChanges {
   Temporary<std::uint64_t> demand_;
 };
 
+/// The most of bytes_for(n) over the parts that n keys are cut into: parts of `most`, and the rest.
+/// (Algorithms need not take less for fewer keys.)
+template <class BytesFor>
+std::size_t most_bytes(std::size_t n, std::size_t most, BytesFor bytes_for) {
+  const std::size_t rest = n % most;
+  return rest == 0 ? bytes_for(most) : std::max(bytes_for(most), bytes_for(rest));
+}
+
 template <class Device>
 void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning) {
   if (keys.n == 0) return;
@@ -143,8 +151,9 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
   }
   const std::size_t most = std::min(keys.n, tuning.keys_at_once(filter.geometry()));
   PartitionedChanges<Device> partitioned(device, filter, most, false, tuning.limits);
-  device.reserve(
-      PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), most, tuning.limits));
+  device.reserve(most_bytes(keys.n, most, [&](std::size_t n) {
+    return PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), n, tuning.limits);
+  }));
   for (std::size_t first = 0; first < keys.n; first += most) {
     partitioned.add(keys.part(first, std::min(most, keys.n - first)), tuning.alone);
   }
@@ -207,13 +216,13 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
   if (by_partition) partitioned.emplace(device, filter, most, true, tuning.limits);
 
   const Marks marks(mark_memory.get());
-  std::size_t algorithm_bytes = device.select_bytes(static_cast<std::uint32_t>(most),
-                                                    IsContested{filter, keys, verdicts, marks});
-  if (by_partition) {
-    algorithm_bytes = std::max(algorithm_bytes, PartitionedChanges<Device>::algorithm_bytes(
-                                                    device, geometry, most, tuning.limits));
-  }
-  device.reserve(algorithm_bytes);
+  device.reserve(most_bytes(keys.n, most, [&](std::size_t n) {
+    const std::size_t bytes = device.select_bytes(static_cast<std::uint32_t>(n),
+                                                  IsContested{filter, keys, verdicts, marks});
+    return by_partition ? std::max(bytes, PartitionedChanges<Device>::algorithm_bytes(
+                                              device, geometry, n, tuning.limits))
+                        : bytes;
+  }));
   for (std::size_t first = 0; first < keys.n; first += most) {
     const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
     std::uint8_t* verdict = verdicts + first;
@@ -246,7 +255,9 @@ void remove_from_several(Device& device, std::span<const FilterRef> filters, con
   auto filters_there = device.template temporary<FilterRef>(filters.size());
   auto claimers = device.template temporary<std::uint32_t>(most);
   OrderMemory<Device> in_order(device, tuning, most_lines, most);
-  device.reserve(device.select_bytes(static_cast<std::uint32_t>(most), IsHit{verdicts}));
+  device.reserve(most_bytes(keys.n, most, [&](std::size_t n) {
+    return device.select_bytes(static_cast<std::uint32_t>(n), IsHit{verdicts});
+  }));
   for (std::uint32_t f = 0; f < how_many_filters; ++f) {
     device.for_each(1, Put<FilterRef>{filters[f], filters_there.get() + f});
   }

@@ -107,7 +107,7 @@ void with_each_failing(const Operation& operation, const char* backend, scbf::Pa
     try {
       operation.run(filter, {.threads = 1, .path = path});
       if (!fake_cuda::has_failed()) break;
-    } catch (const CudaError& e) {
+    } catch (const scbf::Error& e) {
       threw = true;
       EXPECT_TRUE(fake_cuda::has_failed());
       fake_cuda::heal();
@@ -172,23 +172,22 @@ TEST(OutOfMemory, InALaterWindowIsTriedAgainWhenThoseBeforeItAreDone) {
 TEST(OutOfMemory, SaysHowMuchOfABatchWasDone) {
   int in_part = 0;
   const Operation insert = operations().front();
-  with_each_failing(
-      insert, "cuda:windows", scbf::Path::partitioned, allocates, cudaErrorMemoryAllocation, 2,
-      [&](Filter& filter, const std::exception* e) {
-        const std::string text = e == nullptr ? "" : e->what();
-        for (const std::size_t done : {kSmallWindow, 2 * kSmallWindow}) {
-          if (text.find("; the first " + std::to_string(done) + " keys of the batch were done") ==
-              text.npos) {
-            continue;
-          }
-          ++in_part;
-          Filter model = filled("scalar");
-          model.insert(std::vector(asked().begin(), asked().begin() + static_cast<long>(done)));
-          EXPECT_EQ(filter, model);
-          return;
-        }
-        EXPECT_EQ(filter, filled("scalar"));
-      });
+  with_each_failing(insert, "cuda:windows", scbf::Path::partitioned, allocates,
+                    cudaErrorMemoryAllocation, 2, [&](Filter& filter, const std::exception* e) {
+                      Filter model = filled("scalar");
+                      if (const auto* full = dynamic_cast<const scbf::FilterFull*>(e)) {
+                        ++in_part;
+                        EXPECT_NE(std::string_view(full->what()).find(" bytes of "),
+                                  std::string_view::npos);
+                        EXPECT_EQ(full->processed() % kSmallWindow, 0u);
+                        EXPECT_EQ(full->done().inserted, full->processed());
+                        model.insert(scbf::KeyBatch(asked()).slice(0, full->processed()));
+                      } else if (e == nullptr) {
+                        model.insert(asked());
+                      }
+                      EXPECT_EQ(filter, model);
+                      EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+                    });
   EXPECT_GT(in_part, 10);
 }
 
@@ -219,12 +218,20 @@ TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKe
       scbf::cuda::release_device_scratch();
       fake_cuda::fail_call(allocates, nth, cudaErrorMemoryAllocation, false, times);
       std::string text;
+      std::size_t done = 0;
+      Answers verdicts(asked().size(), 0xCC);
       try {
-        Answers verdicts(asked().size(), 0xCC);
         const auto report = filter.remove(asked(), verdicts);
         EXPECT_TRUE(same_answers(verdicts, want));
         EXPECT_EQ(report.removed, want_report.removed);
         EXPECT_EQ(report.ambiguous, want_report.ambiguous);
+      } catch (const scbf::RemovalStopped& stopped) {
+        text = stopped.what();
+        done = stopped.processed();
+        EXPECT_EQ(stopped.done().removed, filter.keys_removed());
+        verdicts.resize(done);
+        EXPECT_TRUE(same_answers(
+            verdicts, Answers(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(done))));
       } catch (const OutOfDeviceMemory& error) {
         text = error.what();
       } catch (const CudaError& error) {
@@ -234,13 +241,11 @@ TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKe
       const bool failed = fake_cuda::has_failed();
       fake_cuda::heal();
       if (!failed) break;
-      std::size_t done = 0;
-      for (const std::size_t n : {kSmallWindow, 2 * kSmallWindow}) {
-        if (text.find("; the first " + std::to_string(n) + " keys") != text.npos) done = n;
-      }
       untouched += !text.empty() && done == 0;
       in_part += done > 0;
-      EXPECT_EQ(filter, text.empty() ? all_done : after.at(done)) << text;
+      const Filter& model = text.empty() ? all_done : after.at(done);
+      EXPECT_EQ(filter, model) << text;
+      EXPECT_EQ(filter.keys_removed(), model.keys_removed());
     }
   }
   EXPECT_GT(untouched, 5);

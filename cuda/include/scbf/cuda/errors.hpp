@@ -8,14 +8,16 @@
 namespace scbf::cuda {
 
 /// A call of the CUDA runtime failed. The filter is still usable; if the call was part of a batch
-/// that changes counters, the batch may have been done in part.
+/// that changes counters, the counters may hold any of its keys, which the numbers of keys inserted
+/// and removed do not count.
 class CudaError : public Error {
  public:
   using Error::Error;
 };
 
 /// The device has too little memory; the message says how much was needed and how much is free.
-/// Nothing was changed, unless the message says that the first keys of a batch were done.
+/// Nothing was changed: if memory ends in the middle of a batch that changes a Filter, FilterFull
+/// or RemovalStopped say how many keys are done.
 class OutOfDeviceMemory : public CudaError {
  public:
   using CudaError::CudaError;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of exceptions that must be thrown even if memory is short.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <new>
+#include <utility>
+
+#include "scbf/errors.hpp"
+
+namespace scbf {
+
+/// Made when the program starts; copies of it allocate nothing.
+inline const Error kNoMemoryForText(
+    "memory is so short that there is none for this message: ask the exception how far it got");
+
+/// As fmt::format; kNoMemoryForText if there is no memory for the text.
+template <class... Arguments>
+Error error_text(fmt::format_string<Arguments...> text, Arguments&&... arguments) noexcept {
+  try {
+    return Error(fmt::format(text, std::forward<Arguments>(arguments)...));
+  } catch (...) {
+    return kNoMemoryForText;
+  }
+}
+
+}  // namespace scbf

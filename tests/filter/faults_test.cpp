@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory and threads of a filter fail, at every place where they can, while a batch changes it.
+// Counters and numbers of keys must then be those of exactly the keys that the exception says are
+// done, and going on as it says must end where an undisturbed batch ends.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kit/executor.hpp"
+#include "scbf/filter.hpp"
+#include "support/far_backend.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+#include "support/short_memory.hpp"
+#include "support/unreliable_executors.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::BatchOptions;
+using scbf::Filter;
+using scbf::FilterFull;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::KeyBatch;
+using scbf::Path;
+
+[[maybe_unused]] const bool kFar = add_far_backends();
+// oneTBB ends the process if it finds no memory when it is first used.
+[[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
+
+/// The keys of a batch in one of the forms that it can have.
+struct Column {
+  explicit Column(std::size_t n, std::uint64_t seed) : values(random_keys(n, seed)) {
+    std::vector<std::string> text;
+    for (std::size_t i = 0; i < n; ++i) {
+      // Some keys occur twice, so that removal has conflicts.
+      if (i % 7 == 6) values[i] = values[i / 2];
+      text.push_back(std::to_string(values[i]));
+    }
+    strings.emplace(text);
+    validity.resize((n + 7) / 8);
+    for (auto& byte : validity) byte = std::byte{0xED};
+  }
+  static constexpr int kKinds = 5;
+  KeyBatch as(int kind) const {
+    switch (kind) {
+      case 0:
+        return values;
+      case 1:
+        return KeyBatch(values).with_validity(validity);
+      case 2:
+        return strings->strings;
+      case 3:
+        return KeyBatch::from_offsets(strings->data, strings->offsets32).with_validity(validity);
+      default:
+        return KeyBatch::from_hashes(values);
+    }
+  }
+
+  std::vector<std::uint64_t> values;
+  std::optional<StringColumn> strings;
+  std::vector<std::byte> validity;
+};
+
+constexpr std::size_t kKeys = 1500;
+
+std::vector<Growth> growths() {
+  return {
+      Growth::one(Geometry::split_block(1, 200)), Growth::one(Geometry::split_block(2, 150)),
+      Growth::one(Geometry::split(5, 3000)),      Growth::fixed(Geometry::split_block(2, 35), 40),
+      Growth::fixed(Geometry::split(3, 800), 20), Growth::tightening(300, 0.05)};
+}
+
+std::vector<Mode> modes() {
+  return {{1, Path::direct},
+          {2, Path::direct},
+          {1, Path::partitioned},
+          {2, Path::partitioned},
+          {2, Path::partitioned, 1}};
+}
+
+/// Equal counters and numbers of keys. `got` may have further stages that are empty.
+::testing::AssertionResult same_filter(const Filter& got, const Filter& want) {
+  for (std::size_t s = 0; s < std::max(got.stages(), want.stages()); ++s) {
+    if (s >= got.stages()) return ::testing::AssertionFailure() << "stage " << s << " is missing";
+    if (s >= want.stages()) {
+      if (got.stage(s).nonzero() == 0) continue;
+      return ::testing::AssertionFailure() << "stage " << s << " should be empty";
+    }
+    const auto same = same_words(words_of(got.stage(s)), words_of(want.stage(s)));
+    if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
+    if (got.stage(s).keys_inserted() != want.stage(s).keys_inserted() ||
+        got.stage(s).keys_removed() != want.stage(s).keys_removed()) {
+      return ::testing::AssertionFailure() << "stage " << s << ": numbers of keys differ";
+    }
+  }
+  return knows_its_fill(got);
+}
+
+/// Calls test(backend, growth, mode, keys, what) for all of these; the kind of keys takes turns.
+template <class Test>
+void for_each_setup(Test test) {
+  const Column before(kKeys, 1), batch(kKeys, 2);
+  int kind = 0;
+  for (const char* name : {"scalar", "simd", "far"}) {
+    for (const Growth& growth : growths()) {
+      Filter filter(growth, {.seed = 3, .backend = name});
+      filter.insert(before.values, {.threads = 1});
+      for (const Mode& mode : modes()) {
+        kind = (kind + 1) % Column::kKinds;
+        SCOPED_TRACE(std::string(name) + ", " + growth.describe() + ", " +
+                     growth.first_geometry().describe() + ", " + mode.name() + ", kind " +
+                     std::to_string(kind));
+        test(filter, batch.as(kind), mode.options());
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(FaultsOfMemory, InsertionCountsExactlyTheKeysItSays) {
+  std::uint64_t nothing = 0, in_part = 0, all = 0;
+  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {
+    Filter want = before;
+    want.insert(keys, options);
+    for (const bool ends : {false, true}) {
+      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+        SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
+        Filter filter = before;
+        std::uint64_t processed = keys.size();
+        std::optional<scbf::InsertReport> done;
+        {
+          const ShortMemory short_memory(nth, ends);
+          try {
+            done = filter.insert(keys, options);
+          } catch (const FilterFull& full) {
+            processed = full.processed();
+            done = full.done();
+          } catch (const std::bad_alloc&) {
+            processed = 0;
+          }
+        }
+        refused = ShortMemory::refused();
+        nothing += processed == 0;
+        in_part += processed > 0 && processed < keys.size();
+        all += processed == keys.size() && refused > 0;
+        if (done) {
+          const std::uint64_t nulls = keys.slice(0, processed).nulls();
+          ASSERT_EQ(done->inserted, processed - nulls);
+          ASSERT_EQ(done->nulls, nulls);
+        }
+        Filter so_far = before;
+        if (processed > 0) so_far.insert(keys.slice(0, processed), {.threads = 1});
+        ASSERT_TRUE(same_filter(filter, so_far)) << processed << " keys are said to be done";
+        filter.insert(keys.slice(processed, keys.size() - processed), options);
+        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+        ASSERT_LT(nth, 100'000u);
+      }
+    }
+  });
+  EXPECT_GT(nothing, 10u);
+  EXPECT_GT(in_part, 100u);
+  EXPECT_GT(all, 100u);
+}
+
+TEST(FaultsOfMemory, RemovalDoesAllOrNothing) {
+  std::uint64_t nothing = 0, all = 0;
+  for_each_setup([&](const Filter& empty, const KeyBatch& keys, const BatchOptions& options) {
+    Filter before = empty;
+    // Keys twice in the batch are in the filter once, and some are absent.
+    before.insert(keys.slice(0, keys.size() / 2), {.threads = 1});
+    Filter want = before;
+    const Answers verdicts = remove(want, keys, options);
+    for (const bool ends : {false, true}) {
+      for (const bool tell : {false, true}) {
+        for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+          SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
+          Filter filter = before;
+          Answers got(tell ? keys.size() : 0, 0xCC);
+          std::optional<scbf::RemoveReport> done;
+          {
+            const ShortMemory short_memory(nth, ends);
+            try {
+              done = filter.remove(keys, got, options);
+            } catch (const std::bad_alloc&) {
+            }
+          }
+          refused = ShortMemory::refused();
+          nothing += !done;
+          all += done && refused > 0;
+          if (!done) {
+            ASSERT_TRUE(same_filter(filter, before));
+            done = filter.remove(keys, got, options);
+          }
+          ASSERT_TRUE(same_filter(filter, want));
+          ASSERT_EQ(done->removed, want.keys_removed() - before.keys_removed());
+          if (tell) {
+            ASSERT_TRUE(same_answers(got, verdicts));
+          }
+          ASSERT_LT(nth, 100'000u);
+        }
+      }
+    }
+  });
+  EXPECT_GT(nothing, 20u);
+  EXPECT_GT(all, 100u);
+}
+
+// A loaded filter does not know its fill: it is counted when a stage before it is full.
+TEST(FaultsOfMemory, StagesOfALoadedFilterAreCountedInTheMiddleOfABatch) {
+  Filter before(Growth::fixed(Geometry::split(3, 800), 20), {.backend = "far"});
+  before.insert(random_keys(900, 1));
+  before.remove(KeyBatch(random_keys(900, 1)).slice(0, 700));
+  std::vector<std::byte> file;
+  before.write([&](std::span<const std::byte> bytes) {
+    file.insert(file.end(), bytes.begin(), bytes.end());
+  });
+  const auto keys = random_keys(600, 2);
+  std::uint64_t in_part = 0;
+  for (const char* backend : {"simd", "far"}) {
+    for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+      std::size_t at = 0;
+      Filter filter = Filter::read(
+          [&](std::span<std::byte> out) {
+            const std::size_t n = std::min(out.size(), file.size() - at);
+            std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(at), n, out.begin());
+            at += n;
+            return n;
+          },
+          {.backend = backend});
+      std::uint64_t processed = keys.size();
+      {
+        const ShortMemory short_memory(nth, true);
+        try {
+          filter.insert(keys, {.threads = 1});
+        } catch (const FilterFull& full) {
+          processed = full.processed();
+        } catch (const std::bad_alloc&) {
+          processed = 0;
+        }
+      }
+      refused = ShortMemory::refused();
+      in_part += processed > 0 && processed < keys.size();
+      Filter so_far = before;
+      if (processed > 0) so_far.insert(KeyBatch(keys).slice(0, processed));
+      ASSERT_TRUE(same_filter(filter, so_far)) << backend << ", allocation " << nth;
+    }
+  }
+  EXPECT_GT(in_part, 0u);
+}
+
+// ---- executors ----------------------------------------------------------------------------------
+
+struct Operation {
+  const char* name;
+  std::function<void(Filter&, const KeyBatch&, const BatchOptions&)> run;
+};
+std::vector<Operation> operations() {
+  return {
+      {"insert", [](Filter& f, const KeyBatch& k, const BatchOptions& o) { f.insert(k, o); }},
+      {"remove", [](Filter& f, const KeyBatch& k, const BatchOptions& o) { f.remove(k, {}, o); }},
+      {"merge", [](Filter& f, const KeyBatch&, const BatchOptions& o) { f.merge(Filter(f), o); }},
+      {"subtract",
+       [](Filter& f, const KeyBatch&, const BatchOptions& o) {
+         const Filter one = f;
+         f.merge(one);
+         f.subtract(one, o);
+       }},
+      {"statistics",
+       [](Filter& f, const KeyBatch&, const BatchOptions& o) {
+         ASSERT_EQ(f.statistics(o).nonzero, f.nonzero());
+       }},
+      {"contains",
+       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
+         ASSERT_TRUE(same_answers(contains(f, k, o), contains(f, k)));
+       }},
+      {"count",
+       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
+         ASSERT_TRUE(same_answers(count(f, k, o), count(f, k)));
+       }},
+  };
+}
+
+TEST(FaultsOfExecutors, CostSpeedButNoKeys) {
+  int thrown = 0;
+  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& usual) {
+    if (usual.threads == 1) return;
+    for (const Operation& operation : operations()) {
+      SCOPED_TRACE(operation.name);
+      Filter want = before;
+      want.insert(keys.slice(0, keys.size() / 2));
+      Filter start = want;
+      operation.run(want, keys, usual);
+      for (const auto does :
+           {FailsLater::Does::nothing, FailsLater::Does::one, FailsLater::Does::all}) {
+        for (int runs = 0;; ++runs) {
+          const FailsLater executor(runs, does);
+          BatchOptions options = usual;
+          options.executor = &executor;
+          Filter filter = start;
+          operation.run(filter, keys, options);
+          ASSERT_TRUE(same_filter(filter, want)) << runs << " runs before";
+          thrown += executor.thrown;
+          if (executor.thrown == 0) break;
+        }
+      }
+    }
+  });
+  EXPECT_GT(thrown, 500);
+}
+
+TEST(Executors, MayUseOtherFiltersInTheirTasks) {
+  const auto keys = random_keys(1000, 5);
+  for_each_setup([&](const Filter& before, const KeyBatch& batch, const BatchOptions& usual) {
+    if (usual.threads == 1) return;
+    for (const Operation& operation : operations()) {
+      SCOPED_TRACE(operation.name);
+      Filter want = before;
+      operation.run(want, batch, usual);
+      Filter other(Geometry::split_block(2, 400), {.backend = "simd"});
+      int calls = 0;
+      const Nests executor([&] {
+        if (++calls > 3) return;
+        const BatchOptions how{.threads = 2, .path = Path::partitioned, .executor = &two_threads()};
+        other.insert(keys, how);
+        ASSERT_EQ(contains(other, keys, how), Answers(keys.size(), 1));
+        ASSERT_EQ(other.remove(keys, {}, how).removed, keys.size());
+      });
+      BatchOptions options = usual;
+      options.executor = &executor;
+      Filter filter = before;
+      operation.run(filter, batch, options);
+      ASSERT_TRUE(same_filter(filter, want));
+      ASSERT_EQ(other.nonzero(), 0u);
+    }
+  });
+}
+
+}  // namespace
