@@ -298,8 +298,8 @@ void Staging::run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answer
     finish(slot, batch);
     try {
       start(slot, first, before, batch);
-    } catch (const OutOfDeviceMemory&) {
-      if (first == 0) throw;
+    } catch (const OutOfDeviceMemory& why) {
+      if (first == 0) throw CutShort(why, 0, std::current_exception());
       // There is too little temporary memory: that of the windows before is free once they are
       // done.
       finish_all();

@@ -42,6 +42,9 @@ class Executor {
   virtual void run(std::size_t count, const std::function<void(std::size_t)>& task) const = 0;
 };
 
+/// BatchOptions::most_absent of a removal that leaves absent keys alone and removes the others.
+inline constexpr std::uint64_t kAnyNumber = ~std::uint64_t{0};
+
 /// Options of one batch operation. The defaults suit most callers.
 struct BatchOptions {
   /// Threads to use; 0 = as many as the executor (by default: the machine) has.
@@ -52,6 +55,8 @@ struct BatchOptions {
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
+  /// Of a removal only: if more keys than this are absent, nothing is removed; see Filter::remove.
+  std::uint64_t most_absent = kAnyNumber;
 };
 
 /// The counters that a backend works on: shape, seed and memory. A small value, passed by copy.

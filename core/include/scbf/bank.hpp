@@ -176,7 +176,8 @@ class Bank {
   /// As Filter::insert. Updates a row where a counter leaves 0, or rebuilds the member's columns
   /// where that is cheaper. Throws MembersFull, which says which keys were inserted.
   InsertReport insert(std::uint32_t member, const KeyBatch& keys, const BatchOptions& options = {});
-  /// As Filter::remove: verdicts[i] is a Removal; `verdicts` may be empty.
+  /// As Filter::remove, options.most_absent included: verdicts[i] is a Removal; `verdicts` may be
+  /// empty.
   RemoveReport remove(std::uint32_t member, const KeyBatch& keys,
                       std::span<std::uint8_t> verdicts = {}, const BatchOptions& options = {});
   /// Inserts batches into several members at once; batches of one member go in order. Members
@@ -186,7 +187,8 @@ class Bank {
   /// for each thread 9 bytes per key of at most 2^22 at a time, and 150 bytes per batch.
   InsertReport insert(std::span<const MemberKeys> batches, const BatchOptions& options = {});
   /// The same for removal. In members with several stages, keys are removed in runs, and a key that
-  /// several stages claim ends a run. Temporary memory: 40 bytes per key of at most 2^20 at a time.
+  /// several stages claim ends a run. Throws InvalidArgument if options.most_absent is set, which
+  /// is for one member. Temporary memory: 40 bytes per key of at most 2^20 at a time.
   RemoveReport remove(std::span<const MemberKeys> batches, const BatchOptions& options = {});
 
   /// Merges a filter into a member, as Filter::merge: stage by stage where the sum fits, otherwise

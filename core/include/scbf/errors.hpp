@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exceptions of the library. Every message names the value, the limit and the way out. The
-// library throws these, types derived from them (FilterFull, RemovalStopped, MembersFull,
-// scbf/cuda/errors.hpp), std::bad_alloc, and whatever a source or sink of the caller throws. It
-// never prints, exits or aborts.
+// library throws these, types derived from them (FilterFull, RemovalStopped, KeysAbsent,
+// MembersFull, scbf/cuda/errors.hpp), std::bad_alloc, and whatever a source or sink of the caller
+// throws. It never prints, exits or aborts.
 //
 // Moving. An object that owns something and can be moved (Filter, Bank, SecondaryIndex,
 // cuda::DeviceFilter) holds nothing once it has been moved from. It can then be assigned to, moved

@@ -100,6 +100,18 @@ class RemovalStopped : public Error {
   RemoveReport done_;
 };
 
+/// More keys of a removal were absent than BatchOptions::most_absent allows. Nothing was changed.
+class KeysAbsent : public Error {
+ public:
+  KeysAbsent(const Error& message, const RemoveReport& report) noexcept
+      : Error(message), report_(report) {}
+  /// What the removal would have done.
+  const RemoveReport& report() const noexcept { return report_; }
+
+ private:
+  RemoveReport report_;
+};
+
 /// Keys inserted minus keys removed, as recorded by the filter; 0 if more were removed than
 /// inserted. (With saturated counters a key can be removed more often than it was inserted.)
 constexpr std::uint64_t keys_left(std::uint64_t inserted, std::uint64_t removed) noexcept {
@@ -276,6 +288,15 @@ class Filter {
   /// otherwise InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of
   /// contains and insert; a filter of several stages uses one thread for it. Throws RemovalStopped
   /// if the memory of a device ends in the middle of the batch.
+  ///
+  /// With options.most_absent = a, all or nothing: if more than a keys would be absent, nothing is
+  /// changed and KeysAbsent is thrown; `verdicts` then says what would have become of each key, for
+  /// example which are absent. Each key counts as it would at its turn: of a key that is in the
+  /// filter once and in the batch twice, the second is absent. Null and ambiguous keys do not count
+  /// as absent. RemovalStopped is thrown with processed() 0. An absent key may look present, at the
+  /// filter's rate: of n absent keys, P·n are removed, which damages others. Cost:
+  /// if it removes, as without; if not, an insertion more. Temporary memory: for one stage a byte
+  /// and a bit per key of the batch, for several ten bytes.
   RemoveReport remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts = {},
                       const BatchOptions& options = {});
 

@@ -2,6 +2,8 @@
 // Batches that change members of a bank. Batches of several members advance in rounds: for each
 // member filter/walk.hpp decides where its next keys go; then each level gets all its keys of the
 // round in one call, in which members share the threads and the passes over the rows.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <numeric>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "bank/bank_state.hpp"
+#include "filter/all_or_nothing.hpp"
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/error_text.hpp"
@@ -196,6 +199,18 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
   BankState& state = *state_;
   state.changeable(member);
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
+  if (options.most_absent != kAnyNumber) {
+    const auto change = [&](Change what, std::size_t s, const KeyBatch& some,
+                            std::span<std::uint8_t> answers, const BatchOptions& how) {
+      const BankState::StageSlot& at = state.members[member].stages[s];
+      return at.level->change_one(what, at.slot, some, answers, how).changed;
+    };
+    return remove_all_or_nothing(
+        BankState::Stages{state, member}, keys, verdicts, options,
+        [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers,
+            const BatchOptions& how) { return change(Change::remove, s, some, answers, how); },
+        [&](std::size_t s, const KeyBatch& some) { change(Change::insert, s, some, {}, options); });
+  }
   if (state.members[member].stages.size() == 1) {
     const ChangeCounts counts =
         state.first.change_one(Change::remove, member, keys, verdicts, options);
@@ -209,6 +224,12 @@ RemoveReport Bank::remove(std::uint32_t member, const KeyBatch& keys,
 }
 
 RemoveReport Bank::remove(std::span<const MemberKeys> batches, const BatchOptions& options) {
+  if (options.most_absent != kAnyNumber) {
+    throw InvalidArgument(
+        fmt::format("most_absent {}: is for one batch at a time, and there are {}; remove the keys "
+                    "of each member by themselves",
+                    options.most_absent, batches.size()));
+  }
   BankState& state = *state_;
   RemoveReport report;
   std::uint64_t valid = 0;

@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 
+#include "filter/all_or_nothing.hpp"
 #include "filter/state.hpp"
 #include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
@@ -25,7 +26,7 @@ struct OwnStages {
 
   std::size_t size() const noexcept { return of.stages.size(); }
   const Growth& growth() const noexcept { return of.growth; }
-  Stage& operator[](std::size_t i) noexcept { return of.stages[i]; }
+  Stage& operator[](std::size_t i) const noexcept { return of.stages[i]; }
   void add(std::uint32_t index) { of.stages.push_back(of.make_stage(index)); }
 };
 
@@ -166,7 +167,14 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
   FilterState& state = *state_;
   state.check_writable();
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
-  return remove_keys(state.stages, keys, verdicts, options);
+  if (options.most_absent == kAnyNumber) return remove_keys(state.stages, keys, verdicts, options);
+  return remove_all_or_nothing(
+      OwnStages{state}, keys, verdicts, options,
+      [&](std::size_t s, const KeyBatch& some, std::span<std::uint8_t> answers,
+          const BatchOptions& how) {
+        return remove_keys({&state.stages[s], 1}, some, answers, how).removed;
+      },
+      [&](std::size_t s, const KeyBatch& some) { state.stages[s].insert_again(some, options); });
 }
 
 // ---- one key ------------------------------------------------------------------------------------

@@ -96,6 +96,22 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   return book(keys);
 }
 
+void Stage::insert_again(const KeyBatch& keys, BatchOptions options) {
+  std::size_t most = keys.size();
+  for (std::size_t first = 0; first < keys.size();) {
+    const std::size_t n = std::min(most, keys.size() - first);
+    try {
+      insert(keys.slice(first, n), options);
+      first += n;
+    } catch (const CutShort& cut) {
+      if (n == 1) throw;
+      first += cut.keys;
+      most = n / 2;
+      options.path = Path::direct;
+    }
+  }
+}
+
 RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
                          std::span<std::uint8_t> verdicts, const BatchOptions& options) {
   const Backend& backend = *stages[0].backend;

@@ -93,6 +93,8 @@ struct Stage {
   // is writable.
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
+  /// Inserts keys that were removed just before, in ever smaller pieces if memory is short.
+  void insert_again(const KeyBatch& keys, BatchOptions options);
 
   /// Adds the other's counters, which have the same geometry and seed, and its numbers of keys.
   void merge(const Stage& other, const BatchOptions& options);

@@ -252,6 +252,54 @@ TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKe
   EXPECT_GT(in_part, 5);
 }
 
+TEST(OutOfMemory, InARemovalOfAllOrNothingLeavesTheFilterAsItWas) {
+  const std::vector<scbf::Growth> growths{scbf::Growth::one(kGeometry),
+                                          scbf::Growth::fixed(Geometry::split_block(1, 60), 200)};
+  int failures = 0;
+  for (const scbf::Growth& growth : growths) {
+    Filter full(growth, {.seed = 5, .backend = "cuda:windows"});
+    full.insert(known());
+    Filter removed = full;
+    removed.remove(known());
+    for (const bool allowed : {true, false}) {
+      for (const std::uint64_t times : {1u, 2u, 6u}) {
+        // Too few failures to matter, so that not every call need fail.
+        for (std::uint64_t nth = 1;; nth += 1 + nth / 8) {
+          SCOPED_TRACE("call " + std::to_string(nth) + ", " + std::to_string(times) + " times");
+          ASSERT_LT(nth, 3000u);
+          Filter filter = full;
+          std::vector<std::uint64_t> keys = known();
+          if (!allowed) keys.insert(keys.end(), 20, keys[1]);  // more often than it is there
+          scbf::cuda::release_device_scratch();
+          fake_cuda::fail_call(allocates, nth, cudaErrorMemoryAllocation, false, times);
+          bool threw = false;
+          try {
+            filter.remove(keys, {}, {.path = scbf::Path::partitioned, .most_absent = 0});
+          } catch (const scbf::RemovalStopped& stopped) {
+            threw = true;
+            EXPECT_EQ(stopped.processed(), 0u);
+          } catch (const scbf::KeysAbsent&) {
+            threw = true;
+            EXPECT_FALSE(allowed);
+          } catch (const CudaError&) {
+            threw = true;
+          }
+          const bool failed = fake_cuda::has_failed();
+          fake_cuda::heal();
+          failures += failed && threw;
+          EXPECT_TRUE(allowed || threw);
+          const Filter& want = threw ? full : removed;
+          EXPECT_EQ(filter, want);
+          EXPECT_EQ(filter.keys_inserted(), want.keys_inserted());
+          EXPECT_EQ(filter.keys_removed(), want.keys_removed());
+          if (!failed) break;
+        }
+      }
+    }
+  }
+  EXPECT_GT(failures, 20);
+}
+
 TEST(OutOfMemory, HasTheNumbersAndScratchMakesRoomForFilters) {
   const Geometry large = Geometry::split_block(1, 100'000);  // 6.4 MB
   Filter filter(kGeometry, {.backend = "cuda"});
