@@ -79,6 +79,31 @@ std::string chosen_verbs(const CLI::App& root, std::span<char* const> words) {
   return path;
 }
 
+/// "; did you mean --x?" for an option that is unknown and nearly --x; otherwise nothing.
+std::string nearest_option(const CLI::App& root, const std::string& verb,
+                           std::span<char* const> words) {
+  const CLI::App* app = &root;
+  std::istringstream path(verb);
+  for (std::string name; path >> name;) app = app->get_subcommand(name);
+  for (const std::string_view word : words) {
+    if (!word.starts_with("--") || word.size() < 4) continue;
+    const std::string_view name = word.substr(2, word.find('=') - 2);
+    std::string nearest;
+    std::size_t least = 3;
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& known : option->get_lnames()) {
+        const std::size_t distance = known.starts_with(name) ? 1 : edit_distance(name, known);
+        if (known == name) least = 0;
+        if (distance >= least) continue;
+        least = distance;
+        nearest = known;
+      }
+    }
+    if (least > 0 && !nearest.empty()) return fmt::format("; did you mean --{}?", nearest);
+  }
+  return "";
+}
+
 }  // namespace
 
 void CommandLine::option(const std::string& names, const std::string& value_name,
@@ -109,6 +134,11 @@ void CommandLine::repeated(const std::string& names, const std::string& value_na
 
 void CommandLine::flag(const std::string& names, const std::string& help, bool& value) {
   app_.add_flag(names, value, help);
+}
+
+void CommandLine::flag(const std::string& names, const std::string& help,
+                       std::function<void()> use) {
+  app_.add_flag_callback(names, std::move(use), help);
 }
 
 void CommandLine::positional(const std::string& name, const std::string& help, std::string& value) {
@@ -152,7 +182,12 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   app.set_version_flag("--version", "scbf " SCBF_VERSION);
   app.footer(footer);
   const Run run = CommandLine(app).verbs(verbs);
-  const std::span<char* const> words(argv + std::min(argc, 1), argv + argc);
+  std::vector<char*> words(argv + std::min(argc, 1), argv + argc);
+  std::string help_option = "--help";
+  if (!words.empty() && words[0] == std::string_view("help")) {  // help VERB is VERB --help
+    words.erase(words.begin());
+    words.push_back(help_option.data());
+  }
   const std::string verb = chosen_verbs(app, words);
 
   std::vector<std::string> reversed;  // CLI11 expects the words in reverse
@@ -167,9 +202,9 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
         return kOk;
       };
     }
-    throw UsageError(fmt::format("{}{}; 'scbf{}{} --help' tells more",
+    throw UsageError(fmt::format("{}{}{}; 'scbf{}{} --help' tells more",
                                  verb.empty() ? "" : verb + ": ", error.what(),
-                                 verb.empty() ? "" : " ", verb));
+                                 nearest_option(app, verb, words), verb.empty() ? "" : " ", verb));
   }
   return run;
 }

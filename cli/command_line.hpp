@@ -37,6 +37,7 @@ class CommandLine {
   void repeated(const std::string& names, const std::string& value_name, const std::string& help,
                 Parse parse, Need need = Need::optional);
   void flag(const std::string& names, const std::string& help, bool& value);
+  void flag(const std::string& names, const std::string& help, std::function<void()> use);
   /// A required positional argument.
   void positional(const std::string& name, const std::string& help, std::string& value);
   void positional(const std::string& name, const std::string& help, Parse parse);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -42,51 +41,47 @@ std::string write_notes(const FilterNotes& notes) {
   return json.dump();
 }
 
-KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
+KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
   if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
     throw UsageError(fmt::format(
         "--keys {}: {} was built from {} keys; leave --keys out, or add --force if you mean it",
         to_string(*keys.kind), file, to_string(*notes.kind)));
   }
-  if (keys.kind) return *keys.kind;
-  return notes.kind.value_or(KeyKind::lines);
+  return keys.format_for(keys.kind ? *keys.kind : notes.kind.value_or(KeyKind::lines));
 }
+
+std::string filter_path(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
 
 Filter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
   std::error_code ignored;
-  if (load || !fs::is_regular_file(file, ignored)) return open_for_changes(file, run);
-  return Filter::map(file, {.backend = run.backend});
+  const std::string path = filter_path(file);
+  if (load || !fs::is_regular_file(path, ignored)) return open_for_changes(file, run);
+  return Filter::map(path, {.backend = run.backend});
 }
 
 Filter open_for_changes(const std::string& file, const RunOptions& run) {
-  return Filter::load(file, {.backend = run.backend});
+  return Filter::load(filter_path(file), {.backend = run.backend});
 }
 
-void check_output(const std::string& path, bool json) {
-  if (path == "-") {
-    if (json) throw UsageError("-o - and --json: standard output can carry only one of them");
-    if (::isatty(STDOUT_FILENO) == 1) {
-      throw UsageError("-o -: a filter is binary, and standard output is a terminal");
-    }
-    return;
+Destination changed_filter(const std::string& file, const std::string& out,
+                           Destination::Rules rules) {
+  struct stat status = status_of(file);
+  if (out.empty() && !S_ISREG(status.st_mode)) {
+    throw UsageError(
+        fmt::format("{}: a pipe cannot be replaced: write the result elsewhere by -o OUT or -o -",
+                    display_name(file)));
   }
-  const fs::path parent = fs::path(path).parent_path();
-  std::error_code error;
-  if (!parent.empty() && !fs::is_directory(parent, error)) {
-    throw IoError(fmt::format("{}: cannot write: {} is not a directory", path, parent.string()));
-  }
-  if (fs::is_directory(path, error)) {
-    throw IoError(fmt::format("{}: cannot write: it is a directory", path));
-  }
+  if (!out.empty()) return {"-o " + out, out, rules};
+  rules.replace = Destination::Rules::Replace::anything;  // reading tells whether it is a filter
+  return {file, file == "-" ? filter_path(file) : file, rules};
 }
 
-void save_filter(const Filter& filter, const std::string& path) {
-  if (path != "-") return filter.save(path);
-  Output out;
-  filter.write([&](std::span<const std::byte> bytes) {
-    out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+void save_filter(const Filter& filter, const Destination& to) {
+  to.write([&](Output& out) {
+    filter.write([&](std::span<const std::byte> bytes) {
+      out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    });
   });
-  out.finish();
 }
 
 void describe_work(Json& json, const KeyReader& reader, const Filter& filter, const RunOptions& run,
@@ -145,6 +140,7 @@ void describe_fill(Json& json, const StageStatistics& statistics) {
 
 void warn_if_over_capacity(std::uint64_t keys, const FilterNotes& notes, double estimated_fpr) {
   if (!notes.capacity || keys <= *notes.capacity) return;
+  if (notes.fpr && estimated_fpr <= *notes.fpr) return;  // repeated keys take no room
   const std::string rate =
       notes.fpr ? fmt::format(" (planned: {})", percent(*notes.fpr)) : std::string();
   note(

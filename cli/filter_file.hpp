@@ -24,21 +24,24 @@ struct FilterNotes {
 FilterNotes read_notes(const std::string& metadata);
 std::string write_notes(const FilterNotes& notes);
 
-/// The kind of keys to read: that of --keys, else the one that the filter was built from, else
+/// How to read keys: of the kind of --keys, else the one that the filter was built from, else
 /// lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
-KeyKind agreed_kind(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
+KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
 
+/// The path of a filter that may be "-".
+std::string filter_path(const std::string& file);
 /// Opens a filter for lookups. Maps it if the file allows that and `load` is false; otherwise loads
 /// and verifies it.
 Filter open_for_queries(const std::string& file, const RunOptions& run, bool load);
 /// Opens a filter for changes: loads and verifies it.
 Filter open_for_changes(const std::string& file, const RunOptions& run);
 
-/// Throws early what save_filter would throw after the work: UsageError if the output is a
-/// terminal, IoError if the directory is missing.
-void check_output(const std::string& path, bool json);
-/// Saves a filter atomically; "-" is standard output.
-void save_filter(const Filter& filter, const std::string& path);
+/// Where a verb that changes a filter writes it: to `out`, or, if that is empty, in place of
+/// `file`, which must then be a file.
+Destination changed_filter(const std::string& file, const std::string& out,
+                           Destination::Rules rules);
+/// Saves a filter: the bytes of Filter::save.
+void save_filter(const Filter& filter, const Destination& to);
 
 // Parts of JSON reports. Each comment lists the keys that the function adds.
 

@@ -4,21 +4,19 @@
 // small steps, so that a step is still in the L2 cache when it is split.
 #include "key_reader.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <future>
-#include <system_error>
 #include <utility>
 
 #include "errors.hpp"
+#include "output.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 
@@ -34,72 +32,64 @@ constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-[[noreturn]] void throw_io(const std::string& input, const char* what, int error) {
-  throw IoError(
-      fmt::format("{}: {}: {}", display_name(input), what, std::generic_category().message(error)));
-}
-
 [[noreturn]] void throw_odd_length(const std::string& input, std::uint64_t bytes) {
-  throw IoError(fmt::format(
-      "{}: {} bytes: not a multiple of 8, so these are not u64 keys; for text use --keys lines",
-      display_name(input), bytes));
+  throw IoError(
+      fmt::format("{}: {} bytes: not a multiple of 8, so these are not u64 keys; for text use "
+                  "--keys lines, for numbers as "
+                  "text --keys decimal",
+                  display_name(input), bytes));
 }
 
-struct stat status_of(const std::string& input) {
-  struct stat status {};
-  const int result = input == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(input.c_str(), &status);
-  if (result < 0) throw_io(input, "cannot read", errno);
-  if (S_ISDIR(status.st_mode)) throw_io(input, "cannot read", EISDIR);
-  return status;
-}
-
-/// Number of newlines in `text` that end a non-empty line; `before` is the character in front of
+/// Number of line ends in `text` that end a non-empty line; `before` is the character in front of
 /// it. The inner loop runs at most 255 steps, so that its count fits a byte and the compiler can
 /// vectorise it over bytes.
-std::uint64_t count_line_ends(std::string_view text, char before) {
+std::uint64_t count_line_ends(std::string_view text, char before, char end) {
   std::uint64_t ends = 0;
-  if (!text.empty()) ends += text[0] == '\n' && before != '\n';
+  if (!text.empty()) ends += text[0] == end && before != end;
   for (std::size_t i = 1; i < text.size();) {
     const std::size_t stop = std::min(text.size(), i + 255);
     std::uint8_t here = 0;
     for (; i < stop; ++i) {
-      here = static_cast<std::uint8_t>(here + ((text[i] == '\n') & (text[i - 1] != '\n')));
+      here = static_cast<std::uint8_t>(here + ((text[i] == end) & (text[i - 1] != end)));
     }
     ends += here;
   }
   return ends;
 }
 
+/// The number that the name of a column is, if it is one.
+std::optional<std::uint64_t> place_of(const std::string& column) {
+  std::uint64_t place = 0;
+  const char* const end = column.data() + column.size();
+  const auto [stop, error] = std::from_chars(column.data(), end, place);
+  if (error != std::errc{} || stop != end || place == 0) return {};
+  return place;
+}
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// Whether these first bytes of an input of u64 keys are decimal numbers in lines. Of 8 random
+/// bytes one in 10^11 looks like that, and then a later one does not and is refused.
+bool looks_decimal(std::string_view first, char end) {
+  const auto fits = [&](char c) { return (c >= '0' && c <= '9') || c == end || c == '\r'; };
+  return !first.empty() && first[0] >= '0' && first[0] <= '9' &&
+         first.find(end) != std::string_view::npos && std::all_of(first.begin(), first.end(), fits);
+}
+
+/// What the first bytes of a file tell. The input is opened only for this.
+struct FirstLook {
+  bool compressed, decimal;
+};
+FirstLook look_at(const std::string& input, const KeyFormat& format) {
+  ByteInput bytes(input, format.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
+  const std::string_view first = bytes.peek();
+  return {bytes.compressed(), format.decimal || (format.check && looks_decimal(first, format.end))};
+}
+
 }  // namespace
-
-std::string display_name(const std::string& input) {
-  return input == "-" ? "standard input" : input;
-}
-
-int open_input(const std::string& input) {
-  if (input == "-") return STDIN_FILENO;
-  const int fd = ::open(input.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw_io(input, "cannot open", errno);
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-  return fd;
-}
-
-std::size_t read_from(int fd, char* into, std::size_t bytes, const std::string& input) {
-  for (;;) {
-    const ssize_t n = ::read(fd, into, bytes);
-    if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno != EINTR) throw_io(input, "cannot read", errno);
-  }
-}
 
 std::string_view to_string(KeyKind kind) noexcept {
   return kind == KeyKind::lines ? "lines" : "u64";
-}
-
-KeyKind key_kind_from_string(std::string_view name) {
-  if (name == "lines") return KeyKind::lines;
-  if (name == "u64") return KeyKind::u64;
-  throw UsageError(fmt::format("--keys '{}': must be lines or u64", name));
 }
 
 KeyBatch KeyBlock::batch() const noexcept {
@@ -121,69 +111,200 @@ void KeyBlock::reserve(std::size_t bytes, std::size_t kept) {
   capacity_ = words * kWord;
 }
 
-KeyReader::KeyReader(std::vector<std::string> inputs, KeyKind kind, Pace pace)
-    : inputs_(std::move(inputs)), kind_(kind), pace_(pace) {
+void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyFormat& format) {
+  if (block.kind() == KeyKind::u64) {
+    const fmt::format_int digits(block.numbers()[i]);
+    return out.write(std::string_view(digits.data(), digits.size()));
+  }
+  const std::string_view key = block.lines()[i];
+  if (format.column && key.find(format.end) != std::string_view::npos) {
+    throw IoError(fmt::format("key '{}': a {} in it; {}", printable(key),
+                              format.end == '\n' ? "newline" : "zero byte",
+                              format.end == '\n' ? "-0 prints keys with zero bytes between them"
+                                                 : "without -0 keys are printed in lines"));
+  }
+  out.write(key);
+}
+
+KeyReader::KeyReader(std::vector<std::string> inputs, KeyFormat format, Pace pace)
+    : inputs_(std::move(inputs)), format_(std::move(format)), pace_(pace) {
   if (inputs_.empty()) inputs_.emplace_back("-");
+  total_bytes_ = scbf::cli::total_bytes(inputs_);
+  if (format_.kind != KeyKind::u64 || format_.decimal || format_.column) return;
   for (const std::string& input : inputs_) {
     const struct stat status = status_of(input);
-    if (!S_ISREG(status.st_mode)) {
-      total_bytes_.reset();
-      continue;
-    }
     const auto bytes = static_cast<std::uint64_t>(status.st_size);
-    if (kind_ == KeyKind::u64 && input != "-" && bytes % kWord != 0) {
-      throw_odd_length(input, bytes);
-    }
-    if (total_bytes_) *total_bytes_ += bytes;
+    if (!S_ISREG(status.st_mode) || input == "-" || bytes % kWord == 0) continue;
+    const FirstLook first = look_at(input, format_);
+    if (!first.compressed && !first.decimal) throw_odd_length(input, bytes);
   }
 }
 
-KeyReader::~KeyReader() { close_current(); }
+KeyReader::~KeyReader() = default;
 
-std::string KeyReader::current_name() const { return inputs_[next_input_ - 1]; }
+std::uint64_t KeyReader::bytes_read() const noexcept {
+  return bytes_before_ + (input_ ? input_->bytes_read() : records_ ? records_->bytes_read() : 0);
+}
 
 bool KeyReader::open_next() {
   close_current();
   if (next_input_ == inputs_.size()) return false;
-  fd_ = open_input(inputs_[next_input_]);
+  const std::string& name = inputs_[next_input_];
+  if (format_.column) {
+    records_ = std::make_unique<RecordReader>(name, format_of(name, format_.column->format));
+  } else {
+    input_ = std::make_unique<ByteInput>(
+        name, format_.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
+  }
   ++next_input_;
   input_bytes_ = 0;
+  examined_ = false;
   return true;
 }
 
 void KeyReader::close_current() noexcept {
-  if (fd_ > STDIN_FILENO) ::close(fd_);
-  fd_ = -1;
-}
-
-std::size_t KeyReader::read_some(char* into, std::size_t bytes) {
-  const std::size_t n = read_from(fd_, into, bytes, current_name());
-  input_bytes_ += n;
-  bytes_read_ += n;
-  return n;
+  bytes_before_ = bytes_read();
+  input_.reset();
+  records_.reset();
 }
 
 bool KeyReader::more_is_waiting() const {
-  struct pollfd look {
-    fd_, POLLIN, 0
-  };
-  return ::poll(&look, 1, 0) != 0;  // regular files are always ready
+  return input_ ? input_->more_is_waiting() : records_->more_is_waiting();
+}
+
+/// Looks at the first bytes of the current input: what takes them for something else than keys
+/// would give wrong answers and no error.
+void KeyReader::examine() {
+  examined_ = true;
+  decimal_ = format_.decimal;
+  const std::string& name = input_->name();
+  std::string_view first = input_->peek();
+  if (format_.decode && (format_.kind == KeyKind::lines || decimal_) &&
+      first.starts_with(kByteOrderMark)) {
+    input_->skip(kByteOrderMark.size());
+    first.remove_prefix(kByteOrderMark.size());
+    if (!std::exchange(told_of_mark_, true)) {
+      note(fmt::format("{}: the byte order mark before the first key is skipped; --raw keeps it",
+                       name));
+    }
+  }
+  if (!format_.check) return;
+  if (begins_as_filter(first)) {
+    throw IoError(fmt::format("{}: a filter, not a file of keys; the filter comes first", name));
+  }
+  if (format_.kind == KeyKind::u64) {
+    decimal_ |= looks_decimal(first, format_.end);
+    return;
+  }
+  if (format_.end == '\0') return;
+  if (first.starts_with("\xFF\xFE") || first.starts_with("\xFE\xFF")) {
+    throw IoError(fmt::format(
+        "{}: UTF-16 text, whose lines would be cut in the middle of a character: convert it by "
+        "iconv -f UTF-16 -t UTF-8; --raw takes the bytes as they are",
+        name));
+  }
+  if (first.find('\0') != std::string_view::npos) {
+    throw IoError(fmt::format(
+        "{}: zero bytes in lines: is it binary? --keys u64 reads integers of 8 bytes, -0 keys that "
+        "end in a zero byte; --raw takes the lines as they are",
+        name));
+  }
+  const std::size_t newline = first.find('\n');
+  if (newline != std::string_view::npos && newline > 0 && first[newline - 1] == '\r' &&
+      !format_.chomp_cr && !std::exchange(told_of_cr_, true)) {
+    note(
+        fmt::format("{}: lines end in CR LF, and the CR is taken as part of the key; --chomp-cr "
+                    "leaves it out",
+                    name));
+  }
 }
 
 bool KeyReader::fill(KeyBlock& block) {
-  block.kind_ = kind_;
-  block.lines_.clear();
-  block.numbers_ = {};
-  block.reserve(kBlockBytes, 0);
-  if (kind_ == KeyKind::lines) {
-    fill_lines(block);
-  } else {
-    fill_numbers(block);
-  }
+  block.kind_ = format_.kind;
+  do {
+    block.lines_.clear();
+    block.numbers_ = {};
+    block.reserve(kBlockBytes, 0);
+    if (!input_ && !records_ && !open_next()) break;
+    if (input_ && !examined_) examine();
+    const bool text = format_.kind == KeyKind::lines || decimal_ || format_.column;
+    if (format_.column) {
+      fill_column(block);
+    } else if (text) {
+      fill_lines(block);
+    } else {
+      fill_numbers(block);
+    }
+    if (text && format_.kind == KeyKind::u64) parse_numbers(block);
+  } while (block.size() == 0);
   keys_ += block.size();
   block.keys_so_far_ = keys_;
-  block.bytes_so_far_ = bytes_read_;
+  block.bytes_so_far_ = bytes_read();
   return block.size() > 0;
+}
+
+void KeyReader::parse_numbers(KeyBlock& block) const {
+  block.parsed_.clear();
+  for (const std::string_view line : block.lines_) {
+    const std::string_view digits = line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0));
+    std::uint64_t number = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    if (error != std::errc{} || stop != end) {
+      throw IoError(
+          fmt::format("{}: '{}': must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: "
+                      "--keys u64 --raw",
+                      display_name(current_name()), printable(digits)));
+    }
+    block.parsed_.push_back(number);
+  }
+  block.numbers_ = block.parsed_;
+}
+
+void KeyReader::fill_column(KeyBlock& block) {
+  const KeyColumn& column = *format_.column;
+  const std::optional<std::uint64_t> number = place_of(column.name);
+  std::vector<std::size_t> ends;
+  std::size_t end = 0;
+  Record record;
+  while (ends.size() < kMaxLines && end < kBlockBytes) {
+    if (!records_ && !open_next()) break;
+    if (pace_ == Pace::prompt && !ends.empty() && !more_is_waiting()) break;
+    if (!examined_) {
+      examined_ = true;
+      if (number) {
+        place_ = *number - 1;
+      } else if (records_->next(record)) {
+        const auto found = std::find(record.fields.begin(), record.fields.end(), column.name);
+        if (found == record.fields.end()) {
+          records_->fail(record.line, fmt::format("no column '{}'; there are: {}", column.name,
+                                                  fmt::join(record.fields, ", ")));
+        }
+        place_ = static_cast<std::size_t>(found - record.fields.begin());
+      }
+    }
+    if (!records_->next(record)) {
+      close_current();
+      continue;
+    }
+    if (place_ >= record.fields.size()) {
+      records_->fail(record.line, fmt::format("{} fields, and the key is in field {}",
+                                              record.fields.size(), place_ + 1));
+    }
+    const std::string& key = record.fields[place_];
+    if (key.empty()) {
+      ++empty_lines_;
+      continue;
+    }
+    if (end + key.size() > block.capacity_) block.reserve(2 * (end + key.size()), end);
+    key.copy(reinterpret_cast<char*>(block.words_.get()) + end, key.size());
+    ends.push_back(end += key.size());
+  }
+  const char* at = reinterpret_cast<const char*>(block.words_.get());
+  for (std::size_t from = 0; const std::size_t to : ends) {
+    block.lines_.emplace_back(at + from, to - from);
+    from = to;
+  }
 }
 
 void KeyReader::fill_lines(KeyBlock& block) {
@@ -194,7 +315,10 @@ void KeyReader::fill_lines(KeyBlock& block) {
   std::size_t line = 0;               // start of the line that is still incomplete
   std::size_t end = cut_off_.size();  // end of the bytes read and split so far
   cut_off_.clear();
+  const bool chomp = format_.chomp_cr;
+  const char line_end = format_.end;
   const auto add = [&](std::size_t stop) {
+    if (chomp && stop > line && data[stop - 1] == '\r') --stop;
     if (stop > line) {
       lines.emplace_back(data + line, stop - line);
     } else {
@@ -203,7 +327,7 @@ void KeyReader::fill_lines(KeyBlock& block) {
   };
 
   while (lines.size() < kMaxLines) {
-    if (fd_ < 0 && !open_next()) return;
+    if (!input_ && !open_next()) return;
     if (end == block.capacity_) {
       if (!lines.empty()) break;
       if (line > 0) {  // nothing but empty lines so far
@@ -220,7 +344,12 @@ void KeyReader::fill_lines(KeyBlock& block) {
       data = reinterpret_cast<char*>(block.words_.get());
     }
     if (pace_ == Pace::prompt && !lines.empty() && !more_is_waiting()) break;
-    const std::size_t n = read_some(data + end, std::min(kStepBytes, block.capacity_ - end));
+    if (!examined_) {
+      const bool decimal = decimal_;
+      examine();
+      if (decimal_ != decimal) break;
+    }
+    const std::size_t n = input_->read({data + end, std::min(kStepBytes, block.capacity_ - end)});
     if (n == 0) {
       if (end > line) add(end);
       line = end;
@@ -229,7 +358,8 @@ void KeyReader::fill_lines(KeyBlock& block) {
     }
     const char* at = data + end;
     end += n;
-    while (const void* found = std::memchr(at, '\n', static_cast<std::size_t>(data + end - at))) {
+    while (const void* found =
+               std::memchr(at, line_end, static_cast<std::size_t>(data + end - at))) {
       const char* newline = static_cast<const char*>(found);
       add(static_cast<std::size_t>(newline - data));
       at = newline + 1;
@@ -245,9 +375,14 @@ void KeyReader::fill_numbers(KeyBlock& block) {
   cut_off_.copy(data, end);
   cut_off_.clear();
   while (end < block.capacity_) {
-    if (fd_ < 0 && !open_next()) break;
+    if (!input_ && !open_next()) break;
     if (pace_ == Pace::prompt && end >= kWord && !more_is_waiting()) break;
-    const std::size_t n = read_some(data + end, block.capacity_ - end);
+    if (!examined_) {
+      examine();
+      if (decimal_) break;
+    }
+    const std::size_t n = input_->read({data + end, block.capacity_ - end});
+    input_bytes_ += n;
     if (n == 0) {
       if (input_bytes_ % kWord != 0) throw_odd_length(current_name(), input_bytes_);
       close_current();
@@ -284,30 +419,36 @@ bool all_regular(std::span<const std::string> inputs) {
   });
 }
 
-std::uint64_t count_keys(std::span<const std::string> inputs, KeyKind kind,
+std::uint64_t count_keys(std::span<const std::string> inputs, const KeyFormat& format,
                          const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   std::uint64_t keys = 0, bytes = 0;
-  if (kind == KeyKind::u64) {
-    for (const std::string& input : inputs) {
+  const std::unique_ptr<char[]> buffer(new char[kStepBytes]);
+  for (const std::string& input : inputs) {
+    const FirstLook first =
+        format.column ? FirstLook{.compressed = false, .decimal = true} : look_at(input, format);
+    if (format.kind == KeyKind::u64 && !first.compressed && !first.decimal) {
       const auto length = static_cast<std::uint64_t>(status_of(input).st_size);
       if (length % kWord != 0) throw_odd_length(input, length);
       keys += length / kWord;
+      continue;
     }
-    return keys;
-  }
-  const std::unique_ptr<char[]> buffer(new char[kStepBytes]);
-  for (const std::string& input : inputs) {
-    const int fd = open_input(input);
-    const std::unique_ptr<const int, void (*)(const int*)> closer(
-        &fd, [](const int* f) { ::close(*f); });
-    char before = '\n';
-    while (const std::size_t n = read_from(fd, buffer.get(), kStepBytes, input)) {
-      keys += count_line_ends({buffer.get(), n}, before);
+    if (format.kind == KeyKind::u64 || format.column || format.chomp_cr) {
+      KeyReader reader({input}, format);  // examines as the second pass will
+      for (KeyBlock block; reader.fill(block);) progress(keys + reader.keys(), reader.bytes_read());
+      keys += reader.keys();
+      bytes += reader.bytes_read();
+      continue;
+    }
+    ByteInput from(input, format.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
+    if (format.decode && from.peek().starts_with(kByteOrderMark)) from.skip(kByteOrderMark.size());
+    char before = format.end;
+    while (const std::size_t n = from.read({buffer.get(), kStepBytes})) {
+      keys += count_line_ends({buffer.get(), n}, before, format.end);
       before = buffer[n - 1];
-      bytes += n;
-      progress(keys, bytes);
+      progress(keys, bytes + from.bytes_read());
     }
-    keys += before != '\n';
+    keys += before != format.end;
+    bytes += from.bytes_read();
   }
   return keys;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads batches of keys from files and standard input. Bytes are read in large blocks, and keys are
-// views into them. No line is copied except the start of one that the end of a block cuts off. A
-// block takes up to 128 MiB (64 of bytes, 64 of views), and more only if a single line is longer.
+// Reads batches of keys from files and standard input: lines, 64-bit integers, columns of tables.
+// Bytes are read in large blocks, and keys are views into them. No line is copied except the start
+// of one that the end of a block cuts off. A block takes up to 128 MiB (64 of bytes, 64 of views),
+// and more only if a single line is longer.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +15,35 @@
 #include <string_view>
 #include <vector>
 
+#include "input.hpp"
+#include "records.hpp"
 #include "scbf/key_batch.hpp"
 
 namespace scbf::cli {
 
 enum class KeyKind : std::uint8_t {
   lines,  ///< a line without its newline; the last one may lack it; empty lines are skipped
-  u64,    ///< 8 bytes each, little-endian
+  u64,    ///< 64-bit integers
 };
 std::string_view to_string(KeyKind kind) noexcept;
-/// Throws UsageError for any other name than "lines" and "u64".
-KeyKind key_kind_from_string(std::string_view name);
+
+/// A column of a table: its name in the first record, or, if that is a number, its place from 1 on
+/// in a table without names.
+struct KeyColumn {
+  std::string name;
+  std::optional<TableFormat> format = {};
+};
+
+/// How keys are written in the inputs.
+struct KeyFormat {
+  KeyKind kind = KeyKind::lines;
+  bool decimal = false;   ///< u64: decimal numbers, one a line, and not 8 bytes each, little-endian
+  char end = '\n';        ///< of each line; 0 for lines that may hold newlines
+  bool chomp_cr = false;  ///< a carriage return at the end of a line is no part of the key
+  bool decode = true;     ///< decompress, and skip a byte order mark
+  bool check = true;  ///< refuse what does not look like keys; find decimal numbers by themselves
+  std::optional<KeyColumn> column = {};
+};
 
 /// The keys of one read, and the memory that they view.
 class KeyBlock {
@@ -51,8 +70,13 @@ class KeyBlock {
   std::size_t capacity_ = 0;
   std::vector<std::string_view> lines_;
   std::span<const std::uint64_t> numbers_;
+  std::vector<std::uint64_t> parsed_;  // numbers_, if they came as text
   std::uint64_t keys_so_far_ = 0, bytes_so_far_ = 0;
 };
+
+class Output;
+/// Writes key i, numbers in decimal. Throws IoError if a key of a column holds what ends keys.
+void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyFormat& format);
 
 /// Reads inputs one after another; "-" is standard input. A line never spans two inputs.
 class KeyReader {
@@ -65,7 +89,7 @@ class KeyReader {
 
   /// Checks all inputs first, so that a missing file or a file of odd length is found before any
   /// work is done. Throws IoError.
-  KeyReader(std::vector<std::string> inputs, KeyKind kind, Pace pace = Pace::bulk);
+  KeyReader(std::vector<std::string> inputs, KeyFormat format, Pace pace = Pace::bulk);
   KeyReader(const KeyReader&) = delete;
   KeyReader& operator=(const KeyReader&) = delete;
   ~KeyReader();
@@ -74,40 +98,43 @@ class KeyReader {
   /// end. Throws IoError.
   bool fill(KeyBlock& block);
 
-  KeyKind kind() const noexcept { return kind_; }
+  KeyKind kind() const noexcept { return format_.kind; }
+  const KeyFormat& format() const noexcept { return format_; }
   Pace pace() const noexcept { return pace_; }
   std::uint64_t keys() const noexcept { return keys_; }
   std::uint64_t empty_lines() const noexcept { return empty_lines_; }
-  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  /// Bytes read from the inputs, before decompression.
+  std::uint64_t bytes_read() const noexcept;
   /// Total length of the inputs; none if any of them is not a regular file.
   std::optional<std::uint64_t> total_bytes() const noexcept { return total_bytes_; }
 
  private:
   bool open_next();
   void close_current() noexcept;
-  std::size_t read_some(char* into, std::size_t bytes);
+  void examine();
   bool more_is_waiting() const;
   void fill_lines(KeyBlock& block);
   void fill_numbers(KeyBlock& block);
-  std::string current_name() const;
+  void fill_column(KeyBlock& block);
+  void parse_numbers(KeyBlock& block) const;
+  const std::string& current_name() const { return inputs_[next_input_ - 1]; }
 
   std::vector<std::string> inputs_;
-  KeyKind kind_;
+  KeyFormat format_;
   Pace pace_;
   std::optional<std::uint64_t> total_bytes_ = 0;
   std::size_t next_input_ = 0;
-  int fd_ = -1;
+  std::unique_ptr<ByteInput> input_;       // the current one,
+  std::unique_ptr<RecordReader> records_;  // or, with a column, this
+  std::size_t place_ = 0;                  // of the column
+  bool examined_ = false;                  // the first bytes of the current input are known
+  bool decimal_ = false;                   // the current input holds numbers as text
+  bool told_of_cr_ = false, told_of_mark_ = false;
   std::string cut_off_;  // the beginning of a line whose end is in the next block
-  std::uint64_t keys_ = 0, empty_lines_ = 0, bytes_read_ = 0;
-  std::uint64_t input_bytes_ = 0;  // read from the current input
+  std::uint64_t keys_ = 0, empty_lines_ = 0;
+  std::uint64_t bytes_before_ = 0;  // read from earlier inputs
+  std::uint64_t input_bytes_ = 0;   // delivered by the current input
 };
-
-/// The name for messages: "standard input" for "-".
-std::string display_name(const std::string& input);
-/// Opens an input for one sequential read. Throws IoError.
-int open_input(const std::string& input);
-/// Reads up to `bytes` bytes. Returns how many were read; 0 at the end. Throws IoError.
-std::size_t read_from(int fd, char* into, std::size_t bytes, const std::string& input);
 
 /// Calls use(block) for each block. With `overlap`, a second thread reads the next block meanwhile.
 void for_each_block(KeyReader& reader, bool overlap,
@@ -116,10 +143,10 @@ void for_each_block(KeyReader& reader, bool overlap,
 /// Whether every input is a regular file, so that it can be read twice. Throws IoError if one is
 /// missing.
 bool all_regular(std::span<const std::string> inputs);
-/// Number of keys in the inputs, with repetitions. For lines it reads all inputs once and calls
-/// progress(keys, bytes) now and then; for u64 it only reads the file lengths.
+/// Number of keys in the inputs, with repetitions. Reads all inputs once and calls progress(keys,
+/// bytes) now and then; of u64 keys that are neither text nor compressed it only reads the lengths.
 /// Requires all_regular(inputs). Throws IoError.
-std::uint64_t count_keys(std::span<const std::string> inputs, KeyKind kind,
+std::uint64_t count_keys(std::span<const std::string> inputs, const KeyFormat& format,
                          const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
 }  // namespace scbf::cli

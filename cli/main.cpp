@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <exception>
 #include <new>
 
@@ -42,7 +41,7 @@ Examples:
   scbf query words.scbf candidates.txt > may_be_present.txt
   scbf remove words.scbf retired.txt
   scbf info words.scbf --json
-'scbf VERB --help' tells more about each.)";
+'scbf help VERB' tells more about each.)";
 
 /// If a standard stream is closed, the next file opened gets its number, and messages would end up
 /// in a filter. So closed streams are opened in the wrong direction, where every use fails.
@@ -87,7 +86,7 @@ int guarded(int argc, char** argv) {
 }  // namespace scbf::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe gives an error code instead
+  scbf::cli::clean_up_on_signals();
   scbf::cli::occupy_standard_streams();
   return scbf::cli::guarded(argc, argv);
 }

@@ -38,14 +38,50 @@ void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
   line.option(
       "--keys", "KIND",
       filter_has_kind
-          ? "What the input holds: lines or u64; default: as the filter was built"
-          : "What the input holds: lines (default; each without its newline, empty ones skipped) "
-            "or u64 (8 bytes each, little-endian)",
-      [this](const std::string& text) { kind = key_kind_from_string(text); });
-  if (filter_has_kind) {
-    line.flag("--force", "Take --keys even if the filter was built from the other kind", force);
-  }
+          ? "What the input holds: lines, u64 or decimal; default: as the filter was built"
+          : "What the input holds: lines (default; each without its newline, empty ones skipped), "
+            "u64 (8 bytes each, little-endian) or decimal (u64 keys as text, one a line)",
+      [this](const std::string& text) {
+        if (text != "lines" && text != "u64" && text != "decimal") {
+          throw UsageError(fmt::format("--keys '{}': must be lines, u64 or decimal", text));
+        }
+        kind = text == "lines" ? KeyKind::lines : KeyKind::u64;
+        format.decimal = text == "decimal";
+      });
+  line.option("--column", "COL",
+              "Keys are a column of CSV or TSV tables: its name in the first line, or its number, "
+              "from 1 on, in tables without names",
+              [this](const std::string& text) {
+                if (!format.column) format.column.emplace();
+                format.column->name = text;
+              });
+  line.option("--separator", "SEP",
+              "With --column: , or tab; default: tab for .tsv and .tab, else ,",
+              [this](const std::string& text) {
+                if (!format.column) format.column.emplace();
+                format.column->format = table_format_from_string(text);
+              });
+  line.flag("-0,--null", "Keys end in a zero byte, not in a newline; printed keys, too",
+            [this] { format.end = '\0'; });
+  line.flag("--chomp-cr", "A carriage return at the end of a line is no part of the key",
+            format.chomp_cr);
+  line.flag("--raw", "Take inputs as they are, even if they look compressed or like no keys",
+            [this] { format.decode = format.check = false; });
+  line.flag("--force",
+            filter_has_kind ? "Take --keys even if the filter was built from the other kind; "
+                              "replace OUT even if it is no filter"
+                            : "Replace FILE even if it is no filter",
+            force);
   line.positionals("INPUT", "Files of keys; - or none: standard input", inputs);
+}
+
+KeyFormat KeyOptions::format_for(KeyKind of) const {
+  if (format.column && format.column->name.empty()) {
+    throw UsageError("--separator goes with --column");
+  }
+  KeyFormat result = format;
+  result.kind = of;
+  return result;
 }
 
 std::vector<std::string> KeyOptions::sources() const {

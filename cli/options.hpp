@@ -25,13 +25,16 @@ void add_threads_to(CommandLine& line, unsigned& threads);
 /// Splits "a,b" at commas into a and b. Items may be empty.
 std::vector<std::string> split_list(const std::string& text);
 
-/// The inputs with the keys, and the kind of the keys.
+/// The inputs with the keys, and how the keys are written there.
 struct KeyOptions {
-  std::optional<KeyKind> kind;
+  std::optional<KeyKind> kind;  ///< --keys, where it is given
+  KeyFormat format;             ///< its kind is not set
   bool force = false;
   std::vector<std::string> inputs;
 
   void add_to(CommandLine& line, bool filter_has_kind);
+  /// How keys of this kind are written. Throws UsageError if options contradict each other.
+  KeyFormat format_for(KeyKind kind) const;
   /// The inputs, or standard input if none is given.
   std::vector<std::string> sources() const;
 };

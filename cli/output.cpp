@@ -3,75 +3,246 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "errors.hpp"
+#include "files/file_io.hpp"
+#include "input.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::cli {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 [[noreturn]] void throw_io(const std::string& name, int error) {
-  if (error == EPIPE) throw ReaderGone{};
   throw IoError(fmt::format("{}: cannot write: {}", name, std::generic_category().message(error)));
 }
 
-std::unique_ptr<char[]> raw_buffer(std::size_t bytes) {
-  return std::unique_ptr<char[]>(
-      new char[bytes]);  // not cleared: bytes are read only after they are written
+void write_to_standard_output(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EPIPE) throw ReaderGone{};
+    if (n <= 0) throw_io("standard output", n < 0 ? errno : EIO);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
 }
+
+/// Replaces every string that is not UTF-8 by its bytes.
+void spell_out_bytes(Json& json) {
+  if (json.is_structured()) {
+    for (Json& item : json) spell_out_bytes(item);
+  } else if (json.is_string()) {
+    try {
+      json.dump();
+    } catch (const Json::type_error&) {
+      const auto& text = json.get_ref<const std::string&>();
+      Json bytes = Json::array();
+      for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+      json = Json{{"bytes", std::move(bytes)}};
+    }
+  }
+}
+
+// ---- unfinished files and signals
+// ----------------------------------------------------------------
+
+/// The temporary file that is being written. The handler reads the name while `set` is true.
+struct Unfinished {
+  std::array<char, 4096> name;
+  std::atomic<bool> set;
+};
+Unfinished unfinished;  // NOLINT: a handler of signals can reach nothing else
+
+void remove_unfinished(int signal) {
+  if (unfinished.set.load()) ::unlink(unfinished.name.data());
+  ::raise(signal);  // by now its default again: SA_RESETHAND
+}
+
+/// Notes the name of the temporary file, which is the one that must not exist yet.
+class NotingCalls final : public FileSystemCalls {
+ public:
+  int open(const char* path, int flags, mode_t mode) override {
+    if ((flags & O_EXCL) == 0) return FileSystemCalls::open(path, flags, mode);
+    const std::size_t length = std::strlen(path);
+    if (length < unfinished.name.size()) {
+      std::memcpy(unfinished.name.data(), path, length + 1);
+      unfinished.set = true;
+    }
+    const int fd = FileSystemCalls::open(path, flags, mode);
+    if (fd < 0) unfinished.set = false;
+    return fd;
+  }
+  int rename(const char* from, const char* to) override {
+    const int result = FileSystemCalls::rename(from, to);
+    if (result == 0) unfinished.set = false;
+    return result;
+  }
+  int unlink(const char* path) override {
+    unfinished.set = false;
+    return FileSystemCalls::unlink(path);
+  }
+};
+
+bool begins_as_filter(const std::string& path) {
+  try {
+    ByteInput file(path, ByteInput::Decode::no);
+    return cli::begins_as_filter(file.peek());
+  } catch (const IoError&) {
+    return false;  // cannot be read, so cannot be known for a filter
+  }
+}
+
+bool is_regular(const struct stat& status) { return S_ISREG(status.st_mode); }
 
 }  // namespace
 
-Output::Output()
-    : name_("standard output"), fd_(STDOUT_FILENO), owned_(false), buffer_(raw_buffer(kCapacity)) {}
+Output::Output() : Output(write_to_standard_output) {}
 
-Output::Output(const std::string& path)
-    : name_(path),
-      fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
-      owned_(true),
-      buffer_(raw_buffer(kCapacity)) {
-  if (fd_ < 0) throw_io(name_, errno);
-}
-
-Output::~Output() {
-  if (owned_ && fd_ >= 0) ::close(fd_);
-}
+Output::Output(Sink sink)
+    : sink_(std::move(sink)),
+      buffer_(new char[kCapacity]) {}  // not cleared: bytes are read only after they are written
 
 void Output::write_json(const Json& json) {
-  write(json.dump(2, ' ', false, Json::error_handler_t::replace));
+  try {
+    write(json.dump(2));
+  } catch (const Json::type_error&) {  // a string that is not UTF-8
+    Json copy = json;
+    spell_out_bytes(copy);
+    // Names of columns cannot be objects.
+    write(copy.dump(2, ' ', false, Json::error_handler_t::replace));
+  }
   write('\n');
 }
 
-void Output::flush() { write_out({buffer_.get(), std::exchange(used_, 0)}); }
-
-void Output::finish() {
-  flush();
-  if (owned_ && ::close(std::exchange(fd_, -1)) < 0 && errno != EINTR) throw_io(name_, errno);
+void Output::flush() {
+  if (used_ > 0) sink_({buffer_.get(), std::exchange(used_, 0)});
 }
-
-bool Output::is_terminal() const noexcept { return ::isatty(fd_) == 1; }
 
 void Output::write_slowly(std::string_view bytes) {
   flush();
-  if (bytes.size() >= kCapacity) return write_out(bytes);
-  write(bytes);
+  if (bytes.size() >= kCapacity) return sink_(bytes);
+  used_ = bytes.copy(buffer_.get(), kCapacity);
 }
 
-void Output::write_out(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_io(name_, errno);
-    if (n == 0) throw_io(name_, EIO);
-    bytes.remove_prefix(static_cast<std::size_t>(n));
+Destination::Destination(const std::string& option, std::string path, const Rules& rules)
+    : path_(std::move(path)) {
+  struct stat old {
+  }, out{};
+  const bool known_out = ::fstat(STDOUT_FILENO, &out) == 0;
+  const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
+  if (exists && known_out && same_file(old, out)) path_.assign(1, '-');
+  const bool to_out = is_standard_output();
+  if (to_out) {
+    if (rules.json) {
+      throw UsageError(
+          fmt::format("{} and --json: standard output can carry only one of them", option));
+    }
+    if (rules.binary && ::isatty(STDOUT_FILENO) == 1) {
+      throw UsageError(fmt::format(
+          "{}: the result is binary, and standard output is a terminal: use -o FILE", option));
+    }
+    if (!known_out) return;
+    old = out;
+  } else if (!exists) {
+    const fs::path parent = fs::path(path_).parent_path();
+    std::error_code error;
+    if (!parent.empty() && !fs::is_directory(parent, error)) {
+      throw IoError(fmt::format("{}: cannot write: {} is not a directory", path_, parent.string()));
+    }
+    return;
+  }
+  if (S_ISDIR(old.st_mode)) {
+    throw IoError(fmt::format("{}: cannot write: it is a directory", path_));
+  }
+  if (is_regular(old) || S_ISFIFO(old.st_mode)) {
+    for (const std::string& input : rules.inputs) {
+      if (!same_file(old, status_of(input))) continue;
+      throw UsageError(fmt::format("{}: it is also the input {}; write to another file", option,
+                                   display_name(input)));
+    }
+  }
+  struct stat error_stream {};
+  if (!to_out && !is_regular(old) && ::fstat(STDERR_FILENO, &error_stream) == 0 &&
+      same_file(old, error_stream) && (!S_ISCHR(old.st_mode) || ::isatty(STDERR_FILENO) == 1)) {
+    throw UsageError(fmt::format("{}: messages go to standard error", option));
+  }
+  if (to_out || !is_regular(old)) return;
+  // Renaming needs no permission of the file itself. Root may write everything, but a file that
+  // nobody may write is meant to stay.
+  if (::access(path_.c_str(), W_OK) < 0 || (old.st_mode & 0222) == 0) throw_io(path_, EACCES);
+  using Replace = Rules::Replace;
+  if (rules.force || rules.replace == Replace::anything || old.st_size == 0) return;
+  if (rules.replace == Replace::filters && begins_as_filter(path_)) return;
+  throw UsageError(fmt::format("{}: it exists{}; --force replaces it", option,
+                               rules.replace == Replace::filters ? " and is no filter" : ""));
+}
+
+void Destination::write(const std::function<void(Output&)>& produce) const {
+  const auto run = [&](Output::Sink sink) {
+    Output out(std::move(sink));
+    produce(out);
+    out.finish();
+  };
+  if (is_standard_output()) return run(write_to_standard_output);
+  NotingCalls calls;
+  write_file(
+      path_,
+      [&](const ByteSink& sink) {
+        run([&](std::string_view bytes) { sink(std::as_bytes(std::span(bytes))); });
+      },
+      calls);
+}
+
+void Destination::report(std::string_view text) const {
+  if (!is_standard_output()) return print_text(text);
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  note(text);
+}
+
+void check_inputs(std::span<const std::string> inputs) {
+  struct stat out {};
+  const bool known_out = ::fstat(STDOUT_FILENO, &out) == 0 && is_regular(out);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const struct stat status = status_of(inputs[i]);
+    if (known_out && same_file(status, out)) {
+      throw UsageError(
+          fmt::format("{}: standard output goes to this input", display_name(inputs[i])));
+    }
+    if (is_regular(status)) continue;
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool twice = inputs[i] == "-" && inputs[j] == "-";
+      if (!twice && (S_ISCHR(status.st_mode) || !same_file(status, status_of(inputs[j])))) continue;
+      throw UsageError(fmt::format("{} is named twice, and can be read only once",
+                                   display_name(inputs[j] == "-" ? inputs[j] : inputs[i])));
+    }
+  }
+}
+
+void clean_up_on_signals() {
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe gives an error code instead,
+  std::signal(SIGXFSZ, SIG_IGN);  // and so does writing past `ulimit -f`
+  struct sigaction action {};
+  action.sa_handler = remove_unfinished;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction old {};
+    if (::sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;  // nohup
+    ::sigaction(signal, &action, nullptr);
   }
 }
 

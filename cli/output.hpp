@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only writer to standard output (and to the files of gen). It is buffered and reports every
-// failure. Standard error is written by note() here and by progress.hpp.
+// The only place where the command opens outputs: standard output, and files, which are replaced as
+// a whole or not at all. Standard error is written by note() here and by progress.hpp.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,18 +17,19 @@ namespace scbf::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// A buffered writer to a file descriptor. Throws ReaderGone if the reader of a pipe has closed it,
-/// and IoError with name and reason for all other failures. Call finish() to write the last bytes.
-/// The destructor drops them, because without finish() something else has failed already.
+/// A buffered writer. Throws ReaderGone if the reader of a pipe has closed it, and IoError with
+/// name and reason for all other failures. Call finish() to write the last bytes. The destructor
+/// drops them, because without finish() something else has failed already.
 class Output {
  public:
+  using Sink = std::function<void(std::string_view)>;
+
   /// Writes to standard output.
   Output();
-  /// Creates a file or overwrites an existing one.
-  explicit Output(const std::string& path);
+  /// Writes to `sink`.
+  explicit Output(Sink sink);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
-  ~Output();
 
   void write(std::string_view bytes) {
     if (bytes.size() > kCapacity - used_) return write_slowly(bytes);
@@ -33,24 +37,59 @@ class Output {
     used_ += bytes.size();
   }
   void write(char c) { write(std::string_view(&c, 1)); }
-  /// Writes a JSON document and a newline. Invalid UTF-8 becomes U+FFFD.
+  /// Writes a JSON document and a newline. A string that is not UTF-8 becomes {"bytes": [255, …]},
+  /// so that no two strings print alike.
   void write_json(const Json& json);
   void flush();
-  /// Flushes; closes the file unless it is standard output.
-  void finish();
-  bool is_terminal() const noexcept;
+  void finish() { flush(); }
 
  private:
   static constexpr std::size_t kCapacity = 1 << 18;
   void write_slowly(std::string_view bytes);
-  void write_out(std::string_view bytes);
 
-  std::string name_;
-  int fd_;
-  bool owned_;
+  Sink sink_;
   std::size_t used_ = 0;
   std::unique_ptr<char[]> buffer_;
 };
+
+/// Where a verb writes its result, checked before any work is done. "-", and any other name of the
+/// file that standard output is, means standard output.
+class Destination {
+ public:
+  struct Rules {
+    /// What may be replaced without `force`.
+    enum class Replace : unsigned char { filters, nothing, anything } replace = Replace::filters;
+    bool force = false;
+    bool binary = true;                    ///< refused on a terminal
+    bool json = false;                     ///< a report in JSON is to go to standard output
+    std::vector<std::string> inputs = {};  ///< must not be replaced
+  };
+
+  /// `option` names the output in messages, such as "-o f.scbf". Throws UsageError if the output is
+  /// one of the inputs, a terminal, or something that only --force replaces, and IoError if it
+  /// cannot be written: a folder, in no folder, or without permission.
+  Destination(const std::string& option, std::string path, const Rules& rules);
+
+  bool is_standard_output() const noexcept { return path_ == "-"; }
+  const std::string& path() const noexcept { return path_; }
+  /// Writes what `produce` writes. A regular file gets it as a whole at the end, or stays as it was
+  /// if anything fails or the process is ended by a signal.
+  void write(const std::function<void(Output&)>& produce) const;
+  /// Prints a report: to standard output, or to standard error if the result goes there.
+  void report(std::string_view text) const;
+
+ private:
+  std::string path_;
+};
+
+/// The inputs of a verb, checked before they are read: the filter and the files of keys. Throws
+/// UsageError if two of them are one pipe, which can be read only once, and if standard output is
+/// appended to one of them.
+void check_inputs(std::span<const std::string> inputs);
+
+/// From now on SIGINT, SIGTERM and SIGHUP remove unfinished files before they end the process, and
+/// a limit on the size of files gives an error.
+void clean_up_on_signals();
 
 /// Writes one JSON document to standard output.
 void print_json(const Json& json);

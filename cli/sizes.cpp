@@ -54,11 +54,11 @@ std::optional<std::uint64_t> scale_of(std::string_view suffix) {
 
 std::uint64_t parse_scaled(std::string_view option, std::string_view text, std::uint64_t least,
                            std::uint64_t most, bool bytes) {
-  const std::string must =
-      fmt::format("a whole number {} such as {}",
-                  most == kNoLimit ? fmt::format("of at least {}", least)
-                                   : fmt::format("from {} to {}", grouped(least), grouped(most)),
-                  bytes ? "1048576, 500MB or 2GiB" : "5000, 1e8 or 100M");
+  const std::string must = fmt::format("a whole number from {} to {}{}", grouped(least),
+                                       most == kNoLimit ? "2^63 - 1" : grouped(most),
+                                       bytes             ? " such as 1048576, 500MB or 2GiB"
+                                       : most >= 100'000 ? " such as 5000, 1e5 or 100k"
+                                                         : "");
   const std::optional<Number> number = split_number(text);
   if (!number) refuse(option, text, must);
   std::string_view suffix = number->suffix;
@@ -151,5 +151,23 @@ std::string human_seconds(double seconds) {
 }
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
+
+std::string counted(std::uint64_t n, std::string_view thing) {
+  return fmt::format("{} {}{}", grouped(n), thing, n == 1 ? "" : "s");
+}
+
+std::string printable(std::string_view key, std::size_t most) {
+  std::string text;
+  for (const char c : key) {
+    if (text.size() >= most) return text + "…";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      text += fmt::format("\\x{:02x}", byte);
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
 
 }  // namespace scbf::cli

@@ -10,7 +10,7 @@
 
 namespace scbf::cli {
 
-inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 /// A whole number in [least, most]: digits, optionally with a fraction, an exponent and one of the
 /// suffixes k M G T (powers of 1000) or Ki Mi Gi Ti (powers of 1024).
@@ -36,5 +36,9 @@ std::string human_rate(double per_second);
 std::string human_seconds(double seconds);
 /// 0.0123 → "1.23 %".
 std::string percent(double share);
+/// A key for messages: unprintable bytes as \xHH, shortened to `most` characters.
+std::string printable(std::string_view key, std::size_t most = 40);
+/// 1, "row" → "1 row"; 2000, "row" → "2,000 rows".
+std::string counted(std::uint64_t n, std::string_view thing);
 
 }  // namespace scbf::cli

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -33,17 +35,17 @@ struct Options {
   std::optional<double> factor = {}, tightening = {}, stage_fpr = {};
 };
 
-std::uint64_t counted_capacity(const std::vector<std::string>& sources, KeyKind kind,
+std::uint64_t counted_capacity(const std::vector<std::string>& sources, const KeyFormat& format,
                                const RunOptions& run) {
   if (!all_regular(sources)) {
     throw UsageError(
         "build: --capacity is missing, and keys that come from standard input or a pipe cannot be "
         "counted first: give an upper bound such as --capacity 1e7, or name regular files");
   }
-  const KeyReader lengths(sources, kind);
+  const KeyReader lengths(sources, format);
   Progress progress(run.progress, "counting", lengths.total_bytes());
   const std::uint64_t keys =
-      count_keys(sources, kind, [&](std::uint64_t k, std::uint64_t b) { progress.update(k, b); });
+      count_keys(sources, format, [&](std::uint64_t k, std::uint64_t b) { progress.update(k, b); });
   progress.finish(keys, lengths.total_bytes().value_or(0));
   return std::max<std::uint64_t>(keys, 1);
 }
@@ -81,21 +83,21 @@ struct Design {
   double count_seconds = 0;
 };
 
-Design growing(const Options& options, KeyKind kind) {
+Design growing(const Options& options, const KeyFormat& format) {
   const Growth growth = growth_of(options);
-  return {.growth = growth, .notes = {.kind = kind, .fpr = growth.fpr()}};
+  return {.growth = growth, .notes = {.kind = format.kind, .fpr = growth.fpr()}};
 }
 
-Design single_stage(const Options& options, KeyKind kind) {
+Design single_stage(const Options& options, const KeyFormat& format) {
   PlanRequest request = options.shape.request;
   if (!request.fpr && !request.memory_bytes) request.fpr = kDefaultFpr;
   const Stopwatch watch;
   const bool counted = !request.capacity && !(request.fpr && request.memory_bytes);
-  if (counted) request.capacity = counted_capacity(options.keys.sources(), kind, options.run);
+  if (counted) request.capacity = counted_capacity(options.keys.sources(), format, options.run);
   const double count_seconds = counted ? watch.seconds() : 0;
   const Plan shape = plan(request);
   return {.growth = Growth::one(shape.geometry),
-          .notes = {.kind = kind, .capacity = shape.capacity, .fpr = shape.fpr},
+          .notes = {.kind = format.kind, .capacity = shape.capacity, .fpr = shape.fpr},
           .plan = shape,
           .counted = counted,
           .count_seconds = count_seconds};
@@ -137,16 +139,16 @@ std::string to_text(const Options& options, const Design& design, const Built& b
   const KeyReader& reader = built.reader;
   const Backend& backend = built.filter.backend();
   const Statistics& s = built.statistics;
-  const std::string keys = fmt::format("{}: {} keys", options.out, grouped(reader.keys()));
+  const std::string keys = fmt::format("{}: {}", options.out, counted(reader.keys(), "key"));
   const std::string time = fmt::format(" in {:.2f} s, {} keys/s", built.seconds,
                                        human_rate(per_second(reader.keys(), built.seconds)));
   const std::string rate = "estimated rate " + percent(s.estimated_fpr);
   if (!design.plan) {
-    return fmt::format("{}{}; {} stage{}, {}; {}\n", keys, time, s.stages.size(),
-                       s.stages.size() == 1 ? "" : "s", human_bytes(s.bytes), rate);
+    return fmt::format("{}{}; {}, {}; {}\n", keys, time, counted(s.stages.size(), "stage"),
+                       human_bytes(s.bytes), rate);
   }
   const std::string empty = reader.empty_lines() > 0
-                                ? fmt::format(" ({} empty lines)", grouped(reader.empty_lines()))
+                                ? fmt::format(" ({})", counted(reader.empty_lines(), "empty line"))
                                 : "";
   return fmt::format(
       "{}{}{} ({} {}, threads: {})\n{}, {}; capacity {}{}; fill {}, {} saturated; {}\n", keys,
@@ -156,6 +158,17 @@ std::string to_text(const Options& options, const Design& design, const Built& b
       grouped(s.saturated), rate);
 }
 
+Filter empty_filter(const Growth& growth, const Options& options) {
+  try {
+    return Filter(growth, {.seed = options.seed, .backend = options.run.backend});
+  } catch (const std::bad_alloc&) {
+    throw IoError(fmt::format(
+        "build: no memory for {} of counters; a smaller --capacity or --memory, or a higher --fpr, "
+        "takes less ('scbf plan' says how much)",
+        human_bytes(growth.first_geometry().bytes())));
+  }
+}
+
 int build(const Options& options) {
   if (!options.scalable &&
       (options.policy || options.factor || options.tightening || options.stage_fpr)) {
@@ -163,24 +176,27 @@ int build(const Options& options) {
   }
   const RunOptions& run = options.run;
   find_backend(run.backend);  // throws before any work is done
-  check_output(options.out, run.json);
-  const KeyKind kind = options.keys.kind.value_or(KeyKind::lines);
-  const Design design = options.scalable ? growing(options, kind) : single_stage(options, kind);
+  const std::vector<std::string> sources = options.keys.sources();
+  check_inputs(sources);
+  const Destination to("-o " + options.out, options.out,
+                       {.force = options.keys.force, .json = run.json, .inputs = sources});
+  const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
+  const Design design = options.scalable ? growing(options, format) : single_stage(options, format);
 
   const Stopwatch watch;
-  KeyReader reader(options.keys.sources(), kind);
-  Filter filter(design.growth, {.seed = options.seed, .backend = run.backend});
+  KeyReader reader(sources, format);
+  Filter filter = empty_filter(design.growth, options);
   filter.set_metadata(write_notes(design.notes));
   run.go_through(reader, "building",
                  [&](const KeyBlock& block) { filter.insert(block.batch(), run.batch()); });
   const double seconds = watch.seconds();
   const Stopwatch save_watch;
-  save_filter(filter, options.out);
+  save_filter(filter, to);
   const Built built{filter, reader, seconds, save_watch.seconds(), filter.statistics(run.batch())};
   if (run.json) {
     print_json(to_json(options, design, built));
-  } else if (options.out != "-") {
-    print_text(to_text(options, design, built));
+  } else {
+    to.report(to_text(options, design, built));
   }
   warn_if_over_capacity(reader.keys(), design.notes, built.statistics.estimated_fpr);
   return kOk;
@@ -219,20 +235,25 @@ Run set_up_build(CommandLine& line) {
               [o = options.get()](const std::string& text) {
                 o->stage_fpr = parse_rate("--stage-fpr", text);
               });
-  line.option("-o,--output", "FILE", "The filter file; replaced as a whole; - for a pipe",
-              options->out, CommandLine::Need::required);
+  line.option(
+      "-o,--output", "FILE",
+      "The filter file; replaced as a whole; - is standard output, and the report then goes to "
+      "standard error",
+      options->out, CommandLine::Need::required);
   options->run.add_backend_to(line);
   options->run.add_scratch_to(line);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
   line.footer(
       R"(Without --capacity, regular files are read twice: their keys are counted first, repetitions
-included, so the filter is large enough. Without --fpr and --memory the rate is 1%.
+included, so the filter is large enough. Without --fpr and --memory the rate is 1%. gzip and zstd are
+decompressed; filters, UTF-16 and lines with zero bytes are refused (--raw takes them).
 'seconds' covers reading and inserting; counting and saving are reported separately.
 
 Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt
-  zcat urls.gz | scbf build --capacity 50M --fpr 1% -o urls.scbf
+  scbf build --fpr 1% -o urls.scbf urls.gz more_urls.zst
+  scbf build --column email -o people.scbf people.csv
   tail -f log | head -n 1000000 | scbf build --scalable --capacity 10k -o seen.scbf
   scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
   return [options] { return build(*options); };

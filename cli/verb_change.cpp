@@ -2,13 +2,19 @@
 // scbf insert and scbf remove: change the keys of an existing filter.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "removal.hpp"
+#include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -24,99 +30,192 @@ struct Options {
   RunOptions run;
 
   void add_to(CommandLine& line) {
-    line.positional("FILE", "The filter", file);
+    line.positional("FILE", "The filter; - is standard input", file);
     keys.add_to(line, true);
-    line.option("-o,--output", "OUT", "Write here; default: replace FILE; - for a pipe", out);
+    line.option("-o,--output", "OUT",
+                "Write here; default: replace FILE; - is standard output, and the report then goes "
+                "to standard error",
+                out);
     run.add_backend_to(line);
     run.add_scratch_to(line);
     run.add_progress_to(line);
     run.add_json_to(line, "Print a report as JSON");
   }
-  const std::string& target() const { return out.empty() ? file : out; }
 };
 
-struct Change {
-  const char* progress;
-  /// Applies a batch and adds its counts to the report.
-  void (*apply)(Filter&, const KeyBatch&, const BatchOptions&, Json& report);
-  std::string (*describe)(const Json& report);
-};
+/// A filter, the keys that change it, and where it goes: all checked before any work is done.
+struct Session {
+  explicit Session(const Options& o)
+      : options(o),
+        to(destination(o)),
+        filter(open_for_changes(o.file, o.run)),
+        notes(read_notes(filter.metadata())),
+        reader(o.keys.sources(), agreed_format(o.keys, notes, o.file)) {}
 
-/// `report` must have the keys that apply() counts, all zero. Returns the complete report.
-Json change(const Options& options, const Change& what, Json report) {
-  const RunOptions& run = options.run;
-  check_output(options.target(), run.json);
-  Filter filter = open_for_changes(options.file, run);
-  const FilterNotes notes = read_notes(filter.metadata());
-  const KeyKind kind = agreed_kind(options.keys, notes, options.file);
-  const Stopwatch watch;
-  KeyReader reader(options.keys.sources(), kind);
-  run.go_through(reader, what.progress, [&](const KeyBlock& block) {
-    what.apply(filter, block.batch(), run.batch(), report);
-  });
-  const double seconds = watch.seconds();
-  save_filter(filter, options.target());
-
-  const Statistics statistics = filter.statistics(run.batch());
-  const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
-  report["file"] = options.target();
-  describe_work(report, reader, filter, run, seconds);
-  describe_size(report, filter);
-  report["keys_in_filter"] = keys;
-  report["fill"] = statistics.fill;
-  report["saturated"] = statistics.saturated;
-  report["estimated_fpr"] = statistics.estimated_fpr;
-  if (run.json) {
-    print_json(report);
-  } else if (options.target() != "-") {
-    print_text(fmt::format("{}: {}; {} keys now, fill {}, {} saturated\n", options.target(),
-                           what.describe(report), grouped(keys), percent(statistics.fill),
-                           grouped(statistics.saturated)));
+  /// Calls use(block) for all keys.
+  void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
+    options.run.go_through(reader, progress, use);
+    seconds = watch.seconds();
   }
-  warn_if_over_capacity(keys, notes, statistics.estimated_fpr);
-  return report;
-}
 
-void add(Json& report, const char* key, std::uint64_t value) {
-  report[key] = report[key].get<std::uint64_t>() + value;
-}
+  /// Saves the filter, and prints `text` or `json`, completed: `text` to standard error if the
+  /// filter or `other`, a second result, goes to standard output.
+  void finish(Json json, const std::string& text, const Destination* other = nullptr) const {
+    save_filter(filter, to);
+    const RunOptions& run = options.run;
+    const Statistics statistics = filter.statistics(run.batch());
+    const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
+    if (run.json) {
+      json["file"] = to.path();
+      describe_work(json, reader, filter, run, seconds);
+      describe_size(json, filter);
+      json["keys_in_filter"] = keys;
+      json["fill"] = statistics.fill;
+      json["saturated"] = statistics.saturated;
+      json["estimated_fpr"] = statistics.estimated_fpr;
+      print_json(json);
+    } else {
+      const Destination& first = other != nullptr && other->is_standard_output() ? *other : to;
+      first.report(fmt::format("{}: {}; {} now, fill {}, {} saturated\n", to.path(), text,
+                               counted(keys, "key"), percent(statistics.fill),
+                               grouped(statistics.saturated)));
+    }
+    warn_if_over_capacity(keys, notes, statistics.estimated_fpr);
+  }
+
+  const Options& options;
+  Destination to;
+  Filter filter;
+  FilterNotes notes;
+  Stopwatch watch;
+  KeyReader reader;
+  double seconds = 0;
+
+ private:
+  static Destination destination(const Options& o) {
+    std::vector<std::string> inputs = o.keys.sources();
+    Destination to = changed_filter(o.file, o.out,
+                                    {.force = o.keys.force, .json = o.run.json, .inputs = inputs});
+    inputs.insert(inputs.begin(), o.file);
+    check_inputs(inputs);
+    return to;
+  }
+};
 
 int insert(const Options& options) {
-  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
-                        Json& report) {
-    add(report, "inserted", filter.insert(keys, batch).inserted);
-  };
-  const auto describe = [](const Json& report) {
-    return fmt::format("inserted {}", grouped(report["inserted"].get<std::uint64_t>()));
-  };
-  change(options, {"inserting", apply, describe}, Json{{"inserted", std::uint64_t{0}}});
+  Session session(options);
+  std::uint64_t inserted = 0;
+  session.go_through("inserting", [&](const KeyBlock& block) {
+    inserted += session.filter.insert(block.batch(), options.run.batch()).inserted;
+  });
+  session.finish(Json{{"inserted", inserted}}, fmt::format("inserted {}", grouped(inserted)));
   return kOk;
 }
 
-int remove(const Options& options) {
-  const auto apply = [](Filter& filter, const KeyBatch& keys, const BatchOptions& batch,
-                        Json& report) {
-    const RemoveReport removed = filter.remove(keys, {}, batch);
-    add(report, "removed", removed.removed);
-    add(report, "absent", removed.absent);
-    add(report, "ambiguous", removed.ambiguous);
-  };
-  const auto describe = [](const Json& report) {
-    const auto ambiguous = report["ambiguous"].get<std::uint64_t>();
-    return fmt::format("removed {}, absent {}{}", grouped(report["removed"].get<std::uint64_t>()),
-                       grouped(report["absent"].get<std::uint64_t>()),
-                       ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(ambiguous)) : "");
-  };
-  const Json report = change(options, {"removing", apply, describe},
-                             Json{{"removed", std::uint64_t{0}},
-                                  {"absent", std::uint64_t{0}},
-                                  {"ambiguous", std::uint64_t{0}}});
-  if (const auto ambiguous = report["ambiguous"].get<std::uint64_t>(); ambiguous > 0) {
-    note(fmt::format("{} keys are claimed by several stages and were left where they are",
-                     grouped(ambiguous)));
+/// How many keys may be absent: a number of keys, or a share of them.
+struct Limit {
+  std::optional<std::uint64_t> keys = {};
+  double share = 0.5;
+  bool given = false;
+
+  bool exceeded(std::uint64_t absent, std::uint64_t all) const {
+    return keys ? absent > *keys : static_cast<double>(absent) > share * static_cast<double>(all);
   }
-  const bool found = report["removed"] > std::uint64_t{0} || report["keys"] == std::uint64_t{0};
-  return found ? kOk : kNothingFound;
+  std::string text() const {
+    return keys ? grouped(*keys) : share == 0.5 ? std::string("half of them") : percent(share);
+  }
+};
+
+struct RemoveOptions : Options {
+  Limit most_absent;
+  std::string absent;  ///< file for the absent keys; empty: none
+};
+
+/// Removes all keys from the filter in memory; writes the absent ones to `absent`, unless it is
+/// null.
+RemoveReport remove_all(Session& session, Output* absent) {
+  RemoveReport sum;
+  std::vector<std::uint8_t> verdicts;
+  session.go_through("removing", [&](const KeyBlock& block) {
+    verdicts.resize(absent != nullptr ? block.size() : 0);
+    const RemoveReport some =
+        session.filter.remove(block.batch(), verdicts, session.options.run.batch());
+    sum.removed += some.removed;
+    sum.absent += some.absent;
+    sum.ambiguous += some.ambiguous;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      if (static_cast<Removal>(verdicts[i]) != Removal::absent) continue;
+      write_key(*absent, block, i, session.reader.format());
+      absent->write(session.reader.format().end);
+    }
+  });
+  return sum;
+}
+
+std::optional<Destination> list_of_absent(const RemoveOptions& options, const Destination& filter) {
+  if (options.absent.empty()) return {};
+  std::vector<std::string> inputs = options.keys.sources();
+  inputs.push_back(options.file);
+  Destination list("--absent " + options.absent, options.absent,
+                   {.replace = Destination::Rules::Replace::nothing,
+                    .force = options.keys.force,
+                    .binary = false,
+                    .json = options.run.json,
+                    .inputs = inputs});
+  if (list.path() == filter.path()) {
+    throw UsageError(fmt::format("--absent {}: the filter is written there", options.absent));
+  }
+  return list;
+}
+
+int remove(const RemoveOptions& options) {
+  Session session(options);
+  const std::optional<Destination> list = list_of_absent(options, session.to);
+  RemoveReport sum;
+  if (list) {
+    list->write([&](Output& out) { sum = remove_all(session, &out); });
+  } else {
+    sum = remove_all(session, nullptr);
+  }
+
+  const std::uint64_t keys = session.reader.keys();
+  const std::string absent_of_all =
+      fmt::format("{} of {} are absent", grouped(sum.absent), counted(keys, "key"));
+  // Nothing was removed if all are absent, so nothing is lost then.
+  if (options.most_absent.exceeded(sum.absent, keys) &&
+      (options.most_absent.given || sum.removed > 0)) {
+    throw Incompatible(fmt::format(
+        "{}: {}, more than {}: nothing is removed. Were they removed before, or do they end in a "
+        "CR? Then the other {} may be false positives, whose removal makes other keys absent; "
+        "--max-absent {} removes them all the same",
+        options.file, absent_of_all, options.most_absent.text(), grouped(keys - sum.absent),
+        sum.absent));
+  }
+  const double lost =
+      lost_per_false_removal(session.filter.statistics(options.run.batch()), session.filter);
+  session.finish(
+      Json{{"removed", sum.removed},
+           {"absent", sum.absent},
+           {"ambiguous", sum.ambiguous},
+           {"lost_per_false_removal", lost}},
+      fmt::format("removed {}, absent {}{}", grouped(sum.removed), grouped(sum.absent),
+                  sum.ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(sum.ambiguous)) : ""),
+      list ? &*list : nullptr);
+  if (2 * sum.absent > keys) {
+    note(fmt::format("{}; {}", absent_of_all,
+                     sum.removed == 0
+                         ? "nothing is removed"
+                         : fmt::format("if those removed were false positives, about {} other keys "
+                                       "are absent now",
+                                       grouped(static_cast<std::uint64_t>(
+                                           std::ceil(lost * static_cast<double>(sum.removed)))))));
+  }
+  if (sum.ambiguous > 0) {
+    note(fmt::format("{} claimed by several stages and left where {}",
+                     sum.ambiguous == 1 ? "1 key is" : grouped(sum.ambiguous) + " keys are",
+                     sum.ambiguous == 1 ? "it is" : "they are"));
+  }
+  return sum.removed > 0 || keys == 0 ? kOk : kNothingFound;
 }
 
 }  // namespace
@@ -134,16 +233,37 @@ Examples:
 }
 
 Run set_up_remove(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RemoveOptions>();
   options->add_to(line);
+  line.option("--max-absent", "N",
+              "Remove nothing if more than N of the keys are absent, or N% of them; default 50%",
+              [o = options.get()](const std::string& text) {
+                Limit limit{.given = true};
+                if (text.ends_with('%')) {
+                  limit.share = parse_real("--max-absent", text.substr(0, text.size() - 1), 0, 100);
+                  limit.share /= 100;
+                } else {
+                  limit.keys = parse_count("--max-absent", text, 0);
+                }
+                o->most_absent = limit;
+              });
+  line.option("--absent", "LIST", "Write the absent keys here, one a line; - is standard output",
+              options->absent);
   line.footer(
-      R"(An absent key is left alone and reported as absent; the exit code is 1 if all keys are absent.
-Remove only keys that were inserted: removing a false positive takes counts away from other keys. In
-a filter that grows, a key that several stages claim stays and is reported as ambiguous. FILE is
-replaced as a whole; on failure it stays as it was.
+      R"(An absent key is left alone and reported as absent; the exit code is 1 if all keys are absent. In a
+filter that grows, a key that several stages claim stays and is reported as ambiguous. FILE is replaced
+as a whole; on failure it stays as it was.
+
+Remove only keys that were inserted, and each as often as it was. Of keys that are not in the filter, the
+share of its false-positive rate looks present. Removing such a key lowers counters of other keys, and
+makes about 4 other keys absent in a full filter of 1% (docs/maths.md, "Removing what was not inserted").
+So if more than half of the keys are absent, nothing is removed and the exit code is 4: the file of keys
+was probably removed before, or is not of this filter. --max-absent sets another limit, such as 0 for
+keys that must all be there.
 
 Examples:
-  scbf remove words.scbf retired.txt
+  scbf remove words.scbf retired.txt --max-absent 0
+  scbf remove words.scbf retired.txt --absent were_not_there.txt
   scbf remove words.scbf -o smaller.scbf retired.txt --json)");
   return [options] { return remove(*options); };
 }

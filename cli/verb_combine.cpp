@@ -26,15 +26,21 @@ struct Options {
   RunOptions run;
 
   void add_to(CommandLine& line) {
-    line.positional("FILE", "The filter to change", file);
+    line.positional("FILE", "The filter to change; - is standard input", file);
     line.positionals("OTHER", "Filters of the same geometry and seed", others,
                      CommandLine::Need::required);
-    line.option("-o,--output", "OUT", "Write here; default: replace FILE; - for a pipe", out);
-    line.flag("--force", "Combine even if one holds lines and the other u64 keys", force);
+    line.option("-o,--output", "OUT",
+                "Write here; default: replace FILE; - is standard output, and the report then goes "
+                "to standard error",
+                out);
+    line.flag(
+        "--force",
+        "Combine even if one holds lines and the other u64 keys; replace OUT even if it is no "
+        "filter",
+        force);
     run.add_backend_to(line);
     run.add_json_to(line, "Print a report as JSON");
   }
-  const std::string& target() const { return out.empty() ? file : out; }
 };
 
 void check_kinds(const Filter& filter, const Filter& other, const Options& options,
@@ -51,7 +57,12 @@ void check_kinds(const Filter& filter, const Filter& other, const Options& optio
 /// `report`. `verb` is the past tense of the operation.
 template <class Combine>
 int combine_all(const Options& options, const char* verb, Json report, const Combine& combine) {
-  check_output(options.target(), options.run.json);
+  const Destination to =
+      changed_filter(options.file, options.out,
+                     {.force = options.force, .json = options.run.json, .inputs = options.others});
+  std::vector<std::string> inputs = options.others;
+  inputs.insert(inputs.begin(), options.file);
+  check_inputs(inputs);
   Filter filter = open_for_changes(options.file, options.run);
   for (const std::string& name : options.others) {
     // Loaded, not mapped: only a verified filter may be added to another.
@@ -63,21 +74,20 @@ int combine_all(const Options& options, const char* verb, Json report, const Com
       throw Incompatible(fmt::format("{} and {}: {}", options.file, name, error.what()));
     }
   }
-  save_filter(filter, options.target());
+  save_filter(filter, to);
   const Statistics statistics = filter.statistics(options.run.batch());
   const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
-  report["file"] = options.target();
+  report["file"] = to.path();
   report["filters"] = options.others.size();
   report["keys"] = keys;
   describe_size(report, filter);
   describe_fill(report, statistics);
   if (options.run.json) {
     print_json(report);
-  } else if (options.target() != "-") {
-    print_text(fmt::format("{}: {} {} filter{}; {} keys now, fill {}, {} saturated\n",
-                           options.target(), verb, options.others.size(),
-                           options.others.size() == 1 ? "" : "s", grouped(keys),
-                           percent(statistics.fill), grouped(statistics.saturated)));
+  } else {
+    to.report(fmt::format("{}: {} {}; {} now, fill {}, {} saturated\n", to.path(), verb,
+                          counted(options.others.size(), "filter"), counted(keys, "key"),
+                          percent(statistics.fill), grouped(statistics.saturated)));
   }
   warn_if_over_capacity(keys, read_notes(filter.metadata()), statistics.estimated_fpr);
   return kOk;
@@ -99,8 +109,8 @@ int subtract(const Options& options) {
                                  report["inexact_counters"] = inexact;
                                });
   if (inexact > 0) {
-    note(fmt::format("{} saturated counters stayed at 15: there the difference is an upper bound",
-                     grouped(inexact)));
+    note(fmt::format("{} stayed at 15: there the difference is an upper bound",
+                     counted(inexact, "saturated counter")));
   }
   return code;
 }

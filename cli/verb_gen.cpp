@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "errors.hpp"
@@ -25,31 +24,26 @@ struct Options {
   std::uint64_t keys = 0;
   StreamOptions stream;
   std::string out = "-";
+  bool force = false;
   RunOptions run;
 };
 
 int generate(const Options& options) {
-  std::optional<Output> out;
-  if (options.out == "-") {
-    out.emplace();
-    if (out->is_terminal()) {
-      throw UsageError("gen: keys are binary, and standard output is a terminal: use -o FILE");
-    }
-  } else {
-    out.emplace(options.out);
-  }
+  const Destination to("gen -o " + options.out, options.out,
+                       {.replace = Destination::Rules::Replace::nothing, .force = options.force});
   KeyStream stream(options.stream);
   Progress progress(options.run.progress, "generating", options.keys);
   std::vector<std::uint64_t> keys(kStepKeys);
-  for (std::uint64_t done = 0; done < options.keys;) {
-    const std::span<std::uint64_t> step(keys.data(),
-                                        std::min<std::uint64_t>(kStepKeys, options.keys - done));
-    stream.fill(step);
-    out->write(std::string_view(reinterpret_cast<const char*>(step.data()), step.size_bytes()));
-    done += step.size();
-    progress.update(done, done);
-  }
-  out->finish();
+  to.write([&](Output& out) {
+    for (std::uint64_t done = 0; done < options.keys;) {
+      const std::span<std::uint64_t> step(keys.data(),
+                                          std::min<std::uint64_t>(kStepKeys, options.keys - done));
+      stream.fill(step);
+      out.write(std::string_view(reinterpret_cast<const char*>(step.data()), step.size_bytes()));
+      done += step.size();
+      progress.update(done, done);
+    }
+  });
   progress.finish(options.keys, options.keys);
   return kOk;
 }
@@ -79,6 +73,7 @@ Run set_up_gen(CommandLine& line) {
   line.option("--run", "N", "clustered: consecutive numbers in a run; default 1024",
               [o](const std::string& t) { o->stream.run = parse_count("--run", t); });
   line.option("-o,--output", "FILE", "Default: standard output", options->out);
+  line.flag("--force", "Replace FILE if it exists", options->force);
   options->run.add_progress_to(line);
   line.footer(
       R"(Writes 8 little-endian bytes per key, for --keys u64 of the other verbs. The same options give the

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // scbf info and scbf verify: show the header and statistics of a file, and check its checksums.
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "verbs.hpp"
 
@@ -158,24 +166,69 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   return text;
 }
 
-int info(const InfoOptions& options) {
-  const std::string& file = options.file;
+/// A file that can be read twice: the file itself, or a copy in memory of what comes from a pipe.
+class Rereadable {
+ public:
+  explicit Rereadable(const std::string& file) : path_(filter_path(file)) {
+    if (S_ISREG(status_of(file).st_mode)) return;
+    copy_ = ::memfd_create("scbf", MFD_CLOEXEC);
+    if (copy_ < 0) throw std::system_error(errno, std::generic_category(), file);
+    FILE* const out = ::fdopen(copy_, "wb");
+    if (out == nullptr) throw std::bad_alloc();
+    file_.reset(out);
+    ByteInput in(file, ByteInput::Decode::no);
+    std::vector<char> buffer(1 << 20);
+    while (const std::size_t n = in.read(buffer)) {
+      if (std::fwrite(buffer.data(), 1, n, out) < n) throw std::bad_alloc();
+    }
+    if (std::fflush(out) != 0) throw std::bad_alloc();
+    path_ = fmt::format("/proc/self/fd/{}", copy_);
+  }
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  struct Close {
+    void operator()(FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  int copy_ = -1;
+  std::unique_ptr<FILE, Close> file_;
+};
+
+/// Shows the file that is at `path`, or the headers only.
+void show(const InfoOptions& options, const std::string& path) {
   std::optional<Statistics> statistics;
-  const FileInfo info = options.header_only ? read_file_info(file) : verify_file(file);
+  const FileInfo info = options.header_only ? read_file_info(path) : verify_file(path);
   if (!options.header_only) {
     // Statistics of a damaged file would be wrong but look plausible, so the whole file is
     // verified.
-    const Filter filter = open_for_queries(file, options.run, false);
+    const Filter filter = open_for_queries(path, options.run, false);
     if (filter.stages() != info.stages.size()) {
-      throw IoError(fmt::format("{}: replaced by another meanwhile", file));
+      throw IoError(fmt::format("{}: replaced by another meanwhile", options.file));
     }
     statistics = filter.statistics(options.run.batch());
   }
   const Statistics* const known = statistics ? &*statistics : nullptr;
   if (options.run.json) {
-    print_json(to_json(file, info, known));
+    print_json(to_json(options.file, info, known));
   } else {
-    print_text(to_text(file, info, known));
+    print_text(to_text(options.file, info, known));
+  }
+}
+
+int info(const InfoOptions& options) {
+  if (options.header_only) {
+    show(options, filter_path(options.file));
+    return kOk;
+  }
+  const Rereadable file(options.file);
+  try {
+    show(options, file.path());
+  } catch (const CorruptFile& error) {
+    // The message begins with the name of the copy.
+    std::string_view what = error.what();
+    if (what.starts_with(file.path())) what.remove_prefix(file.path().size());
+    throw CorruptFile(fmt::format("{}{}", display_name(options.file), what));
   }
   return kOk;
 }
@@ -188,29 +241,44 @@ struct VerifyOptions {
 int verify(const VerifyOptions& options) {
   Json all = Json::array();
   std::string text;
+  int code = kOk;
   for (const std::string& file : options.files) {
-    const FileInfo info = verify_file(file);
-    Json one{{"file", file}, {"ok", true}, {"file_bytes", info.file_bytes}};
-    if (info.is_container()) one["stages"] = info.stages.size();
-    text += fmt::format("{}: ok, {}, {}\n", file,
-                        info.is_container() ? fmt::format("{} stages", info.stages.size())
-                                            : info.growth.first_geometry().describe(),
-                        human_bytes(info.file_bytes));
+    Json one{{"file", file}, {"ok", true}};
+    try {
+      const FileInfo info = verify_file(filter_path(file));
+      one["file_bytes"] = info.file_bytes;
+      if (info.is_container()) one["stages"] = info.stages.size();
+      text += fmt::format("{}: ok, {}, {}\n", file,
+                          info.is_container() ? counted(info.stages.size(), "stage")
+                                              : info.growth.first_geometry().describe(),
+                          human_bytes(info.file_bytes));
+    } catch (const CorruptFile& error) {
+      code = kCorrupt;
+      one["ok"] = false;
+      one["error"] = error.what();
+      note(error.what());
+    } catch (const IoError& error) {
+      if (code == kOk) code = kInputOutput;
+      one["ok"] = false;
+      one["error"] = error.what();
+      note(error.what());
+    }
     all.push_back(std::move(one));
   }
+  if (code != kOk && options.files.size() == 1) return code;  // the note says all
   if (options.json) {
     print_json(all.size() == 1 ? all.front() : all);
   } else {
     print_text(text);
   }
-  return kOk;
+  return code;
 }
 
 }  // namespace
 
 Run set_up_info(CommandLine& line) {
   auto options = std::make_shared<InfoOptions>();
-  line.positional("FILE", "The filter", options->file);
+  line.positional("FILE", "The filter; - is standard input", options->file);
   line.flag("--header", "Only the header, without statistics; fast for files of any size",
             options->header_only);
   options->run.add_backend_to(line);
@@ -228,7 +296,9 @@ Run set_up_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
   line.positionals("FILE", "Filters", options->files, CommandLine::Need::required);
   line.flag("--json", "Print JSON", options->json);
-  line.footer(R"(Stops at the first damaged file with exit code 4 and reports what is damaged.
+  line.footer(
+      R"(Checks all files, and reports on standard error which are damaged and where. The exit code is then
+4, or 3 if a file could not be read and none is damaged.
 
 Examples:
   scbf verify words.scbf

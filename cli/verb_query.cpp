@@ -27,7 +27,7 @@ struct Options {
   bool only_count = false;
 
   void add_to(CommandLine& line) {
-    line.positional("FILE", "The filter", file);
+    line.positional("FILE", "The filter; - is standard input", file);
     keys.add_to(line, true);
     line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
               load);
@@ -36,21 +36,12 @@ struct Options {
   }
 };
 
-void write_key(Output& out, const KeyBlock& block, std::size_t i) {
-  if (block.kind() == KeyKind::lines) {
-    out.write(block.lines()[i]);
-  } else {
-    const fmt::format_int digits(block.numbers()[i]);
-    out.write(std::string_view(digits.data(), digits.size()));
-  }
-}
-
 /// A filter, and the keys to look up.
 struct Session {
   explicit Session(const Options& o)
       : options(o),
-        filter(open_for_queries(o.file, o.run, o.load)),
-        reader(o.keys.sources(), agreed_kind(o.keys, read_notes(filter.metadata()), o.file),
+        filter(opened(o)),
+        reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
                KeyReader::Pace::prompt) {}
 
   /// Calls ask(batch, answers), which fills one byte per key, and then use(block, answers).
@@ -74,6 +65,14 @@ struct Session {
   const Options& options;
   Filter filter;
   KeyReader reader;
+
+ private:
+  static Filter opened(const Options& o) {
+    std::vector<std::string> inputs = o.keys.sources();
+    inputs.insert(inputs.begin(), o.file);
+    check_inputs(inputs);
+    return open_for_queries(o.file, o.run, o.load);
+  }
 };
 
 int query(const Options& options) {
@@ -91,8 +90,8 @@ int query(const Options& options) {
         if (!print_keys) return;
         for (std::size_t i = 0; i < answers.size(); ++i) {
           if (answers[i] != wanted) continue;
-          write_key(out, block, i);
-          out.write('\n');
+          write_key(out, block, i, session.reader.format());
+          out.write(session.reader.format().end);
         }
         // If the input is a pipe, answers are written as soon as they are known.
         if (!session.reader.total_bytes()) out.flush();
@@ -126,10 +125,10 @@ int count(const Options& options) {
           found += answers[i] > 0;
           if (options.run.json) continue;
           const fmt::format_int digits(static_cast<unsigned>(answers[i]));
-          write_key(out, block, i);
+          write_key(out, block, i, session.reader.format());
           out.write('\t');
           out.write(std::string_view(digits.data(), digits.size()));
-          out.write('\n');
+          out.write(session.reader.format().end);
         }
         if (!session.reader.total_bytes()) out.flush();
       });
@@ -152,13 +151,14 @@ Run set_up_query(CommandLine& line) {
   line.flag("--count", "Print only how many there are", options->only_count);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
-      R"(Keys are printed in input order, u64 keys as decimal numbers. The exit code is 1 if no key is
+      R"(Keys are printed in input order, u64 keys as decimal numbers, which the next query reads. The exit code is 1 if no key is
 printed. The filter is mapped and only its header verified; --load and 'scbf verify' check the rest.
 
 Examples:
   scbf query words.scbf candidates.txt
   producer | scbf query words.scbf --invert > surely_new.txt
-  scbf query ids.scbf --count ids.u64)");
+  scbf query ids.scbf ids.u64 | scbf query more_ids.scbf
+  find . -print0 | scbf query paths.scbf -0 | xargs -0 ls)");
   return [options] { return query(*options); };
 }
 

@@ -10,8 +10,8 @@ Run set_up_index(CommandLine& line) {
   line.footer("This command was built without the secondary index.");
   return []() -> int {
     throw UsageError(
-        "index: this command was built without the secondary index; it takes librocksdb-dev and "
-        "libcsv-dev, and -DSCBF_INDEX=ON when configuring");
+        "index: this command was built without the secondary index; it takes librocksdb-dev, "
+        "and -DSCBF_INDEX=ON when configuring");
   };
 }
 

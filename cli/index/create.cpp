@@ -23,6 +23,7 @@ struct Options {
   IndexTarget target;
   std::string key, columns, header;
   std::optional<TableFormat> format;
+  Escapes escapes = Escapes::yes;
   std::vector<std::string> indexed;
   IndexPlan plan;
 };
@@ -33,7 +34,7 @@ std::vector<std::string> column_names(const Options& options) {
     throw UsageError("--columns and --header: only one of them can say which columns there are");
   }
   if (!options.header.empty()) {
-    return read_header(options.header, format_of(options.header, options.format));
+    return read_header(options.header, format_of(options.header, options.format), options.escapes);
   }
   if (options.columns.empty()) {
     throw UsageError("no columns: name them by --columns a,b,c or by --header FILE");
@@ -91,9 +92,14 @@ int create(const Options& options) {
     add_definition(json, schema, options.plan);
     print_json(json);
   } else {
-    print_text(fmt::format("{}: key {}, {} columns, of which indexed: {}; servers: {}\n",
-                           options.target.folder, schema.key, schema.columns.size(),
-                           indexed_columns(schema), options.plan.servers));
+    print_text(fmt::format(
+        "{}: key {}, {}, of which indexed: {}; servers: {}\n", options.target.folder, schema.key,
+        counted(schema.columns.size(), "column"), indexed_columns(schema), options.plan.servers));
+  }
+  if (options.indexed.empty()) {
+    note(
+        "no column is indexed, so 'index query' can find nothing; --index COL names columns to "
+        "index");
   }
   return kOk;
 }
@@ -111,6 +117,7 @@ Run set_up_index_create(CommandLine& line) {
   line.option("--separator", "SEP",
               "Between the names in that line: , or tab; default: by the file's name",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
+  add_escapes_to(line, o.escapes);
   line.repeated(
       "--index", "A,B[:SEP]",
       "Columns to index; after a colon, the separator between the values of the last one. Can "

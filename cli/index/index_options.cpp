@@ -40,10 +40,9 @@ SecondaryIndex IndexTarget::open() const {
   return index;
 }
 
-TableFormat table_format_from_string(const std::string& text) {
-  if (text == ",") return TableFormat::csv;
-  if (text == "tab" || text == "\t") return TableFormat::tsv;
-  throw UsageError(fmt::format("--separator '{}': must be , or tab", text));
+void add_escapes_to(CommandLine& line, Escapes& escapes) {
+  line.flag("--no-escapes", "TSV: take backslashes as they are",
+            [&escapes] { escapes = Escapes::no; });
 }
 
 Assignment parse_assignment(const TableSchema& schema, const std::string& text) {
@@ -69,24 +68,10 @@ std::vector<std::string> keys_from(std::vector<std::string> words, const std::st
     throw UsageError("no keys: give some, or --from-file FILE (- is standard input)");
   }
   if (file.empty()) return words;
-  KeyReader reader({file}, KeyKind::lines);
+  KeyReader reader({file}, {.check = false});
   KeyBlock block;
   while (reader.fill(block)) words.insert(words.end(), block.lines().begin(), block.lines().end());
   return words;
-}
-
-std::string printable(std::string_view key, std::size_t most) {
-  std::string text;
-  for (const char c : key) {
-    if (text.size() >= most) return text + "…";
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      text += fmt::format("\\x{:02x}", byte);
-    } else {
-      text += c;
-    }
-  }
-  return text;
 }
 
 }  // namespace scbf::cli

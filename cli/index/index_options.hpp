@@ -9,6 +9,7 @@
 #include "command_line.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "records.hpp"
 #include "scbf/secondary_index.hpp"
 
 namespace scbf::cli {
@@ -32,10 +33,8 @@ struct IndexTarget {
   std::string backend_ = "auto";  // owns the text that `options` views
 };
 
-/// The separator of fields in a table: commas (CSV, RFC 4180) or tabs (TSV).
-enum class TableFormat : unsigned char { csv, tsv };
-/// Parses "," or "tab". Throws UsageError for anything else.
-TableFormat table_format_from_string(const std::string& text);
+/// Adds --no-escapes, for reading TSV.
+void add_escapes_to(CommandLine& line, Escapes& escapes);
 
 /// Parses "COL=VALUE". Names of columns may contain "="; the longest matching name is taken. Throws
 /// UsageError, listing the columns, if none matches.
@@ -47,8 +46,5 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text);
 /// Returns `words`, then the lines of `file` ("-": standard input; empty: no file). Throws
 /// UsageError if there is no key at all, and IoError.
 std::vector<std::string> keys_from(std::vector<std::string> words, const std::string& file);
-
-/// A key for messages: unprintable bytes as \xHH, shortened to `most` characters.
-std::string printable(std::string_view key, std::size_t most = 40);
 
 }  // namespace scbf::cli

@@ -11,7 +11,6 @@
 #include "errors.hpp"
 #include "index_options.hpp"
 #include "index_verbs.hpp"
-#include "key_reader.hpp"
 #include "key_stream.hpp"
 #include "options.hpp"
 #include "reports.hpp"
@@ -28,6 +27,7 @@ struct Options {
   IndexTarget target;
   std::vector<std::string> files;
   std::optional<TableFormat> format;
+  Escapes escapes = Escapes::yes;
   std::uint32_t regions = 0;
   RunOptions run;
 };
@@ -78,7 +78,7 @@ class Rows {
       if (!reader_) {
         if (file_ == options_.files.size()) return false;
         const std::string& file = options_.files[file_];
-        reader_.emplace(file, format_of(file, options_.format), schema_);
+        reader_.emplace(file, format_of(file, options_.format), options_.escapes, schema_);
       }
       if (reader_->next(row)) {
         ++rows_;
@@ -99,10 +99,6 @@ class Rows {
   std::optional<TableReader> reader_;
   std::uint64_t rows_ = 0, bytes_before_ = 0;
 };
-
-std::optional<std::uint64_t> total_bytes(const std::vector<std::string>& files) {
-  return KeyReader(files, KeyKind::lines).total_bytes();
-}
 
 struct Loaded {
   std::uint64_t rows = 0, bytes = 0;
@@ -137,9 +133,9 @@ Loaded load_into(const Options& options, SecondaryIndex& index) {
   const std::uint64_t rows_before = index.statistics().rows;
   if (options.regions > 0 && rows_before > 0) {
     throw UsageError(
-        fmt::format("--regions {}: the index has {} rows already; 'scbf index split' "
+        fmt::format("--regions {}: the index has {} already; 'scbf index split' "
                     "divides regions with rows",
-                    options.regions, grouped(rows_before)));
+                    options.regions, counted(rows_before, "row")));
   }
   if (options.regions > 1 && !total) {
     throw UsageError(
@@ -172,8 +168,8 @@ Loaded load_into(const Options& options, SecondaryIndex& index) {
         });
     progress.finish(rows.rows(), rows.bytes());
   } catch (const std::exception&) {
-    note(fmt::format("{}: had {} rows before, and has {} now; what was loaded stays",
-                     options.target.folder, grouped(rows_before),
+    note(fmt::format("{}: had {} before, and has {} now; what was loaded stays",
+                     options.target.folder, counted(rows_before, "row"),
                      grouped(index.statistics().rows)));
     throw;
   }
@@ -208,14 +204,14 @@ int load(const Options& options) {
       loaded.written.replaced > 0
           ? fmt::format(" ({} in place of others)", grouped(loaded.written.replaced))
           : "";
-  print_text(
-      fmt::format("{}: loaded {} rows{}, {}, in {:.2f} s: {} rows/s\n"
-                  "  {} rows and {} values in {} regions on {} servers; filters {} "
-                  "and {} of rows of bits; store about {}\n",
-                  options.target.folder, grouped(loaded.rows), replaced, human_bytes(loaded.bytes),
-                  loaded.seconds, human_rate(rate), grouped(now.rows), grouped(now.values),
-                  now.regions, now.servers, human_bytes(now.filter_bytes),
-                  human_bytes(now.bit_row_bytes), human_bytes(now.store_bytes)));
+  print_text(fmt::format(
+      "{}: loaded {}{}, {}, in {:.2f} s: {} rows/s\n"
+      "  {} and {} in {} on {}; filters {} "
+      "and {} of rows of bits; store about {}\n",
+      options.target.folder, counted(loaded.rows, "row"), replaced, human_bytes(loaded.bytes),
+      loaded.seconds, human_rate(rate), counted(now.rows, "row"), counted(now.values, "value"),
+      counted(now.regions, "region"), counted(now.servers, "server"), human_bytes(now.filter_bytes),
+      human_bytes(now.bit_row_bytes), human_bytes(now.store_bytes)));
   return kOk;
 }
 
@@ -230,6 +226,7 @@ Run set_up_index_load(CommandLine& line) {
   line.option("--separator", "SEP",
               "Between fields: , or tab; default: tab for .tsv and .tab, else ,",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
+  add_escapes_to(line, o.escapes);
   line.option("--regions", "N", "First divide the index into N regions; it must have no rows",
               [&o](const std::string& text) {
                 o.regions =
@@ -238,8 +235,10 @@ Run set_up_index_load(CommandLine& line) {
   o.run.add_progress_to(line);
   line.footer(
       R"(The header must name all columns of the index, in any order, and no others. A row replaces the row
-with the same key. CSV is RFC 4180; TSV has no quotes. Files are read twice, and nothing is written if
-there is an error in any of them. Standard input is read once: rows before an error may stay.
+with the same key. CSV is RFC 4180; TSV has no quotes, and \t, \n, \r and \\ within a field are a tab, a
+line feed, a carriage return and a backslash, as 'index query' prints them. Compressed files (gzip, zstd)
+are read as they are. Files are read twice, and nothing is written if there is an error in any of them.
+Standard input is read once: rows before an error may stay.
 
 Examples:
   scbf index load packages.index packages.tsv --regions 64

@@ -113,18 +113,13 @@ Json routing_json(const RoutingReport& r) {
   return json;
 }
 
-std::string plural(std::uint64_t n, const char* one, const char* many) {
-  return fmt::format("{} {}", grouped(n), n == 1 ? one : many);
-}
-
 std::string routing_text(const RoutingReport& r, bool broadcast) {
-  std::string text =
-      fmt::format("asked {} of {} (broadcast: {}), {} of {}; {}, {}", r.requests,
-                  plural(r.servers, "server", "servers"), r.servers, r.regions_asked,
-                  plural(r.regions, "region", "regions"),
-                  r.servers_holding == 1 ? "1 server holds it"
-                                         : fmt::format("{} servers hold it", r.servers_holding),
-                  plural(r.false_requests(), "false request", "false requests"));
+  std::string text = fmt::format(
+      "asked {} of {} (broadcast: {}), {} of {}; {}, {}", r.requests, counted(r.servers, "server"),
+      r.servers, r.regions_asked, counted(r.regions, "region"),
+      r.servers_holding == 1 ? "1 server holds it"
+                             : fmt::format("{} servers hold it", r.servers_holding),
+      counted(r.false_requests(), "false request"));
   if (!broadcast && r.expected_requests > 0) {
     text += fmt::format("; expected {:.1f}", r.expected_requests);
   }
@@ -137,6 +132,12 @@ int query_once(const QueryOptions& options) {
   Query query = options.query;
   for (const std::string& text : options.conditions) {
     Assignment condition = parse_assignment(index.schema(), text);
+    if (condition.column == index.schema().key) {
+      throw UsageError(fmt::format(
+          "'{}': {} is the key of the rows, and no column: 'scbf index get' finds rows by "
+          "their keys, --from and --to ranges of them",
+          text, condition.column));
+    }
     query.all_of.push_back({std::move(condition.column), std::move(condition.value)});
   }
   const Stopwatch watch;
@@ -230,15 +231,16 @@ int query_batch(const QueryOptions& options) {
   if (!options.target.json) {
     std::string text = fmt::format(
         "{} values, {} of them found, {}; asked {} servers (broadcast: {}), {}; {} queries/s",
-        grouped(totals.queries), grouped(totals.found), plural(totals.rows, "row", "rows"),
+        grouped(totals.queries), grouped(totals.found), counted(totals.rows, "row"),
         grouped(totals.requests), grouped(totals.broadcast),
-        plural(totals.false_requests, "false request", "false requests"), human_rate(rate));
+        counted(totals.false_requests, "false request"), human_rate(rate));
     if (!options.query.broadcast && totals.expected > 0) {
       text += fmt::format("; expected {:.1f} servers", totals.expected);
     }
     if (totals.everywhere > 0) {
-      text += fmt::format("\n{} on every server: an index can save nothing for them",
-                          plural(totals.everywhere, "value is", "values are"));
+      text += fmt::format(
+          "\n{} on every server: an index can save nothing for them",
+          totals.everywhere == 1 ? "1 value is" : grouped(totals.everywhere) + " values are");
     }
     note(text);
   }

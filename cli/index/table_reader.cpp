@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::size_t kMostNamed = 5;
 
+// Every byte of a row may be a quote, which is doubled. The rest is for the key, the separators and
+// the quotes around fields.
+static_assert(kMaxRecordBytes >= 2 * kMaxRowBytes + (1 << 20));
+
 /// "a, b, c, d, e and 7 more".
 std::string some_of(const std::vector<std::string>& names) {
   const std::size_t n = std::min(names.size(), kMostNamed);
@@ -40,18 +44,14 @@ std::vector<std::string> header_of(RecordReader& records) {
 
 }  // namespace
 
-TableFormat format_of(const std::string& file, std::optional<TableFormat> option) {
-  if (option) return *option;
-  return file.ends_with(".tsv") || file.ends_with(".tab") ? TableFormat::tsv : TableFormat::csv;
-}
-
-std::vector<std::string> read_header(const std::string& file, TableFormat format) {
-  RecordReader records(file, format);
+std::vector<std::string> read_header(const std::string& file, TableFormat format, Escapes escapes) {
+  RecordReader records(file, format, escapes);
   return header_of(records);
 }
 
-TableReader::TableReader(const std::string& file, TableFormat format, const TableSchema& schema)
-    : records_(file, format), schema_(schema) {
+TableReader::TableReader(const std::string& file, TableFormat format, Escapes escapes,
+                         const TableSchema& schema)
+    : records_(file, format, escapes), schema_(schema) {
   const std::size_t columns = schema.columns.size();
   std::vector<std::string> unknown, missing;
   std::vector<bool> seen(columns + 1);

@@ -12,15 +12,14 @@
 
 namespace scbf::cli {
 
-/// The format that `option` gives, else the one for the name: .tsv and .tab are TSV, others CSV.
-TableFormat format_of(const std::string& file, std::optional<TableFormat> option);
 /// The first record of a file. Throws IoError if there is none, or if a name is empty or repeated.
-std::vector<std::string> read_header(const std::string& file, TableFormat format);
+std::vector<std::string> read_header(const std::string& file, TableFormat format, Escapes escapes);
 
 class TableReader {
  public:
   /// Reads the header. Throws IoError, also if a column is unknown, missing or repeated.
-  TableReader(const std::string& file, TableFormat format, const TableSchema& schema);
+  TableReader(const std::string& file, TableFormat format, Escapes escapes,
+              const TableSchema& schema);
 
   /// Reads the next row; returns false at the end. Throws IoError, naming the line, if the row has
   /// too many or too few fields or exceeds a limit (excess_of).

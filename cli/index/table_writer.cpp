@@ -19,10 +19,11 @@ void TableWriter::field(std::string_view text) {
     return;
   }
   while (!text.empty()) {
-    const std::size_t plain = text.find_first_of("\t\r\n");
+    const std::size_t plain = text.find_first_of("\t\r\n\\");
     out_.write(text.substr(0, plain));
     if (plain == std::string_view::npos) return;
-    out_.write(text[plain] == '\t' ? "\\t" : text[plain] == '\n' ? "\\n" : "\\r");
+    const char c = text[plain];
+    out_.write(c == '\t' ? "\\t" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\\\");
     text.remove_prefix(plain + 1);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes rows as text: CSV that can be read back exactly, TSV for other tools, or JSON objects.
+// Writes rows as text: CSV and TSV that RecordReader reads back exactly, or JSON objects.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@
 
 namespace scbf::cli {
 
-/// Writes rows field by field. CSV quotes a field only if it has to. TSV writes tabs and line
-/// breaks within a field as \t, \n and \r.
+/// Writes rows field by field. CSV quotes a field only if it has to. TSV writes tabs,
+/// line breaks and backslashes within a field as \t, \n, \r and \\.
 class TableWriter {
  public:
   TableWriter(Output& out, TableFormat format) : out_(out), format_(format) {}

@@ -31,7 +31,8 @@ Run set_up_index(CommandLine& line) {
 it; a query asks only the servers whose filters say that they may have the value.
 
 Examples:
-  scbf index create packages.index --header packages.tsv --key package --index maintainer,depends:,
+  scbf index create packages.index --header packages.tsv --key package \
+    --index maintainer,section,depends:,
   scbf index load packages.index packages.tsv --regions 64
   scbf index query packages.index section=shells
 'scbf index VERB --help' tells more about each.)");

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures print a message, exit with the right code and change nothing."""
 
+import json
 import os
+import resource
 import subprocess
 
 from support import COMMAND, CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
@@ -23,6 +25,27 @@ class Usage(CommandTest):
         self.refused("gen")
         self.refused("plan", mentions=["capacity"])
         self.refused("plan", "--capacity", 10)
+
+    def test_help_for_a_verb(self):
+        for verb in (["build"], ["index", "create"], []):
+            self.assertEqual(self.scbf("help", *verb), self.scbf(*verb, "--help"))
+        self.refused("help", "bild", mentions=["'build'"])
+
+    def test_the_nearest_option_is_suggested(self):
+        self.refused("build", "--capcity", 5, "-o", "f", mentions=["--capacity?"])
+        self.refused("query", "f", "--invrt", mentions=["--invert?"])
+        self.refused("index", "create", "i", "--key", "k", "--colums=a", mentions=["--columns?"])
+        self.refused("query", "f", "--xyzzy")
+        self.assertNotIn("mean", self.err)
+
+    def test_true_limits(self):
+        self.refused("plan", "--capacity", 100, "--groups", 9, mentions=["'9'", "from 1 to 8\n"])
+        for value in ("1e19", "18446744073709551615", "0"):
+            self.refused("plan", "--capacity", value, "--fpr", "1%", mentions=["from 1 to 2^63 - 1"])
+        limit = (8 << 30, 8 << 30)
+        self.scbf("build", "--capacity", "1e11", "-o", "f.scbf", stdin=b"x", code=INPUT_OUTPUT,
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        self.assertIn("GiB of counters", self.err)
 
     def test_bad_values_name_value_and_limit(self):
         build = ["build", "-o", "f.scbf"]
@@ -156,11 +179,6 @@ class Files(CommandTest):
             process.stderr.close()
             self.assertEqual(process.wait(timeout=60), OK)
 
-    def test_same_file_as_output_and_input(self):
-        self.write("in.txt", "a\nb\n")
-        self.scbf("build", "-o", "in.txt", "in.txt")  # read as a whole before it is replaced
-        self.scbf("verify", "in.txt")
-
 
 class Damage(CommandTest):
     def setUp(self):
@@ -207,7 +225,16 @@ class Damage(CommandTest):
         self.scbf("query", "bad.scbf", "--load", stdin=b"word-1\n", code=CORRUPT)
         self.assertIn("checksum", self.err)
 
-    def test_verify_names_the_damaged_one(self):
+    def test_verify_goes_on_after_a_damaged_one(self):
         self.write("bad.scbf", self.good[:-1] + bytes([self.good[-1] ^ 128]))
-        self.scbf("verify", "f.scbf", "bad.scbf", code=CORRUPT)
+        process = self.run_raw("verify", "bad.scbf", "missing.scbf", "f.scbf")
+        self.assertEqual(process.returncode, CORRUPT)
+        for name in (b"bad.scbf", b"missing.scbf"):
+            self.assertIn(name, process.err)
+        self.assertTrue(process.out.startswith(b"f.scbf: ok"), process.out)
+        process = self.run_raw("verify", "--json", "missing.scbf", "f.scbf", "bad.scbf")
+        self.assertEqual(process.returncode, CORRUPT)
+        self.assertEqual([r["ok"] for r in json.loads(process.out)], [False, True, False])
+        self.assertEqual(self.run_raw("verify", "f.scbf", "missing.scbf").returncode, INPUT_OUTPUT)
+        self.scbf("verify", "bad.scbf", code=CORRUPT)
         self.assertIn("bad.scbf", self.err)

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import select
+import shlex
 import signal
 import subprocess
 import time
@@ -29,6 +30,30 @@ class Help(IndexTest):
             self.assertIn("Examples:\n  ", text)
             self.assertIn(f"scbf index {verb}", text)
         self.assertRegex(self.scbf("--help").decode(), r"\n  index +\S")
+
+    def test_the_example_of_the_overview_works(self):
+        self.write("packages.tsv", "package\tmaintainer\tsection\tdepends\nbash\tAnn\tshells\tlibc6, x\n")
+        text = self.scbf("index", "--help").decode().split("Examples:\n")[1].split("'scbf")[0]
+        examples = text.replace("\\\n", " ").strip().splitlines()
+        self.assertEqual(len(examples), 3)
+        for example in examples:
+            out = self.scbf(*shlex.split(example)[1:])
+        self.assertIn(b"bash", out)
+
+    def test_an_index_of_nothing_says_so(self):
+        self.scbf("index", "create", "i", "--key", "id", "--columns", "id,name")
+        self.assertIn("--index", self.err)
+
+    def test_a_query_by_key_points_to_get(self):
+        self.create()
+        self.refused("index", "query", "i", "id=1", mentions=["index get"])
+
+    def test_one_row_is_one_row(self):
+        self.create()
+        self.write("one.csv", as_csv(people(1)))
+        out = self.scbf("index", "load", "i", "one.csv").decode()
+        self.assertIn("loaded 1 row,", out)
+        self.assertIn("1 row and 2 values in 1 region on 1 server;", out)
 
     def test_verbs_that_are_none(self):
         for words, mentions in ((["index"], ["index --help"]),

@@ -2,6 +2,7 @@
 """scbf index load: normal tables, unusual tables and malformed ones."""
 
 import csv
+import gzip
 import io
 import os
 import random
@@ -165,8 +166,8 @@ class Oddities(IndexTest):
         self.create()
         line = ["1", '"', 'say "x" ', "'a',\\"]
         self.write("t.tsv", "\t".join(HEADER) + "\n" + "\t".join(line) + "\n")
-        self.scbf("index", "load", "i", "t.tsv")
-        self.assertEqual(self.rows("get", "i", "1"), [line])
+        self.scbf("index", "load", "i", "t.tsv", "--no-escapes")
+        self.assertEqual(self.rows("get", "i", "1"), [[*line[:-1], "'a',\\\\"]])
 
 
 class BadInput(IndexTest):
@@ -247,3 +248,62 @@ class BadInput(IndexTest):
         self.assertNotIn("no", self.files())
         self.scbf("index", "stats", "folder", code=INPUT_OUTPUT)
         self.assertEqual(os.listdir(self.path("folder")), [])
+
+
+class ThereAndBack(IndexTest):
+    """What the command prints, it loads again; and different bytes print differently."""
+
+    FIELDS = ["plain", "tab\there", "line\nfeed", "back\\slash", "a\\nb", "\\", "\r", "end\r", "\\t",
+              "a\\", "\t\n\r\\", '"quoted"', " blanks "]
+
+    def rows_of_fields(self):
+        return [[f"k{i:02}", field, "T", "h"] for i, field in enumerate(self.FIELDS)]
+
+    def test_tsv(self):
+        self.create()
+        self.write("t.csv", as_csv(self.rows_of_fields()))
+        self.scbf("index", "load", "i", "t.csv")
+        printed = self.scbf("index", "query", "i", "town=T", "--names")
+        self.assertEqual(len(printed.splitlines()), 1 + len(self.FIELDS))
+        self.assertEqual(len(set(line.split(b"\t", 1)[1] for line in printed.splitlines())),
+                         1 + len(self.FIELDS))
+        self.write("t.tsv", printed)
+        self.create(name="j")
+        self.scbf("index", "load", "j", "t.tsv")
+        for name in ("i", "j"):
+            rows = self.scbf_json("index", "query", name, "town=T")["rows"]
+            self.assertEqual([row["name"] for row in rows], self.FIELDS)
+        # With CRLF too, where a CR within a field is escaped.
+        self.write("dos.tsv", printed.replace(b"\n", b"\r\n"))
+        self.create(name="k")
+        self.scbf("index", "load", "k", "dos.tsv")
+        self.assertEqual(self.scbf("index", "query", "k", "town=T", "--names"), printed)
+
+    def test_backslashes_of_others(self):
+        self.create()
+        head = "id\tname\ttown\thobbies\n"
+        for bad in ("C:\\dir", "end\\"):
+            self.write("t.tsv", head + f"1\tn\tT\th\n2\t{bad}\tT\th\n")
+            self.scbf("index", "load", "i", "t.tsv", code=INPUT_OUTPUT)
+            self.assertIn("t.tsv: line 3", self.err)
+            self.assertIn("--no-escapes", self.err)
+            self.assertEqual(self.count(), 0)
+        self.write("t.tsv", head + "1\tC:\\new\tT\th\n")
+        self.scbf("index", "load", "i", "t.tsv", "--no-escapes")
+        self.assertEqual(self.scbf_json("index", "get", "i", "1")[0]["name"], "C:\\new")
+
+    def test_bytes_that_are_not_utf_8(self):
+        self.create()
+        self.write("t.csv", b"id,name,town,hobbies\n1,\xff,T,h\n2,\xfe,T,h\n3,\xef\xbf\xbd,T,h\n"
+                            b"\xc3,n,T,h\n")
+        self.scbf("index", "load", "i", "t.csv")
+        rows = self.scbf_json("index", "query", "i", "town=T")["rows"]
+        self.assertEqual([row["name"] for row in rows],
+                         [{"bytes": [255]}, {"bytes": [254]}, "\ufffd", "n"])
+        self.assertEqual(rows[3]["id"], {"bytes": [195]})
+
+    def test_compressed_tables(self):
+        self.create()
+        self.write("people.csv.gz", gzip.compress(as_csv(people(500)).encode()))
+        report = self.scbf_json("index", "load", "i", "people.csv.gz", "--regions", 4)
+        self.assertEqual((report["rows"], report["regions"]), (500, 4))

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading keys: every kind of input, and each key arrives with exactly its bytes."""
 
+import gzip
 import json
 import struct
 import subprocess
 import sys
 
-from support import COMMAND, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, words
+from support import COMMAND, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
 
 
 class Lines(CommandTest):
-    def counts(self, name, data):
+    def counts(self, name, data, *options):
         """The output of count as {key: count}."""
-        rows = self.scbf("count", name, stdin=data).split(b"\n")
+        rows = self.scbf("count", name, *options, stdin=data).split(b"\n")
         self.assertEqual(rows.pop(), b"")
         return dict(row.rsplit(b"\t", 1) for row in rows)
 
@@ -43,17 +44,17 @@ class Lines(CommandTest):
 
     def test_zero_bytes_and_bytes_that_are_no_text(self):
         keys = [b"a\0b", b"a\0c", b"\0", b"\0\0", bytes(range(11, 256)), b"\xff\xfe", b"x"]
-        self.build_from(b"\n".join(keys))
-        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"\n".join(keys)),
+        self.build_from(b"\n".join(keys), "--raw")
+        self.assertEqual(self.scbf("query", "f.scbf", "--raw", stdin=b"\n".join(keys)),
                          b"\n".join(keys) + b"\n")
-        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"a\na\0\n\0\0\0\n",
+        self.assertEqual(self.scbf("query", "f.scbf", "--raw", stdin=b"a\na\0\n\0\0\0\n",
                                    code=NOTHING_FOUND), b"")
 
     def test_one_byte_lines(self):
         keys = [bytes([b]) for b in range(256) if b != 10]
         data = b"".join(key + b"\n" for key in keys) * 3
-        self.assertEqual(self.build_from(data)["keys"], 3 * 255)
-        counts = self.counts("f.scbf", b"\n".join(keys))
+        self.assertEqual(self.build_from(data, "--raw")["keys"], 3 * 255)
+        counts = self.counts("f.scbf", b"\n".join(keys), "--raw")
         self.assertEqual(len(counts), 255)
         self.assertTrue(all(int(n) >= 3 for n in counts.values()))
 
@@ -206,3 +207,211 @@ class Numbers(CommandTest):
             self.scbf(verb, "f.scbf", "--keys", "lines", stdin=b"abc\n", code=USAGE)
             self.assertIn("--force", self.err)
         self.scbf("query", "f.scbf", "--keys", "u64", stdin=struct.pack("<Q", 7))
+
+
+class NotLines(CommandTest):
+    """What is easily taken for lines of keys, and gives wrong answers when it is."""
+
+    def setUp(self):
+        super().setUp()
+        self.text = lines(words(1000))
+        self.build("f.scbf", words(1000), "--fpr", "1e-6")
+
+    def found(self, *arguments, **options):
+        return int(self.scbf("query", "f.scbf", "--count", *arguments, **options))
+
+    def test_gzip_is_decompressed(self):
+        packed = gzip.compress(self.text[:5000]) + gzip.compress(self.text[5000:])
+        self.write("keys.gz", packed)
+        self.assertEqual(self.scbf("query", "f.scbf", "keys.gz"), self.text)
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=packed), self.text)
+        self.assertEqual(self.scbf_json("build", "-o", "g.scbf", "keys.gz")["capacity"], 1000)
+        self.assertEqual(self.read("g.scbf")[4096:],
+                         self.read(self.build("h.scbf", words(1000)))[4096:])
+        for bad, reason in ((packed[:-9], "cut off"), (packed[:100], "cut off"),
+                            (packed[:3000] + b"?" * 50 + packed[3050:], "damaged")):
+            self.write("bad.gz", bad)
+            self.scbf("insert", "f.scbf", "bad.gz", code=INPUT_OUTPUT)
+            self.assertIn("bad.gz: ", self.err)
+            self.assertIn(reason, self.err)
+        self.assertEqual(self.scbf("query", "f.scbf", "--raw", "keys.gz", code=NOTHING_FOUND), b"")
+
+    def test_zstd_is_decompressed(self):
+        frames = b"".join(zstd_frame(self.text[i:i + 3000]) for i in range(0, len(self.text), 3000))
+        self.write("keys.zst", frames)
+        self.assertEqual(self.scbf("query", "f.scbf", "keys.zst"), self.text)
+        self.scbf("query", "f.scbf", stdin=frames[:-1], code=INPUT_OUTPUT)
+        self.assertIn("cut off", self.err)
+        damaged = bytearray(frames)
+        damaged[6] |= 6  # a type of block that is reserved
+        self.scbf("query", "f.scbf", stdin=bytes(damaged), code=INPUT_OUTPUT)
+        self.assertIn("damaged zstd", self.err)
+
+    def test_compressed_numbers_and_tables(self):
+        numbers = b"".join(struct.pack("<Q", n) for n in range(1000))
+        self.write("n.u64.gz", gzip.compress(numbers))
+        self.assertEqual(
+            self.scbf_json("build", "--keys", "u64", "-o", "n.scbf", "n.u64.gz")["capacity"], 1000)
+        self.write("t.tsv.gz", gzip.compress(b"a\tb\n1\tword-5\n"))
+        self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "t.tsv.gz"), b"word-5\n")
+
+    def test_a_parenthesis_is_not_waited_for(self):
+        # Its byte begins zstd's mark.
+        self.scbf("insert", "f.scbf", stdin=b"(\n")
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"(\n"), b"(\n")
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"("), b"(\n")
+
+    def test_filters(self):
+        self.build("g.scbf", words(1))
+        for verb in ("query", "count", "insert", "remove"):
+            self.scbf(verb, "f.scbf", "g.scbf", code=INPUT_OUTPUT)
+            self.assertIn("a filter, not a file of keys", self.err)
+        for options in ([], ["--keys", "u64"], ["-0"]):
+            self.scbf("build", "-o", "h.scbf", *options, "f.scbf", code=INPUT_OUTPUT)
+        self.scbf("build", "--scalable", "-o", "s.scbf", stdin=b"x\n")
+        self.scbf("build", "-o", "h.scbf", "s.scbf", code=INPUT_OUTPUT)
+
+    def test_binary_integers_and_utf_16(self):
+        self.scbf("gen", "--keys", 1000, "-o", "n.u64")
+        self.write("utf16.txt", self.text.decode().encode("utf-16"))
+        for name, hint in (("n.u64", "--keys u64"), ("utf16.txt", "iconv")):
+            for verb in ("query", "count", "insert", "remove"):
+                self.scbf(verb, "f.scbf", name, code=INPUT_OUTPUT)
+                self.assertIn(name, self.err)
+                self.assertIn(hint, self.err)
+            self.scbf("build", "-o", "g.scbf", name, code=INPUT_OUTPUT)
+            self.scbf("build", "-o", "g.scbf", "--raw", name)
+
+    def test_carriage_returns(self):
+        dos = self.text.replace(b"\n", b"\r\n")
+        self.write("dos.txt", dos)
+        self.assertEqual(self.scbf("query", "f.scbf", "dos.txt", code=NOTHING_FOUND), b"")
+        self.assertIn("--chomp-cr", self.err)
+        self.assertEqual(self.err.count("--chomp-cr"), 1)
+        self.assertEqual(self.scbf("query", "f.scbf", "--chomp-cr", "dos.txt"), self.text)
+        self.assertEqual(self.err, "")
+        self.assertEqual(
+            self.scbf_json("build", "-o", "g.scbf", "--chomp-cr", "dos.txt")["capacity"], 1000)
+        self.assertEqual(self.read("g.scbf")[4096:],
+                         self.read(self.build("h.scbf", words(1000)))[4096:])
+        self.assertEqual(self.found("--chomp-cr", stdin=b"word-1\r\r\nword-2\r"), 1)
+        self.scbf("remove", "f.scbf", "--chomp-cr", "dos.txt")
+        self.assertEqual(self.scbf_json("info", "f.scbf")["fill"], 0)
+
+    def test_a_byte_order_mark(self):
+        self.write("mark.txt", b"\xef\xbb\xbf" + self.text)
+        self.assertEqual(self.found("mark.txt"), 1000)
+        self.assertIn("byte order mark", self.err)
+        self.assertEqual(self.found("mark.txt", "--raw"), 999)
+        self.assertEqual(self.scbf_json("build", "-o", "g.scbf", "mark.txt")["capacity"], 1000)
+
+    def test_keys_that_end_in_zero(self):
+        keys = [b"two\nlines", b"one", b"", b"\xff"]
+        data = b"\0".join(keys)
+        report = self.scbf_json("build", "-0", "--fpr", "1e-6", "--capacity", 9, "-o", "g.scbf",
+                                stdin=data)
+        self.assertEqual((report["keys"], report["empty_lines"]), (3, 1))
+        self.assertEqual(self.scbf("query", "g.scbf", "--null", stdin=data),
+                         b"two\nlines\0one\0\xff\0")
+        self.assertEqual(self.scbf("count", "g.scbf", "-0", stdin=b"one\0"), b"one\t1\0")
+        self.write("keys", data)
+        self.assertEqual(self.scbf_json("build", "-0", "-o", "h.scbf", "keys")["capacity"], 3)
+
+
+def zstd_frame(data):
+    """A frame of one raw block, as RFC 8878 has it."""
+    return (b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(data) - 256)
+            + (len(data) << 3 | 1).to_bytes(3, "little") + data)
+
+
+class Decimal(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.numbers = [0, 7, 10**6, 2**64 - 1]
+        self.write_u64("n.u64", self.numbers)
+        self.text = b"".join(b"%d\n" % n for n in self.numbers)
+        self.scbf("build", "--keys", "u64", "--fpr", "1e-6", "-o", "f.scbf", "n.u64")
+
+    def test_a_query_of_a_query(self):
+        out = self.scbf("query", "f.scbf", "n.u64")
+        self.assertEqual(out, self.text)
+        for options in ([], ["--keys", "u64"], ["--keys", "decimal"]):
+            self.assertEqual(self.scbf("query", "f.scbf", *options, stdin=out), self.text)
+        self.write("n.txt", out)
+        self.assertEqual(self.scbf("query", "f.scbf", "n.txt", "n.u64", "n.txt"), 3 * self.text)
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=out.replace(b"\n", b"\r\n")), self.text)
+        self.assertEqual(self.scbf("query", "f.scbf", "-0", stdin=out.replace(b"\n", b"\0")),
+                         self.text.replace(b"\n", b"\0"))
+
+    def test_the_same_filter(self):
+        self.write("n.txt", self.text)
+        for options in (["--keys", "decimal"], ["--keys", "u64"]):
+            report = self.scbf_json("build", *options, "--fpr", "1e-6", "-o", "g.scbf", "n.txt")
+            self.assertEqual((report["capacity"], report["key_kind"]), (4, "u64"))
+            self.assertEqual(self.read("g.scbf"), self.read("f.scbf"))
+
+    def test_what_is_no_number(self):
+        for bad in (b"12a\n", b"18446744073709551616\n", b"-1\n", b"1 2\n", b"0x10\n"):
+            self.scbf("query", "f.scbf", "--keys", "decimal", stdin=b"7\n" + bad,
+                      code=INPUT_OUTPUT)
+            self.assertIn("2^64 - 1", self.err)
+        self.write("odd", b"123")
+        self.scbf("query", "f.scbf", "odd", code=INPUT_OUTPUT)
+        self.assertIn("--keys decimal", self.err)
+        self.assertEqual(self.scbf("query", "f.scbf", "--keys", "decimal", stdin=b"7"), b"7\n")
+
+    def test_eight_digits_are_eight_bytes(self):
+        self.scbf("build", "--keys", "u64", "--capacity", 9, "-o", "g.scbf", stdin=b"12345678")
+        self.assertEqual(self.scbf("query", "g.scbf", stdin=b"12345678"),
+                         b"%d\n" % int.from_bytes(b"12345678", "little"))
+        self.scbf("query", "g.scbf", "--raw", stdin=b"1234567\n", code=NOTHING_FOUND)
+
+
+class Columns(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("t.csv", 'id,name\n1,Ann\n2,"Bo, ""B"""\n3,\n4,Cy\n')
+        self.write("t.tsv", "name\tid\nAnn\t1\nBo, \"B\"\t2\na\\tb\t5\n")
+
+    def test_by_name_and_number(self):
+        report = self.scbf_json("build", "--column", "name", "-o", "f.scbf", "t.csv")
+        self.assertEqual((report["keys"], report["empty_lines"], report["capacity"]), (3, 1, 3))
+        self.assertEqual(self.scbf("query", "f.scbf", "--column", "name", "t.tsv"),
+                         b'Ann\nBo, "B"\n')
+        self.assertEqual(self.scbf("query", "f.scbf", "--column", 2, "t.csv"),
+                         b'Ann\nBo, "B"\nCy\n')
+        self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "--separator", "tab", "-",
+                                   stdin=b"a\tb\n1\tCy\n"), b"Cy\n")
+        self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "--invert",
+                                   stdin=b"b\nnew\n"), b"new\n")
+
+    def test_numbers(self):
+        self.scbf("build", "--keys", "decimal", "--column", "id", "-o", "n.scbf", "t.csv")
+        self.assertEqual(self.scbf("query", "n.scbf", "--column", "id", "t.tsv"), b"1\n2\n")
+        self.scbf("query", "n.scbf", "--column", "name", "t.csv", code=INPUT_OUTPUT)
+        self.assertIn("'Ann'", self.err)
+
+    def test_a_key_with_a_newline(self):
+        self.write("n.csv", 'k\n"a\nb"\n')
+        self.scbf("build", "--column", "k", "-o", "f.scbf", "n.csv")
+        self.assertEqual(self.scbf("query", "f.scbf", "--column", "k", "-0", "n.csv"), b"a\nb\0")
+        self.scbf("query", "f.scbf", "--column", "k", "n.csv", code=INPUT_OUTPUT)
+        self.assertIn("-0", self.err)
+
+    def test_errors(self):
+        build = ["build", "--capacity", 9, "-o", "f.scbf"]
+        self.scbf(*build, "--column", "town", "t.csv", code=INPUT_OUTPUT)
+        self.assertIn("t.csv: line 1: no column 'town'; there are: id, name", self.err)
+        self.scbf(*build, "--column", 3, "t.csv", code=INPUT_OUTPUT)
+        self.assertIn("line 1", self.err)
+        self.refused(*build, "--separator", "tab", "t.csv", mentions=["--column"])
+
+    def test_answers_from_a_pipe_do_not_wait_for_its_end(self):
+        self.build("f.scbf", words(10))
+        process = self.start("query", "f.scbf", "--column", "k", stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+        process.stdin.write(b"k,l\nword-3,x\n")
+        process.stdin.flush()
+        self.assertEqual(self.next_line(process), b"word-3\n")
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, OK)

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "cuda/src": {PUBLIC, KIT, "cuda/include"},
     "index/include": {PUBLIC},
     "index/src": {PUBLIC, "index/include"},
-    "cli": {PUBLIC, "index/include", "bench/driver"},
+    "cli": {PUBLIC, "core/src/files", "index/include", "bench/driver"},
     "bench/driver": {PUBLIC},
     "bench": {PUBLIC, "index/include", "cuda/include", "bench/driver"},
     "examples": {PUBLIC, "index/include", "cuda/include"},

@@ -3,12 +3,11 @@
 
 #include <csv.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <new>
 #include <utility>
 
-#include "key_reader.hpp"
+#include "errors.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 
@@ -19,9 +18,6 @@ namespace {
 constexpr std::size_t kBlock = 256 << 10;
 constexpr std::size_t kFieldGrowth =
     64 << 10;  // libcsv's default of 128 bytes makes long fields quadratic
-/// Most bytes of a row as text. Every byte may be a quote, which is doubled. The rest is for the
-/// key, the separators and the quotes around fields.
-constexpr std::size_t kMaxRecordBytes = 2 * kMaxRowBytes + (1 << 20);
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 int never(unsigned char) { return 0; }
@@ -29,12 +25,27 @@ int line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }
 
 }  // namespace
 
-RecordReader::RecordReader(const std::string& file, TableFormat format)
-    : name_(display_name(file)),
+TableFormat table_format_from_string(const std::string& text) {
+  if (text == ",") return TableFormat::csv;
+  if (text == "tab" || text == "\t") return TableFormat::tsv;
+  throw UsageError(fmt::format("--separator '{}': must be , or tab", text));
+}
+
+TableFormat format_of(const std::string& file, std::optional<TableFormat> option) {
+  if (option) return *option;
+  std::string_view name = file;
+  for (const std::string_view packed : {".gz", ".zst"}) {
+    if (name.ends_with(packed)) name.remove_suffix(packed.size());
+  }
+  return name.ends_with(".tsv") || name.ends_with(".tab") ? TableFormat::tsv : TableFormat::csv;
+}
+
+RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes escapes)
+    : input_(file),
       format_(format),
+      escapes_(escapes),
       buffer_(new char[kBlock]),
-      parser_(std::make_unique<csv_parser>()),
-      fd_(open_input(file)) {
+      parser_(std::make_unique<csv_parser>()) {
   // CSV_REPALL_NL: libcsv reports empty lines too, so take_record sees every line end.
   csv_init(parser_.get(), CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
   csv_set_blk_size(parser_.get(), kFieldGrowth);
@@ -46,13 +57,10 @@ RecordReader::RecordReader(const std::string& file, TableFormat format)
   }
 }
 
-RecordReader::~RecordReader() {
-  csv_free(parser_.get());
-  if (fd_ > STDIN_FILENO) ::close(fd_);
-}
+RecordReader::~RecordReader() { csv_free(parser_.get()); }
 
 void RecordReader::fail(std::uint64_t line, std::string_view what) const {
-  throw IoError(fmt::format("{}: line {}: {}", name_, line, what));
+  throw IoError(fmt::format("{}: line {}: {}", name(), line, what));
 }
 
 bool RecordReader::next(Record& record) {
@@ -64,12 +72,12 @@ bool RecordReader::next(Record& record) {
 }
 
 void RecordReader::read_more() {
-  const std::size_t n = read_from(fd_, buffer_.get(), kBlock, name_);
+  const std::size_t n = input_.read({buffer_.get(), kBlock});
   if (n == 0) return finish();
   std::string_view block(buffer_.get(), n);
-  const bool first = bytes_read_ == 0;
-  bytes_read_ += block.size();
-  if (first && block.starts_with(kByteOrderMark)) block.remove_prefix(kByteOrderMark.size());
+  if (!std::exchange(begun_, true) && block.starts_with(kByteOrderMark)) {
+    block.remove_prefix(kByteOrderMark.size());
+  }
   // Line by line, because libcsv does not report its position.
   while (!block.empty()) {
     const std::size_t feed = block.find('\n');
@@ -105,6 +113,26 @@ void RecordReader::finish() {
   if (!ok) fail(current_.line, "a quote is opened in this row and never closed");
 }
 
+void RecordReader::unescape(std::string& field) const {
+  std::size_t at = field.find('\\');
+  if (at == std::string::npos) return;
+  std::size_t end = at;  // of what is finished
+  for (; at < field.size(); ++at) {
+    char c = field[at];
+    if (c == '\\') {
+      const char code = ++at < field.size() ? field[at] : '\0';
+      if (std::string_view("tnr\\").find(code) == std::string_view::npos) {
+        fail(line_,
+             "a backslash that begins none of \\t, \\n, \\r and \\\\; write it twice, or take all "
+             "backslashes as they are by --no-escapes");
+      }
+      c = code == 't' ? '\t' : code == 'n' ? '\n' : code == 'r' ? '\r' : '\\';
+    }
+    field[end++] = c;
+  }
+  field.resize(end);
+}
+
 void RecordReader::take_field(void* bytes, std::size_t length, void* self) noexcept {
   auto& reader = *static_cast<RecordReader*>(self);
   try {
@@ -121,6 +149,9 @@ void RecordReader::take_record(int end, void* self) noexcept {
     if (reader.format_ == TableFormat::tsv && !fields.empty() && fields.back().ends_with('\r')) {
       fields.back().pop_back();
       if (fields.size() == 1 && fields[0].empty()) fields.clear();  // an empty line
+    }
+    if (reader.format_ == TableFormat::tsv && reader.escapes_ == Escapes::yes) {
+      for (std::string& field : fields) reader.unescape(field);
     }
     if (!fields.empty()) {
       reader.ready_.push_back({std::exchange(fields, {}), reader.current_.line});

@@ -5,21 +5,38 @@
 // doubled, and lines end in LF, CRLF or CR. A quote anywhere else is an error. TSV has no quotes: a
 // field is all text between two tabs, and lines end in LF or CRLF. In both formats blanks belong to
 // the field. Empty lines and a byte order mark at the start are skipped.
+//
+// In TSV a tab, a line feed, a carriage return and a backslash within a field are \t, \n, \r and
+// \\, as PostgreSQL and jq write them. Any other backslash is an error, unless Escapes::no takes
+// them all as they are.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "index_options.hpp"
+#include "input.hpp"
 
 struct csv_parser;
 
 namespace scbf::cli {
+
+/// The separator of fields in a table: commas (CSV, RFC 4180) or tabs (TSV).
+enum class TableFormat : unsigned char { csv, tsv };
+/// Parses "," or "tab". Throws UsageError for anything else.
+TableFormat table_format_from_string(const std::string& text);
+/// The format that `option` gives, else the one for the name: .tsv and .tab are TSV, others CSV. A
+/// .gz or .zst behind does not count.
+TableFormat format_of(const std::string& file, std::optional<TableFormat> option);
+enum class Escapes : unsigned char { yes, no };
+
+/// Most bytes of a record as text.
+inline constexpr std::size_t kMaxRecordBytes = std::size_t{513} << 20;
 
 struct Record {
   std::vector<std::string> fields;
@@ -29,7 +46,7 @@ struct Record {
 class RecordReader {
  public:
   /// Opens a file; "-" is standard input. Throws IoError.
-  RecordReader(const std::string& file, TableFormat format);
+  RecordReader(const std::string& file, TableFormat format, Escapes escapes = Escapes::yes);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
   ~RecordReader();
@@ -37,29 +54,32 @@ class RecordReader {
   /// Reads the next record; returns false at the end. Throws IoError, also if the text is
   /// malformed.
   bool next(Record& record);
-  const std::string& name() const noexcept { return name_; }
-  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  const std::string& name() const noexcept { return input_.name(); }
+  std::uint64_t bytes_read() const noexcept { return input_.bytes_read(); }
+  /// False if next() would wait for input.
+  bool more_is_waiting() const { return !ready_.empty() || input_.more_is_waiting(); }
   [[noreturn]] void fail(std::uint64_t line, std::string_view what) const;
 
  private:
   void read_more();
   void parse(std::string_view line);
   void finish();
+  void unescape(std::string& field) const;
   // Callbacks of libcsv, for the end of a field and of a record.
   static void take_field(void* bytes, std::size_t length, void* self) noexcept;
   static void take_record(int end, void* self) noexcept;
 
-  std::string name_;
+  ByteInput input_;
   TableFormat format_;
+  Escapes escapes_;
   std::unique_ptr<char[]> buffer_;
   std::unique_ptr<csv_parser> parser_;
-  int fd_;
   Record current_{.fields = {}, .line = 1};
   std::size_t current_bytes_ = 0;  // length of its text
   std::deque<Record> ready_;
   std::exception_ptr failure_;  // from a callback, which must not throw through C
-  std::uint64_t line_ = 1, bytes_read_ = 0;
-  bool ended_ = false;
+  std::uint64_t line_ = 1;
+  bool begun_ = false, ended_ = false;
 };
 
 }  // namespace scbf::cli

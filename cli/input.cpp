@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "input.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+#include "decoder.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+constexpr std::size_t kPeekBytes = std::size_t{64} << 10;
+constexpr std::size_t kPackedBytes = std::size_t{256} << 10;
+
+[[noreturn]] void throw_io(const std::string& name, const char* what, int error) {
+  throw IoError(fmt::format("{}: {}: {}", name, what, std::generic_category().message(error)));
+}
+
+int open_for_reading(const std::string& input) {
+  if (input == "-") return STDIN_FILENO;
+  const int fd = ::open(input.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw_io(input, "cannot open", errno);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return fd;
+}
+
+}  // namespace
+
+std::string display_name(const std::string& input) {
+  return input == "-" ? "standard input" : input;
+}
+
+struct stat status_of(const std::string& input) {
+  struct stat status {};
+  const int result = input == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(input.c_str(), &status);
+  if (result < 0) throw_io(display_name(input), "cannot read", errno);
+  if (S_ISDIR(status.st_mode)) throw_io(display_name(input), "cannot read", EISDIR);
+  return status;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) noexcept {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool begins_as_filter(std::string_view first) noexcept {
+  return first.starts_with("\x89SCBF\r\n\x1A") || first.starts_with("\x89SCBS\r\n\x1A");
+}
+
+ByteInput::ByteInput(const std::string& input, Decode decode)
+    : name_(display_name(input)), fd_(open_for_reading(input)), recognised_(decode == Decode::no) {}
+
+ByteInput::~ByteInput() {
+  if (fd_ > STDIN_FILENO) ::close(fd_);
+}
+
+std::size_t ByteInput::read_file(char* into, std::size_t bytes) {
+  for (;;) {
+    const ssize_t n = ::read(fd_, into, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_io(name_, "cannot read", errno);
+    file_ended_ = n == 0;
+    bytes_read_ += static_cast<std::uint64_t>(n);
+    return static_cast<std::size_t>(n);
+  }
+}
+
+/// Reads the first bytes, and no more than it takes to know whether they are compressed.
+void ByteInput::recognise() {
+  recognised_ = true;
+  do {
+    const std::size_t had = ahead_.size();
+    ahead_.resize(kPeekBytes);
+    ahead_.resize(had + read_file(ahead_.data() + had, kPeekBytes - had));
+  } while (may_become_compressed(ahead_) && !file_ended_);
+  decoder_ = decoder_for(ahead_);
+  if (!decoder_) return;
+  buffer_.reset(new char[kPackedBytes]);
+  ahead_.copy(buffer_.get(), ahead_.size());
+  packed_ = {buffer_.get(), ahead_.size()};
+  ahead_.clear();
+}
+
+std::size_t ByteInput::decode(std::span<char> into) {
+  std::span<char> rest = into;
+  while (rest.size() == into.size()) {
+    if (packed_.empty()) {
+      packed_ = {buffer_.get(), read_file(buffer_.get(), kPackedBytes)};
+      if (packed_.empty() && decoder_->complete()) return 0;
+      if (packed_.empty()) throw IoError(fmt::format("{}: the compressed data is cut off", name_));
+    }
+    try {
+      decoder_->step(packed_, rest);
+    } catch (const std::runtime_error& error) {
+      throw IoError(fmt::format("{}: {}", name_, error.what()));
+    }
+  }
+  return into.size() - rest.size();
+}
+
+std::size_t ByteInput::read(std::span<char> into) {
+  if (!recognised_) recognise();
+  if (at_ < ahead_.size()) {
+    const std::size_t n = ahead_.copy(into.data(), into.size(), at_);
+    at_ += n;
+    return n;
+  }
+  if (into.empty()) return 0;
+  return decoder_ ? decode(into) : read_file(into.data(), into.size());
+}
+
+std::string_view ByteInput::peek() {
+  if (!recognised_) recognise();
+  if (at_ == ahead_.size()) {
+    ahead_.clear();
+    at_ = 0;
+    std::string fresh(kPeekBytes, '\0');
+    fresh.resize(read(fresh));
+    ahead_ = std::move(fresh);
+  }
+  return std::string_view(ahead_).substr(at_);
+}
+
+bool ByteInput::compressed() {
+  if (!recognised_) recognise();
+  return decoder_ != nullptr;
+}
+
+bool ByteInput::more_is_waiting() const {
+  if (at_ < ahead_.size() || !packed_.empty()) return true;
+  struct pollfd look {
+    fd_, POLLIN, 0
+  };
+  return ::poll(&look, 1, 0) != 0;  // regular files are always ready
+}
+
+std::optional<std::uint64_t> total_bytes(std::span<const std::string> inputs) {
+  std::uint64_t bytes = 0;
+  bool known = true;
+  for (const std::string& input : inputs) {
+    const struct stat status = status_of(input);
+    known &= S_ISREG(status.st_mode);
+    bytes += static_cast<std::uint64_t>(status.st_size);
+  }
+  return known ? std::optional(bytes) : std::nullopt;
+}
+
+}  // namespace scbf::cli

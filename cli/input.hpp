@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only place where the command opens inputs: files, pipes and "-", standard input. Compressed
+// ones (gzip, zstd) are decompressed as they are read. Also tells whether two names mean one file.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace scbf::cli {
+
+class Decoder;
+
+/// The name for messages: "standard input" for "-".
+std::string display_name(const std::string& input);
+/// What the system says of an input; "-" is standard input. Throws IoError if it is missing or a
+/// folder.
+struct stat status_of(const std::string& input);
+/// Whether both are one file, by device and inode, so that links do not matter.
+bool same_file(const struct stat& a, const struct stat& b) noexcept;
+/// Whether a file begins as a filter does.
+bool begins_as_filter(std::string_view first) noexcept;
+
+/// Bytes from one input, read from beginning to end. gzip and zstd are found by the first bytes,
+/// not by the name.
+class ByteInput {
+ public:
+  enum class Decode : unsigned char { yes, no };
+
+  /// Opens the input and reads nothing yet. Throws IoError.
+  explicit ByteInput(const std::string& input, Decode decode = Decode::yes);
+  ByteInput(const ByteInput&) = delete;
+  ByteInput& operator=(const ByteInput&) = delete;
+  ~ByteInput();
+
+  /// Reads up to `into.size()` bytes. Returns how many were read; 0 at the end. Throws IoError,
+  /// also if compressed bytes are damaged or cut off.
+  std::size_t read(std::span<char> into);
+  /// The next bytes, without consuming them: what one read gives, at most 64 KiB. Empty at the end.
+  std::string_view peek();
+  /// Skips bytes that peek() has shown.
+  void skip(std::size_t bytes) { at_ += bytes; }
+
+  /// False if reading on would wait.
+  bool more_is_waiting() const;
+  bool compressed();
+  /// Bytes read from the file, which are fewer than were delivered if it is compressed.
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::size_t read_file(char* into, std::size_t bytes);
+  std::size_t decode(std::span<char> into);
+  void recognise();
+
+  std::string name_;
+  int fd_;
+  bool recognised_;
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<char[]> buffer_;
+  std::string_view packed_;  // in buffer_: read from the file, not decoded yet
+  std::string ahead_;        // decoded, not delivered yet, from at_ on
+  std::size_t at_ = 0;
+  std::uint64_t bytes_read_ = 0;
+  bool file_ended_ = false;
+};
+
+/// Total length of the inputs; none if any of them is not a regular file. Throws IoError.
+std::optional<std::uint64_t> total_bytes(std::span<const std::string> inputs);
+
+}  // namespace scbf::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "removal.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+namespace scbf::cli {
+
+namespace {
+
+constexpr double kCountersInWord = 16;
+constexpr double kWords = 8;
+
+/// One group whose blocks hold Poisson(load) keys.
+double lost_in_block(double load) {
+  const auto last = static_cast<std::uint32_t>(load + 10 * std::sqrt(load) + 40);
+  double lost = 0, claimed = 0;
+  for (std::uint32_t j = 1; j <= last; ++j) {
+    const double mass = std::exp(-load + j * std::log(load) - std::lgamma(j + 1.0));
+    const double absent = std::pow(1 - 1 / kCountersInWord, j);
+    const double claims = mass * std::pow(1 - absent, kWords);
+    // That a given one of the j keys is alone at the counter of one word, which is not 0.
+    const double alone = absent / (1 - 1 / kCountersInWord) / kCountersInWord / (1 - absent);
+    lost += claims * j * -std::expm1(kWords * std::log1p(-alone));
+    claimed += claims;
+  }
+  return lost / claimed;
+}
+
+}  // namespace
+
+double lost_per_false_removal(const Geometry& geometry, double n) {
+  if (!(n > 0)) return 0;
+  if (geometry.layout() == Layout::split) {
+    const double load = n / static_cast<double>(geometry.counters_per_slice());
+    return geometry.probes() * load / std::expm1(load);
+  }
+  return geometry.groups() * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()));
+}
+
+double lost_per_false_removal(const Statistics& statistics, const Filter& filter) {
+  double lost = 0, claimed = 0;
+  for (std::size_t i = 0; i < statistics.stages.size(); ++i) {
+    const StageStatistics& stage = statistics.stages[i];
+    if (!std::isfinite(stage.estimated_keys)) continue;  // too full to say
+    lost += stage.estimated_fpr *
+            lost_per_false_removal(filter.stage(i).geometry(), stage.estimated_keys);
+    claimed += stage.estimated_fpr;
+  }
+  return claimed > 0 ? lost / claimed : 0;
+}
+
+}  // namespace scbf::cli
