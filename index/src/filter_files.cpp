@@ -178,6 +178,11 @@ void SecondaryIndex::checkpoint() {
       if (!first) first = std::current_exception();
     }
   }
+  try {
+    state_->store->shorten_log();
+  } catch (const std::exception&) {
+    if (!first) first = std::current_exception();
+  }
   if (first) std::rethrow_exception(first);
 }
 

@@ -5,13 +5,18 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
 
 #include "scbf/errors.hpp"
 
@@ -54,6 +59,11 @@ constexpr auto number(Family family) { return static_cast<std::uint32_t>(family)
 
 rocksdb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
+// A log of this length, in bytes, is left to the next open, which takes some 50 ms for it.
+constexpr std::uint64_t kShortLog = 1u << 20;
+// A longer one is cut while the index is open.
+constexpr std::uint64_t kLongLog = 256u << 20;
+
 /// The best compression that this build of RocksDB supports.
 rocksdb::CompressionType compression() {
   const auto there = rocksdb::GetSupportedCompressions();
@@ -61,6 +71,49 @@ rocksdb::CompressionType compression() {
     if (std::find(there.begin(), there.end(), type) != there.end()) return type;
   }
   return rocksdb::kNoCompression;
+}
+
+/// RocksDB's information log, written nowhere. In a file it would lie on the store's disk, and
+/// where RocksDB has its assertions, as in Debian's build, a disk without space for it ends the
+/// process. What concerns the caller is in the status of each operation.
+class NoLog : public rocksdb::Logger {
+ public:
+  NoLog() : Logger(rocksdb::FATAL_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+/// Counts the errors after which RocksDB refuses to write. Keeps it from going on by itself, which
+/// would end the process: it does not begin a new log after one that an error cut off.
+class Errors : public rocksdb::EventListener {
+ public:
+  std::atomic<std::uint64_t> count = 0;
+
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+    using rocksdb::Status;
+    // RocksDB takes most errors of the log for fatal, as bytes may be lost that were kept in
+    // memory. Here none are: each write hands them to the system, and its rows are in the tables in
+    // memory, which writing resumes with.
+    if (error->IsIOError() && error->severity() == Status::kFatalError) {
+      *error = Status(*error, Status::kHardError);
+    }
+    ++count;
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
+                            bool* auto_recovery) override {
+    error.PermitUncheckedError();
+    *auto_recovery = false;
+  }
+};
+
+/// Removes the information logs that earlier versions left.
+void remove_logs(const std::filesystem::path& store) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator file(store, ignored);
+       !ignored && file != std::filesystem::directory_iterator(); file.increment(ignored)) {
+    const std::string name = file->path().filename();
+    if (name == "LOG" || name.starts_with("LOG.old.")) std::filesystem::remove(*file, ignored);
+  }
 }
 
 // Owns a RocksDB snapshot and releases it in the destructor.
@@ -80,6 +133,10 @@ struct HeldSnapshot {
 
 struct Store::State {
   std::filesystem::path path;
+  std::shared_ptr<Errors> errors = std::make_shared<Errors>();
+  std::shared_mutex writing;  ///< held shared by writes; exclusively while tables may be empty
+  std::atomic<std::uint64_t> resumed = 0;    ///< errors->count when writing was last resumed
+  std::atomic<std::uint64_t> log_bytes = 0;  ///< written since the last flush
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
 
@@ -98,6 +155,35 @@ struct Store::State {
     throw IoError(text);
   }
 
+  /// Puts something into the tables in memory, and nothing into the log. RocksDB resumes by writing
+  /// these tables to disk and beginning a new log; if they were empty, it would go on in the log
+  /// that an error cut off, and end the process. Needed whenever they may be empty.
+  void fill_tables() {
+    rocksdb::WriteOptions options;
+    options.disableWAL = true;
+    check(db->Delete(options, of(Family::meta), "synced"), "write");
+  }
+  /// After an error, such as a full disk, RocksDB refuses to write until it is resumed.
+  void resume() {
+    const std::lock_guard lock(writing);
+    const std::uint64_t count = errors->count;
+    if (count == resumed) return;
+    check(db->Resume(), "write");
+    fill_tables();
+    resumed = count;
+  }
+  void flush(bool wait) {
+    const std::lock_guard lock(writing);
+    rocksdb::FlushOptions options;
+    options.wait = wait;
+    const std::vector<rocksdb::ColumnFamilyHandle*> all(families.begin(), families.end());
+    const rocksdb::Status status = db->Flush(options, all);
+    if (!status.ok()) ++errors->count;
+    check(status, "write out");
+    log_bytes = 0;
+    fill_tables();
+  }
+
   static rocksdb::ReadOptions reading(const Snapshot& at) {
     rocksdb::ReadOptions options;
     if (at) options.snapshot = static_cast<const HeldSnapshot*>(at.get())->snapshot;
@@ -113,10 +199,11 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   options.create_if_missing = how == Open::create;
   options.error_if_exists = how == Open::create;
   options.create_missing_column_families = true;
-  options.info_log_level = rocksdb::WARN_LEVEL;
-  options.keep_log_file_num = 2;
+  options.info_log = std::make_shared<NoLog>();
+  options.listeners.push_back(state_->errors);
   options.max_background_jobs = 2;
-  options.max_total_wal_size = 256u << 20;
+  options.max_total_wal_size = UINT64_MAX;  // see kLongLog
+  options.avoid_flush_during_shutdown = true;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -136,6 +223,8 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   state_->db.reset(db);
   std::copy(handles.begin(), handles.end(), state_->families.begin());
   state_->check(status, how == Open::create ? "create the store" : "open the store");
+  state_->fill_tables();
+  remove_logs(path);
 }
 
 Store::~Store() = default;
@@ -174,9 +263,22 @@ std::size_t StoreBatch::bytes() const noexcept { return state_->batch.GetDataSiz
 
 void Store::write(StoreBatch&& batch, bool sync) {
   const Unwatched unwatched;
+  State& state = *state_;
+  if (state.errors->count != state.resumed) state.resume();
   rocksdb::WriteOptions options;
   options.sync = sync;
-  state_->check(state_->db->Write(options, &batch.state_->batch), "write");
+  {
+    const std::shared_lock lock(state.writing);
+    const rocksdb::Status status = state.db->Write(options, &batch.state_->batch);
+    if (!status.ok()) ++state.errors->count;
+    state.check(status, "write");
+  }
+  state.log_bytes += batch.bytes();
+  if (state.log_bytes <= kLongLog) return;
+  try {
+    state.flush(false);
+  } catch (const Error&) {  // the batch is written; the next write mends the store
+  }
 }
 
 void Store::sync() {
@@ -186,11 +288,12 @@ void Store::sync() {
   write(std::move(batch), true);
 }
 
-void Store::flush() {
+void Store::shorten_log() {
   const Unwatched unwatched;
-  const std::vector<rocksdb::ColumnFamilyHandle*> all(state_->families.begin(),
-                                                      state_->families.end());
-  state_->check(state_->db->Flush(rocksdb::FlushOptions(), all), "write out");
+  State& state = *state_;
+  if (state.log_bytes < kShortLog) return;
+  if (state.errors->count != state.resumed) state.resume();
+  state.flush(true);
 }
 
 // ---- reading ------------------------------------------------------------------------------------

@@ -81,12 +81,13 @@ class Store {
   Snapshot snapshot() const;
   /// An empty batch for this store.
   StoreBatch batch() const;
-  /// Writes a batch. On return the operating system has it, or with `sync` the disk.
+  /// Writes a batch. On return the operating system has it, or with `sync` the disk. After a failed
+  /// write, and after an error in the background, the next one first tries to mend the store.
   void write(StoreBatch&& batch, bool sync);
   /// On return everything written so far is on disk.
   void sync();
-  /// Writes the in-memory tables to disk, so that the next open need not replay the log.
-  void flush();
+  /// Writes the in-memory tables to disk if the next open would have much of the log to replay.
+  void shorten_log();
   /// Estimated size on disk, in bytes.
   std::uint64_t bytes() const;
 

@@ -170,7 +170,6 @@ WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress
     done += rows.size();
   }
   checkpoint();
-  state.store->flush();
   return report;
 }
 

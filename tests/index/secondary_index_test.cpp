@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "indexed.hpp"
 #include "support/moving.hpp"
@@ -293,6 +295,50 @@ TEST(Routing, AsksWhoHoldsItAndSaysWhatItSaved) {
   EXPECT_EQ(statistics.queries, 9u);
   EXPECT_EQ(statistics.queries_everywhere, 1u + 1 + 1 + 1);
   EXPECT_EQ(statistics.false_requests, 4u + 1);
+}
+
+/// Bytes of the store's log, which the next open replays.
+std::uint64_t log_bytes(const Indexed& test) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::directory_iterator(test.directory / "index" / "store")) {
+    if (file.path().extension() == ".log") bytes += file.file_size();
+  }
+  return bytes;
+}
+
+TEST(Log, IsShortAfterACheckpointAndAClose) {
+  constexpr std::uint64_t kShort = 1'200'000;
+  Indexed test;
+  test.index.put(numbered(100));
+  const auto overwrite = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      test.index.put(Row{fmt::format("{:06}", i % 100), {"city", std::string(3000, 'n'), ""}});
+    }
+  };
+  overwrite();
+  EXPECT_GT(log_bytes(test), 3'000'000u);
+  test.index.checkpoint();
+  EXPECT_LT(log_bytes(test), kShort);
+  overwrite();
+  { const SecondaryIndex closed = std::move(test.index); }
+  EXPECT_LT(log_bytes(test), kShort);
+  test.index = SecondaryIndex::open(test.directory / "index");
+  EXPECT_EQ(all_rows(test.index).size(), 100u);
+  EXPECT_EQ(test.index.check().problem_count, 0u);
+}
+
+TEST(Log, IsCutWhileTheIndexIsOpen) {
+  Indexed test;
+  const std::string note(30u << 20, 'n');
+  for (int i = 0; i < 10; ++i) {
+    test.index.put(Row{fmt::format("{}", i % 3), {"city", note, ""}});
+  }
+  // The store does so in the background.
+  for (int i = 0; i < 1000 && log_bytes(test) > 256u << 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_LT(log_bytes(test), 256u << 20);
+  EXPECT_EQ(test.index.get("0").value().values[1], note);
 }
 
 // No server holds the values. The number of requests is compared with the prediction from the

@@ -181,9 +181,12 @@ using RowSource = std::function<bool(Row& row)>;
 /// object, do what checkpoint does but ignore errors, because the log holds every change.
 ///
 /// All functions throw InvalidArgument, and change nothing, if the schema or a limit forbids the
-/// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent. After a
-/// failed write, on a full disk for example, further writes may fail until the index is reopened.
-/// Reads still work.
+/// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent.
+///
+/// A full disk: writes throw IoError, reads go on, nothing acknowledged is lost. Once there is
+/// space again, the same call can be repeated: the first write mends the store. A write that threw
+/// may be found after all when the process ends before that. After other errors of the disk, writes
+/// may fail until the index is opened again.
 class SecondaryIndex {
  public:
   /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is
@@ -259,8 +262,9 @@ class SecondaryIndex {
 
   // ---- filters ----------------------------------------------------------------------------------
 
-  /// Saves the filters that changed and trims the log. Regions with many changes are saved without
-  /// a call. Cost: writes the counters of these filters, with one fsync each.
+  /// Saves the filters that changed and trims the log, so that the next open is short. Regions with
+  /// many changes are saved without a call. Cost: writes the counters of these filters, with one
+  /// fsync each, and the store's tables in memory (32 MiB each) if the log is longer than 1 MiB.
   void checkpoint();
   /// Rebuilds a region's filter from its local index. The region's writers wait.
   void rebuild(RegionId region);

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The secondary index on a disk that is full or fails. Each operation meets the end of the disk at
+// its first, second, … call that takes space. Then it throws IoError, the index answers queries,
+// and once there is space again the same index does the operation. Nothing that was acknowledged is
+// lost.
+#include "support/disk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "indexed.hpp"
+
+namespace scbf {
+namespace {
+
+using namespace test;
+using scbf_test::Disk;
+
+const Row kNew{"000042x", {"a new city", std::string(3000, 'n'), "new,all"}};
+
+struct Operation {
+  const char* name;
+  std::function<void(SecondaryIndex&)> run;
+  std::function<void(PlainTable&)> expected = [](PlainTable&) {};
+};
+
+const Operation kOperations[] = {
+    {"put", [](SecondaryIndex& index) { index.put(kNew); },
+     [](PlainTable& plain) { plain.put(kNew); }},
+    {"remove",
+     [](SecondaryIndex& index) {
+       index.remove(std::vector<std::string>{"000001", "000111"});
+     },
+     [](PlainTable& plain) {
+       plain.remove("000001");
+       plain.remove("000111");
+     }},
+    {"split", [](SecondaryIndex& index) { index.split(index.regions()[1].id); }},
+    {"merge",
+     [](SecondaryIndex& index) { index.merge(index.regions()[0].id, index.regions()[1].id); }},
+    {"move", [](SecondaryIndex& index) { index.move(index.regions()[0].id, 2); }},
+    {"checkpoint", [](SecondaryIndex& index) { index.checkpoint(); }},
+    {"rebuild", [](SecondaryIndex& index) { index.rebuild(index.regions()[0].id); }},
+    {"bulk_load",
+     [](SecondaryIndex& index) {
+       int i = 0;
+       index.bulk_load([&](Row& row) {
+         row = {fmt::format("{:06}", i * 3), {fmt::format("loaded {}", i), "", "all"}};
+         return i++ < 100;
+       });
+     },
+     [](PlainTable& plain) {
+       for (int i = 0; i < 100; ++i) {
+         plain.put({fmt::format("{:06}", i * 3), {fmt::format("loaded {}", i), "", "all"}});
+       }
+     }},
+};
+
+/// The parameter is the error.
+class FullDisk : public ::testing::TestWithParam<int> {
+ protected:
+  FullDisk() {
+    SecondaryIndex index = SecondaryIndex::create(path_, people(), {.servers = 3});
+    index.presplit(std::vector<std::string>{"000100", "000200"});
+    index.put(numbered(300));
+    for (const Row& row : numbered(300)) plain_.put(row);
+  }
+  ~FullDisk() override { Disk::free(); }
+
+  /// A fresh copy of an index. The store may remove files that it no longer needs meanwhile.
+  std::filesystem::path copy(const std::filesystem::path& of, const char* name) {
+    const auto to = directory_ / name;
+    for (std::error_code failed;;) {
+      std::filesystem::remove_all(to);
+      std::filesystem::copy(of, to, std::filesystem::copy_options::recursive, failed);
+      if (!failed) return to;
+    }
+  }
+  void fill_after(std::int64_t writes) {
+    Disk::fill_after(directory_.path().string(), writes, GetParam());
+  }
+  /// Runs `work`. Where it fails, it must throw an IoError that names the index. Returns whether it
+  /// failed.
+  template <class Work>
+  bool fails(const Work& work) {
+    try {
+      work();
+    } catch (const IoError& error) {
+      EXPECT_NE(std::string(error.what()).find(directory_.path().string()), std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find(std::strerror(GetParam())), std::string::npos)
+          << error.what();
+      return true;
+    }
+    return false;
+  }
+  /// The rows are those of one table or of the other, and queries find them.
+  void expect_either(const SecondaryIndex& index, const PlainTable& before,
+                     const PlainTable& after) {
+    PlainTable now(people());
+    for (const Row& row : all_rows(index)) now.put(row);
+    std::set<std::string> keys;
+    for (const PlainTable& table : {before, after, now}) {
+      for (const auto& row : table.rows()) keys.insert(row.first);
+    }
+    for (const std::string& key : keys) {
+      const auto in = [&](const PlainTable& table) {
+        const auto row = table.rows().find(key);
+        return row == table.rows().end() ? std::nullopt : std::optional(row->second);
+      };
+      ASSERT_TRUE(in(now) == in(before) || in(now) == in(after)) << key;
+    }
+    expect_equal(index, now);
+  }
+
+  Directory directory_;
+  const std::filesystem::path path_ = directory_ / "index";
+  PlainTable plain_{people()};
+};
+
+INSTANTIATE_TEST_SUITE_P(All, FullDisk, ::testing::Values(ENOSPC, EDQUOT, EIO),
+                         [](const auto& test) {
+                           return std::string(test.param == ENOSPC   ? "no_space"
+                                              : test.param == EDQUOT ? "over_quota"
+                                                                     : "input_output");
+                         });
+
+TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
+  for (const Operation& operation : kOperations) {
+    int failed = 0;
+    // `written`: whether the index was written to since it was opened, so much that a checkpoint
+    // cuts the log.
+    for (const bool written : {false, true}) {
+      for (int n = 0;; ++n) {
+        SCOPED_TRACE(
+            fmt::format("{}, full after {} calls, written before: {}", operation.name, n, written));
+        const auto path = copy(path_, "work");
+        PlainTable before = plain_;
+        SecondaryIndex index = SecondaryIndex::open(path);
+        if (written) {
+          index.put(Row{"000007", {"", std::string(1'500'000, 'n'), ""}});
+          const Row row{"000007", {"rewritten", "", ""}};
+          index.put(row);
+          before.put(row);
+        }
+        PlainTable after = before;
+        operation.expected(after);
+        fill_after(n);
+        const bool threw = fails([&] { operation.run(index); });
+        failed += threw;
+        if (!Disk::was_full()) {
+          Disk::free();
+          break;
+        }
+        expect_either(index, before, after);
+        fails([&] { index.put(Row{"000042x", kNew.values}); });  // the disk is still full
+        Disk::free();
+        PlainTable expected = after;
+        ASSERT_NO_THROW({
+          if (threw) operation.run(index);
+          index.put(kNew);
+        });
+        expected.put(kNew);
+        expect_equal(index, expected);
+        // As after a crash: what was acknowledged since is there.
+        expect_equal(SecondaryIndex::open(copy(path, "crashed")), expected);
+        { const SecondaryIndex closed = std::move(index); }
+        expect_equal(SecondaryIndex::open(path), expected);
+        ASSERT_FALSE(HasFailure());
+      }
+    }
+    EXPECT_GT(failed, 0) << operation.name;
+  }
+}
+
+TEST_P(FullDisk, ClosingLosesNothing) {
+  for (int n = 0;; ++n) {
+    SCOPED_TRACE(n);
+    const auto path = copy(path_, "work");
+    PlainTable expected = plain_;
+    {
+      SecondaryIndex index = SecondaryIndex::open(path);
+      index.put(kNew);
+      expected.put(kNew);
+      fill_after(n);
+    }
+    const bool full = Disk::was_full();
+    Disk::free();
+    expect_equal(SecondaryIndex::open(path), expected);
+    ASSERT_FALSE(HasFailure());
+    if (!full) break;
+  }
+}
+
+TEST_P(FullDisk, OpeningAndCreatingEndWithAnError) {
+  // An index as a killed process leaves it, with a log to replay.
+  SecondaryIndex running = SecondaryIndex::open(path_);
+  running.put(kNew);
+  plain_.put(kNew);
+  int failed = 0;
+  for (int n = 0;; ++n) {
+    SCOPED_TRACE(n);
+    const auto path = copy(path_, "work");
+    fill_after(n);
+    failed += fails([&] { SecondaryIndex::open(path); });
+    const bool full = Disk::was_full();
+    Disk::free();
+    expect_equal(SecondaryIndex::open(path), plain_);
+    ASSERT_FALSE(HasFailure());
+    if (!full) break;
+  }
+  EXPECT_GT(failed, 0);
+  for (int n = 0;; ++n) {
+    SCOPED_TRACE(n);
+    std::filesystem::remove_all(directory_ / "fresh");
+    fill_after(n);
+    fails([&] { SecondaryIndex::create(directory_ / "fresh", people()); });
+    const bool full = Disk::was_full();
+    Disk::free();
+    if (!full) break;
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_P(FullDisk, NoLogFilesAreWritten) {
+  for (int i = 0; i < 3; ++i) SecondaryIndex::open(path_);
+  for (const auto& file : std::filesystem::directory_iterator(path_ / "store")) {
+    EXPECT_FALSE(file.path().filename().string().starts_with("LOG")) << file.path();
+  }
+}
+
+}  // namespace
+}  // namespace scbf
