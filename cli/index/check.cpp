@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -34,8 +35,16 @@ Json recovery_json(const RecoveryReport& found) {
   return json;
 }
 
+Json freshness_json(const Freshness& freshness) {
+  Json json;
+  json["number"] = freshness.number;
+  json["as_of"] =
+      std::chrono::duration<double>(freshness.as_of.time_since_epoch()).count();  // Unix time
+  return json;
+}
+
 int stats(const Options& options) {
-  const SecondaryIndex index = options.target.open();
+  const SecondaryIndex index = options.target.open_read_only();
   const IndexStatistics s = index.statistics();
   const IndexPlan& plan = index.plan();
   const TableSchema& schema = index.schema();
@@ -46,6 +55,7 @@ int stats(const Options& options) {
     add_sizes(json, s);
     add_definition(json, schema, plan);
     json["recovery"] = recovery_json(index.recovery());
+    json["freshness"] = freshness_json(index.freshness());
     print_json(json);
     return kOk;
   }
@@ -63,6 +73,7 @@ int stats(const Options& options) {
   row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));
   row("rate of a region", fmt::format("at most {}", percent(plan.fpr)));
   row("made for", fmt::format("{} values per region", grouped(plan.region_values)));
+  row("last change", fmt::format("number {}", grouped(index.freshness().number)));
   if (const RecoveryReport& r = index.recovery(); r.replayed > 0) {
     row("brought up to date", fmt::format("filters of {} regions, by {} changes", r.replayed,
                                           grouped(r.changes_replayed)));
@@ -107,10 +118,20 @@ std::uint32_t repair(SecondaryIndex& index, const CheckReport& report) {
   return rebuilt;
 }
 
+/// For a check without repair, an index that cannot be opened for writing will do.
+SecondaryIndex open_for_check(const IndexTarget& target, bool repair) {
+  if (repair) return target.open();
+  try {
+    return target.open();
+  } catch (const IoError&) {
+    return target.open_read_only();
+  }
+}
+
 int check(const Options& options) {
   IndexTarget target = options.target;
   target.options.rebuild = false;  // the check must see the filters as they are
-  SecondaryIndex index = target.open();
+  SecondaryIndex index = open_for_check(target, options.repair);
   const RecoveryReport found = index.recovery();
   const Stopwatch watch;
   CheckReport report = compare(options, index);
@@ -121,6 +142,8 @@ int check(const Options& options) {
     asked = 0;
     if (again) report = compare(options, index);
   }
+  // A writer saves filters before and after what is shown here, and has others in its memory.
+  if (index.read_only()) asked = 0;
   const bool ok = report.problem_count == 0 && asked == 0;
   if (target.json) {
     Json json;
@@ -134,6 +157,7 @@ int check(const Options& options) {
     json["asked_always"] = asked;
     json["rebuilt"] = rebuilt;
     json["recovery"] = recovery_json(found);
+    json["read_only"] = index.read_only();
     json["seconds"] = watch.seconds();
     print_json(json);
     return ok ? kOk : kCorrupt;
@@ -155,9 +179,12 @@ int check(const Options& options) {
                      options.repair ? "" : "; --repair rebuilds the filters"));
     return kCorrupt;
   }
-  print_text(fmt::format("{}: ok: {} rows, {} values, {} entries of the local indexes{}\n",
+  print_text(fmt::format("{}: ok: {} rows, {} values, {} entries of the local indexes{}{}\n",
                          target.folder, grouped(report.rows), grouped(report.values),
                          grouped(report.postings),
+                         index.read_only() ? "; saved filters were not judged, as the index cannot "
+                                             "be opened for writing"
+                                           : "",
                          rebuilt > 0 ? fmt::format("; {} filters rebuilt", rebuilt) : ""));
   return kOk;
 }
@@ -194,6 +221,8 @@ Run set_up_index_check(CommandLine& line) {
       R"(Compares every row with the local index of its region, and the local index with the region's filter.
 The exit code is 4 if there are problems that --repair was not asked to repair or could not repair.
 --repair rebuilds filters from the local indexes. It cannot help if local indexes and rows disagree.
+If the index cannot be opened for writing, because another process has it open or a permission is missing,
+everything is checked but whether the saved filters are up to date.
 
 Examples:
   scbf index check packages.index

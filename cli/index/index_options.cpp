@@ -30,13 +30,25 @@ IndexOptions IndexTarget::how() const {
   return how;
 }
 
+namespace {
+
+void report(const std::string& folder, const RecoveryReport& found, std::string_view where) {
+  if (found.rebuilt == 0) return;
+  note(fmt::format("{}: filters of {} of {} regions made anew{}: {}", folder, found.rebuilt,
+                   found.regions, where, found.reasons.empty() ? "" : found.reasons.front()));
+}
+
+}  // namespace
+
 SecondaryIndex IndexTarget::open() const {
   SecondaryIndex index = SecondaryIndex::open(folder, how());
-  const RecoveryReport& found = index.recovery();
-  if (found.rebuilt > 0) {
-    note(fmt::format("{}: filters of {} of {} regions made anew: {}", folder, found.rebuilt,
-                     found.regions, found.reasons.empty() ? "" : found.reasons.front()));
-  }
+  report(folder, index.recovery(), "");
+  return index;
+}
+
+SecondaryIndex IndexTarget::open_read_only() const {
+  SecondaryIndex index = SecondaryIndex::open_read_only(folder, how());
+  report(folder, index.recovery(), ", in memory only");
   return index;
 }
 

@@ -28,6 +28,9 @@ struct IndexTarget {
   /// Opens the index. Prints a note on standard error if filters had to be rebuilt or regions are
   /// always asked.
   SecondaryIndex open() const;
+  /// Does the same for a verb that only reads: it needs no permission to write, and works beside
+  /// another process that writes.
+  SecondaryIndex open_read_only() const;
 
  private:
   std::string backend_ = "auto";  // owns the text that `options` views

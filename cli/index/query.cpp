@@ -45,7 +45,7 @@ struct GetOptions {
 
 int get(const GetOptions& options) {
   const std::vector<std::string> keys = keys_from(options.keys, options.file);
-  const SecondaryIndex index = options.target.open();
+  const SecondaryIndex index = options.target.open_read_only();
   const std::vector<std::optional<Row>> rows = index.get(keys);
   const auto found = std::count_if(rows.begin(), rows.end(),
                                    [](const std::optional<Row>& row) { return row.has_value(); });
@@ -128,7 +128,7 @@ std::string routing_text(const RoutingReport& r, bool broadcast) {
 }
 
 int query_once(const QueryOptions& options) {
-  const SecondaryIndex index = options.target.open();
+  const SecondaryIndex index = options.target.open_read_only();
   Query query = options.query;
   for (const std::string& text : options.conditions) {
     Assignment condition = parse_assignment(index.schema(), text);
@@ -186,7 +186,7 @@ int query_batch(const QueryOptions& options) {
     throw UsageError("--batch FILE goes with --column COL, and with no COL=VALUE");
   }
   const std::vector<std::string> values = keys_from({}, options.batch);
-  const SecondaryIndex index = options.target.open();
+  const SecondaryIndex index = options.target.open_read_only();
   Output out;
   TableWriter table(out, options.form.format);
   Json answers = Json::array();

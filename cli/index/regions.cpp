@@ -71,7 +71,9 @@ int print(const Options& options, const std::vector<RegionInfo>& regions) {
   return kOk;
 }
 
-int regions(const Options& options) { return print(options, options.target.open().regions()); }
+int regions(const Options& options) {
+  return print(options, options.target.open_read_only().regions());
+}
 
 /// Prints the given regions.
 int report(const Options& options, const SecondaryIndex& index, const std::vector<RegionId>& ids) {

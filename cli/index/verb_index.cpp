@@ -30,6 +30,9 @@ Run set_up_index(CommandLine& line) {
       R"(Rows are in regions by their keys, regions on servers. Each region has a filter of the values in
 it; a query asks only the servers whose filters say that they may have the value.
 
+One process at a time can change an index. get, query, stats, regions and check need no permission to
+write and work beside it; they show what was written before they began.
+
 Examples:
   scbf index create packages.index --header packages.tsv --key package \
     --index maintainer,section,depends:,

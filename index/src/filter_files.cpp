@@ -54,6 +54,8 @@ std::optional<FilterFile> parse_filter_file(const std::string& metadata) {
   return FilterFile{*index, static_cast<RegionId>(*region), *changes, *left};
 }
 
+std::string filter_file_name(RegionId region) { return fmt::format("{}.scbf", region); }
+
 FilterBuilder::FilterBuilder(const Router& router)
     : router_(router), filter_(router.empty_filter()) {}
 
@@ -79,7 +81,7 @@ Filter FilterBuilder::take() {
 }  // namespace index
 
 std::filesystem::path SecondaryIndex::State::filter_path(RegionId region) const {
-  return path / "filters" / fmt::format("{}.scbf", region);
+  return path / "filters" / filter_file_name(region);
 }
 
 void SecondaryIndex::State::remove_filter_file(RegionId region) const {
@@ -119,7 +121,7 @@ void SecondaryIndex::State::distrust(Region& region) {
   router.change([&](Bank& bank) { bank.ask_always(region.member, true); });
   region.trusted = false;
   set_rate(region, 1);
-  remove_filter_file(region.id);
+  if (!read_only) remove_filter_file(region.id);
 }
 
 void SecondaryIndex::State::save(Region& region) {
@@ -167,6 +169,7 @@ void SecondaryIndex::State::refresh_rate(Region& region) {
 }
 
 void SecondaryIndex::checkpoint() {
+  state_->must_write("save filters");
   const auto now = state_->current_map();
   std::exception_ptr first;  // a failure does not stop the other filters from being saved
   for (const RegionLocation& location : now->locations()) {
@@ -187,6 +190,7 @@ void SecondaryIndex::checkpoint() {
 }
 
 void SecondaryIndex::rebuild(RegionId region) {
+  state_->must_write("rebuild a filter");
   state_->with_region(region, [&](std::size_t at, const RegionMap& now) {
     state_->remove_filter_file(region);
     state_->rebuild(*now[at].region);
@@ -195,6 +199,7 @@ void SecondaryIndex::rebuild(RegionId region) {
 }
 
 void SecondaryIndex::distrust(RegionId region) {
+  state_->must_write("discard a filter");
   state_->with_region(
       region, [&](std::size_t at, const RegionMap& now) { state_->distrust(*now[at].region); });
 }

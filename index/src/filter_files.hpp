@@ -24,6 +24,8 @@ std::string describe_filter_file(const FilterFile& file);
 /// Returns nothing if `metadata` is not that of a filter file.
 std::optional<FilterFile> parse_filter_file(const std::string& metadata);
 
+std::string filter_file_name(RegionId region);
+
 /// Builds a region's filter from its entries.
 class FilterBuilder {
  public:

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 
 #include "fair_mutex.hpp"
 #include "local_index.hpp"
@@ -32,13 +33,14 @@ struct SecondaryIndex::State {
   static constexpr const char* kOwner = "SecondaryIndex";
 
   State(std::filesystem::path where, const TableSchema& table, const IndexPlan& what,
-        const IndexOptions& how, std::unique_ptr<index::Store> opened);
+        const IndexOptions& how, std::unique_ptr<index::Store> opened, bool reads_only = false);
 
   std::filesystem::path path;
   TableSchema schema;
   IndexPlan plan;
   IndexOptions options;
   std::unique_ptr<index::Store> store;
+  const bool read_only;
   std::uint64_t identity;  ///< random number of this index; filter files name it
   index::Router router;
   RecoveryReport recovery = {};
@@ -57,6 +59,9 @@ struct SecondaryIndex::State {
   std::atomic<std::uint64_t> rates_as_of = 0;  ///< number of changes to any region.fpr
   mutable std::mutex outlook_mutex;
   mutable std::shared_ptr<const index::Outlook> last_outlook;  ///< under outlook_mutex
+
+  /// Throws ReadOnly if the index is open for reading only. `change` says what the caller would do.
+  void must_write(std::string_view change) const;
 
   /// Recomputed only if the map or a region's rate has changed since the last call.
   std::shared_ptr<const index::Outlook> outlook(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening an index. Each region's filter is loaded and the later changes are replayed from the log.
 // Where this is not possible, the filter is rebuilt from the local index, or else every query asks
-// the region. Whatever belongs to no region is removed.
+// the region. Whatever belongs to no region is removed. An index that is open for reading only does
+// the same in memory, and writes and removes nothing.
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
@@ -77,6 +78,19 @@ void clear_remains(Store& store, const std::vector<Recovered>& regions) {
       if (it == live.end()) break;
       from = after_prefix(region_key(*it));
     }
+  }
+}
+
+/// Removes the filter files of numbers that no region has. Makes the folder if there is none.
+void clear_filter_files(const std::filesystem::path& folder,
+                        const std::vector<Recovered>& regions) {
+  std::filesystem::create_directories(folder);
+  std::set<std::string> expected;
+  for (const Recovered& region : regions) expected.insert(filter_file_name(region.id));
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (expected.contains(file.path().filename())) continue;
+    std::error_code stays;  // ignored: what cannot be removed, such as a folder, stays
+    std::filesystem::remove(file.path(), stays);
   }
 }
 
@@ -205,15 +219,9 @@ void SecondaryIndex::State::read_everything() {
   if (!next) throw CorruptFile("the store has no record of the next region's number");
   check_regions(regions, decode_number(*next, "number of regions"), plan.servers);
   next_region = static_cast<RegionId>(decode_number(*next, "number of regions"));
-  clear_remains(*store, regions);
-
-  std::filesystem::create_directories(path / "filters");
-  std::set<std::string> expected;
-  for (const Recovered& region : regions) expected.insert(filter_path(region.id).filename());
-  for (const auto& file : std::filesystem::directory_iterator(path / "filters")) {
-    if (expected.contains(file.path().filename())) continue;
-    std::error_code stays;  // ignored: what cannot be removed, such as a folder, stays
-    std::filesystem::remove(file.path(), stays);
+  if (!read_only) {
+    clear_remains(*store, regions);
+    clear_filter_files(path / "filters", regions);
   }
 
   oneapi::tbb::task_arena arena(options.threads == 0
@@ -251,11 +259,11 @@ void SecondaryIndex::State::read_everything() {
     if (!from.reason.empty()) {
       recovery.reasons.push_back(fmt::format("region {}: {}", from.id, from.reason));
       // Remove the file before anything is written. Later its number of changes might look valid.
-      remove_filter_file(from.id);
+      if (!read_only) remove_filter_file(from.id);
       if (from.filter) {
         ++recovery.rebuilt;
         try {
-          save(*region);
+          if (!read_only) save(*region);
         } catch (const Error&) {  // without a file the next open rebuilds it
         }
       } else {

@@ -213,6 +213,7 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
 }
 
 void SecondaryIndex::presplit(std::span<const std::string> points) {
+  state_->must_write("split regions");
   for (std::size_t i = 0; i < points.size(); ++i) {
     check_key(points[i]);
     if (i > 0 && points[i] <= points[i - 1]) {
@@ -243,6 +244,7 @@ void SecondaryIndex::presplit(std::span<const std::string> points) {
 
 std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
                                                     const std::optional<std::string>& at) {
+  state_->must_write("split a region");
   State& state = *state_;
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
@@ -293,6 +295,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
 }
 
 RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
+  state_->must_write("merge regions");
   State& state = *state_;
   const std::lock_guard reshaping(state.reshaping);
   const auto now = state.current_map();
@@ -319,6 +322,7 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
 }
 
 void SecondaryIndex::move(RegionId id, ServerId server) {
+  state_->must_write("move a region");
   State& state = *state_;
   if (server >= state.plan.servers) {
     throw InvalidArgument(fmt::format("server {}: there are {} servers, numbered from 0", server,

@@ -40,13 +40,14 @@ struct Existing {
   std::unique_ptr<Store> store;
 };
 
-Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes) {
+Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes,
+                    Store::Open how = Store::Open::existing) {
   std::error_code none;
   if (!std::filesystem::is_directory(path / kStore, none)) {
     throw IoError(fmt::format("{}: there is no index", path.string()));
   }
   Existing there;
-  there.store = std::make_unique<Store>(path / kStore, Store::Open::existing, cache_bytes);
+  there.store = std::make_unique<Store>(path / kStore, how, cache_bytes);
   const auto definition = there.store->get(Family::meta, kDefinition);
   if (!definition) {
     throw IoError(
@@ -61,7 +62,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
   } catch (const InvalidArgument& error) {
     throw CorruptFile(fmt::format("the definition of the index is damaged: {}", error.what()));
   }
-  if (!there.store->get(Family::meta, kIdentity)) {
+  if (how != Store::Open::read_only && !there.store->get(Family::meta, kIdentity)) {
     // The index is from before identities. Its filter files name none, so they are rebuilt.
     StoreBatch batch = there.store->batch();
     batch.put(Family::meta, kIdentity, new_identity());
@@ -74,15 +75,25 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
 
 SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& table,
                              const IndexPlan& what, const IndexOptions& how,
-                             std::unique_ptr<Store> opened)
+                             std::unique_ptr<Store> opened, bool reads_only)
     : path(std::move(where)),
       schema(table),
       plan(what),
       options(how),
       store(std::move(opened)),
-      identity(decode_number(store->get(Family::meta, kIdentity).value(), "number of the index")),
+      read_only(reads_only),
+      // Only an index from before identities that is open for reading only has none.
+      identity(decode_number(store->get(Family::meta, kIdentity).value_or(encode_number(0)),
+                             "number of the index")),
       router(what, how) {
   recover();
+}
+
+void SecondaryIndex::State::must_write(std::string_view change) const {
+  if (read_only) {
+    throw ReadOnly(
+        fmt::format("{}: cannot {}: the index is open for reading only", path.string(), change));
+  }
 }
 
 SecondaryIndex::SecondaryIndex(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -94,7 +105,7 @@ SecondaryIndex& SecondaryIndex::operator=(SecondaryIndex&& other) noexcept {
   return *this;
 }
 SecondaryIndex::~SecondaryIndex() {
-  if (!state_) return;
+  if (!state_ || state_->read_only) return;
   try {
     checkpoint();
   } catch (const std::exception&) {  // the log holds every change
@@ -129,6 +140,25 @@ SecondaryIndex SecondaryIndex::open(const std::filesystem::path& path,
   Existing there = open_store(path, options.cache_bytes);
   return SecondaryIndex(
       std::make_unique<State>(path, there.schema, there.plan, options, std::move(there.store)));
+}
+
+SecondaryIndex SecondaryIndex::open_read_only(const std::filesystem::path& path,
+                                              const IndexOptions& options) {
+  Existing there = open_store(path, options.cache_bytes, Store::Open::read_only);
+  return SecondaryIndex(std::make_unique<State>(path, there.schema, there.plan, options,
+                                                std::move(there.store), true));
+}
+
+bool SecondaryIndex::read_only() const { return state_->read_only; }
+Freshness SecondaryIndex::freshness() const { return state_->store->freshness(); }
+bool SecondaryIndex::refresh() {
+  if (state_->store->is_current()) return false;
+  IndexOptions options = state_->options;
+  options.backend = state_->router.empty_filter().backend().name();
+  SecondaryIndex now = open_read_only(state_->path, options);
+  const bool changed = now.freshness().number != freshness().number;
+  state_ = std::move(now.state_);
+  return changed;
 }
 
 void SecondaryIndex::replan(const std::filesystem::path& path, double fpr,

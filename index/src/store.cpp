@@ -18,6 +18,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "frozen_files.hpp"
 #include "scbf/errors.hpp"
 
 #ifdef __SANITIZE_THREAD__
@@ -133,6 +134,8 @@ struct HeldSnapshot {
 
 struct Store::State {
   std::filesystem::path path;
+  std::shared_ptr<FrozenFiles> frozen;  ///< of a store that is open for reading only
+  std::unique_ptr<rocksdb::Env> env;    ///< to read them
   std::shared_ptr<Errors> errors = std::make_shared<Errors>();
   std::shared_mutex writing;  ///< held shared by writes; exclusively while tables may be empty
   std::atomic<std::uint64_t> resumed = 0;    ///< errors->count when writing was last resumed
@@ -198,12 +201,18 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   rocksdb::DBOptions options;
   options.create_if_missing = how == Open::create;
   options.error_if_exists = how == Open::create;
-  options.create_missing_column_families = true;
+  options.create_missing_column_families = how != Open::read_only;
   options.info_log = std::make_shared<NoLog>();
   options.listeners.push_back(state_->errors);
   options.max_background_jobs = 2;
   options.max_total_wal_size = UINT64_MAX;  // see kLongLog
   options.avoid_flush_during_shutdown = true;
+  if (how == Open::read_only) {
+    const auto frozen = std::make_shared<FrozenFiles>(path);
+    state_->frozen = frozen;
+    state_->env = rocksdb::NewCompositeEnv(frozen);
+    options.env = state_->env.get();
+  }
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -219,15 +228,24 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
-      rocksdb::DB::Open(options, path.string(), descriptors, &handles, &db);
+      how == Open::read_only
+          ? rocksdb::DB::OpenForReadOnly(options, path.string(), descriptors, &handles, &db)
+          : rocksdb::DB::Open(options, path.string(), descriptors, &handles, &db);
   state_->db.reset(db);
   std::copy(handles.begin(), handles.end(), state_->families.begin());
   state_->check(status, how == Open::create ? "create the store" : "open the store");
+  if (how == Open::read_only) return;
   state_->fill_tables();
   remove_logs(path);
 }
 
 Store::~Store() = default;
+
+bool Store::is_current() const { return !state_->frozen || state_->frozen->are_current(); }
+Freshness Store::freshness() const {
+  return {state_->frozen ? state_->frozen->as_of() : std::chrono::system_clock::now(),
+          state_->db->GetLatestSequenceNumber()};
+}
 
 // ---- batches ------------------------------------------------------------------------------------
 
@@ -327,6 +345,7 @@ std::vector<std::optional<std::string>> Store::get(Family family, std::span<cons
 
 Store::Snapshot Store::snapshot() const {
   const Unwatched unwatched;
+  if (state_->frozen) return {};
   return std::make_shared<const HeldSnapshot>(state_->db.get());
 }
 

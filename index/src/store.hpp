@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of RocksDB that the index needs: column families, atomic batches, snapshots and cursors.
-// Its errors become IoError and CorruptFile, which name the store. Only store.cpp includes
-// RocksDB's headers.
+// Its errors become IoError and CorruptFile, which name the store. Only store.cpp and frozen_files
+// include RocksDB's headers.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "scbf/secondary_index.hpp"
 
 namespace scbf::index {
 
@@ -47,6 +49,7 @@ class StoreBatch {
 class Store {
  public:
   /// The contents of the store at one moment. They stay readable as long as the snapshot exists.
+  /// Empty for a store that is open for reading only, whose contents never change.
   using Snapshot = std::shared_ptr<const void>;
 
   /// Iterates over the keys of a family in order.
@@ -67,9 +70,14 @@ class Store {
     std::unique_ptr<State> state_;
   };
 
-  enum class Open : std::uint8_t { existing, create };
+  /// `read_only` shows the store as it is now, and may be used beside a process that writes it.
+  enum class Open : std::uint8_t { existing, create, read_only };
   Store(const std::filesystem::path& path, Open how, std::uint64_t cache_bytes);
   ~Store();
+
+  /// Whether a store open for reading only shows everything that has been written.
+  bool is_current() const;
+  Freshness freshness() const;
 
   std::optional<std::string> get(Family family, std::string_view key,
                                  const Snapshot& at = {}) const;

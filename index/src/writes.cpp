@@ -106,6 +106,7 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
 
 WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations,
                                          const std::function<void(std::size_t)>& written) {
+  must_write("change rows");
   // Sort by key, and keep the order of mutations of the same key.
   const auto by_key = [](const Mutation& a, const Mutation& b) { return *a.key < *b.key; };
   if (!std::is_sorted(mutations.begin(), mutations.end(), by_key)) {
@@ -151,6 +152,7 @@ WriteReport SecondaryIndex::remove(std::span<const std::string> keys) {
 
 WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress& progress) {
   State& state = *state_;  // before rows are taken from the source
+  state.must_write("load rows");
   WriteReport report;
   std::vector<Row> rows;
   std::uint64_t done = 0;

@@ -9,13 +9,14 @@ import os
 import random
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import time
 import unittest
 
 from index_support import BUILT, HEADER, IndexTest, as_csv, people
-from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
+from support import COMMAND, CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
 
 VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
          "move", "checkpoint", "check"]
@@ -351,10 +352,13 @@ class Check(IndexTest):
         self.people(400, regions=4)
         os.remove(self.filters()[2])
         self.assertEqual(len(self.rows("query", "i", "town=town-1")), 100)
-        self.assertIn("filters of 1 of 4 regions made anew", self.err)
+        self.assertIn("filters of 1 of 4 regions made anew, in memory only", self.err)
+        self.assertEqual(len(self.filters()), 3)
+        self.scbf("index", "checkpoint", "i")
+        self.assertIn("filters of 1 of 4 regions made anew: ", self.err)
         self.assertSound()
 
-    def test_one_process_at_a_time(self):
+    def test_one_process_writes_and_others_read(self):
         self.create()
         holder = self.start("index", "load", "i", "-", "--progress", "always",
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -369,7 +373,11 @@ class Check(IndexTest):
             else:
                 holder.stdin.write(next(lines))
                 holder.stdin.flush()
-        self.scbf("index", "stats", "i", code=INPUT_OUTPUT)
+        self.scbf("index", "put", "i", "id=x", code=INPUT_OUTPUT)
+        self.assertEqual(self.count(), 0)
+        self.scbf("index", "query", "i", "town=town-1", code=NOTHING_FOUND)
+        self.assertTrue(self.scbf_json("index", "check", "i")["read_only"])
+        self.scbf("index", "check", "i", "--repair", code=INPUT_OUTPUT)
         holder.communicate(b"".join(lines), timeout=100)
         self.assertEqual(holder.returncode, OK)
         self.assertEqual(self.count(), 3000)
@@ -412,6 +420,76 @@ class Check(IndexTest):
         self.scbf("index", "load", "i", "people.csv")
         self.assertEqual(self.count(), 50_000)
         self.assertSound()
+
+
+def in_mount(options, script):
+    """Commands of a shell that run it with $m, a folder of a file system mounted for them alone."""
+    return ["unshare", "-m", "sh", "-ec", f"m=$(mktemp -d); {options}\n{script}"]
+
+
+CAN_MOUNT = subprocess.run(in_mount("mount -t tmpfs -o size=1m none $m", "umount $m; rmdir $m"),
+                           capture_output=True).returncode == 0 if shutil.which("unshare") else False
+
+
+class Disks(IndexTest):
+    READING = ("get i id-000003", "query i town=town-0", "stats i", "regions i", "check i")
+
+    @unittest.skipUnless(CAN_MOUNT, "a file system can only be mounted by root")
+    def test_read_only_mount(self):
+        self.people(400)
+        script = "mount --bind . $m; mount -o remount,bind,ro $m; cd $m"
+        for verb in self.READING:
+            subprocess.run(in_mount(script, f"{COMMAND} index {verb}"), cwd=self.folder, check=True,
+                           capture_output=True)
+        process = subprocess.run(in_mount(script, f"{COMMAND} index put i id=1"), cwd=self.folder,
+                                 capture_output=True, text=True)
+        self.assertEqual(process.returncode, INPUT_OUTPUT)
+        self.assertIn("Read-only file system", process.stderr)
+
+    def test_without_permission_to_write(self):
+        self.people(400)
+        everything = [self.folder] + [os.path.join(folder, name)
+                                      for folder, folders, files in os.walk(self.folder)
+                                      for name in folders + files]
+        for path in everything:
+            os.chmod(path, 0o555)
+        self.addCleanup(lambda: [os.chmod(path, 0o755) for path in everything])
+        other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        for verb in ("put i id=1", *self.READING):
+            try:
+                process = subprocess.run([COMMAND, "index", *verb.split()], cwd=self.folder,
+                                         capture_output=True, text=True, **other)
+            except PermissionError as error:
+                self.skipTest(f"no other user can run the command: {error}")
+            self.assertEqual(process.returncode, INPUT_OUTPUT if "put" in verb else OK,
+                             process.stderr)
+
+    @unittest.skipUnless(CAN_MOUNT, "a file system can only be mounted by root")
+    def test_full_disk(self):
+        self.write("people.csv", as_csv([[f"{i * 7919 % 10**9:09}", "x" * 100, f"town-{i % 999}", ""]
+                                         for i in range(200_000)]))
+        index = f"{COMMAND} index"
+        process = subprocess.run(in_mount("mount -t tmpfs -o size=16m none $m", f"""
+            {index} create $m/i --key id --columns id,name,town,hobbies --index town
+            set +e
+            {index} load $m/i people.csv; echo loaded $?
+            cat /dev/zero > $m/fill
+            {index} put $m/i id=x; echo put $?
+            {index} get $m/i 000000000 >/dev/null; echo got $?
+            {index} query $m/i town=town-5 --limit 1 >/dev/null; echo queried $?
+            {index} check $m/i >/dev/null; echo checked $?
+            rm $m/fill; mount -o remount,size=256m $m
+            {index} load $m/i people.csv >/dev/null; echo loaded $?
+            {index} check $m/i; ls $m/i/store
+            umount $m"""), cwd=self.folder, capture_output=True, text=True)
+        lines = process.stdout.splitlines()
+        self.assertEqual([line for line in lines if line.split()[0] in
+                          ("loaded", "put", "got", "queried", "checked")],
+                         ["loaded 3", "put 3", "got 0", "queried 0", "checked 0", "loaded 0"],
+                         process.stderr)
+        self.assertIn("ok: 200,000 rows", process.stdout)
+        self.assertIn("No space left on device", process.stderr)
+        self.assertFalse([line for line in lines if line.startswith("LOG")])
 
 
 class Absent(CommandTest):

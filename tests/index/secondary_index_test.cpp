@@ -98,6 +98,9 @@ TEST(SecondaryIndex, MovesByTheRule) {
           [](SecondaryIndex& i) { i.checkpoint(); },
           [](SecondaryIndex& i) { i.rebuild(0); },
           [](SecondaryIndex& i) { i.distrust(0); },
+          [](SecondaryIndex& i) { (void)i.read_only(); },
+          [](SecondaryIndex& i) { (void)i.freshness(); },
+          [](SecondaryIndex& i) { i.refresh(); },
           [](SecondaryIndex& i) { (void)i.statistics(); },
           [](SecondaryIndex& i) { (void)i.check(); },
       });

@@ -21,6 +21,7 @@
 // the region map, which is one synced write, blocks all queries and writes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -163,6 +164,15 @@ struct RecoveryReport {
   std::vector<std::string> reasons;  ///< one for each region rebuilt or always asked
 };
 
+/// How recent the contents are that an index shows.
+struct Freshness {
+  /// Every write that was acknowledged before this moment is shown.
+  std::chrono::system_clock::time_point as_of;
+  /// Grows with every write: later contents have a greater number, and of two indexes opened for
+  /// reading only, those with the same number show the same.
+  std::uint64_t number = 0;
+};
+
 struct CheckReport {
   std::uint64_t rows = 0, postings = 0, values = 0;
   /// One sentence per problem, naming the region and the value. At most 100 are listed.
@@ -176,12 +186,14 @@ using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total
 /// Stores the next row in `row`; returns false at the end.
 using RowSource = std::function<bool(Row& row)>;
 
-/// A secondary index in a directory. Only one process at a time can have it open. It has at most
-/// kMaxBankMembers regions. Movable (errors.hpp: "Moving"). The destructor, and a move to this
-/// object, do what checkpoint does but ignore errors, because the log holds every change.
+/// A secondary index in a directory. One process at a time can have it open for writing; any number
+/// may read it meanwhile (open_read_only). It has at most kMaxBankMembers regions. Movable
+/// (errors.hpp: "Moving"). The destructor, and a move to this object, do what checkpoint does but
+/// ignore errors, because the log holds every change.
 ///
 /// All functions throw InvalidArgument, and change nothing, if the schema or a limit forbids the
-/// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent.
+/// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent; ReadOnly,
+/// if they would change an index that is open for reading only.
 ///
 /// A full disk: writes throw IoError, reads go on, nothing acknowledged is lost. Once there is
 /// space again, the same call can be repeated: the first write mends the store. A write that threw
@@ -196,6 +208,15 @@ class SecondaryIndex {
   /// Opens an index. Throws IoError if there is no index, or if another process has it open. Cost:
   /// loads every filter and replays the log, or rebuilds filters; see IndexOptions::rebuild.
   static SecondaryIndex open(const std::filesystem::path& path, const IndexOptions& options = {});
+  /// Opens an index for reading only, as it is at this moment. Writes nothing and locks nothing, so
+  /// it needs no permission to write, and other processes may write the index meanwhile; refresh
+  /// shows what they wrote. All functions that change the index throw ReadOnly, and the destructor
+  /// does nothing. A filter whose file does not fit is rebuilt in memory (or see
+  /// IndexOptions::rebuild); beside a writer this happens to filters that it has just saved or not
+  /// saved yet. Throws IoError if there is no index or if its files cannot be read. Cost: as open;
+  /// in addition the writer's log, at most 256 MiB, is replayed in memory.
+  static SecondaryIndex open_read_only(const std::filesystem::path& path,
+                                       const IndexOptions& options = {});
   /// Changes IndexPlan::fpr and IndexPlan::region_values of an index that is not open. The next
   /// open rebuilds all filters. Throws InvalidArgument, IoError.
   static void replan(const std::filesystem::path& path, double fpr, std::uint64_t region_values);
@@ -206,6 +227,17 @@ class SecondaryIndex {
   const TableSchema& schema() const;
   const IndexPlan& plan() const;
   const RecoveryReport& recovery() const;
+
+  // ---- reading beside a writer -----------------------------------------------------------------
+
+  bool read_only() const;
+  /// How recent the contents are. If the index is open for writing: now.
+  Freshness freshness() const;
+  /// Shows what has been written meanwhile. Returns whether there was anything; if the index is
+  /// open for writing, there is not. Cost: a few system calls for each of the store's files, and as
+  /// much as open_read_only if there was something. While it runs, no other thread may use this
+  /// object. If it throws, the index shows what it did before.
+  bool refresh();
 
   // ---- rows -------------------------------------------------------------------------------------
 
