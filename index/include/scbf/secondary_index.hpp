@@ -195,10 +195,10 @@ using RowSource = std::function<bool(Row& row)>;
 /// arguments; IoError if the store fails; CorruptFile if the stored data is inconsistent; ReadOnly,
 /// if they would change an index that is open for reading only.
 ///
-/// A full disk: writes throw IoError, reads go on, nothing acknowledged is lost. Once there is
-/// space again, the same call can be repeated: the first write mends the store. A write that threw
-/// may be found after all when the process ends before that. After other errors of the disk, writes
-/// may fail until the index is opened again.
+/// A full disk, an exceeded quota, a disk that fails: writes throw IoError, reads go on, nothing
+/// acknowledged is lost. Once the disk can be written again, the same call can be repeated: the
+/// first write mends the store. A write that threw may be found after all when the process ends
+/// before that.
 class SecondaryIndex {
  public:
   /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is
