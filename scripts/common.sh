@@ -31,6 +31,15 @@ find_nvcc() {
   export CUDACXX=${CUDACXX:-$nvcc}
 }
 
+# say_what_is_missing GROUP…: for --no-install; names the Debian packages that are missing, if any.
+say_what_is_missing() {
+  local missing
+  command -v dpkg-query >/dev/null || return 0
+  missing=$(scripts/install-deps "$@" --dry-run | grep '^packages missing') || return 0
+  say "$missing"
+  say "to install them: scripts/install-deps $*"
+}
+
 # Every build of these scripts uses ccache where it is there, and as many jobs as there are cores.
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}

@@ -53,6 +53,7 @@ Registry& registry() {
   return *all;
 }
 
+/// Can they be sent from where they lie?
 bool are_values(const KeyBatch& keys) noexcept {
   return keys.kind() == KeyBatch::Kind::u64 || keys.kind() == KeyBatch::Kind::hashes;
 }
@@ -183,7 +184,7 @@ DeviceKeys Staging::send_strings(Slot& slot, const KeyBatch& keys, const Batch& 
       strings_there, reinterpret_cast<const std::int32_t*>(slot.device + at.values), n);
 }
 
-/// Sends integers, or hashes of what is neither.
+/// Sends integers, widened, or hashes of what is neither.
 DeviceKeys Staging::send_values(Slot& slot, const KeyBatch& keys, const Batch& batch) {
   const std::size_t n = keys.size();
   const Layout at = layout(slot.room);
@@ -198,7 +199,8 @@ DeviceKeys Staging::send_values(Slot& slot, const KeyBatch& keys, const Batch& b
   } else {
     for_each_stretch(n, batch.options, [&](std::size_t first, std::size_t count) {
       for (std::size_t i = first; i < first + count; ++i) {
-        if (keys.valid(i)) values[i] = hash_of_bytes(keys.bytes(i), batch.seed);
+        if (!keys.valid(i)) continue;
+        values[i] = keys.has_values() ? keys.value(i) : hash_of_bytes(keys.bytes(i), batch.seed);
       }
     });
   }
@@ -206,8 +208,8 @@ DeviceKeys Staging::send_values(Slot& slot, const KeyBatch& keys, const Batch& b
                         slot.stream),
         "copying keys to the device");
   const auto* on_device = reinterpret_cast<const std::uint64_t*>(slot.device + at.values);
-  return keys.kind() == KeyBatch::Kind::u64 ? DeviceKeys(on_device, n)
-                                            : DeviceKeys::from_hashes(on_device, n);
+  const bool integers = keys.has_values() && keys.kind() != KeyBatch::Kind::hashes;
+  return integers ? DeviceKeys(on_device, n) : DeviceKeys::from_hashes(on_device, n);
 }
 
 DeviceKeys Staging::send(Slot& slot, const Batch& batch) {

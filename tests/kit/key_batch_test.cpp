@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
+#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -73,6 +75,73 @@ TEST_P(KeyBatchOn, IntegerIsItsEightLittleEndianBytes) {
   EXPECT_TRUE(same_words(counters_of(strings, backend()), want));
   EXPECT_TRUE(same_words(counters_of(KeyBatch::from_fixed(fixed, 8), backend()), want));
 }
+
+TEST_P(KeyBatchOn, NumberIsTheSameKeyWhateverItsTypeAndWidth) {
+  // Lengths around those of vectors and of the strips that keys are hashed in.
+  for (const std::size_t n : {0u, 1u, 7u, 8u, 9u, 1003u, 9001u}) {
+    std::vector<std::int32_t> i32;
+    for (const std::uint64_t key : random_keys(n, 9)) i32.push_back(static_cast<std::int32_t>(key));
+    const std::int32_t edges[] = {-1, std::numeric_limits<std::int32_t>::min(), 0,
+                                  std::numeric_limits<std::int32_t>::max()};
+    std::copy_n(edges, std::min(n, std::size(edges)), i32.begin());
+    const std::vector<std::int64_t> i64(i32.begin(), i32.end());
+    const std::vector<std::uint32_t> u32(i32.begin(), i32.end());
+    std::vector<std::uint64_t> signed_bits, unsigned_bits;
+    for (const std::int64_t key : i64) signed_bits.push_back(static_cast<std::uint64_t>(key));
+    for (const std::uint32_t key : u32) unsigned_bits.push_back(key);
+    std::vector<std::byte> bitmap(n / 8 + 2);
+    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] = static_cast<std::byte>(37 * i);
+    const auto check = [&](const KeyBatch& batch, const KeyBatch& model) {
+      ASSERT_TRUE(same_words(counters_of(batch, backend()), counters_of(model)));
+      ASSERT_TRUE(same_words(counters_of(batch.with_validity(bitmap, 3), backend()),
+                             counters_of(model.with_validity(bitmap, 3))));
+      const auto part = [&](const KeyBatch& all) {
+        return all.with_validity(bitmap, 3).slice(n / 5, n / 2);
+      };
+      ASSERT_TRUE(same_words(counters_of(part(batch), backend()), counters_of(part(model))));
+      ASSERT_EQ(batch.hashes(5), model.hashes(5));
+    };
+    ASSERT_NO_FATAL_FAILURE(check(i32, signed_bits));
+    ASSERT_NO_FATAL_FAILURE(check(i64, signed_bits));
+    ASSERT_NO_FATAL_FAILURE(check(u32, unsigned_bits));
+    scbf::Filter filter(scbf::Geometry::split_block(2, 5000), {.backend = backend()});
+    filter.insert(i32);
+    Answers hits(n);
+    EXPECT_EQ(filter.contains(i64, hits).hits, n);
+    EXPECT_EQ(filter.remove(signed_bits).removed, n);
+    EXPECT_EQ(filter.nonzero(), 0u);
+  }
+}
+
+TEST_P(KeyBatchOn, OneIntegerIsTheSameKeyAsInABatch) {
+  scbf::Filter filter(100, 1e-6, {.backend = backend()});
+  filter.insert(std::vector<std::int32_t>{-7, 8});
+  EXPECT_TRUE(filter.contains(-7) && filter.contains(std::int64_t{-7}) && filter.contains(8u));
+  EXPECT_FALSE(filter.contains(static_cast<std::uint32_t>(-7)));
+  filter.insert(static_cast<std::uint32_t>(-7));
+  const std::vector<std::uint32_t> widened{static_cast<std::uint32_t>(-7)};
+  EXPECT_EQ(filter.remove(widened).removed, 1u);
+}
+
+TEST(KeyBatchArguments, SpansThatAreNotConstOrOfAFixedExtent) {
+  std::vector<std::int64_t> keys{3, -4};
+  std::array<std::uint32_t, 2> two{3, 4};
+  const scbf::KeyBatch a = std::span(keys), b = std::span(two), c = std::span(std::as_const(two));
+  EXPECT_EQ(a.size() + b.size() + c.size(), 6u);
+  EXPECT_EQ(a.value(1), ~std::uint64_t{3});
+  EXPECT_EQ(b.value(1), 4u);
+}
+
+template <class T>
+concept OneKey = requires(scbf::Filter& filter, T key) {
+  filter.insert(key);
+}
+|| requires(const scbf::Filter& filter, T key) { filter.contains(key); }
+|| requires(scbf::Filter& filter, T key) { filter.remove(key); }
+|| requires(const scbf::Filter& filter, T key) { filter.count(key); }
+|| requires(const scbf::Bank& bank, T key) { bank.find(key); };
+static_assert(OneKey<int> && OneKey<const char*> && !OneKey<float> && !OneKey<double> &&
+              !OneKey<long double>);
 
 TEST_P(KeyBatchOn, FixedWidths) {
   for (const std::size_t width : {1u, 3u, 7u, 9u, 16u, 17u, 128u, 129u, 240u, 241u, 300u}) {

@@ -17,6 +17,7 @@
 // Batches parallelise inside (BatchOptions::threads).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -219,6 +220,8 @@ class Bank {
   /// The members that may hold one key, in ascending order. For many keys use batches.
   std::vector<std::uint32_t> find(std::uint64_t key) const;
   std::vector<std::uint32_t> find(std::string_view key) const;
+  template <std::floating_point T>
+  std::vector<std::uint32_t> find(T) const = delete;  // cannot be keys
 
  private:
   friend struct BankCheck;  // for tests

@@ -12,6 +12,7 @@
 // themselves. Batch operations parallelise inside (BatchOptions::threads).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -313,6 +314,7 @@ class Filter {
   // (docs/performance.md, "Few keys"). The other functions, and all of them on a device, run a
   // batch of one key.
 
+  // An integer of another type is the same key as in a batch: signed ones are sign-extended.
   void insert(std::uint64_t key);
   void insert(std::string_view key);
   bool contains(std::uint64_t key) const;
@@ -321,6 +323,15 @@ class Filter {
   Removal remove(std::string_view key);
   unsigned count(std::uint64_t key) const;
   unsigned count(std::string_view key) const;
+  // Floating-point numbers cannot be keys. Without these, contains(1.5) would ask for 1.
+  template <std::floating_point T>
+  void insert(T) = delete;
+  template <std::floating_point T>
+  bool contains(T) const = delete;
+  template <std::floating_point T>
+  Removal remove(T) = delete;
+  template <std::floating_point T>
+  unsigned count(T) const = delete;
 
   // ---- whole filters --------------------------------------------------------------------------
 

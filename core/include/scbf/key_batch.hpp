@@ -8,19 +8,44 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace scbf {
+
+namespace detail {
+
+template <class T>
+struct KeyElement {
+  static_assert(!std::is_floating_point_v<T>,
+                "float and double cannot be keys: numbers that print alike may differ in their "
+                "bits, 0.0 == -0.0 do, and NaN != NaN. Round them to integers, or take their bytes "
+                "by KeyBatch::from_fixed");
+  static_assert(std::is_floating_point_v<T> || std::is_same_v<T, std::uint64_t> ||
+                    std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint32_t> ||
+                    std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::string> ||
+                    std::is_same_v<T, std::string_view>,
+                "keys are std::uint64_t, std::int64_t, std::uint32_t, std::int32_t, std::string or "
+                "std::string_view; widen other integers, and take bytes by KeyBatch::from_fixed or "
+                "from_offsets");
+  using Type = const T;
+};
+
+}  // namespace detail
 
 /// A batch of keys of one kind, optionally with a validity bitmap (Arrow's layout: bit i of byte
 /// i/8, least significant first, 1 = valid). Null keys are neither inserted nor found; operations
 /// report how many there were.
 ///
-/// Equal bytes are equal keys whatever the kind: a u64 key hashes as its 8 little-endian bytes.
+/// Equal bytes are equal keys whatever the kind. An integer's bytes are the 8 of its 64-bit two's
+/// complement, least significant first, so the same number is the same key whether it comes as
+/// int32_t, uint32_t, int64_t or uint64_t. (-1 and 2^64 - 1 have the same bits: they are one key.)
 class KeyBatch {
  public:
   enum class Kind : std::uint8_t {
-    u64,      ///< 64-bit integers
+    u64,      ///< 64-bit integers, signed ones as their two's complement
+    u32,      ///< unsigned 32-bit integers, widened as they are hashed
+    i32,      ///< signed 32-bit integers, likewise
     hashes,   ///< ready-made, uniformly distributed 64-bit hashes; the seed is not applied
     fixed,    ///< byte strings of one width
     bytes32,  ///< byte strings by 32-bit offsets (Arrow binary/utf8)
@@ -29,14 +54,22 @@ class KeyBatch {
     strings,  ///< std::string
   };
 
-  /// 64-bit integer keys (implicit, so that vectors and spans can be passed as they are).
+  /// Integer keys. All these are implicit, so that spans and vectors can be passed as they are.
   KeyBatch(std::span<const std::uint64_t> keys) noexcept;
-  KeyBatch(const std::vector<std::uint64_t>& keys) noexcept;
+  KeyBatch(std::span<const std::int64_t> keys) noexcept;
+  KeyBatch(std::span<const std::uint32_t> keys) noexcept;
+  KeyBatch(std::span<const std::int32_t> keys) noexcept;
   /// String keys.
   KeyBatch(std::span<const std::string_view> keys) noexcept;
-  KeyBatch(const std::vector<std::string_view>& keys) noexcept;
   KeyBatch(std::span<const std::string> keys) noexcept;
-  KeyBatch(const std::vector<std::string>& keys) noexcept;
+  /// Vectors of these types, and spans that are not const or of a fixed extent. Others do not
+  /// compile, floating-point numbers among them.
+  template <class T, class Allocator>
+  KeyBatch(const std::vector<T, Allocator>& keys) noexcept
+      : KeyBatch(std::span<typename detail::KeyElement<T>::Type>(keys)) {}
+  template <class T, std::size_t extent>
+  KeyBatch(std::span<T, extent> keys) noexcept
+      : KeyBatch(std::span<typename detail::KeyElement<std::remove_cv_t<T>>::Type>(keys)) {}
 
   /// Ready-made hashes, for example of a column that is hashed anyway. They must be uniform over
   /// all 64 bits, or the filter's rate suffers. Never mix with other kinds in one filter unless
@@ -80,9 +113,22 @@ class KeyBatch {
   /// the keys, on the calling thread.
   std::vector<std::uint64_t> hashes(std::uint64_t seed) const;
 
-  /// kind u64 and hashes: the values.
+  /// Kinds u64 and hashes: the values, in place.
   const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
-  /// The bytes of key i, for all other kinds only.
+  /// Kinds u64, hashes, u32 and i32: is the batch of one of them, and value i, widened.
+  bool has_values() const noexcept { return kind_ <= Kind::hashes; }
+  std::uint64_t value(std::size_t i) const noexcept {
+    switch (kind_) {
+      case Kind::u32:
+        return static_cast<const std::uint32_t*>(items_)[i];
+      case Kind::i32:
+        return static_cast<std::uint64_t>(
+            std::int64_t{static_cast<const std::int32_t*>(items_)[i]});
+      default:
+        return values()[i];
+    }
+  }
+  /// All other kinds: the bytes of key i.
   std::string_view bytes(std::size_t i) const noexcept;
 
  private:

@@ -51,6 +51,13 @@ std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count
         hash_u64(hashes, valid, seed, hashes);
         return valid;
       }
+    case KeyBatch::Kind::u32:
+    case KeyBatch::Kind::i32: {
+      const std::size_t valid =
+          gather(keys, first, count, hashes, [&](std::size_t i) { return keys.value(i); });
+      hash_u64(hashes, valid, seed, hashes);
+      return valid;
+    }
     case KeyBatch::Kind::hashes:
       return gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
     default:

@@ -40,16 +40,16 @@ const char* chars(std::span<const std::byte> data) noexcept {
 
 KeyBatch::KeyBatch(std::span<const std::uint64_t> keys) noexcept
     : KeyBatch(Kind::u64, keys.data(), nullptr, 0, keys.size()) {}
-KeyBatch::KeyBatch(const std::vector<std::uint64_t>& keys) noexcept
-    : KeyBatch(std::span<const std::uint64_t>(keys)) {}
+KeyBatch::KeyBatch(std::span<const std::int64_t> keys) noexcept
+    : KeyBatch(Kind::u64, keys.data(), nullptr, 0, keys.size()) {}
+KeyBatch::KeyBatch(std::span<const std::uint32_t> keys) noexcept
+    : KeyBatch(Kind::u32, keys.data(), nullptr, 0, keys.size()) {}
+KeyBatch::KeyBatch(std::span<const std::int32_t> keys) noexcept
+    : KeyBatch(Kind::i32, keys.data(), nullptr, 0, keys.size()) {}
 KeyBatch::KeyBatch(std::span<const std::string_view> keys) noexcept
     : KeyBatch(Kind::views, keys.data(), nullptr, 0, keys.size()) {}
-KeyBatch::KeyBatch(const std::vector<std::string_view>& keys) noexcept
-    : KeyBatch(std::span<const std::string_view>(keys)) {}
 KeyBatch::KeyBatch(std::span<const std::string> keys) noexcept
     : KeyBatch(Kind::strings, keys.data(), nullptr, 0, keys.size()) {}
-KeyBatch::KeyBatch(const std::vector<std::string>& keys) noexcept
-    : KeyBatch(std::span<const std::string>(keys)) {}
 
 KeyBatch KeyBatch::from_hashes(std::span<const std::uint64_t> hashes) noexcept {
   return {Kind::hashes, hashes.data(), nullptr, 0, hashes.size()};
@@ -100,6 +100,10 @@ KeyBatch KeyBatch::slice(std::size_t first, std::size_t count) const {
     case Kind::u64:
     case Kind::hashes:
       result.items_ = values() + first;
+      break;
+    case Kind::u32:
+    case Kind::i32:
+      result.items_ = static_cast<const std::uint32_t*>(items_) + first;
       break;
     case Kind::fixed:
       result.data_ = data_ + first * width_;
@@ -159,8 +163,10 @@ std::string_view KeyBatch::bytes(std::size_t i) const noexcept {
     case Kind::strings:
       return static_cast<const std::string*>(items_)[i];
     case Kind::u64:
+    case Kind::u32:
+    case Kind::i32:
     case Kind::hashes:
-      return {reinterpret_cast<const char*>(values() + i), sizeof(std::uint64_t)};
+      break;
   }
   return {};
 }

@@ -114,7 +114,11 @@ TEST(Windows, EveryKindOfKeyWithNullsAtAnyBit) {
   }
   const StringColumn column(strings, 3);
   const auto values = random_keys(strings.size(), 8);
+  const std::vector<std::uint32_t> narrow(values.begin(), values.end());
+  const std::vector<std::int32_t> narrow_signed(values.begin(), values.end());
   const std::vector<KeyBatch> batches = {values,
+                                         narrow,
+                                         narrow_signed,
                                          KeyBatch::from_hashes(values),
                                          KeyBatch::from_fixed(std::as_bytes(std::span(values)), 8),
                                          KeyBatch::from_fixed(std::as_bytes(std::span(values)), 1),
