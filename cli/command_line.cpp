@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "completion.hpp"
 #include "errors.hpp"
 #include "output.hpp"
 #include "scbf/version.hpp"
@@ -187,6 +188,12 @@ Run parse_command_line(std::span<const Verb> verbs, const char* footer, int argc
   if (!words.empty() && words[0] == std::string_view("help")) {  // help VERB is VERB --help
     words.erase(words.begin());
     words.push_back(help_option.data());
+  }
+  if (words.size() == 2 && words[0] == std::string_view("completion")) {
+    return [text = completion(app, words[1])] {
+      print_text(text);
+      return kOk;
+    };
   }
   const std::string verb = chosen_verbs(app, words);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of a verb, and the parsing of the whole command line. Only command_line.cpp
-// includes CLI11, whose header takes longer to compile than everything else here.
+// and completion.cpp include CLI11, whose header takes longer to compile than everything else here.
 #pragma once
 
 #include <functional>

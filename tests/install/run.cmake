@@ -58,3 +58,51 @@ separate_arguments(flags UNIX_COMMAND "${flags}")
 must_run(${COMPILER} -std=c++20 ${flags} ${CONSUMER_DIR}/consumer.cpp -o ${WORK_DIR}/by_pkg_config
   ${options})
 must_run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBDIR} ${WORK_DIR}/by_pkg_config)
+if(WITH_INDEX)
+  execute_process(COMMAND ${pkg_config} --cflags --libs scbf-index OUTPUT_VARIABLE options
+    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(options UNIX_COMMAND "${options}")
+  must_run(${COMPILER} -std=c++20 ${flags} ${CONSUMER_DIR}/index_consumer.cpp
+    -o ${WORK_DIR}/index_by_pkg_config ${options})
+  must_run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBDIR}
+    ${WORK_DIR}/index_by_pkg_config)
+endif()
+
+# Examples build against the installed copy: one program here, the page of the library.
+must_run(${CMAKE_COMMAND} -S ${prefix}/${DOCDIR}/examples -B ${WORK_DIR}/examples -G ${GENERATOR}
+  -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${flags}
+  -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON)
+must_run(${CMAKE_COMMAND} --build ${WORK_DIR}/examples --target example_sizing)
+must_run(${WORK_DIR}/examples/example_sizing)
+
+# What shells and man find, if the command was built.
+if(WITH_CLI)
+  file(GLOB_RECURSE page ${prefix}/*/scbf.1)
+  if(NOT page)
+    message(FATAL_ERROR "there is no scbf.1 in ${prefix}")
+  endif()
+  file(READ ${page} text)
+  if(NOT text MATCHES "\n\\.SH \"scbf build\"" OR NOT text MATCHES "capacity")
+    message(FATAL_ERROR "${page} does not tell of 'scbf build' and its options")
+  endif()
+  set(share ${prefix}/${DATADIR})
+  execute_process(COMMAND bash -c [=[
+    . "$0" && ask() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _scbf; echo "$*: ${COMPREPLY[*]}"; }
+    ask scbf bui; ask scbf build --fp; ask scbf verify ve; ask scbf query a.scbf build --inv]=]
+    ${share}/bash-completion/completions/scbf OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT said STREQUAL "scbf bui: build\nscbf build --fp: --fpr\nscbf verify ve: \nscbf query a.scbf build --inv: --invert\n")
+    message(FATAL_ERROR "completion for bash answers:\n${said}")
+  endif()
+  foreach(shell "zsh;zsh/site-functions/_scbf" "fish;fish/vendor_completions.d/scbf.fish")
+    list(GET shell 0 name)
+    list(GET shell 1 file)
+    file(READ ${share}/${file} text)
+    if(NOT text MATCHES "build" OR NOT text MATCHES "fpr")
+      message(FATAL_ERROR "${share}/${file} does not know 'build' and --fpr")
+    endif()
+    find_program(${name} NAMES ${name})
+    if(${name})
+      must_run(${${name}} -n ${share}/${file})
+    endif()
+  endforeach()
+endif()
