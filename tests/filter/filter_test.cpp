@@ -61,9 +61,9 @@ static_assert(!std::is_constructible_v<Filter, int> && !std::is_default_construc
 static_assert(std::is_const_v<decltype(std::declval<Filter&>().words())::element_type>);
 static_assert(std::is_nothrow_move_constructible_v<Filter>);
 static_assert(std::is_nothrow_move_assignable_v<Filter> && std::is_copy_constructible_v<Filter>);
-// A 32-bit integer has other bytes than the same 64-bit one, so it is refused, not widened.
+// Integers of 32 bits are widened, so that a number is the same key whatever its type.
 static_assert(std::is_convertible_v<const std::vector<std::uint64_t>&, scbf::KeyBatch>);
-static_assert(!std::is_convertible_v<const std::vector<std::uint32_t>&, scbf::KeyBatch>);
+static_assert(std::is_convertible_v<const std::vector<std::uint32_t>&, scbf::KeyBatch>);
 
 // ---- answers ----------------------------------------------------------------------------------
 
