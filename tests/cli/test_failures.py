@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import subprocess
+import unittest
 
 from support import COMMAND, CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
 
@@ -42,6 +43,9 @@ class Usage(CommandTest):
         self.refused("plan", "--capacity", 100, "--groups", 9, mentions=["'9'", "from 1 to 8\n"])
         for value in ("1e19", "18446744073709551615", "0"):
             self.refused("plan", "--capacity", value, "--fpr", "1%", mentions=["from 1 to 2^63 - 1"])
+
+    @unittest.skipIf(os.environ.get("SCBF_SANITIZE"), "sanitizers reserve more address space")
+    def test_too_little_memory(self):
         limit = (8 << 30, 8 << 30)
         self.scbf("build", "--capacity", "1e11", "-o", "f.scbf", stdin=b"x", code=INPUT_OUTPUT,
                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))

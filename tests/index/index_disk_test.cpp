@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "indexed.hpp"
+#include "support/scale.hpp"
 
 namespace scbf {
 namespace {
@@ -128,12 +129,13 @@ INSTANTIATE_TEST_SUITE_P(All, FullDisk, ::testing::Values(ENOSPC, EDQUOT, EIO),
                          });
 
 TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
+  const int step = (GetParam() == ENOSPC ? 1 : 5) * (scbf_test::kSanitized ? 5 : 1);
   for (const Operation& operation : kOperations) {
     int failed = 0;
     // `written`: whether the index was written to since it was opened, so much that a checkpoint
     // cuts the log.
     for (const bool written : {false, true}) {
-      for (int n = 0;; n += GetParam() == ENOSPC ? 1 : 5) {
+      for (int n = 0;; n += step) {
         SCOPED_TRACE(
             fmt::format("{}, full after {} calls, written before: {}", operation.name, n, written));
         const auto path = copy(path_, "work");
