@@ -80,7 +80,11 @@ void die(Block& block) {
 }
 
 void unmap(Block& block) {
-  std::erase(state().opened, &block);
+  for (Block** opened = &state().opened; *opened != nullptr; opened = &(*opened)->next_opened) {
+    if (*opened != &block) continue;
+    *opened = block.next_opened;
+    break;
+  }
   state().devices[static_cast<std::size_t>(block.device)].used -= block.capacity;
   ::munmap(block.pages - (block.reserved_bytes - block.page_bytes) / 2, block.reserved_bytes);
   state().blocks.erase(block.data);
@@ -238,7 +242,10 @@ void open_touched(int, siginfo_t* fault, void*) {
   Block* block = s.open_device < 0 ? nullptr : block_of(fault->si_addr);
   if (block != nullptr && block->alive && block->device == s.open_device && !block->open) {
     protect(*block, true);
-    s.opened.push_back(block);
+    if (block->listed) return;  // it died and came alive again
+    block->listed = true;
+    block->next_opened = s.opened;
+    s.opened = block;
   } else {
     ::sigaction(SIGSEGV, &before, nullptr);  // the access is wrong and faults again
   }
@@ -255,8 +262,11 @@ void open_memory(int device) {
   }();
   State& s = state();
   if (s.open_device == device) return;
-  for (Block* block : s.opened) protect(*block, false);
-  s.opened.clear();
+  for (Block* block = s.opened; block != nullptr; block = block->next_opened) {
+    protect(*block, false);
+    block->listed = false;
+  }
+  s.opened = nullptr;
   s.open_device = device;
 }
 

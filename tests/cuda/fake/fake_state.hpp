@@ -65,7 +65,9 @@ struct Block {
   bool taken = true;      ///< allocated, as the host sees it
   bool alive = false;     ///< allocated, as the device sees it in the order of its streams
   bool open = false;
-  TicketPtr freed;  ///< by the last cudaFreeAsync
+  bool listed = false;           ///< in State::opened
+  Block* next_opened = nullptr;  ///< behind it there
+  TicketPtr freed;               ///< by the last cudaFreeAsync
 };
 
 struct Device {
@@ -90,8 +92,8 @@ struct State {
   std::set<Pool*> pools;
   std::map<const std::byte*, std::unique_ptr<Block>> blocks;  ///< by data
   std::map<const std::byte*, std::size_t> pinned;
-  int open_device = -1;        ///< its work runs; −1: none
-  std::vector<Block*> opened;  ///< by that work
+  int open_device = -1;     ///< its work runs; −1: none
+  Block* opened = nullptr;  ///< by that work: a list, as a signal handler may not allocate
   Schedule schedule = Schedule::late;
   std::mt19937_64 random;
   std::optional<Fault> fault;
