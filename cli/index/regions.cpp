@@ -107,7 +107,7 @@ Run set_up_index_regions(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print an array as JSON");
   line.footer(
-      R"(Regions are listed in key order. The rate is estimated from the fill of the region's filter.
+      R"(Regions are listed in key order. The rate is that of the region's filter as it is.
 
 Examples:
   scbf index regions packages.index

@@ -212,7 +212,7 @@ FilterChange decode_change(std::string_view bytes) {
 
 std::string encode_state(const RegionState& state) {
   std::string bytes;
-  for (const std::uint64_t number : {state.rows, state.values, state.changes}) {
+  for (const std::uint64_t number : {state.rows, state.values, state.changes, state.history}) {
     append_raw(bytes, number);
   }
   return bytes;
@@ -223,6 +223,8 @@ RegionState decode_state(std::string_view bytes) {
   for (std::uint64_t* number : {&state.rows, &state.values, &state.changes}) {
     *number = take_raw<std::uint64_t>(bytes, "record of a region");
   }
+  // Version 0.1 wrote no history.
+  if (!bytes.empty()) state.history = take_raw<std::uint64_t>(bytes, "record of a region");
   return state;
 }
 

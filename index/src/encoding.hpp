@@ -65,6 +65,7 @@ struct RegionState {
   std::uint64_t rows = 0;
   std::uint64_t values = 0;   ///< distinct
   std::uint64_t changes = 0;  ///< number of changes to its filter since the region was made
+  std::uint64_t history = 0;  ///< digest of these changes (history.hpp)
 };
 std::string encode_state(const RegionState& state);
 RegionState decode_state(std::string_view bytes);

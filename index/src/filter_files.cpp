@@ -22,10 +22,13 @@ namespace {
 
 // Limits of a batch of values that is hashed and inserted together.
 constexpr std::size_t kBuildValues = 16 * 1024, kBuildBytes = 4u << 20;
-// A filter is rebuilt when its left-over entries exceed both this number and an eighth of its
-// region's values.
-constexpr std::uint64_t kLeftOver = 1000;
-// The rate is estimated again when the number of values has changed by 1/kRateParts.
+// A filter is rebuilt when its left-over entries exceed a kLeftOverParts-th of its region's values;
+// between saves, only when they also exceed kLeftOver. So no more than kLeftOverParts values are
+// read for each left-over entry. What else a rebuild costs is about what a save costs, or is shared
+// by kLeftOver entries.
+constexpr std::uint64_t kLeftOverParts = 8, kLeftOver = 1000;
+// The rate is estimated again when this part of the region's values has changed, or of the values
+// that its filter was planned for, if they are more.
 constexpr std::uint64_t kRateParts = 64;
 
 }  // namespace
@@ -36,6 +39,7 @@ std::string describe_filter_file(const FilterFile& file) {
   return nlohmann::json{{"index", file.index},
                         {"region", file.region},
                         {"changes", file.changes},
+                        {"history", file.history},
                         {"left_over", file.left_over}}
       .dump();
 }
@@ -49,9 +53,11 @@ std::optional<FilterFile> parse_filter_file(const std::string& metadata) {
   };
   if (!json.is_object()) return std::nullopt;
   const auto index = number("index"), region = number("region"), changes = number("changes"),
-             left = number("left_over");
-  if (!index || !region || *region >= kMaxRegionNumber || !changes || !left) return std::nullopt;
-  return FilterFile{*index, static_cast<RegionId>(*region), *changes, *left};
+             history = number("history"), left = number("left_over");
+  if (!index || !region || *region >= kMaxRegionNumber || !changes || !history || !left) {
+    return std::nullopt;
+  }
+  return FilterFile{*index, static_cast<RegionId>(*region), *changes, *history, *left};
 }
 
 std::string filter_file_name(RegionId region) { return fmt::format("{}.scbf", region); }
@@ -117,16 +123,20 @@ void SecondaryIndex::State::rebuild(Region& region) {
   estimate_rate(region);
 }
 
+std::uint64_t SecondaryIndex::State::rebuilds_due(const Region& region) const {
+  return region.left_over / std::max(kLeftOver + 1, region.values / kLeftOverParts + 1);
+}
+
 void SecondaryIndex::State::distrust(Region& region) {
   router.change([&](Bank& bank) { bank.ask_always(region.member, true); });
   region.trusted = false;
-  set_rate(region, 1);
+  estimate_rate(region);
   if (!read_only) remove_filter_file(region.id);
 }
 
 void SecondaryIndex::State::save(Region& region) {
   if (!region.trusted) return;
-  if (region.left_over > kLeftOver && region.left_over > region.values / 8) {
+  if (region.left_over > region.values / kLeftOverParts) {
     rebuild(region);
   } else if (region.changes == region.saved) {
     std::error_code none;
@@ -138,7 +148,8 @@ void SecondaryIndex::State::save(Region& region) {
   crash_point("save: the log is on disk");
   const std::uint64_t changes = region.changes;
   Filter filter = router.read([&](const Bank& bank) { return bank.copy_member(region.member); });
-  filter.set_metadata(describe_filter_file({identity, region.id, changes, region.left_over}));
+  filter.set_metadata(
+      describe_filter_file({identity, region.id, changes, region.history, region.left_over}));
   filter.save(filter_path(region.id));
   crash_point("save: the filter is on disk");
   StoreBatch batch = store->batch();
@@ -149,23 +160,21 @@ void SecondaryIndex::State::save(Region& region) {
   region.log_entries = 0;
 }
 
-void SecondaryIndex::State::set_rate(Region& region, double fpr) {
-  region.fpr = fpr;
-  region.rate_at = region.values;
+void SecondaryIndex::State::estimate_rate(Region& region) {
+  const FilterFacts facts =
+      router.read([&](const Bank& bank) { return facts_of(bank, region.member); });
+  region.stages = facts.stages;
+  region.filter_bytes = facts.bytes;
+  region.fpr = facts.fpr;
+  region.unrated = 0;
   ++rates_as_of;
 }
 
-void SecondaryIndex::State::estimate_rate(Region& region) {
-  set_rate(region,
-           router.read([&](const Bank& bank) { return estimated_fpr(bank, region.member); }));
-}
-
-void SecondaryIndex::State::refresh_rate(Region& region) {
-  if (!region.trusted) return;
-  const std::uint64_t now = region.values, then = region.rate_at;
-  const std::uint64_t changed = now > then ? now - then : then - now;
-  if (changed == 0 || changed * kRateParts < now) return;
-  estimate_rate(region);
+void SecondaryIndex::State::refresh_rate(Region& region, std::uint64_t changed) {
+  region.unrated += changed;
+  if (region.unrated > std::max<std::uint64_t>(region.values, plan.region_values) / kRateParts) {
+    estimate_rate(region);
+  }
 }
 
 void SecondaryIndex::checkpoint() {

@@ -18,6 +18,7 @@ struct FilterFile {
   std::uint64_t index;  ///< SecondaryIndex::State::identity of its index
   RegionId region;
   std::uint64_t changes;  ///< number of the region's changes that the filter contains
+  std::uint64_t history;  ///< digest of these changes (history.hpp)
   std::uint64_t left_over;
 };
 std::string describe_filter_file(const FilterFile& file);

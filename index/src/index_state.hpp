@@ -4,6 +4,7 @@
 //   writes.cpp           put, remove, bulk load        regions.cpp   split, merge, move
 //   filter_files.cpp     save and rebuild filters      recovery.cpp  load the state on opening
 //   check.cpp            compare rows, local indexes and filters
+// history.hpp says how a filter file and a region are known to belong together.
 //
 // Lock order: `reshaping`; then the `writers` of regions, in key order; then `topology`; then the
 // router's mutex. A writer looks up its region, locks the region's `writers`, and looks it up again
@@ -117,10 +118,13 @@ struct SecondaryIndex::State {
   void distrust(index::Region& region);
   /// Removes the file, so that it is not taken for the filter of later changes.
   void remove_filter_file(RegionId region) const;
-  /// Updates region.fpr if the number of values has changed enough since the last estimate.
-  void refresh_rate(index::Region& region);
+  /// 0 if the left-over entries are within their bound. A rebuild is due when it grows. (If that
+  /// fails, it is not tried again with every write.)
+  std::uint64_t rebuilds_due(const index::Region& region) const;
+  /// Sets region.fpr, stages and filter_bytes.
   void estimate_rate(index::Region& region);
-  void set_rate(index::Region& region, double fpr);
+  /// Does so if enough hashes have changed since the last estimate; `changed` are new.
+  void refresh_rate(index::Region& region, std::uint64_t changed);
 
   // ---- recovery.cpp
   void recover();

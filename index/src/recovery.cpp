@@ -14,6 +14,7 @@
 #include "crash_points.hpp"
 #include "encoding.hpp"
 #include "filter_files.hpp"
+#include "history.hpp"
 #include "index_state.hpp"
 
 namespace scbf {
@@ -38,6 +39,11 @@ RegionId region_of(std::string_view bytes) {
   RegionId id = 0;
   for (const char c : bytes.substr(0, 4)) id = id << 8 | static_cast<unsigned char>(c);
   return id;
+}
+
+/// Whether version 0.1 wrote the state last.
+bool lacks_history(const RegionState& state) {
+  return state.changes > 0 && state.history == kNoHistory;
 }
 
 std::vector<Recovered> read_regions(const Store& store) {
@@ -125,7 +131,10 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     region.reason = std::move(reason);
     region.filter.reset();
   };
-  std::uint64_t seen = 0;
+  if (lacks_history(region.state)) {
+    return refuse("its state is from version 0.1, which kept no history");
+  }
+  std::uint64_t seen = 0, history = kNoHistory;
   std::error_code none;
   if (!std::filesystem::exists(file, none)) {
     // A log that begins with change 1 is complete. The log of a region that began with values lacks
@@ -152,6 +161,7 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
                                 said->changes, region.state.changes));
     }
     seen = region.saved = said->changes;
+    history = said->history;
     region.left_over = said->left_over;
   }
   const std::string end = region_key(region.id);
@@ -160,6 +170,7 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     if (change_of(record.key()) != ++seen) {
       return refuse(fmt::format("its log lacks change {}", seen));
     }
+    history = history_after(history, record.value());
     const FilterChange change = decode_change(record.value());
     region.filter->insert(KeyBatch::from_hashes(change.added), kAlone);
     region.left_over +=
@@ -167,7 +178,10 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     region.log_entries += change.added.size() + change.removed.size();
   }
   if (seen != region.state.changes) {
-    refuse(fmt::format("its log ends at change {} of {}", seen, region.state.changes));
+    return refuse(fmt::format("its log ends at change {} of {}", seen, region.state.changes));
+  }
+  if (history != region.state.history) {
+    refuse(fmt::format("{} and the log have other changes than the region", file.string()));
   }
 }
 
@@ -200,6 +214,17 @@ void check_regions(const std::vector<Recovered>& regions, std::uint64_t next,
       throw CorruptFile(fmt::format("region {} is on server {}: there are only {} servers",
                                     region.id, region.record.server, servers));
     }
+  }
+}
+
+/// Gives the region of version 0.1 a history to begin with. Its filter is rebuilt.
+void begin_history(Store& store, Recovered& region) {
+  region.state.history = random_number();
+  StoreBatch batch = store.batch();
+  batch.put(Family::meta, "state/" + region_key(region.id), encode_state(region.state));
+  try {
+    store.write(std::move(batch), false);
+  } catch (const Error&) {  // the next write to the region stores it, or the next open begins again
   }
 }
 
@@ -247,7 +272,8 @@ void SecondaryIndex::State::read_everything() {
       router.change([&](Bank& bank) { return bank.add_members(std::move(filters), kAlone); });
   std::vector<RegionLocation> locations;
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const Recovered& from = regions[i];
+    Recovered& from = regions[i];
+    if (lacks_history(from.state) && !read_only) begin_history(*store, from);
     auto region = std::make_shared<Region>(from.id, members[i]);
     region->set(from.state);
     region->saved = from.saved;
@@ -271,9 +297,12 @@ void SecondaryIndex::State::read_everything() {
         distrust(*region);
       }
     }
-    if (region->trusted) refresh_rate(*region);
     locations.push_back({from.record.from, from.record.server, std::move(region)});
   }
+  arena.execute([&] {
+    oneapi::tbb::parallel_for(std::size_t{0}, locations.size(),
+                              [&](std::size_t i) { estimate_rate(*locations[i].region); });
+  });
   map = std::make_shared<const RegionMap>(std::move(locations));
 }
 

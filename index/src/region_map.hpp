@@ -20,8 +20,8 @@ namespace scbf::index {
 inline constexpr RegionId kMaxRegionNumber = 0xFFFF'FF00u;
 
 /// The initial `changes` of a region made by a split or a merge. Its initial values count as the
-/// first change, which the log does not hold. So if the filter's file is missing, the filter is
-/// rebuilt from the values.
+/// first change, which the log does not hold, and their history is random. So if the filter's file
+/// is missing, the filter is rebuilt from the values.
 inline constexpr std::uint64_t kBornWithValues = 1;
 
 /// The mutable state of a region. Whoever writes to the region holds `writers`.
@@ -32,22 +32,27 @@ struct Region {
   const std::uint32_t member;  ///< number of its filter in the router's bank
   std::mutex writers;
   // Protected by `writers`. The atomic numbers may be read without it.
-  bool retired = false;  ///< replaced by other regions: look the key up again
-  bool trusted = true;   ///< its filter contains all of its values
+  bool retired = false;              ///< replaced by other regions: look the key up again
+  std::atomic<bool> trusted = true;  ///< its filter contains all of its values
+  std::uint64_t history = 0;         ///< digest of its changes (history.hpp)
   std::atomic<std::uint64_t> rows = 0, values = 0;
   std::atomic<std::uint64_t> changes =
       0;  ///< number of changes to its filter since the region was made
   std::atomic<std::uint64_t> saved = 0;        ///< how many of them the filter file contains
   std::atomic<std::uint64_t> log_entries = 0;  ///< hashes logged since the filter was saved
   std::atomic<std::uint64_t> left_over = 0;    ///< filter entries for values that are gone
-  std::atomic<double> fpr = 0;                 ///< the last estimate of its filter's rate
-  std::uint64_t rate_at = 0;                   ///< `values` at the last estimate
+  // Of its filter, when its rate was last estimated:
+  std::atomic<std::uint32_t> stages = 1;
+  std::atomic<std::uint64_t> filter_bytes = 0;
+  std::atomic<double> fpr = 0;
+  std::uint64_t unrated = 0;  ///< hashes inserted and removed since then
 
-  RegionState state() const noexcept { return {rows, values, changes}; }
+  RegionState state() const noexcept { return {rows, values, changes, history}; }
   void set(const RegionState& state) noexcept {
     rows = state.rows;
     values = state.values;
     changes = state.changes;
+    history = state.history;
   }
 };
 

@@ -11,6 +11,7 @@
 #include "crash_points.hpp"
 #include "encoding.hpp"
 #include "filter_files.hpp"
+#include "history.hpp"
 #include "index_state.hpp"
 
 namespace scbf {
@@ -179,7 +180,7 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
     for (std::size_t i = 0; i < fresh.size(); ++i) {
       auto region = std::make_shared<Region>(fresh[i].id, members[i]);
       region->set(fresh[i].state);
-      refresh_rate(*region);
+      estimate_rate(*region);
       batch.put(Family::meta, "region/" + region_key(region->id),
                 encode_region({fresh[i].server, fresh[i].from}));
       batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
@@ -274,6 +275,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
     }
     point = row.key();
   }
+  const std::uint64_t histories[] = {random_number(), random_number()};
   std::vector<Rewriting::Target> targets;
   for (const std::string& begin : {from, point}) {
     targets.push_back({state.new_number(), begin, FilterBuilder(state.router)});
@@ -287,7 +289,7 @@ std::pair<RegionId, RegionId> SecondaryIndex::split(RegionId id,
     fresh.push_back({targets[i].id,
                      targets[i].from,
                      servers[i],
-                     {rows[i], values, kBornWithValues},
+                     {rows[i], values, kBornWithValues, histories[i]},
                      targets[i].filter.take()});
   }
   state.switch_regions(number, 1, std::move(fresh));
@@ -306,6 +308,7 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
   }
   Region &a = *(*now)[at].region, &b = *(*now)[at + 1].region;
   const std::scoped_lock writers(a.writers, b.writers);
+  const std::uint64_t history = random_number();
   std::vector<Rewriting::Target> targets;
   targets.push_back({state.new_number(), (*now)[at].from, FilterBuilder(state.router)});
   const RegionId sources[] = {left, right};
@@ -315,7 +318,7 @@ RegionId SecondaryIndex::merge(RegionId left, RegionId right) {
   fresh.push_back({targets[0].id,
                    (*now)[at].from,
                    (*now)[at].server,
-                   {a.rows + b.rows, values, kBornWithValues},
+                   {a.rows + b.rows, values, kBornWithValues, history},
                    targets[0].filter.take()});
   state.switch_regions(at, 2, std::move(fresh));
   return targets[0].id;

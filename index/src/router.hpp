@@ -49,7 +49,14 @@ class Router {
   Bank bank_;
 };
 
-/// The false-positive rate of a member, estimated from its fill; 1 if it is always asked.
-double estimated_fpr(const Bank& bank, std::uint32_t member);
+struct FilterFacts {
+  std::uint32_t stages;
+  std::uint64_t bytes;  ///< of its counters
+  double fpr;           ///< false-positive rate; 1 if the member is always asked
+};
+/// The rate follows from the counters and is exact but for stages of more than 1 MiB, where it
+/// follows from the fill and is off by some hundredths. Cost: reads the counters of the others, at
+/// most 1 MiB each.
+FilterFacts facts_of(const Bank& bank, std::uint32_t member);
 
 }  // namespace scbf::index

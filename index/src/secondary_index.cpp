@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "encoding.hpp"
+#include "history.hpp"
 #include "index_state.hpp"
 
 namespace scbf {
@@ -17,16 +17,6 @@ using namespace index;
 namespace {
 
 constexpr const char *kDefinition = "definition", *kIdentity = "identity", *kStore = "store";
-
-/// A random number that identifies an index.
-std::string new_identity() {
-  try {
-    std::random_device random;
-    return encode_number(std::uint64_t{random()} << 32 | random());
-  } catch (const std::exception& error) {
-    throw IoError(fmt::format("no random numbers: {}", error.what()));
-  }
-}
 
 void check_plan(const IndexPlan& plan) {
   if (plan.servers < 1 || plan.servers > kMaxServers) {
@@ -65,7 +55,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
   if (how != Store::Open::read_only && !there.store->get(Family::meta, kIdentity)) {
     // The index is from before identities. Its filter files name none, so they are rebuilt.
     StoreBatch batch = there.store->batch();
-    batch.put(Family::meta, kIdentity, new_identity());
+    batch.put(Family::meta, kIdentity, encode_number(random_number()));
     there.store->write(std::move(batch), true);
   }
   return there;
@@ -116,7 +106,8 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
                                       const IndexPlan& plan, const IndexOptions& options) {
   schema.check();
   check_plan(plan);
-  const std::string definition = encode_definition(schema, plan), identity = new_identity();
+  const std::string definition = encode_definition(schema, plan),
+                    identity = encode_number(random_number());
   Router{plan, options};  // throws for an invalid plan before anything is written
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -179,23 +170,17 @@ const IndexPlan& SecondaryIndex::plan() const { return state_->plan; }
 const RecoveryReport& SecondaryIndex::recovery() const { return state_->recovery; }
 
 std::vector<RegionInfo> SecondaryIndex::regions() const {
-  const std::shared_lock lock(state_->topology);  // the map, and with it the members, cannot change
-  const RegionMap& now = *state_->map;
+  // The map never changes, and its regions stay what they were when others replace them.
+  const auto now = state_->current_map();
   std::vector<RegionInfo> infos;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const Region& region = *now[i].region;
+  infos.reserve(now->size());
+  for (std::size_t i = 0; i < now->size(); ++i) {
+    const Region& region = *(*now)[i].region;
     const std::uint64_t saved = region.saved,
                         unsaved = std::max(region.changes.load(), saved) - saved;
-    state_->router.read([&](const Bank& bank) {
-      const auto stages = static_cast<std::uint32_t>(bank.stages(region.member));
-      std::uint64_t bytes = 0;
-      for (std::size_t s = 0; s < stages; ++s) {
-        bytes += bank.stage(region.member, s).geometry().bytes();
-      }
-      infos.push_back({region.id, now[i].from, std::string(now.end(i)), now[i].server, region.rows,
-                       region.values, stages, bytes, estimated_fpr(bank, region.member),
-                       region.left_over, unsaved, bank.asked_always(region.member)});
-    });
+    infos.push_back({region.id, (*now)[i].from, std::string(now->end(i)), (*now)[i].server,
+                     region.rows, region.values, region.stages, region.filter_bytes, region.fpr,
+                     region.left_over, unsaved, !region.trusted});
   }
   return infos;
 }

@@ -7,6 +7,7 @@
 
 #include "crash_points.hpp"
 #include "encoding.hpp"
+#include "history.hpp"
 #include "index_state.hpp"
 
 namespace scbf {
@@ -53,6 +54,7 @@ void add(WriteReport& sum, const WriteReport& part) {
 
 void SecondaryIndex::State::write_region(Region& region, std::span<const Mutation> mutations,
                                          WriteReport& report) {
+  const std::uint64_t due = rebuilds_due(region);
   StoreBatch batch = store->batch();
   const RegionWrite write = write_rows(*store, schema, region.id, mutations, batch);
   const FilterChange change = {hashes_of(router, write.added), hashes_of(router, write.removed)};
@@ -62,14 +64,18 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   state.values += static_cast<std::uint64_t>(write.values);
   if (entries > 0) {
     ++state.changes;
-    batch.put(Family::log, log_key(region.id, state.changes), encode_change(change));
+    const std::string bytes = encode_change(change);
+    state.history = history_after(state.history, bytes);
+    batch.put(Family::log, log_key(region.id, state.changes), bytes);
   }
   batch.put(Family::meta, "state/" + region_key(region.id), encode_state(state));
 
+  std::size_t stages = region.stages;
   try {
     if (!change.added.empty()) {
-      router.change([&](Bank& bank) {
+      stages = router.change([&](Bank& bank) {
         bank.insert(region.member, KeyBatch::from_hashes(change.added), kAlone);
+        return bank.stages(region.member);
       });
     }
     crash_point("write: the filter has the new values");
@@ -97,7 +103,13 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
     region.left_over += change.removed.size();
   }
   try {
-    refresh_rate(region);
+    if (rebuilds_due(region) > due) {
+      rebuild(region);
+    } else if (stages != region.stages) {
+      estimate_rate(region);
+    } else {
+      refresh_rate(region, entries);
+    }
     if (region.log_entries > std::max(kLogEntries, state.values)) save(region);
   } catch (const std::exception&) {
     region.log_entries = 0;  // the log holds every change; try again after as many entries

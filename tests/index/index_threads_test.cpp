@@ -60,6 +60,14 @@ TEST(IndexThreads, NothingAcknowledgedIsEverMissed) {
           }
           ++asked;
         }
+        // The regions are those of one map: each ends where the next begins.
+        const std::vector<RegionInfo> regions = index.regions();
+        for (std::size_t i = 0; i < regions.size(); ++i) {
+          const RegionInfo &now = regions[i], &next = regions[(i + 1) % regions.size()];
+          if (now.to != next.from || now.stages == 0 || now.filter_bytes == 0) {
+            failures[kWriters + r].push_back(fmt::format("region {} of {}", i, regions.size()));
+          }
+        }
       }
     });
   }

@@ -73,9 +73,11 @@ struct IndexOptions {
   std::string_view backend = "auto";
   /// Size of the store's block cache, in bytes.
   std::uint64_t cache_bytes = 64u << 20;
-  /// True: open rebuilds every filter that is missing, damaged, ahead of the store, or made for
-  /// another index or plan. False: every query asks the regions of these filters until rebuild is
-  /// called. Either way, filters behind the store are brought up to date from the log.
+  /// True: open rebuilds every filter that is missing, damaged, ahead of the store, or of another
+  /// index, plan or history (docs/secondary_index.md), such as that of a copy of the index that
+  /// went on separately. The filters of an index of version 0.1 are rebuilt once. False: every
+  /// query asks the regions of these filters until rebuild is called. Either way, filters behind
+  /// the store are brought up to date from the log.
   bool rebuild = true;
   /// Number of threads that open uses; 0 = one per processor of the machine.
   unsigned threads = 0;
@@ -110,6 +112,11 @@ struct RoutingReport {
   /// Expected number of requests, given the h servers that hold the value: h + Σ (1 − Π (1 − P_r)).
   /// The sum runs over the other servers, the product over the regions r of each, and P_r is the
   /// rate of region r's filter. 0 for queries with several conditions, a limit or a range of keys.
+  /// It is the mean over many absent values. P_r is taken from the filter's counters when a 64th of
+  /// its values has changed (of region_values, if that is more), so it may be a tenth off while
+  /// rows are written; stages of more than 1 MiB are off by some hundredths. The product takes the
+  /// filters as independent: where regions of a server share many values, they claim the same
+  /// absent ones, and fewer requests come than expected.
   double expected_requests = 0;
 
   std::uint32_t false_requests() const noexcept { return requests - servers_holding; }
@@ -137,7 +144,7 @@ struct RegionInfo {
   std::uint64_t values;        ///< distinct pairs (column, value)
   std::uint32_t stages;        ///< stages of its filter
   std::uint64_t filter_bytes;  ///< bytes of its filter's counters
-  double estimated_fpr;        ///< from the filter's fill
+  double estimated_fpr;        ///< of its filter; as RoutingReport::expected_requests takes it
   std::uint64_t left_over;     ///< entries of its filter for values that the region no longer has
   std::uint64_t unsaved;       ///< changes since its filter was saved, replayed after a crash
   bool asked_always;           ///< its filter is not trusted, so every query asks the region
@@ -161,7 +168,7 @@ struct RecoveryReport {
   std::uint64_t changes_replayed = 0;  ///< filter entries inserted or removed by that
   std::uint32_t rebuilt = 0;           ///< regions whose filter was rebuilt
   std::uint32_t asked_always = 0;  ///< regions without a trusted filter; see IndexOptions::rebuild
-  std::vector<std::string> reasons;  ///< one for each region rebuilt or always asked
+  std::vector<std::string> reasons;  ///< one for each region rebuilt or always asked, naming it
 };
 
 /// How recent the contents are that an index shows.
@@ -272,7 +279,8 @@ class SecondaryIndex {
 
   // ---- regions ----------------------------------------------------------------------------------
 
-  /// All regions, in key order.
+  /// All regions of one moment, in key order. Their numbers are read one after another while
+  /// writers go on. Holds no lock and reads no filter. Cost: about a copy of the result.
   std::vector<RegionInfo> regions() const;
   /// Divides an empty index into points.size() + 1 regions; region i > 0 begins at points[i − 1].
   /// Throws InvalidArgument if there are rows or if the points are not strictly ascending.
