@@ -32,6 +32,13 @@ unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
   return smallest;
 }
 
+bool holds(ConstCounterView view, std::uint64_t hash) noexcept {
+  bool all = true;
+  for_each_probe(view.geometry, hash,
+                 [&](Probe p) { all &= detail::counter_at(view.words[p.word], p.shift) != 0; });
+  return all;
+}
+
 /// The filters that hold a key: how many, and the last of them.
 struct Claims {
   std::size_t number = 0, last = 0;
@@ -40,7 +47,7 @@ Claims claims_of(std::span<const CounterView> filters, std::uint64_t hash) noexc
   Claims claims;
   for (std::size_t f = 0; f < filters.size(); ++f) {
     const auto& [geometry, seed, words] = filters[f];
-    if (smallest_counter({geometry, seed, words}, hash) == 0) continue;
+    if (!holds({geometry, seed, words}, hash)) continue;
     ++claims.number;
     claims.last = f;
   }
@@ -48,7 +55,7 @@ Claims claims_of(std::span<const CounterView> filters, std::uint64_t hash) noexc
 }
 
 /// Takes a key away. Returns how many counters became zero.
-std::uint64_t decrement(const CounterView& view, std::uint64_t hash) noexcept {
+std::uint64_t decrement(CounterView view, std::uint64_t hash) noexcept {
   std::uint64_t emptied = 0;
   for_each_probe(view.geometry, hash, [&](Probe p) {
     std::uint64_t& word = view.words[p.word];
@@ -84,8 +91,8 @@ class ScalarBackend final : public Backend {
     std::fill_n(out, keys.size(), std::uint8_t{0});
     if (filters.empty()) return 0;
     for_each_hash(keys, filters[0].seed, [&](std::size_t i, std::uint64_t hash) {
-      out[i] = std::ranges::any_of(
-          filters, [&](const auto& filter) { return smallest_counter(filter, hash) != 0; });
+      out[i] =
+          std::ranges::any_of(filters, [&](const auto& filter) { return holds(filter, hash); });
       hits += out[i];
     });
     return hits;
