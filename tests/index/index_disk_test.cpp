@@ -70,14 +70,9 @@ class FullDisk : public ::testing::TestWithParam<int> {
   }
   ~FullDisk() override { Disk::free(); }
 
-  /// A fresh copy of an index. The store may remove files that it no longer needs meanwhile.
   std::filesystem::path copy(const std::filesystem::path& of, const char* name) {
-    const auto to = directory_ / name;
-    for (std::error_code failed;;) {
-      std::filesystem::remove_all(to);
-      std::filesystem::copy(of, to, std::filesystem::copy_options::recursive, failed);
-      if (!failed) return to;
-    }
+    copy_open_index(of, directory_ / name);
+    return directory_ / name;
   }
   void fill_after(std::int64_t writes) {
     Disk::fill_after(directory_.path().string(), writes, GetParam());

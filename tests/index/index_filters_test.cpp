@@ -68,7 +68,7 @@ TEST_F(Filters, OfRegionsBornWithValuesAreMadeAnewAfterACrash) {
   }
   ASSERT_GT(index.regions()[0].unsaved, index.regions()[0].values);
   const auto copy = test_.directory / "copy";
-  std::filesystem::copy(test_.directory / "index", copy, std::filesystem::copy_options::recursive);
+  copy_open_index(test_.directory / "index", copy);
   const SecondaryIndex left = SecondaryIndex::open(copy);
   EXPECT_EQ(left.regions()[0].id, child);
   EXPECT_EQ(left.recovery().rebuilt, 3u);

@@ -83,7 +83,7 @@ TEST_F(Histories, OfACopyAreRefusedThoughTheLogGoesOnFromThem) {
   put(index, here_, "here");
   put(index, here_, "here, too", 1);
   Side crashed{test_.directory / "crashed", here_.plain};
-  std::filesystem::copy(here_.path, crashed.path, std::filesystem::copy_options::recursive);
+  copy_open_index(here_.path, crashed.path);
   std::filesystem::copy_file(file(copy_, regions_[0]), file(crashed, regions_[0]),
                              std::filesystem::copy_options::overwrite_existing);
   const SecondaryIndex left = SecondaryIndex::open(crashed.path);
@@ -128,7 +128,7 @@ TEST_F(Histories, GoOnInTheLog) {
   const auto crash = [&](Side& side) {
     static int number = 0;
     Side crashed{test_.directory / fmt::format("crashed {}", ++number), side.plain};
-    std::filesystem::copy(side.path, crashed.path, std::filesystem::copy_options::recursive);
+    copy_open_index(side.path, crashed.path);
     const SecondaryIndex left = SecondaryIndex::open(crashed.path);
     EXPECT_EQ(left.recovery().rebuilt, 0u) << left.recovery().reasons.at(0);
     expect_all(left, crashed);

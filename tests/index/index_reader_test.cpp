@@ -104,7 +104,7 @@ TEST_F(Reader, WritesNoFile) {
   test_.index.checkpoint();
   put({"000007", {"new", "", ""}});  // in the log
   const auto path = test_.directory / "copy";
-  std::filesystem::copy(path_, path, std::filesystem::copy_options::recursive);
+  copy_open_index(path_, path);
   std::filesystem::remove(path / "filters" / fmt::format("{}.scbf", first));
   std::filesystem::copy(path / "filters" / fmt::format("{}.scbf", first + 1),
                         path / "filters" / "nobodys.scbf");
@@ -124,9 +124,8 @@ TEST_F(Reader, WritesNoFile) {
 
 TEST_F(Reader, OfAnotherStateThanTheFilters) {
   const auto copy = [&](const char* of, const std::filesystem::path& to) {
-    std::filesystem::remove_all(to / of);
     std::filesystem::create_directories(to);
-    std::filesystem::copy(path_ / of, to / of, std::filesystem::copy_options::recursive);
+    copy_open_index(path_ / of, to / of);
   };
   test_.index.checkpoint();
   const auto newer_filters = test_.directory / "a", older_filters = test_.directory / "b";

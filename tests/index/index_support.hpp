@@ -84,6 +84,27 @@ inline std::vector<Row> all_rows(const SecondaryIndex& index) {
   return rows;
 }
 
+/// Copies the files of an index, replacing `to`, as a crash of the process would leave them now.
+/// The store may add and remove files meanwhile; then the copy might lack some, and is made again.
+inline void copy_open_index(const std::filesystem::path& of, const std::filesystem::path& to) {
+  const auto names = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(of)) {
+      found.insert(entry.path().string());
+    }
+    return found;
+  };
+  for (;;) {
+    try {
+      const auto before = names();
+      std::filesystem::remove_all(to);
+      std::filesystem::copy(of, to, std::filesystem::copy_options::recursive);
+      if (names() == before) return;
+    } catch (const std::filesystem::filesystem_error&) {  // a file was removed
+    }
+  }
+}
+
 // ---- a script -----------------------------------------------------------------------------------
 
 /// One operation. `region` is taken modulo the number of regions.
