@@ -12,6 +12,7 @@
 #include "crash_points.hpp"
 #include "encoding.hpp"
 #include "filter_files.hpp"
+#include "forecast.hpp"
 #include "index_state.hpp"
 
 namespace scbf {
@@ -22,11 +23,12 @@ namespace {
 
 // Limits of a batch of values that is hashed and inserted together.
 constexpr std::size_t kBuildValues = 16 * 1024, kBuildBytes = 4u << 20;
-// A filter is rebuilt when its left-over entries exceed a kLeftOverParts-th of its region's values;
-// between saves, only when they also exceed kLeftOver. So no more than kLeftOverParts values are
-// read for each left-over entry. What else a rebuild costs is about what a save costs, or is shared
-// by kLeftOver entries.
-constexpr std::uint64_t kLeftOverParts = 8, kLeftOver = 1000;
+// A filter is rebuilt when its left-over entries exceed a kLeftOverParts-th of its region's values,
+// or when it is oversized; between saves, only for more than kBetweenSaves entries that are left
+// over or, in an oversized filter, were removed. So no more than kLeftOverParts values are read for
+// each removal. What else a rebuild costs is about what a save costs, or is shared by kBetweenSaves
+// removals.
+constexpr std::uint64_t kLeftOverParts = 8, kBetweenSaves = 1000;
 // The rate is estimated again when this part of the region's values has changed, or of the values
 // that its filter was planned for, if they are more.
 constexpr std::uint64_t kRateParts = 64;
@@ -119,12 +121,24 @@ void SecondaryIndex::State::rebuild(Region& region) {
   router.change([&](Bank& bank) { bank.replace_member(region.member, std::move(filter), kAlone); });
   region.values = values;
   region.trusted = true;
-  region.left_over = 0;
+  region.left_over = region.removed = 0;
   estimate_rate(region);
+  crash_point("rebuild: the filter is replaced");
+}
+
+bool SecondaryIndex::State::oversized(const Region& region) const {
+  // It grew to its last stage with more values than the others have room for. So at least a third
+  // of these are gone, and the region has room for half as many again before it grows once more: a
+  // region whose size varies by less is not rebuilt again and again.
+  const std::uint64_t values = region.values, half = values / 2;
+  return region.removed >= half &&
+         region.stages > stages_for(router.empty_filter().growth(), values + half);
 }
 
 std::uint64_t SecondaryIndex::State::rebuilds_due(const Region& region) const {
-  return region.left_over / std::max(kLeftOver + 1, region.values / kLeftOverParts + 1);
+  const std::uint64_t left = region.left_over;
+  return (oversized(region) ? std::max(left, region.removed) : left) /
+         std::max(kBetweenSaves + 1, region.values / kLeftOverParts + 1);
 }
 
 void SecondaryIndex::State::distrust(Region& region) {
@@ -136,7 +150,7 @@ void SecondaryIndex::State::distrust(Region& region) {
 
 void SecondaryIndex::State::save(Region& region) {
   if (!region.trusted) return;
-  if (region.left_over > region.values / kLeftOverParts) {
+  if (region.left_over > region.values / kLeftOverParts || oversized(region)) {
     rebuild(region);
   } else if (region.changes == region.saved) {
     std::error_code none;

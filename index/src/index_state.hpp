@@ -111,15 +111,18 @@ struct SecondaryIndex::State {
   // ---- filter_files.cpp; the caller holds the region's `writers`
   std::filesystem::path filter_path(RegionId region) const;
   /// Saves the filter if it is trusted and has changed. Rebuilds it first if it has many left-over
-  /// entries.
+  /// entries or is oversized.
   void save(index::Region& region);
   Filter built_from_values(RegionId region, std::uint64_t* values = nullptr) const;
   void rebuild(index::Region& region);
   void distrust(index::Region& region);
   /// Removes the file, so that it is not taken for the filter of later changes.
   void remove_filter_file(RegionId region) const;
-  /// 0 if the left-over entries are within their bound. A rebuild is due when it grows. (If that
-  /// fails, it is not tried again with every write.)
+  /// Whether fewer stages would do for half as many values again, and enough were removed to pay
+  /// for a rebuild.
+  bool oversized(const index::Region& region) const;
+  /// 0 if the filter is not oversized and its left-over entries are within their bound. A rebuild
+  /// is due when it grows. (If that fails, it is not tried again with every write.)
   std::uint64_t rebuilds_due(const index::Region& region) const;
   /// Sets region.fpr, stages and filter_bytes.
   void estimate_rate(index::Region& region);

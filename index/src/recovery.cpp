@@ -279,6 +279,7 @@ void SecondaryIndex::State::read_everything() {
     region->saved = from.saved;
     region->log_entries = from.log_entries;
     region->left_over = from.left_over;
+    if (from.reason.empty()) region->removed = region->values;
     ++recovery.regions;
     recovery.changes_replayed += from.log_entries;
     recovery.replayed += from.log_entries > 0;

@@ -41,6 +41,9 @@ struct Region {
   std::atomic<std::uint64_t> saved = 0;        ///< how many of them the filter file contains
   std::atomic<std::uint64_t> log_entries = 0;  ///< hashes logged since the filter was saved
   std::atomic<std::uint64_t> left_over = 0;    ///< filter entries for values that are gone
+  /// Values removed since its filter was built. Where the filter comes from a file, this begins
+  /// with the number of values, as earlier removals are not known.
+  std::uint64_t removed = 0;
   // Of its filter, when its rate was last estimated:
   std::atomic<std::uint32_t> stages = 1;
   std::atomic<std::uint64_t> filter_bytes = 0;

@@ -91,6 +91,7 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   region.log_entries += entries;
   add(report, write.report);
   if (!region.trusted) return;
+  region.removed += change.removed.size();
   try {
     if (!change.removed.empty()) {
       // Values that several stages claim stay in the filter as left-over entries.

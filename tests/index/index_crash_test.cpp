@@ -110,10 +110,11 @@ INSTANTIATE_TEST_SUITE_P(All, Crashes, ::testing::Values(11, 12), [](const auto&
 });
 
 TEST_P(Crashes, AtEveryPoint) {
-  for (const char* point : {"write: the filter has the new values", "write: the store has it",
-                            "save: the log is on disk", "save: the filter is on disk",
-                            "save: the log is shorter", "regions: all is written",
-                            "regions: the map has changed", "regions: the old ones are gone"}) {
+  for (const char* point :
+       {"write: the filter has the new values", "write: the store has it",
+        "rebuild: the filter is replaced", "save: the log is on disk",
+        "save: the filter is on disk", "save: the log is shorter", "regions: all is written",
+        "regions: the map has changed", "regions: the old ones are gone"}) {
     for (const int passes : {0, 1, 4}) {
       const int status = end_of(start(point, passes));
       ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << point;
