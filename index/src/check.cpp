@@ -21,8 +21,14 @@ constexpr std::size_t kValues = 16 * 1024;
 
 class Checking {
  public:
-  Checking(const Store& store, const Router& router, const TableSchema& schema, CheckReport& report)
-      : store_(store), router_(router), schema_(schema), report_(report) {}
+  /// `beside_writer`: columns that are not indexed may have entries (definition.cpp).
+  Checking(const Store& store, const Router& router, const TableSchema& schema, bool beside_writer,
+           CheckReport& report)
+      : store_(store),
+        router_(router),
+        schema_(schema),
+        beside_writer_(beside_writer),
+        report_(report) {}
 
   void region(const Region& region, std::string_view from, std::string_view to) {
     const std::uint64_t rows = check_rows(region.id, from, to);
@@ -44,9 +50,11 @@ class Checking {
       report_.problems.push_back(fmt::format("region {} {}", id, text));
     }
   }
+  bool ignored(std::string_view entry) const {
+    return beside_writer_ && !is_indexed(schema_, entry);
+  }
   std::string value_shown(std::string_view entry) const {
-    const auto column = static_cast<std::size_t>(static_cast<unsigned char>(entry[0]) << 8 |
-                                                 static_cast<unsigned char>(entry[1]));
+    const std::size_t column = column_of(entry);
     const std::string name =
         column < schema_.columns.size() ? schema_.columns[column].name : "(no such column)";
     return fmt::format("{} {}", name, shown(entry.substr(2)));
@@ -91,13 +99,17 @@ class Checking {
       ask_filter(region, entries);
       entries.clear();
     };
+    const auto without_count = [&] {
+      const std::string entry = parse_posting(posting.key()).entry;
+      if (ignored(entry)) return;
+      problem(region.id, fmt::format("has a posting of {} without a count", value_shown(entry)));
+      ++postings;
+    };
     for_each_value(store_, {}, region.id, [&](std::string_view entry, std::uint64_t rows) {
+      if (ignored(entry)) return;
       // Postings escape the zero bytes of a value, but sort in the same order.
       const std::string begin = posting_prefix(region.id, entry);
-      for (; posting.valid() && posting.key() < begin; posting.next(), ++postings) {
-        problem(region.id, fmt::format("has a posting of {} without a count",
-                                       value_shown(parse_posting(posting.key()).entry)));
-      }
+      for (; posting.valid() && posting.key() < begin; posting.next()) without_count();
       std::uint64_t there = 0;
       for (; posting.valid() && posting.key().starts_with(begin); posting.next()) ++there;
       if (there != rows) {
@@ -110,10 +122,7 @@ class Checking {
       if (entries.size() >= kValues) ask();
     });
     ask();
-    for (; posting.valid(); posting.next(), ++postings) {
-      problem(region.id, fmt::format("has a posting of {} without a count",
-                                     value_shown(parse_posting(posting.key()).entry)));
-    }
+    for (; posting.valid(); posting.next()) without_count();
     if (postings != expected_) {
       problem(region.id,
               fmt::format("has {} postings, but its rows have {} values", postings, expected_));
@@ -141,6 +150,7 @@ class Checking {
   const Store& store_;
   const Router& router_;
   const TableSchema& schema_;
+  const bool beside_writer_;
   CheckReport& report_;
   std::uint64_t expected_ = 0;  // number of postings that the region's rows require
 };
@@ -149,7 +159,7 @@ class Checking {
 
 CheckReport SecondaryIndex::check(const IndexProgress& progress) const {
   CheckReport report;
-  Checking checking(*state_->store, state_->router, state_->schema, report);
+  Checking checking(*state_->store, state_->router, state_->schema, state_->read_only, report);
   const std::uint64_t rows = statistics().rows;
   std::string from;
   // A region may be split meanwhile, so go on at the key where the last region ended.

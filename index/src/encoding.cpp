@@ -72,6 +72,11 @@ std::string entry_key(std::size_t column, std::string_view value) {
   return key.append(value);
 }
 
+std::size_t column_of(std::string_view entry) {
+  return static_cast<std::size_t>(static_cast<unsigned char>(entry[0]) << 8 |
+                                  static_cast<unsigned char>(entry[1]));
+}
+
 std::string region_key(RegionId region) {
   std::string key;
   append_big(key, region);

@@ -17,6 +17,9 @@ namespace scbf::index {
 /// hash these bytes.
 std::string entry_key(std::size_t column, std::string_view value);
 
+/// The number of the column in an entry, which has at least two bytes.
+std::size_t column_of(std::string_view entry);
+
 /// The region (32 bits, big-endian), so that everything of a region is contiguous.
 std::string region_key(RegionId region);
 /// region ‖ entry: the key of a value's count of rows in the region.

@@ -109,8 +109,10 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
 
 Filter SecondaryIndex::State::built_from_values(RegionId region, std::uint64_t* values) const {
   FilterBuilder builder(router);
-  for_each_value(*store, {}, region,
-                 [&](std::string_view entry, std::uint64_t) { builder.add(entry); });
+  for_each_value(*store, {}, region, [&](std::string_view entry, std::uint64_t) {
+    // A reader meets entries of other columns while a writer adds or drops them.
+    if (is_indexed(schema, entry)) builder.add(entry);
+  });
   if (values != nullptr) *values = builder.values();
   return builder.take();
 }

@@ -2,6 +2,7 @@
 #include "forecast.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "scbf/sizing.hpp"
 
@@ -23,26 +24,28 @@ std::uint32_t stages_for(const Growth& growth, std::uint64_t values) {
   return stages;
 }
 
-const Geometry& Forecast::stage(std::uint32_t index) {
-  while (stages_.size() <= index) {
-    stages_.push_back(growth_.stage(static_cast<std::uint32_t>(stages_.size())).geometry);
+std::size_t Forecast::stages(std::uint64_t values) {
+  while (stages_.empty() || stages_.back().room < values) {
+    const auto number = static_cast<std::uint32_t>(stages_.size());
+    const Stage before = stages_.empty() ? Stage{growth_.first_geometry(), 0, 0} : stages_.back();
+    const Geometry geometry = growth_.stage(number).geometry;
+    stages_.push_back(
+        {geometry, before.room + capacity(growth_, number), before.bytes + geometry.bytes()});
   }
-  return stages_[index];
+  const auto last = std::partition_point(stages_.begin(), stages_.end(),
+                                         [&](const Stage& stage) { return stage.room < values; });
+  return static_cast<std::size_t>(last - stages_.begin()) + 1;
 }
 
-std::uint64_t Forecast::bytes(std::uint64_t values) {
-  std::uint64_t bytes = 0;
-  for (std::uint32_t s = stages_for(growth_, values); s > 0; --s) bytes += stage(s - 1).bytes();
-  return bytes;
-}
+std::uint64_t Forecast::bytes(std::uint64_t values) { return stages_[stages(values) - 1].bytes; }
 
 double Forecast::fpr(std::uint64_t values) {
   double none = 1;
-  const std::uint32_t stages = stages_for(growth_, values);
-  for (std::uint32_t s = 0; s < stages; ++s) {
-    const std::uint64_t here = std::min(values, capacity(growth_, s));
-    none *= 1 - predicted_fpr(stage(s), static_cast<double>(here));
-    values -= here;
+  std::uint64_t room = 0;
+  for (std::size_t count = stages(values), s = 0; s < count; ++s) {
+    const std::uint64_t here = std::min(values, stages_[s].room) - room;
+    none *= 1 - predicted_fpr(stages_[s].geometry, static_cast<double>(here));
+    room = stages_[s].room;
   }
   return 1 - none;
 }

@@ -4,6 +4,7 @@
 //   writes.cpp           put, remove, bulk load        regions.cpp   split, merge, move
 //   filter_files.cpp     save and rebuild filters      recovery.cpp  load the state on opening
 //   check.cpp            compare rows, local indexes and filters
+//   definition.cpp       open the store, change the definition of a closed index
 // history.hpp says how a filter file and a region are known to belong together.
 //
 // Lock order: `reshaping`; then the `writers` of regions, in key order; then `topology`; then the

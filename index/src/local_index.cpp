@@ -25,6 +25,11 @@ std::vector<std::string> entries_of(const TableSchema& schema,
   return entries;
 }
 
+bool is_indexed(const TableSchema& schema, std::string_view entry) {
+  const std::size_t column = column_of(entry);
+  return column < schema.columns.size() && schema.columns[column].indexed;
+}
+
 void check_key(std::string_view key) {
   if (key.empty()) throw InvalidArgument("a row has an empty key: keys must not be empty");
   if (key.size() > kMaxKeyBytes) {

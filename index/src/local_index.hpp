@@ -18,6 +18,8 @@ namespace scbf::index {
 /// The entries (encoding.hpp) of a row, sorted, each once.
 std::vector<std::string> entries_of(const TableSchema& schema,
                                     const std::vector<std::string>& values);
+/// Whether an entry belongs to an indexed column.
+bool is_indexed(const TableSchema& schema, std::string_view entry);
 /// Throws InvalidArgument, naming the row and the limit, if the row does not fit the schema or
 /// exceeds a limit.
 void check_row(const TableSchema& schema, const Row& row);

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "crash_points.hpp"
+#include "definition.hpp"
 #include "encoding.hpp"
 #include "filter_files.hpp"
 #include "history.hpp"
@@ -23,49 +24,17 @@ using namespace index;
 
 namespace {
 
-constexpr std::string_view kRegionRecords = "region/";
 constexpr unsigned kMostThreads = 256;
 
-struct Recovered {
-  RegionRecord record;
-  RegionId id = 0;
-  RegionState state;
+struct Recovered : StoredRegion {
   std::optional<Filter> filter;  ///< empty: the region is always asked
   std::uint64_t saved = 0, log_entries = 0, left_over = 0;
   std::string reason;  ///< why the saved filter could not be used; empty if it could
 };
 
-RegionId region_of(std::string_view bytes) {
-  RegionId id = 0;
-  for (const char c : bytes.substr(0, 4)) id = id << 8 | static_cast<unsigned char>(c);
-  return id;
-}
-
 /// Whether version 0.1 wrote the state last.
 bool lacks_history(const RegionState& state) {
   return state.changes > 0 && state.history == kNoHistory;
-}
-
-std::vector<Recovered> read_regions(const Store& store) {
-  std::vector<Recovered> regions;
-  for (auto record =
-           store.cursor(Family::meta, kRegionRecords, after_prefix(std::string(kRegionRecords)));
-       record.valid(); record.next()) {
-    Recovered region;
-    region.record = decode_region(record.value());
-    const std::string_view number = record.key().substr(kRegionRecords.size());
-    region.id = region_of(number);
-    const auto state = store.get(Family::meta, "state/" + std::string(number));
-    if (!state) throw CorruptFile(fmt::format("region {}: the store has no state", region.id));
-    region.state = decode_state(*state);
-    regions.push_back(std::move(region));
-  }
-  std::sort(regions.begin(), regions.end(),
-            [](const Recovered& a, const Recovered& b) { return a.record.from < b.record.from; });
-  if (regions.empty() || !regions.front().record.from.empty()) {
-    throw CorruptFile("the store has no region for the smallest keys");
-  }
-  return regions;
 }
 
 /// Removes local indexes and logs of numbers that no region has.
@@ -239,7 +208,8 @@ void SecondaryIndex::State::recover() {
 }
 
 void SecondaryIndex::State::read_everything() {
-  std::vector<Recovered> regions = read_regions(*store);
+  std::vector<Recovered> regions;
+  for (StoredRegion& region : read_regions(*store)) regions.push_back({std::move(region)});
   const auto next = store->get(Family::meta, "next_region");
   if (!next) throw CorruptFile("the store has no record of the next region's number");
   check_regions(regions, decode_number(*next, "number of regions"), plan.servers);

@@ -6,62 +6,15 @@
 
 #include <algorithm>
 
+#include "definition.hpp"
 #include "encoding.hpp"
+#include "forecast.hpp"
 #include "history.hpp"
 #include "index_state.hpp"
 
 namespace scbf {
 
 using namespace index;
-
-namespace {
-
-constexpr const char *kDefinition = "definition", *kIdentity = "identity", *kStore = "store";
-
-void check_plan(const IndexPlan& plan) {
-  if (plan.servers < 1 || plan.servers > kMaxServers) {
-    throw InvalidArgument(fmt::format("{} servers: must be 1 to {}", plan.servers, kMaxServers));
-  }
-}
-
-struct Existing {
-  TableSchema schema;
-  IndexPlan plan;
-  std::unique_ptr<Store> store;
-};
-
-Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes,
-                    Store::Open how = Store::Open::existing) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(path / kStore, none)) {
-    throw IoError(fmt::format("{}: there is no index", path.string()));
-  }
-  Existing there;
-  there.store = std::make_unique<Store>(path / kStore, how, cache_bytes);
-  const auto definition = there.store->get(Family::meta, kDefinition);
-  if (!definition) {
-    throw IoError(
-        fmt::format("{}: the creation of this index was interrupted: remove the "
-                    "directory and create it again",
-                    path.string()));
-  }
-  decode_definition(*definition, there.schema, there.plan);
-  try {
-    check_plan(there.plan);
-    Growth::tightening(there.plan.region_values, there.plan.fpr, there.plan.layout);
-  } catch (const InvalidArgument& error) {
-    throw CorruptFile(fmt::format("the definition of the index is damaged: {}", error.what()));
-  }
-  if (how != Store::Open::read_only && !there.store->get(Family::meta, kIdentity)) {
-    // The index is from before identities. Its filter files name none, so they are rebuilt.
-    StoreBatch batch = there.store->batch();
-    batch.put(Family::meta, kIdentity, encode_number(random_number()));
-    there.store->write(std::move(batch), true);
-  }
-  return there;
-}
-
-}  // namespace
 
 SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& table,
                              const IndexPlan& what, const IndexOptions& how,
@@ -152,19 +105,6 @@ bool SecondaryIndex::refresh() {
   return changed;
 }
 
-void SecondaryIndex::replan(const std::filesystem::path& path, double fpr,
-                            std::uint64_t region_values) {
-  const Existing there = open_store(path, IndexOptions{}.cache_bytes);
-  IndexPlan plan = there.plan;
-  plan.fpr = fpr;
-  plan.region_values = region_values;
-  Router{plan, {}};
-  StoreBatch batch = there.store->batch();
-  // The saved filters do not fit the new plan. The next open sees that and rebuilds them.
-  batch.put(Family::meta, kDefinition, encode_definition(there.schema, plan));
-  there.store->write(std::move(batch), true);
-}
-
 const TableSchema& SecondaryIndex::schema() const { return state_->schema; }
 const IndexPlan& SecondaryIndex::plan() const { return state_->plan; }
 const RecoveryReport& SecondaryIndex::recovery() const { return state_->recovery; }
@@ -183,6 +123,48 @@ std::vector<RegionInfo> SecondaryIndex::regions() const {
                      region.left_over, unsaved, !region.trusted});
   }
   return infos;
+}
+
+namespace {
+
+Growth growth_of(const IndexPlan& plan) {
+  return Growth::tightening(plan.region_values, plan.fpr, plan.layout);
+}
+
+}  // namespace
+
+IndexPlan SecondaryIndex::plan_for(double fpr) const {
+  // Where regions differ in size, the filters of small ones are too large if the first stage is
+  // made for the largest, and those of large ones have many stages if it is made for small ones.
+  constexpr std::uint64_t kLeastValues = 64;
+  std::vector<std::uint64_t> values;
+  for (const RegionInfo& region : regions()) values.push_back(region.values + region.values / 4);
+  IndexPlan best = plan(), tried = plan();
+  best.fpr = tried.fpr = fpr;
+  std::uint64_t least = UINT64_MAX;
+  tried.region_values = std::max(*std::max_element(values.begin(), values.end()), kLeastValues);
+  for (; tried.region_values >= kLeastValues; tried.region_values /= 2) {
+    Forecast forecast(growth_of(tried));
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t held : values) bytes += forecast.bytes(held);
+    if (bytes >= least) continue;
+    least = bytes;
+    best.region_values = tried.region_values;
+  }
+  return best;
+}
+
+FilterForecast SecondaryIndex::forecast(const IndexPlan& plan) const {
+  Forecast each(growth_of(plan));
+  FilterForecast all;
+  const std::vector<RegionInfo> now = regions();
+  for (const RegionInfo& region : now) {
+    const double fpr = each.fpr(region.values);
+    all.filter_bytes += each.bytes(region.values);
+    all.highest_fpr = std::max(all.highest_fpr, fpr);
+    all.mean_fpr += fpr / static_cast<double>(now.size());
+  }
+  return all;
 }
 
 IndexStatistics SecondaryIndex::statistics() const {

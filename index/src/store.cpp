@@ -314,6 +314,19 @@ void Store::shorten_log() {
   state.flush(true);
 }
 
+void Store::compact() {
+  const Unwatched unwatched;
+  State& state = *state_;
+  const std::lock_guard lock(state.writing);
+  for (const Family family : {Family::postings, Family::values}) {
+    const rocksdb::Status status =
+        state.db->CompactRange(rocksdb::CompactRangeOptions(), state.of(family), nullptr, nullptr);
+    if (!status.ok()) ++state.errors->count;
+    state.check(status, "compact");
+  }
+  state.fill_tables();
+}
+
 // ---- reading ------------------------------------------------------------------------------------
 
 std::optional<std::string> Store::get(Family family, std::string_view key,

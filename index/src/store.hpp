@@ -96,6 +96,9 @@ class Store {
   void sync();
   /// Writes the in-memory tables to disk if the next open would have much of the log to replay.
   void shorten_log();
+  /// Gives the space of erased postings and values back. Cost: rewrites the tables of both families
+  /// in which something was erased or replaced.
+  void compact();
   /// Estimated size on disk, in bytes.
   std::uint64_t bytes() const;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Works on an index until it is killed or ends itself at a named crash point. index_crash_test
 // checks what is left. Arguments: index, seed of the script, first step, file of acknowledgements,
-// crash point to end at ("-": none), how often to pass it before that.
+// crash point to end at ("-": none), how often to pass it before that. With "add" or "drop" in
+// place of the seed it adds or drops the columns "note" and "city" instead, and ends.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -31,6 +32,16 @@ int main(int argc, char** argv) {
   deadly = argv[5];
   passes_left = std::atoi(argv[6]);
   scbf::index::at_crash_point = die_there;
+  if (std::strcmp(argv[2], "add") == 0) {
+    const scbf::Column columns[] = {{.name = "note", .separator = " "}, {.name = "city"}};
+    scbf::SecondaryIndex::add_columns(argv[1], columns);
+    return 0;
+  }
+  if (std::strcmp(argv[2], "drop") == 0) {
+    const std::string columns[] = {"note", "city"};
+    scbf::SecondaryIndex::drop_columns(argv[1], columns);
+    return 0;
+  }
   auto index = scbf::SecondaryIndex::open(argv[1]);
   for (;; ++step) {
     scbf::test::take(index, scbf::test::script_step(seed, step));

@@ -172,6 +172,58 @@ TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
   }
 }
 
+TEST_P(FullDisk, ChangesOfTheDefinitionHappenOrNot) {
+  const std::string city[] = {"city"};
+  const Column columns[] = {{.name = "city"}};
+  const auto dropped = copy(path_, "dropped");
+  SecondaryIndex::drop_columns(dropped, city);
+  struct Change {
+    const char* name;
+    std::filesystem::path from;
+    std::function<void(const std::filesystem::path&)> run;
+    std::function<bool(const SecondaryIndex&)> happened;
+  };
+  const Change changes[] = {
+      {"add", dropped, [&](const auto& path) { SecondaryIndex::add_columns(path, columns); },
+       [](const SecondaryIndex& index) { return index.schema().columns[0].indexed; }},
+      {"drop", path_, [&](const auto& path) { SecondaryIndex::drop_columns(path, city); },
+       [](const SecondaryIndex& index) { return !index.schema().columns[0].indexed; }},
+      {"replan", path_, [](const auto& path) { SecondaryIndex::replan(path, 0.1, 99); },
+       [](const SecondaryIndex& index) { return index.plan().region_values == 99; }},
+  };
+  for (const Change& change : changes) {
+    int failed = 0;
+    for (int n = 0;; n += scbf_test::kSanitized ? 5 : 1) {
+      SCOPED_TRACE(fmt::format("{}, full after {} calls", change.name, n));
+      const auto path = copy(change.from, "work");
+      fill_after(n);
+      const bool threw = fails([&] { change.run(path); });
+      failed += threw;
+      const bool full = Disk::was_full();
+      {
+        const SecondaryIndex reader = SecondaryIndex::open_read_only(path);
+        EXPECT_EQ(reader.check().problem_count, 0u);
+        EXPECT_EQ(all_rows(reader).size(), 300u);
+        if (!threw) {
+          EXPECT_TRUE(change.happened(reader));
+        }
+      }
+      Disk::free();
+      if (!change.happened(SecondaryIndex::open_read_only(path))) change.run(path);
+      {
+        const SecondaryIndex index = SecondaryIndex::open(path);
+        EXPECT_TRUE(change.happened(index));
+        EXPECT_EQ(index.check().problem_count, 0u);
+      }
+      if (std::string_view(change.name) == "drop") SecondaryIndex::add_columns(path, columns);
+      expect_equal(SecondaryIndex::open(path), plain_);
+      ASSERT_FALSE(HasFailure());
+      if (!full) break;
+    }
+    EXPECT_GT(failed, 0) << change.name;
+  }
+}
+
 TEST_P(FullDisk, ClosingLosesNothing) {
   for (int n = 0;; ++n) {
     SCOPED_TRACE(n);

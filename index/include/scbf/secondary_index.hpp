@@ -161,6 +161,12 @@ struct IndexStatistics {
   std::uint64_t queries_everywhere = 0;  ///< queries for which every server held a row
 };
 
+/// Filters that have not been built; see SecondaryIndex::forecast.
+struct FilterForecast {
+  std::uint64_t filter_bytes = 0;        ///< bytes of the counters of all filters
+  double mean_fpr = 0, highest_fpr = 0;  ///< over the regions
+};
+
 /// What open did with the saved filters: used them as they were, replayed the log, or rebuilt them.
 struct RecoveryReport {
   std::uint32_t regions = 0;
@@ -224,9 +230,27 @@ class SecondaryIndex {
   /// in addition the writer's log, at most 256 MiB, is replayed in memory.
   static SecondaryIndex open_read_only(const std::filesystem::path& path,
                                        const IndexOptions& options = {});
-  /// Changes IndexPlan::fpr and IndexPlan::region_values of an index that is not open. The next
-  /// open rebuilds all filters. Throws InvalidArgument, IoError.
+
+  // ---- changing the definition of an index that is not open -------------------------------------
+  //
+  // Each call throws IoError if there is no index or if a process has it open for writing. A change
+  // takes effect in one atomic write: a crash leaves the old definition or the new one. Who has the
+  // index open for reading only keeps the old one until refresh. The next open rebuilds the filters
+  // concerned.
+
+  /// Changes IndexPlan::fpr and IndexPlan::region_values. plan_for finds values that fit what the
+  /// index holds. Throws InvalidArgument.
   static void replan(const std::filesystem::path& path, double fpr, std::uint64_t region_values);
+  /// Indexes further columns of the table, with Column::name and Column::separator of each; all of
+  /// them or none. The rows stay as they are. Calls progress(rows done, rows in the index). Throws
+  /// InvalidArgument if there is no such column, if it is the key or indexed already, or if a row
+  /// has a longer value than kMaxIndexedBytes in it. Cost: reads all rows, writes the entries.
+  static void add_columns(const std::filesystem::path& path, std::span<const Column> columns,
+                          const IndexProgress& progress = {});
+  /// Ends the indexing of columns, of all of them or none. Their fields stay in the rows. Throws
+  /// InvalidArgument if there is no such column or if it is not indexed. Cost: reads the counts of
+  /// the dropped values, then compacts the local indexes, so that the space is free.
+  static void drop_columns(const std::filesystem::path& path, std::span<const std::string> columns);
   SecondaryIndex(SecondaryIndex&&) noexcept;
   SecondaryIndex& operator=(SecondaryIndex&&) noexcept;
   ~SecondaryIndex();
@@ -311,6 +335,14 @@ class SecondaryIndex {
   /// Marks a region's filter as untrusted: every query asks the region until its filter is rebuilt,
   /// by rebuild or when the index is next opened.
   void distrust(RegionId region);
+
+  /// The plan of this index with the rate `fpr`, and with the region_values for which the filters
+  /// of what the regions hold now, and a quarter more, take the least memory. For replan. Throws
+  /// InvalidArgument.
+  IndexPlan plan_for(double fpr) const;
+  /// What the filters of this index would be if they were built now with this rate, region_values
+  /// and layout. Throws InvalidArgument. Cost: some microseconds for each region.
+  FilterForecast forecast(const IndexPlan& plan) const;
 
   /// Counts of the index now, and of queries since it was opened.
   IndexStatistics statistics() const;
