@@ -18,6 +18,9 @@ Run set_up_index_regions(CommandLine& line);
 Run set_up_index_split(CommandLine& line);
 Run set_up_index_merge(CommandLine& line);
 Run set_up_index_move(CommandLine& line);
+Run set_up_index_replan(CommandLine& line);
+Run set_up_index_add_column(CommandLine& line);
+Run set_up_index_drop_column(CommandLine& line);
 Run set_up_index_checkpoint(CommandLine& line);
 Run set_up_index_check(CommandLine& line);
 

@@ -19,7 +19,7 @@ from index_support import BUILT, HEADER, IndexTest, as_csv, people
 from support import COMMAND, CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
 
 VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
-         "move", "checkpoint", "check"]
+         "move", "replan", "add-column", "drop-column", "checkpoint", "check"]
 
 
 class Help(IndexTest):
@@ -162,6 +162,104 @@ class Rows(IndexTest):
                                 (["get", "i"], ["--from-file"])):
             self.refused("index", *words, mentions=mentions)
         self.assertEqual(self.count(), 0)
+
+
+class Definition(IndexTest):
+    """replan, add-column and drop-column."""
+
+    def stats(self):
+        return self.scbf_json("index", "stats", "i")
+
+    def test_a_dry_run_says_what_replan_does(self):
+        self.people(4000, regions=4)
+        before = self.stats()
+        forecast = self.scbf_json("index", "replan", "i", "--fpr", "0.1%", "--dry-run")
+        self.assertEqual(self.stats()["fpr"], 0.01, "nothing was changed")
+        report = self.scbf_json("index", "replan", "i", "--fpr", "0.1%")
+        for side in ("before", "after"):
+            self.assertKeys(report[side], "fpr region_values filter_bytes mean_fpr highest_fpr")
+        self.assertEqual(report["before"]["filter_bytes"], before["filter_bytes"])
+        self.assertEqual(forecast["before"], report["before"])
+        self.assertEqual(forecast["after"]["filter_bytes"], report["after"]["filter_bytes"])
+        self.assertEqual((forecast["dry_run"], report["dry_run"]), (True, False))
+        self.assertLess(report["after"]["mean_fpr"], report["before"]["mean_fpr"])
+        self.assertLessEqual(report["after"]["highest_fpr"], 0.001)
+        after = self.stats()
+        self.assertEqual(after["fpr"], 0.001)
+        self.assertEqual(after["region_values"], report["after"]["region_values"])
+        self.assertEqual(after["recovery"]["rebuilt"], 0, "the new filters were saved")
+        self.assertEqual(len(self.rows("query", "i", "town=town-7")), 100)
+        self.assertSound()
+
+    def test_replan_without_a_rate_takes_the_least_memory(self):
+        self.people(4000, regions=4)
+        self.scbf("index", "replan", "i", "--region-values", "100000")
+        large = self.stats()
+        report = self.scbf_json("index", "replan", "i")
+        self.assertEqual(report["after"]["fpr"], 0.01)
+        self.assertLess(report["after"]["filter_bytes"], large["filter_bytes"] / 10)
+        again = self.scbf("index", "replan", "i").decode()
+        self.assertRegex(again, r"filters +\S+ \S+ +\S+ \S+\n")
+        self.assertEqual(self.stats()["region_values"], report["after"]["region_values"])
+        self.assertSound()
+
+    def test_replan_refuses(self):
+        self.people(100, regions=1)
+        for options in (["--fpr", "2"], ["--fpr", "0"], ["--region-values", "0"]):
+            self.refused("index", "replan", "i", *options, mentions=[options[1]])
+        self.scbf("index", "replan", "none", code=INPUT_OUTPUT)
+        self.assertEqual((self.stats()["fpr"], self.stats()["region_values"]), (0.01, 500))
+
+    def test_columns_are_added_and_dropped(self):
+        self.people(1000)
+        self.refused("index", "query", "i", "name=name 7", mentions=["'name'", "not indexed"])
+        report = self.scbf_json("index", "add-column", "i", "name: ")
+        self.assertKeys(report, "index columns rows values filter_bytes seconds")
+        self.assertEqual([c["name"] for c in report["columns"] if c["indexed"]],
+                         ["name", "town", "hobbies"])
+        self.assertEqual(self.rows("query", "i", "name=7", "town=town-0", "--keys"), [["id-000007"]])
+        self.assertEqual(len(self.rows("query", "i", "name=name")), 1000)
+        self.assertSound()
+        self.scbf("index", "put", "i", "id=x", "name=two words")
+        self.assertEqual(self.rows("query", "i", "name=words", "--keys"), [["x"]])
+        out = self.scbf("index", "drop-column", "i", "town", "name").decode()
+        self.assertIn("2 columns dropped; indexed: hobbies\n", out)
+        self.refused("index", "query", "i", "town=town-0", mentions=["not indexed"])
+        self.assertEqual(self.rows("get", "i", "id-000007"), [people(8)[7]])
+        self.assertSound()
+        self.scbf("index", "drop-column", "i", "hobbies")
+        self.assertIn("no column is indexed", self.err)
+        self.scbf("index", "add-column", "i", "town", "hobbies:,", "name")
+        self.assertEqual(len(self.rows("query", "i", "town=town-3", "hobbies=h1")), 43)
+        self.assertEqual(self.rows("query", "i", "name=two words", "--keys"), [["x"]])
+        self.assertSound()
+
+    def test_columns_whose_names_have_colons(self):
+        self.scbf("index", "create", "i", "--key", "id", "--columns", "id,a:b,a")
+        self.scbf("index", "put", "i", "id=1", "a:b=x/y", "a=z")
+        self.scbf("index", "add-column", "i", "a:b:/", "a")
+        self.assertEqual(self.rows("query", "i", "a:b=y", "a=z", "--keys"), [["1"]])
+
+    def test_columns_that_are_refused(self):
+        self.people(100, regions=1)
+        before = self.stats()["columns"]
+        for verb, words, mentions in (
+                ("add-column", ["nowhere"], ["'nowhere'", "no such column", "town"]),
+                ("add-column", ["name", "nowhere:,"], ["'nowhere:,'", "no such column"]),
+                ("add-column", ["town"], ["'town'", "already"]),
+                ("add-column", ["id"], ["'id'", "key"]),
+                ("add-column", ["name:"], ["colon"]),
+                ("add-column", ["name", "name:,"], ["'name'", "twice"]),
+                ("add-column", [], ["COL"]),
+                ("drop-column", ["name"], ["'name'", "not indexed"]),
+                ("drop-column", ["town", "town"], ["'town'", "twice"]),
+                ("drop-column", ["nowhere"], ["'nowhere'", "no such column"]),
+                ("drop-column", [], ["COL"])):
+            self.refused("index", verb, "i", *words, mentions=mentions)
+        for verb in ("add-column", "drop-column"):
+            self.scbf("index", verb, "none", "town", code=INPUT_OUTPUT)
+        self.assertEqual(self.stats()["columns"], before)
+        self.assertSound()
 
 
 class Queries(IndexTest):
