@@ -248,6 +248,13 @@ TEST_F(Columns, AreThoseOfTheReadersUntilTheyRefresh) {
   agrees(reader, schema(true, true, true));
   EXPECT_TRUE(reader.refresh());
   agrees(reader, schema(true, false, false));
+  SecondaryIndex::replan(path_, 0.2, 32);
+  { const SecondaryIndex index = SecondaryIndex::open(path_); }
+  EXPECT_EQ(reader.plan().fpr, 0.01);
+  agrees(reader, schema(true, false, false));
+  EXPECT_TRUE(reader.refresh());
+  EXPECT_EQ(reader.plan().fpr, 0.2);
+  agrees(reader, schema(true, false, false));
 }
 
 TEST_F(Columns, OfAnIndexOfVersion01) {
@@ -297,6 +304,47 @@ TEST_F(Columns, APlanForWhatTheIndexHoldsTakesWhatWasForecast) {
   EXPECT_NEAR(mean, forecast.mean_fpr, forecast.mean_fpr);
   EXPECT_NEAR(highest, forecast.highest_fpr, forecast.highest_fpr);
   EXPECT_LE(forecast.highest_fpr, 0.001);
+}
+
+TEST_F(Columns, APlanHoldsAfterCrashesWhileItsFiltersAreSaved) {
+  SecondaryIndex::replan(path_, 0.2, 32);
+  for (const char* point : {"save: the log is on disk", "save: the filter is on disk"}) {
+    ASSERT_EQ(end_at("11", point), 9) << "while it is opened, before the first step of a script";
+  }
+  {
+    const SecondaryIndex index = SecondaryIndex::open(path_);
+    EXPECT_EQ(index.recovery().rebuilt, 1u) << "one of two was saved";
+    EXPECT_EQ(index.plan().region_values, 32u);
+  }
+  agrees(none_);
+}
+
+// A first stage for the largest region would make all other filters too large, one for the others
+// would give the largest region many stages.
+TEST_F(Columns, APlanWeighsLargeRegionsAgainstSmallOnes) {
+  for (const int large : {100, 6000}) {
+    std::vector<std::string> points;
+    std::vector<Row> rows;
+    for (int region = 0; region < 30; ++region) {
+      if (region > 0) points.push_back(fmt::format("{:02}", region));
+      for (int i = 0; i < (region == 7 ? large : 100); ++i) {
+        rows.push_back({fmt::format("{:02} {}", region, i), {"", "", fmt::format("tag {}", i)}});
+      }
+    }
+    SecondaryIndex index = SecondaryIndex::create(directory_ / std::to_string(large), none_);
+    index.presplit(points);
+    index.put(rows);
+    const IndexPlan best = index.plan_for(0.01);
+    const auto room = static_cast<std::uint64_t>(large + large / 4);
+    if (large == 100) {
+      EXPECT_EQ(best.region_values, room) << "one stage for all";
+    } else {
+      EXPECT_LT(best.region_values, room / 8);
+      IndexPlan largest = best;
+      largest.region_values = room;
+      EXPECT_LT(index.forecast(best).filter_bytes, index.forecast(largest).filter_bytes / 4);
+    }
+  }
 }
 
 }  // namespace
