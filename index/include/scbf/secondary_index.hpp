@@ -326,9 +326,11 @@ class SecondaryIndex {
 
   // ---- filters ----------------------------------------------------------------------------------
 
-  /// Saves the filters that changed and trims the log, so that the next open is short. Regions with
-  /// many changes are saved without a call. Cost: writes the counters of these filters, with one
-  /// fsync each, and the store's tables in memory (32 MiB each) if the log is longer than 1 MiB.
+  /// Saves the filters that changed and trims the log, so that the next open is short. Rebuilds
+  /// filters that have become too large for what their regions hold. Regions with many changes are
+  /// saved without a call. Cost: writes the counters of these filters, with one fsync each, and the
+  /// store's tables in memory (32 MiB each) if the log is longer than 1 MiB; a rebuild reads the
+  /// region's values.
   void checkpoint();
   /// Rebuilds a region's filter from its local index. The region's writers wait.
   void rebuild(RegionId region);
