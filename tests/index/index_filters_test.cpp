@@ -287,7 +287,7 @@ TEST_F(Shrinking, AFilterThatWasSavedOversizedShrinksAtTheNextCheckpoint) {
   test_.index.checkpoint();
   remove(0, kRows - 200);  // one call, in a process that is then killed before it rebuilds
   const auto copy = test_.directory / "copy";
-  std::filesystem::copy(test_.directory / "index", copy, std::filesystem::copy_options::recursive);
+  copy_open_index(test_.directory / "index", copy);
   SecondaryIndex killed = SecondaryIndex::open(copy);
   ASSERT_EQ(killed.recovery().rebuilt, 0u);
   ASSERT_GT(killed.regions()[0].stages, 3u) << "from the file and the log";
