@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string_view>
 #include <thread>
 
+#include "crash_points.hpp"
 #include "index_support.hpp"
 
 namespace scbf {
@@ -86,6 +88,54 @@ TEST(IndexThreads, NothingAcknowledgedIsEverMissed) {
   EXPECT_EQ(all_rows(index), rows);
   const CheckReport check = index.check();
   EXPECT_EQ(check.problem_count, 0u) << check.problems.at(0);
+}
+
+std::atomic<int> rebuilds = 0;
+
+TEST(IndexThreads, NothingIsMissedWhileFiltersShrink) {
+  constexpr int kReaders = 2, kRounds = 3, kRows = 4000;
+  Directory directory;
+  SecondaryIndex index =
+      SecondaryIndex::create(directory / "index", people(), {.region_values = 64});
+  std::vector<Row> anchors;
+  for (int i = 0; i < 50; ++i)
+    anchors.push_back({fmt::format("a{}", 10 + i), {"anchored", "", ""}});
+  index.put(anchors);
+  index::at_crash_point = [](const char* name) {
+    rebuilds += std::string_view(name) == "rebuild: the filter is replaced";
+  };
+  std::atomic<bool> writing = true;
+  std::atomic<int> missed = 0, asked = 0;
+  std::vector<std::thread> readers;
+  for (int r = 0; r < kReaders; ++r) {
+    readers.emplace_back([&] {
+      while (writing) {
+        missed += index.query({.all_of = {{"city", "anchored"}}}).rows != anchors;
+        ++asked;
+      }
+    });
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<Row> rows;
+    for (int i = 0; i < kRows; ++i) {
+      rows.push_back({fmt::format("row {}", i), {fmt::format("{} {}", round, i), "", ""}});
+    }
+    index.put(rows);
+    for (int i = 0; i < kRows; i += 500) {
+      std::vector<std::string> keys;
+      for (int k = i; k < i + 500; ++k) keys.push_back(fmt::format("row {}", k));
+      index.remove(keys);
+    }
+    index.checkpoint();
+  }
+  writing = false;
+  for (std::thread& reader : readers) reader.join();
+  index::at_crash_point = nullptr;
+  EXPECT_EQ(missed, 0);
+  EXPECT_GT(asked, 0);
+  EXPECT_GE(rebuilds, kRounds);
+  EXPECT_EQ(index.regions()[0].stages, 1u);
+  EXPECT_EQ(index.check().problem_count, 0u);
 }
 
 }  // namespace
