@@ -74,6 +74,8 @@ class FullDisk : public ::testing::TestWithParam<int> {
     copy_open_index(of, directory_ / name);
     return directory_ / name;
   }
+  /// Every call fails once; for the rarer errors, and under sanitizers, every fifth.
+  int step() const { return (GetParam() == ENOSPC ? 1 : 5) * (scbf_test::kSanitized ? 5 : 1); }
   void fill_after(std::int64_t writes) {
     Disk::fill_after(directory_.path().string(), writes, GetParam());
   }
@@ -124,13 +126,12 @@ INSTANTIATE_TEST_SUITE_P(All, FullDisk, ::testing::Values(ENOSPC, EDQUOT, EIO),
                          });
 
 TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
-  const int step = (GetParam() == ENOSPC ? 1 : 5) * (scbf_test::kSanitized ? 5 : 1);
   for (const Operation& operation : kOperations) {
     int failed = 0;
     // `written`: whether the index was written to since it was opened, so much that a checkpoint
     // cuts the log.
     for (const bool written : {false, true}) {
-      for (int n = 0;; n += step) {
+      for (int n = 0;; n += step()) {
         SCOPED_TRACE(
             fmt::format("{}, full after {} calls, written before: {}", operation.name, n, written));
         const auto path = copy(path_, "work");
@@ -193,7 +194,7 @@ TEST_P(FullDisk, ChangesOfTheDefinitionHappenOrNot) {
   };
   for (const Change& change : changes) {
     int failed = 0;
-    for (int n = 0;; n += scbf_test::kSanitized ? 5 : 1) {
+    for (int n = 0;; n += step()) {
       SCOPED_TRACE(fmt::format("{}, full after {} calls", change.name, n));
       const auto path = copy(change.from, "work");
       fill_after(n);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that is full, or that fails, for the whole process: the system calls that take space are
-// replaced by functions which fail under a folder of the test's choice. Nothing is synced, as that
-// takes most of the time. Include it in one source file of a test. Calls of shared libraries are
-// replaced too.
+// replaced by functions which fail under a folder of the test's choice. Nothing is synced and no
+// space reserved, as that takes most of the time. Include it in one source file of a test. Calls of
+// shared libraries are replaced too.
 #pragma once
 
 #undef _FORTIFY_SOURCE
@@ -118,6 +118,7 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
 }
 int fallocate64(int fd, int mode, off64_t at, off64_t bytes) {
   if (scbf_test::Disk::refuses(fd)) return -1;
+  if ((mode & FALLOC_FL_KEEP_SIZE) != 0) return 0;
   return static_cast<int>(::syscall(SYS_fallocate, fd, mode, at, bytes));
 }
 int fallocate(int fd, int mode, off_t at, off_t bytes) { return fallocate64(fd, mode, at, bytes); }
