@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <unordered_map>
 
 #include "encoding.hpp"
@@ -113,9 +114,10 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
   }
   // In key order, so that each insertion into the store's write buffer starts at the previous one.
   std::sort(postings.begin(), postings.end());
-  for (const auto& [key, come_in] : postings) {
+  for (auto& [key, come_in] : postings) {
     if (come_in) {
       batch.put(Family::postings, key, {});
+      write.postings.push_back(std::move(key));
     } else {
       batch.erase(Family::postings, key);
     }
@@ -147,38 +149,141 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
   return write;
 }
 
+namespace {
+
+// Keys in the first and in later batches of an intersection.
+constexpr std::size_t kFirstKeys = 16, kMostKeys = 1024;
+// A list that is longer than the shortest one by this factor is asked for single keys. A shorter
+// one is walked: a step costs about an eighth of a lookup.
+constexpr std::uint64_t kLonger = 8;
+// Steps of a cursor before it seeks instead.
+constexpr int kSteps = 16;
+// Deleted postings at the front of a list that are worth remembering.
+constexpr std::uint64_t kDeleted = 64;
+
+/// The postings of one entry in a range of keys, from one snapshot.
+class PostingList {
+ public:
+  PostingList(const Store& store, const Store::Snapshot& at, RegionId region,
+              std::string_view entry, std::string_view from, std::string_view to,
+              ListStarts* starts)
+      : store_(store),
+        at_(at),
+        prefix_(posting_prefix(region, entry)),
+        begin_(prefix_ + std::string(from)),
+        end_(to.empty() ? after_prefix(prefix_) : prefix_ + std::string(to)) {
+    if (at == nullptr || starts == nullptr) return;
+    const std::uint64_t sequence = store.sequence(at);
+    std::string start = starts->of(prefix_, sequence);
+    if (start < begin_) return;
+    begin_ = std::min(std::move(start), end_);
+    cursor_.emplace(store.cursor(Family::postings, begin_, end_, at));
+    if (cursor_->skipped() < kDeleted) return;
+    starts->learn(prefix_, cursor_->valid() ? std::string(cursor_->key()) : end_, sequence);
+  }
+
+  bool valid() { return cursor().valid(); }
+  std::string_view key() { return cursor().key().substr(prefix_.size()); }
+  void next() { cursor().next(); }
+  /// Goes to the first key that is not before this one. Few keys further on it is a few steps.
+  void advance(std::string_view to) {
+    for (int steps = 0; valid() && key() < to; ++steps) {
+      if (steps < kSteps) {
+        next();
+      } else {
+        target_.assign(prefix_).append(to);
+        cursor().seek(target_);
+      }
+    }
+  }
+
+  /// Keeps those of the sorted keys that the list has.
+  void keep_by_walking(std::vector<std::string>& keys) {
+    std::erase_if(keys, [&](const std::string& wanted) {
+      advance(wanted);
+      return !valid() || key() != wanted;
+    });
+  }
+  void keep_by_lookup(std::vector<std::string>& keys) const {
+    std::vector<std::string> postings;
+    postings.reserve(keys.size());
+    for (const std::string& key : keys) postings.push_back(prefix_ + key);
+    const auto there = store_.get(Family::postings, postings, at_);
+    std::size_t i = 0;
+    std::erase_if(keys, [&](const std::string&) { return !there[i++]; });
+  }
+
+ private:
+  Store::Cursor& cursor() {
+    if (!cursor_) cursor_.emplace(store_.cursor(Family::postings, begin_, end_, at_));
+    return *cursor_;
+  }
+
+  const Store& store_;
+  const Store::Snapshot& at_;
+  std::string prefix_, begin_, end_, target_;
+  std::optional<Store::Cursor> cursor_;  // made when it is needed
+};
+
+}  // namespace
+
 void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
                std::span<const std::string> entries, std::string_view from, std::string_view to,
-               const std::function<bool(std::string_view key)>& found) {
-  std::vector<std::string> prefixes;
-  std::vector<Store::Cursor> cursors;
-  for (const std::string& entry : entries) {
-    prefixes.push_back(posting_prefix(region, entry));
-    const std::string& prefix = prefixes.back();
-    cursors.push_back(store.cursor(Family::postings, prefix + std::string(from),
-                                   to.empty() ? after_prefix(prefix) : prefix + std::string(to),
-                                   at));
+               const std::function<bool(std::string_view key)>& found, ListStarts* starts) {
+  if (entries.size() == 1) {
+    PostingList list(store, at, region, entries[0], from, to, starts);
+    for (; list.valid(); list.next()) {
+      if (!found(list.key())) return;
+    }
+    return;
   }
-  const auto key = [&](std::size_t i) { return cursors[i].key().substr(prefixes[i].size()); };
-  // The cursors take turns. Each one seeks the candidate, the key that the cursors before it agree
-  // on. A cursor that finds a later key makes that key the new candidate.
-  std::string candidate;
-  for (std::size_t i = 0, agree = 0; cursors[i].valid();) {
-    if (agree > 0 && key(i) < candidate) {
-      cursors[i].seek(prefixes[i] + candidate);
-      if (!cursors[i].valid()) return;
+  // The counts only decide in which order and how the lists are read.
+  std::vector<std::string> value_keys;
+  for (const std::string& entry : entries) value_keys.push_back(value_key(region, entry));
+  const auto counts = store.get(Family::values, value_keys, at);
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    order.emplace_back(counts[i] ? decode_number(*counts[i], "count of a value") : 0, i);
+  }
+  std::sort(order.begin(), order.end());
+  const std::uint64_t fewest = order[0].first;
+  PostingList shortest(store, at, region, entries[order[0].second], from, to, starts);
+  if (!shortest.valid()) return;
+  struct Other {
+    PostingList list;
+    bool walk;
+  };
+  std::vector<Other> others;
+  for (const auto& [rows, i] : std::span(order).subspan(1)) {
+    const bool walk = rows / kLonger <= fewest;
+    others.push_back(
+        {PostingList(store, at, region, entries[i], from, to, walk ? starts : nullptr), walk});
+  }
+  std::vector<std::string> keys;
+  std::string last;
+  for (std::size_t most = kFirstKeys; shortest.valid(); most = std::min(2 * most, kMostKeys)) {
+    keys.clear();
+    for (; shortest.valid() && keys.size() < most; shortest.next()) {
+      keys.emplace_back(shortest.key());
     }
-    if (agree == 0 || key(i) != candidate) {
-      candidate = key(i);
-      agree = 0;
+    last = keys.back();
+    for (Other& other : others) {
+      if (other.walk) {
+        other.list.keep_by_walking(keys);
+      } else {
+        other.list.keep_by_lookup(keys);
+      }
+      if (!keys.empty()) continue;
+      // Nothing up to here has them all. Where this list goes on much later, so does the shortest.
+      if (!shortest.valid()) return;
+      other.list.advance(last);
+      if (!other.list.valid()) return;
+      shortest.advance(other.list.key());
+      break;
     }
-    if (++agree < cursors.size()) {
-      i = (i + 1) % cursors.size();
-      continue;
+    for (const std::string& key : keys) {
+      if (!found(key)) return;
     }
-    if (!found(candidate)) return;
-    cursors[i].next();
-    agree = 0;
   }
 }
 

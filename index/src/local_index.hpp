@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "list_starts.hpp"
 #include "scbf/secondary_index.hpp"
 #include "store.hpp"
 
@@ -36,6 +37,7 @@ struct RegionWrite {
   WriteReport report;
   std::int64_t rows = 0, values = 0;        ///< by how many they grow
   std::vector<std::string> added, removed;  ///< value_keys that got a row, that lost the last
+  std::vector<std::string> postings;        ///< posting_keys that come, sorted
 };
 /// Computes the effect of mutations, applied in order, and adds it to the batch: rows, postings and
 /// counts. The caller holds the region's `writers`.
@@ -43,10 +45,13 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
                        std::span<const Mutation> mutations, StoreBatch& batch);
 
 /// Calls found(key) for every row of a region that has all of the entries and from ≤ key < to
-/// (empty `to`: no bound), in key order, until it returns false.
+/// (empty `to`: no bound), in key order, until it returns false. Reads the list of the entry with
+/// the fewest rows, and of the others what decides. `starts` are the region's; without a snapshot
+/// they are not used.
 void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
                std::span<const std::string> entries, std::string_view from, std::string_view to,
-               const std::function<bool(std::string_view key)>& found);
+               const std::function<bool(std::string_view key)>& found,
+               ListStarts* starts = nullptr);
 
 /// Calls each(entry, number of rows) for every value of a region, in order.
 void for_each_value(const Store& store, const Store::Snapshot& at, RegionId region,

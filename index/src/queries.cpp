@@ -89,11 +89,13 @@ class Answering {
  private:
   void ask(std::size_t at) {
     const std::size_t before = answer_.rows.size();
-    find_rows(store_, at_, map_[at].region->id, entries_, query_.from, query_.to,
-              [&](std::string_view key) {
-                answer_.rows.push_back({std::string(key), {}});
-                return answer_.rows.size() < query_.limit;
-              });
+    find_rows(
+        store_, at_, map_[at].region->id, entries_, query_.from, query_.to,
+        [&](std::string_view key) {
+          answer_.rows.push_back({std::string(key), {}});
+          return answer_.rows.size() < query_.limit;
+        },
+        &map_[at].region->starts);
     const bool holds = answer_.rows.size() > before;
     bool& server_holds = holds_[map_.server_of(at)];
     server_holds = server_holds || holds;

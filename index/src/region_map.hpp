@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "encoding.hpp"
+#include "list_starts.hpp"
 #include "scbf/secondary_index.hpp"
 
 namespace scbf::index {
@@ -49,6 +50,8 @@ struct Region {
   std::atomic<std::uint64_t> filter_bytes = 0;
   std::atomic<double> fpr = 0;
   std::uint64_t unrated = 0;  ///< hashes inserted and removed since then
+
+  ListStarts starts;  ///< has a lock of its own
 
   RegionState state() const noexcept { return {rows, values, changes, history}; }
   void set(const RegionState& state) noexcept {

@@ -9,6 +9,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
+#include <rocksdb/perf_context.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -362,12 +363,27 @@ Store::Snapshot Store::snapshot() const {
   return std::make_shared<const HeldSnapshot>(state_->db.get());
 }
 
+std::uint64_t Store::sequence(const Snapshot& at) const noexcept {
+  const Unwatched unwatched;
+  if (!at) return state_->db->GetLatestSequenceNumber();
+  return static_cast<const HeldSnapshot*>(at.get())->snapshot->GetSequenceNumber();
+}
+
 struct Store::Cursor::State {
   const Store::State* store;
   Snapshot at;
   std::string to;
   rocksdb::Slice bound;  // RocksDB keeps a pointer to it
   std::unique_ptr<rocksdb::Iterator> iterator;
+  std::uint64_t skipped = 0;
+
+  void seek(std::string_view key) {
+    // RocksDB counts for each thread.
+    const std::uint64_t& deleted = rocksdb::get_perf_context()->internal_delete_skipped_count;
+    const std::uint64_t before = deleted;
+    iterator->Seek(slice(key));
+    skipped = deleted - before;
+  }
 };
 
 Store::Cursor::Cursor(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -385,7 +401,7 @@ Store::Cursor Store::cursor(Family family, std::string_view from, std::string_vi
   rocksdb::ReadOptions options = State::reading(at);
   if (!to.empty()) options.iterate_upper_bound = &cursor->bound;
   cursor->iterator.reset(state_->db->NewIterator(options, state_->of(family)));
-  cursor->iterator->Seek(slice(from));
+  cursor->seek(from);
   return Cursor(std::move(cursor));
 }
 
@@ -397,8 +413,9 @@ bool Store::Cursor::valid() const {
 }
 void Store::Cursor::seek(std::string_view key) {
   const Unwatched unwatched;
-  state_->iterator->Seek(slice(key));
+  state_->seek(key);
 }
+std::uint64_t Store::Cursor::skipped() const noexcept { return state_->skipped; }
 void Store::Cursor::next() {
   const Unwatched unwatched;
   state_->iterator->Next();

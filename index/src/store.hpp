@@ -62,6 +62,8 @@ class Store {
     void next();
     std::string_view key() const;  ///< valid until the cursor moves
     std::string_view value() const;
+    /// Deleted entries that the last seek of this cursor stepped over.
+    std::uint64_t skipped() const noexcept;
 
    private:
     friend class Store;
@@ -87,6 +89,9 @@ class Store {
   Cursor cursor(Family family, std::string_view from, std::string_view to,
                 const Snapshot& at = {}) const;
   Snapshot snapshot() const;
+  /// The number of the last write that a snapshot contains; without one, the last of all. Writes
+  /// are numbered in order, across restarts too.
+  std::uint64_t sequence(const Snapshot& at = {}) const noexcept;
   /// An empty batch for this store.
   StoreBatch batch() const;
   /// Writes a batch. On return the operating system has it, or with `sync` the disk. After a failed

@@ -79,7 +79,9 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
       });
     }
     crash_point("write: the filter has the new values");
-    store->write(std::move(batch), options.sync);
+    region.starts.add(
+        write.postings, [&] { store->write(std::move(batch), options.sync); },
+        [&] { return store->sequence(); });
   } catch (...) {
     // The write may or may not be in the store. Additional entries in the filter are harmless.
     region.left_over += change.added.size();

@@ -188,6 +188,83 @@ TEST_F(LocalIndex, StopsWhenTold) {
   EXPECT_EQ(keys, (Keys{"a", "b"}));
 }
 
+// A queue: rows with one value are taken at the front and come at the back.
+TEST_F(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
+  const auto key = [](int i) { return fmt::format("job {:04}", i); };
+  const std::string prefix = posting_prefix(1, entry_key(0, "pending"));
+  ListStarts starts;
+  const auto first = [&](const Store::Snapshot& at, std::string_view from = {},
+                         std::string_view to = {}) {
+    std::string found;
+    find_rows(
+        store_, at, 1, entries({{0, "pending"}}), from, to,
+        [&](std::string_view row) {
+          found = row;
+          return false;
+        },
+        &starts);
+    return found;
+  };
+  const auto put = [&](const std::string& row_key) {
+    const Row made = row(row_key, "pending");
+    const Mutation mutation{&made.key, &made};
+    StoreBatch batch = store_.batch();
+    const RegionWrite write = write_rows(store_, people(), 1, {&mutation, 1}, batch);
+    starts.add(
+        write.postings, [&] { store_.write(std::move(batch), false); },
+        [&] { return store_.sequence(); });
+  };
+  for (int i = 0; i < 500; ++i) put(key(i));
+  const Store::Snapshot before = store_.snapshot();
+  for (int i = 0; i < 400; ++i) write({{key(i), std::nullopt}});
+  const Store::Snapshot after = store_.snapshot();
+  EXPECT_EQ(first(after, key(100)), key(400));
+  EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix) << "only a part of it was read";
+  EXPECT_EQ(first(after, {}, key(300)), "");
+  EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix + key(300));
+  EXPECT_EQ(first(after), key(400));
+  EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix + key(400));
+  EXPECT_EQ(first(before), key(0)) << "an older snapshot";
+  EXPECT_EQ(first(after, {}, key(300)), "");
+  EXPECT_EQ(first(after, key(450)), key(450));
+  // A row that comes before.
+  put(key(50));
+  EXPECT_EQ(first(store_.snapshot()), key(50));
+  EXPECT_EQ(first(before), key(0));
+  // All are gone.
+  for (int i = 0; i < 500; ++i) write({{key(i), std::nullopt}});
+  EXPECT_EQ(first(store_.snapshot()), "");
+  put(key(600));
+  EXPECT_EQ(first(store_.snapshot()), key(600));
+}
+
+TEST(ListStarts, AreNotLearntFromASnapshotThatAPostingMayHaveMissed) {
+  ListStarts starts;
+  const std::vector<std::string> b = {"list/b"}, other = {"list2/a"};
+  const auto learn = [&](std::uint64_t snapshot) { starts.learn("list/", "list/c", snapshot); };
+  starts.add(
+      b, [&] { learn(10); }, [] { return std::uint64_t{20}; });
+  EXPECT_EQ(starts.of("list/", 30), "list/") << "learnt during a write";
+  learn(19);
+  EXPECT_EQ(starts.of("list/", 30), "list/") << "learnt from before the write";
+  learn(20);
+  EXPECT_EQ(starts.of("list/", 30), "list/c");
+  EXPECT_EQ(starts.of("list/", 19), "list/");
+  starts.add(
+      other, [] {}, [] { return std::uint64_t{21}; });
+  EXPECT_EQ(starts.of("list/", 30), "list/c");
+  EXPECT_THROW(starts.add(
+                   b, [] { throw IoError("full"); }, [] { return std::uint64_t{40}; }),
+               IoError);
+  EXPECT_EQ(starts.of("list/", 50), "list/b") << "the write may be in the store";
+  learn(50);
+  EXPECT_EQ(starts.of("list/", 50), "list/b");
+  starts.add(
+      other, [] {}, [] { return std::uint64_t{40}; });
+  learn(40);
+  EXPECT_EQ(starts.of("list/", 50), "list/c");
+}
+
 TEST_F(LocalIndex, CountsThatCannotBeAreRefused) {
   write({{"a", row("a", "Ulm")}});
   StoreBatch batch = store_.batch();

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <random>
 #include <thread>
 
 #include "indexed.hpp"
@@ -243,6 +244,94 @@ TEST(Regions, PresplitAtPoints) {
   PlainTable plain(people());
   for (const Row& row : rows) plain.put(row);
   expect_equal(test.index, plain);
+}
+
+// ---- several conditions
+// --------------------------------------------------------------------------
+
+// Values that half of the rows have, a quarter, …; values that lie in one part of the keys; and two
+// that no row has together.
+Row popular_row(int number, std::mt19937_64& random) {
+  std::string tags = number % 2 ? "odd" : "even";
+  for (int i = 0; i < 11; ++i) {
+    if (random() >> (64 - std::max(i, 1)) == 0 || i == 0) tags += fmt::format(",rare {}", i);
+  }
+  if (number < 700) tags += ",low";
+  if (number >= 500) tags += ",high";
+  return {fmt::format("{:06}", number),
+          {random() % 50 == 0 ? "pending" : fmt::format("city {}", random() % 5), "", tags}};
+}
+
+Query random_conjunction(std::mt19937_64& random) {
+  const auto tag = [&]() -> std::string {
+    constexpr const char* kOthers[] = {"odd", "even", "low", "high", "nowhere"};
+    const auto dice = random() % 16;
+    return dice < 11 ? fmt::format("rare {}", dice) : kOthers[dice - 11];
+  };
+  Query query;
+  for (auto n = 1 + random() % 3; n > 0; --n) query.all_of.push_back({"tags", tag()});
+  if (random() % 3 == 0) {
+    query.all_of.push_back(
+        {"city", random() % 2 ? "pending" : fmt::format("city {}", random() % 5)});
+  }
+  constexpr std::uint64_t kLimits[] = {1, 2, 10, 100, UINT64_MAX};
+  query.limit = kLimits[random() % 5];
+  const auto begin = random() % 1500;
+  if (random() % 3 == 0) query.from = fmt::format("{:06}", begin);
+  if (random() % 3 == 0) query.to = fmt::format("{:06}", begin + random() % 700);
+  query.keys_only = random() % 2;
+  return query;
+}
+
+TEST(Conjunctions, OfAllPopularitiesAnswerAsAPlainTable) {
+  constexpr int kRows = 1500;
+  for (const std::uint64_t seed : {1, 2}) {
+    std::mt19937_64 random(seed);
+    Indexed test({.fpr = 0.1, .servers = 3, .seed = seed});
+    PlainTable plain(people());
+    test.index.presplit(std::vector<std::string>{"000400", "000900"});
+    std::size_t found = 0;
+    for (int round = 0; round < 12; ++round) {
+      std::vector<Row> rows;
+      for (int i = 0; i < kRows; ++i) {
+        if (round == 0 || random() % 8 == 0) rows.push_back(popular_row(i, random));
+      }
+      test.index.put(rows);
+      for (const Row& row : rows) plain.put(row);
+      // Runs of rows go, at the front of each region too.
+      std::vector<std::string> gone;
+      for (const int begin : {0, 400, 900, static_cast<int>(random() % kRows)}) {
+        for (int i = begin, n = static_cast<int>(random() % 250); n > 0; --n, ++i) {
+          gone.push_back(fmt::format("{:06}", i));
+        }
+      }
+      const auto ask = [&](int queries) {
+        for (int i = 0; i < queries; ++i) {
+          const Query query = random_conjunction(random);
+          const std::vector<Row> wanted = plain.query(query);
+          ASSERT_EQ(test.index.query(query).rows, wanted)
+              << query.all_of[0].value << " and " << query.all_of.size() - 1 << " more, limit "
+              << query.limit << ", from " << query.from << " to " << query.to;
+          found += wanted.size();
+        }
+      };
+      ask(60);
+      test.index.remove(gone);
+      for (const std::string& key : gone) plain.remove(key);
+      ask(60);
+      ask(60);  // where lists begin is known now
+      const auto regions = test.index.regions();
+      const auto place = random() % regions.size();
+      if (round % 3 == 0 && regions[place].rows > 1) test.index.split(regions[place].id);
+      if (round % 3 == 1 && place > 0) {
+        test.index.merge(regions[place - 1].id, regions[place].id);
+      }
+      if (round % 3 == 2) test.index.move(regions[place].id, static_cast<ServerId>(random() % 3));
+      if (round == 7) test.reopen();
+    }
+    EXPECT_GT(found, 10'000u);
+    EXPECT_EQ(test.index.check().problem_count, 0u);
+  }
 }
 
 // ---- routing ------------------------------------------------------------------------------------
