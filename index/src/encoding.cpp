@@ -156,22 +156,27 @@ std::string encode_row(const std::vector<std::string>& values) {
 
 std::vector<std::string> decode_row(std::string_view key, std::string_view bytes,
                                     std::size_t columns) {
-  const std::string what = fmt::format("row {}", shown(key));
-  const auto count = take_raw<std::uint32_t>(bytes, what);
-  if (count != columns) {
-    throw CorruptFile(fmt::format("the store's {} has {} values: the table has {} columns", what,
-                                  count, columns));
+  const auto damaged = [&](const std::string& how) {
+    return CorruptFile(fmt::format("the store's row {} {}", shown(key), how));
+  };
+  const auto number = [&] {
+    std::uint32_t taken;
+    if (bytes.size() < sizeof taken) throw damaged("is cut off");
+    std::memcpy(&taken, bytes.data(), sizeof taken);
+    bytes.remove_prefix(sizeof taken);
+    return taken;
+  };
+  if (const std::uint32_t count = number(); count != columns) {
+    throw damaged(fmt::format("has {} values: the table has {} columns", count, columns));
   }
-  std::vector<std::string> values(count);
+  std::vector<std::string> values(columns);
   for (std::string& value : values) {
-    const auto size = take_raw<std::uint32_t>(bytes, what);
-    if (size > bytes.size()) throw CorruptFile(fmt::format("the store's {} is cut off", what));
+    const std::uint32_t size = number();
+    if (size > bytes.size()) throw damaged("is cut off");
     value.assign(bytes.substr(0, size));
     bytes.remove_prefix(size);
   }
-  if (!bytes.empty()) {
-    throw CorruptFile(fmt::format("the store's {} has {} bytes too many", what, bytes.size()));
-  }
+  if (!bytes.empty()) throw damaged(fmt::format("has {} bytes too many", bytes.size()));
   return values;
 }
 

@@ -151,15 +151,17 @@ RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId r
 
 namespace {
 
-// Keys in the first and in later batches of an intersection.
+// Keys in the first batch that is looked up, and in the later ones at most.
 constexpr std::size_t kFirstKeys = 16, kMostKeys = 1024;
-// A list that is longer than the shortest one by this factor is asked for single keys. A shorter
-// one is walked: a step costs about an eighth of a lookup.
+// Lists that are longer than the shortest one by this factor are not walked: what they have of its
+// keys is looked up. A step costs about an eighth of a lookup.
 constexpr std::uint64_t kLonger = 8;
 // Steps of a cursor before it seeks instead.
 constexpr int kSteps = 16;
 // Deleted postings at the front of a list that are worth remembering.
 constexpr std::uint64_t kDeleted = 64;
+// Bytes of a row, on average, from which on it is not read to find out whether it is wanted.
+constexpr std::size_t kLargeRow = 1024;
 
 /// The postings of one entry in a range of keys, from one snapshot.
 class PostingList {
@@ -185,9 +187,11 @@ class PostingList {
   bool valid() { return cursor().valid(); }
   std::string_view key() { return cursor().key().substr(prefix_.size()); }
   void next() { cursor().next(); }
-  /// Goes to the first key that is not before this one. Few keys further on it is a few steps.
-  void advance(std::string_view to) {
-    for (int steps = 0; valid() && key() < to; ++steps) {
+  /// Goes to the first key that is not before this one; a few keys further on it is a few steps.
+  /// Returns whether it is this one.
+  bool advance(std::string_view to) {
+    for (int steps = 0; valid(); ++steps) {
+      if (const int order = key().compare(to); order >= 0) return order == 0;
       if (steps < kSteps) {
         next();
       } else {
@@ -195,20 +199,16 @@ class PostingList {
         cursor().seek(target_);
       }
     }
+    return false;
   }
-
-  /// Keeps those of the sorted keys that the list has.
-  void keep_by_walking(std::vector<std::string>& keys) {
-    std::erase_if(keys, [&](const std::string& wanted) {
-      advance(wanted);
-      return !valid() || key() != wanted;
-    });
-  }
-  void keep_by_lookup(std::vector<std::string>& keys) const {
+  /// Keeps those of the keys that the list has.
+  void keep(std::vector<std::string>& keys) const {
     std::vector<std::string> postings;
     postings.reserve(keys.size());
     for (const std::string& key : keys) postings.push_back(prefix_ + key);
-    const auto there = store_.get(Family::postings, postings, at_);
+    std::vector<bool> there(keys.size());
+    store_.read(Family::postings, postings, at_,
+                [&](std::size_t i, const std::string_view* found) { there[i] = found != nullptr; });
     std::size_t i = 0;
     std::erase_if(keys, [&](const std::string&) { return !there[i++]; });
   }
@@ -225,65 +225,132 @@ class PostingList {
   std::optional<Store::Cursor> cursor_;  // made when it is needed
 };
 
+/// The keys that several lists have, in order.
+class CommonKeys {
+ public:
+  explicit CommonKeys(std::vector<PostingList> lists) : lists_(std::move(lists)) {}
+
+  /// Goes to the next key, at first to the first one. Returns false if there is none.
+  bool next() {
+    PostingList& first = lists_[0];
+    if (started_) first.next();
+    started_ = true;
+    while (first.valid()) {
+      std::size_t i = 1;
+      while (i < lists_.size() && lists_[i].advance(first.key())) ++i;
+      if (i == lists_.size()) return true;
+      if (!lists_[i].valid()) return false;
+      first.advance(lists_[i].key());
+    }
+    return false;
+  }
+  std::string_view key() { return lists_[0].key(); }
+  /// The next key will not be before this one. Only after next() has returned true.
+  void skip_to(std::string_view key) {
+    lists_[0].advance(key);
+    started_ = false;
+  }
+
+ private:
+  std::vector<PostingList> lists_;
+  bool started_ = false;
+};
+
+bool has_entry(const TableSchema& schema, const std::vector<std::string>& values,
+               std::string_view entry) {
+  const auto column = static_cast<std::size_t>(static_cast<unsigned char>(entry[0]) << 8 |
+                                               static_cast<unsigned char>(entry[1]));
+  bool has = false;
+  for_each_field_value(schema.columns[column], values[column],
+                       [&](std::string_view value) { has = has || value == entry.substr(2); });
+  return has;
+}
+
+/// Numbers of the entries, those with the fewest rows first, with their numbers of rows.
+std::vector<std::pair<std::uint64_t, std::size_t>> rarest_first(
+    const Store& store, const Store::Snapshot& at, RegionId region,
+    std::span<const std::string> entries) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  if (entries.size() == 1) return {{0, 0}};
+  std::vector<std::string> keys;
+  for (const std::string& entry : entries) keys.push_back(value_key(region, entry));
+  store.read(Family::values, keys, at, [&](std::size_t i, const std::string_view* count) {
+    order.emplace_back(count == nullptr ? 0 : decode_number(*count, "count of a value"), i);
+  });
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
 }  // namespace
 
-void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
-               std::span<const std::string> entries, std::string_view from, std::string_view to,
-               const std::function<bool(std::string_view key)>& found, ListStarts* starts) {
-  if (entries.size() == 1) {
-    PostingList list(store, at, region, entries[0], from, to, starts);
-    for (; list.valid(); list.next()) {
-      if (!found(list.key())) return;
-    }
-    return;
-  }
+void find_rows(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
+               RegionId region, const Search& what, std::vector<Row>& rows, ListStarts* starts) {
   // The counts only decide in which order and how the lists are read.
-  std::vector<std::string> value_keys;
-  for (const std::string& entry : entries) value_keys.push_back(value_key(region, entry));
-  const auto counts = store.get(Family::values, value_keys, at);
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    order.emplace_back(counts[i] ? decode_number(*counts[i], "count of a value") : 0, i);
-  }
-  std::sort(order.begin(), order.end());
+  const auto order = rarest_first(store, at, region, what.entries);
   const std::uint64_t fewest = order[0].first;
-  PostingList shortest(store, at, region, entries[order[0].second], from, to, starts);
-  if (!shortest.valid()) return;
-  struct Other {
-    PostingList list;
-    bool walk;
+  const auto list = [&](std::size_t entry, ListStarts* known) {
+    return PostingList(store, at, region, what.entries[entry], what.from, what.to, known);
   };
-  std::vector<Other> others;
-  for (const auto& [rows, i] : std::span(order).subspan(1)) {
-    const bool walk = rows / kLonger <= fewest;
-    others.push_back(
-        {PostingList(store, at, region, entries[i], from, to, walk ? starts : nullptr), walk});
+  std::vector<PostingList> walked;
+  std::vector<std::size_t> others;
+  for (const auto& [count, entry] : order) {
+    // Rows that are read anyway tell the other entries of a few keys.
+    const bool few = !what.keys_only && fewest <= kFirstKeys;
+    if (walked.empty() || (count / kLonger <= fewest && !few)) {
+      walked.push_back(list(entry, starts));
+    } else {
+      others.push_back(entry);
+    }
   }
+  CommonKeys common(std::move(walked));
+  bool by_rows = !what.keys_only;
+  std::uint64_t left = what.limit;
   std::vector<std::string> keys;
-  std::string last;
-  for (std::size_t most = kFirstKeys; shortest.valid(); most = std::min(2 * most, kMostKeys)) {
+  for (std::size_t most = kFirstKeys; left > 0; most = std::min(2 * most, kMostKeys)) {
     keys.clear();
-    for (; shortest.valid() && keys.size() < most; shortest.next()) {
-      keys.emplace_back(shortest.key());
+    const std::uint64_t wanted = others.empty() ? std::min<std::uint64_t>(left, most) : most;
+    while (keys.size() < wanted && common.next()) keys.emplace_back(common.key());
+    if (keys.empty()) return;
+    const bool last = keys.size() < wanted;
+    const std::string end = keys.back();
+    const std::size_t before = rows.size();
+    if (!by_rows) {
+      for (const std::size_t entry : others) list(entry, nullptr).keep(keys);
     }
-    last = keys.back();
-    for (Other& other : others) {
-      if (other.walk) {
-        other.list.keep_by_walking(keys);
-      } else {
-        other.list.keep_by_lookup(keys);
+    if (what.keys_only) {
+      for (std::string& key : keys) {
+        if (left == 0) break;
+        rows.push_back({std::move(key), {}});
+        --left;
       }
-      if (!keys.empty()) continue;
-      // Nothing up to here has them all. Where this list goes on much later, so does the shortest.
-      if (!shortest.valid()) return;
-      other.list.advance(last);
-      if (!other.list.valid()) return;
-      shortest.advance(other.list.key());
-      break;
+    } else {
+      std::size_t bytes = 0;
+      store.read(Family::rows, keys, at, [&](std::size_t i, const std::string_view* row) {
+        if (row == nullptr) {
+          throw CorruptFile(
+              fmt::format("row {}: it is in the local index, but not in the table; check the index",
+                          shown(keys[i])));
+        }
+        if (left == 0) return;
+        bytes += row->size();
+        auto values = decode_row(keys[i], *row, schema.columns.size());
+        if (by_rows) {
+          for (const std::size_t entry : others) {
+            if (!has_entry(schema, values, what.entries[entry])) return;
+          }
+        }
+        rows.push_back({std::move(keys[i]), std::move(values)});
+        --left;
+      });
+      by_rows = by_rows && bytes <= kLargeRow * keys.size();
     }
-    for (const std::string& key : keys) {
-      if (!found(key)) return;
-    }
+    if (last) return;
+    if (rows.size() > before || others.empty()) continue;
+    // Nothing up to here has them all. Where a list goes on much later, so do all.
+    PostingList other(store, at, region, what.entries[others[0]], end, what.to, nullptr);
+    if (other.advance(end)) other.next();
+    if (!other.valid()) return;
+    common.skip_to(other.key());
   }
 }
 

@@ -4,6 +4,7 @@
 // reports the entries that are new to the region and those whose last row is gone.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -44,13 +45,17 @@ struct RegionWrite {
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
                        std::span<const Mutation> mutations, StoreBatch& batch);
 
-/// Calls found(key) for every row of a region that has all of the entries and from ≤ key < to
-/// (empty `to`: no bound), in key order, until it returns false. Reads the list of the entry with
-/// the fewest rows, and of the others what decides. `starts` are the region's; without a snapshot
-/// they are not used.
-void find_rows(const Store& store, const Store::Snapshot& at, RegionId region,
-               std::span<const std::string> entries, std::string_view from, std::string_view to,
-               const std::function<bool(std::string_view key)>& found,
+/// The rows of a region that have all of the entries, with from ≤ key < to (empty `to`: no bound).
+struct Search {
+  std::span<const std::string> entries;
+  std::string_view from, to;
+  std::uint64_t limit = UINT64_MAX;  ///< of the number of rows
+  bool keys_only = false;            ///< rows come without their values
+};
+/// Appends these rows in key order. Reads the list of the entry with the fewest rows, and of the
+/// others what decides. `starts` are the region's; without a snapshot they are not used.
+void find_rows(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
+               RegionId region, const Search& what, std::vector<Row>& rows,
                ListStarts* starts = nullptr);
 
 /// Calls each(entry, number of rows) for every value of a region, in order.

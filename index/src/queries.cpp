@@ -15,8 +15,6 @@ using namespace index;
 
 namespace {
 
-// Rows read in one batch.
-constexpr std::size_t kReadRows = 256;
 // Most queries routed together, with the same snapshot.
 constexpr std::size_t kQueries = 1024;
 
@@ -81,7 +79,6 @@ class Answering {
       if (answer_.rows.size() >= query_.limit) break;
       ask(at);
     }
-    if (!query_.keys_only) read_values();
     report();
     return std::move(answer_);
   }
@@ -89,36 +86,18 @@ class Answering {
  private:
   void ask(std::size_t at) {
     const std::size_t before = answer_.rows.size();
-    find_rows(
-        store_, at_, map_[at].region->id, entries_, query_.from, query_.to,
-        [&](std::string_view key) {
-          answer_.rows.push_back({std::string(key), {}});
-          return answer_.rows.size() < query_.limit;
-        },
-        &map_[at].region->starts);
+    find_rows(store_, schema_, at_, map_[at].region->id,
+              {.entries = entries_,
+               .from = query_.from,
+               .to = query_.to,
+               .limit = query_.limit - before,
+               .keys_only = query_.keys_only},
+              answer_.rows, &map_[at].region->starts);
     const bool holds = answer_.rows.size() > before;
     bool& server_holds = holds_[map_.server_of(at)];
     server_holds = server_holds || holds;
     ++answer_.routing.regions_asked;
     answer_.routing.regions_holding += holds;
-  }
-
-  void read_values() {
-    auto& rows = answer_.rows;
-    for (std::size_t first = 0; first < rows.size(); first += kReadRows) {
-      const std::size_t count = std::min(kReadRows, rows.size() - first);
-      std::vector<std::string> keys;
-      for (std::size_t i = 0; i < count; ++i) keys.push_back(rows[first + i].key);
-      const auto bytes = store_.get(Family::rows, keys, at_);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (!bytes[i]) {
-          throw CorruptFile(
-              fmt::format("row {}: it is in the local index, but not in the table; check the index",
-                          shown(keys[i])));
-        }
-        rows[first + i].values = decode_row(keys[i], *bytes[i], schema_.columns.size());
-      }
-    }
   }
 
   void report() {

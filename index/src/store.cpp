@@ -342,19 +342,31 @@ std::optional<std::string> Store::get(Family family, std::string_view key,
 
 std::vector<std::optional<std::string>> Store::get(Family family, std::span<const std::string> keys,
                                                    const Snapshot& at) const {
+  std::vector<std::optional<std::string>> found(keys.size());
+  read(family, keys, at, [&](std::size_t i, const std::string_view* value) {
+    if (value != nullptr) found[i].emplace(*value);
+  });
+  return found;
+}
+
+void Store::read(Family family, std::span<const std::string> keys, const Snapshot& at,
+                 const std::function<void(std::size_t, const std::string_view*)>& each) const {
+  if (keys.empty()) return;
   const Unwatched unwatched;
   const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
   std::vector<rocksdb::PinnableSlice> values(keys.size());
   std::vector<rocksdb::Status> statuses(keys.size());
   state_->db->MultiGet(State::reading(at), state_->of(family), slices.size(), slices.data(),
-                       values.data(), statuses.data());
-  std::vector<std::optional<std::string>> found(keys.size());
+                       values.data(), statuses.data(), std::ranges::is_sorted(keys));
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (statuses[i].IsNotFound()) continue;
+    if (statuses[i].IsNotFound()) {
+      each(i, nullptr);
+      continue;
+    }
     state_->check(statuses[i], "read");
-    found[i] = values[i].ToString();
+    const std::string_view value = values[i].ToStringView();
+    each(i, &value);
   }
-  return found;
 }
 
 Store::Snapshot Store::snapshot() const {
@@ -401,26 +413,30 @@ Store::Cursor Store::cursor(Family family, std::string_view from, std::string_vi
   rocksdb::ReadOptions options = State::reading(at);
   if (!to.empty()) options.iterate_upper_bound = &cursor->bound;
   cursor->iterator.reset(state_->db->NewIterator(options, state_->of(family)));
-  cursor->seek(from);
-  return Cursor(std::move(cursor));
+  Cursor made(std::move(cursor));
+  made.seek(from);
+  return made;
 }
 
-bool Store::Cursor::valid() const {
-  const Unwatched unwatched;
-  if (state_->iterator->Valid()) return true;
-  state_->store->check(state_->iterator->status(), "read");
-  return false;
+void Store::Cursor::look() {
+  valid_ = state_->iterator->Valid();
+  if (valid_) {
+    key_ = state_->iterator->key().ToStringView();
+  } else {
+    state_->store->check(state_->iterator->status(), "read");
+  }
 }
 void Store::Cursor::seek(std::string_view key) {
   const Unwatched unwatched;
   state_->seek(key);
+  look();
 }
 std::uint64_t Store::Cursor::skipped() const noexcept { return state_->skipped; }
 void Store::Cursor::next() {
   const Unwatched unwatched;
   state_->iterator->Next();
+  look();
 }
-std::string_view Store::Cursor::key() const { return state_->iterator->key().ToStringView(); }
 std::string_view Store::Cursor::value() const { return state_->iterator->value().ToStringView(); }
 
 std::uint64_t Store::bytes() const {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,10 +58,10 @@ class Store {
    public:
     Cursor(Cursor&&) noexcept;
     ~Cursor();
-    bool valid() const;  ///< false at the end; throws if the store failed
+    bool valid() const noexcept { return valid_; }  ///< false at the end
     void seek(std::string_view key);
     void next();
-    std::string_view key() const;  ///< valid until the cursor moves
+    std::string_view key() const noexcept { return key_; }  ///< until the cursor moves
     std::string_view value() const;
     /// Deleted entries that the last seek of this cursor stepped over.
     std::uint64_t skipped() const noexcept;
@@ -69,7 +70,10 @@ class Store {
     friend class Store;
     struct State;
     explicit Cursor(std::unique_ptr<State> state) noexcept;
+    void look();
     std::unique_ptr<State> state_;
+    bool valid_ = false;
+    std::string_view key_;
   };
 
   /// `read_only` shows the store as it is now, and may be used beside a process that writes it.
@@ -85,6 +89,10 @@ class Store {
                                  const Snapshot& at = {}) const;
   std::vector<std::optional<std::string>> get(Family family, std::span<const std::string> keys,
                                               const Snapshot& at = {}) const;
+  /// Calls each(i, value of keys[i]) for all keys in order, with a null pointer if there is none.
+  /// The bytes are valid during the call.
+  void read(Family family, std::span<const std::string> keys, const Snapshot& at,
+            const std::function<void(std::size_t, const std::string_view*)>& each) const;
   /// A cursor at the first key ≥ from. It ends before `to`, unless `to` is empty.
   Cursor cursor(Family family, std::string_view from, std::string_view to,
                 const Snapshot& at = {}) const;

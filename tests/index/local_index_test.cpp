@@ -62,11 +62,26 @@ class LocalIndex : public ::testing::Test {
   }
   std::vector<std::string> find(std::initializer_list<std::pair<int, std::string>> values,
                                 std::string_view from = {}, std::string_view to = {}) {
+    return find({.entries = entries(values), .from = from, .to = to, .keys_only = true});
+  }
+  /// Owns the entries.
+  struct Wanted {
+    std::vector<std::string> entries;
+    std::string_view from, to;
+    std::uint64_t limit = UINT64_MAX;
+    bool keys_only = false;
+    Store::Snapshot at;
+    ListStarts* starts = nullptr;
+  };
+  std::vector<Row> find_all(const Wanted& what) {
+    std::vector<Row> rows;
+    find_rows(store_, people(), what.at, 1,
+              {what.entries, what.from, what.to, what.limit, what.keys_only}, rows, what.starts);
+    return rows;
+  }
+  std::vector<std::string> find(const Wanted& what) {
     std::vector<std::string> keys;
-    find_rows(store_, {}, 1, entries(values), from, to, [&](std::string_view key) {
-      keys.emplace_back(key);
-      return true;
-    });
+    for (const Row& row : find_all(what)) keys.push_back(row.key);
     return keys;
   }
   std::vector<std::pair<std::string, std::uint64_t>> counts() {
@@ -157,7 +172,8 @@ TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
   for (int i = 0; i < 500; ++i) {
     const std::string city = test::script_city(random);
     if (city.empty()) continue;
-    Query query{.all_of = {{"city", city}}, .keys_only = true};
+    Query query{.all_of = {{"city", city}}, .keys_only = random() % 2 == 0};
+    if (random() % 2) query.limit = random() % 40;
     std::vector<std::string> wanted = entries({{0, city}});
     for (std::uint64_t tags = random() % 3; tags > 0; --tags) {
       const std::string tag = fmt::format("tag {}", random() % 30);
@@ -166,26 +182,65 @@ TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
     }
     if (random() % 2) query.from = fmt::format("row {:03}", random() % 300);
     if (random() % 2) query.to = query.from + "\xFF";
-    Keys keys, expected;
-    find_rows(store_, {}, 1, wanted, query.from, query.to, [&](std::string_view key) {
-      keys.emplace_back(key);
-      return true;
-    });
-    for (const Row& row : plain.query(query)) expected.push_back(row.key);
-    ASSERT_EQ(keys, expected);
-    found += keys.size();
+    const auto rows = find_all({.entries = wanted,
+                                .from = query.from,
+                                .to = query.to,
+                                .limit = query.limit,
+                                .keys_only = query.keys_only});
+    ASSERT_EQ(rows, plain.query(query));
+    found += rows.size();
   }
   EXPECT_GT(found, 500u);
 }
 
-TEST_F(LocalIndex, StopsWhenTold) {
+TEST_F(LocalIndex, StopsAtTheLimit) {
   for (const char* key : {"a", "b", "c"}) write({{key, row(key, "Ulm", "x")}});
-  Keys keys;
-  find_rows(store_, {}, 1, entries({{0, "Ulm"}, {2, "x"}}), {}, {}, [&](std::string_view key) {
-    keys.emplace_back(key);
-    return keys.size() < 2;
-  });
-  EXPECT_EQ(keys, (Keys{"a", "b"}));
+  for (const bool keys_only : {false, true}) {
+    Wanted what{.entries = entries({{0, "Ulm"}, {2, "x"}}), .limit = 2, .keys_only = keys_only};
+    EXPECT_EQ(find(what), (Keys{"a", "b"}));
+    what.limit = 0;
+    EXPECT_EQ(find(what), Keys{});
+  }
+}
+
+// How the lists are read depends on their lengths, and the rows' sizes on whether rows are read to
+// look at their values.
+TEST_F(LocalIndex, ListsOfAllLengthsAndRowsOfAllSizes) {
+  for (const std::size_t bytes : {1u, 5000u}) {
+    const std::string large(bytes, 'n');
+    std::vector<Row> all;
+    for (int i = 0; i < 1200; ++i) {
+      // "front" and "back" are long, "rare" is in both, "few" behind them, "odd" in every other.
+      std::string tags = i < 600 ? "front" : "back";
+      if (i % 97 == 0) tags += ",rare";
+      if (i % 2) tags += ",odd";
+      if (i > 1190) tags += ",few";
+      all.push_back({fmt::format("{:04}", i), {i % 3 ? "Ulm" : "Bonn", large, tags}});
+      write({{all.back().key, all.back()}});
+    }
+    const std::vector<std::string> tags = {"front", "back", "rare", "odd", "few", "none"};
+    for (const std::string& a : tags) {
+      for (const std::string& b : tags) {
+        for (const std::string city : {"Ulm", "Bonn"}) {
+          for (const bool keys_only : {false, true}) {
+            std::vector<Row> expected;
+            for (const Row& row : all) {
+              const std::string own = "," + row.values[2] + ",";
+              if (row.values[0] != city || own.find("," + a + ",") == std::string::npos ||
+                  own.find("," + b + ",") == std::string::npos) {
+                continue;
+              }
+              expected.push_back(keys_only ? Row{row.key, {}} : row);
+            }
+            ASSERT_EQ(
+                find_all({.entries = entries({{2, a}, {0, city}, {2, b}}), .keys_only = keys_only}),
+                expected)
+                << a << ' ' << b << ' ' << city << ' ' << bytes;
+          }
+        }
+      }
+    }
+  }
 }
 
 // A queue: rows with one value are taken at the front and come at the back.
@@ -195,15 +250,13 @@ TEST_F(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   ListStarts starts;
   const auto first = [&](const Store::Snapshot& at, std::string_view from = {},
                          std::string_view to = {}) {
-    std::string found;
-    find_rows(
-        store_, at, 1, entries({{0, "pending"}}), from, to,
-        [&](std::string_view row) {
-          found = row;
-          return false;
-        },
-        &starts);
-    return found;
+    const Keys found = find({.entries = entries({{0, "pending"}}),
+                             .from = from,
+                             .to = to,
+                             .limit = 1,
+                             .at = at,
+                             .starts = &starts});
+    return found.empty() ? std::string() : found[0];
   };
   const auto put = [&](const std::string& row_key) {
     const Row made = row(row_key, "pending");
