@@ -139,7 +139,7 @@ FrozenFiles::Files FrozenFiles::open_all(Which which) const {
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename();
     if (which == Which::no_tables && name.ends_with(".sst")) continue;
-    if (name.starts_with("LO")) continue;  // the lock, and RocksDB's messages to earlier versions
+    if (name.starts_with("LO")) continue;  // the lock, tables being LOADed, LOGs of version 0.1
     const int fd = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) continue;  // removed meanwhile
     if (fd < 0) fail(entry->path(), std::strerror(errno));

@@ -103,11 +103,12 @@ struct SecondaryIndex::State {
   }
 
   // ---- writes.cpp
-  /// Calls written(mutations done so far) after each batch.
-  WriteReport write(std::vector<index::Mutation> mutations,
+  /// `bulk`: they are rows to put, and many of a region may be written at once. Calls
+  /// written(mutations done so far) after each batch.
+  WriteReport write(std::vector<index::Mutation> mutations, bool bulk = false,
                     const std::function<void(std::size_t)>& written = {});
   void write_region(index::Region& region, std::span<const index::Mutation> mutations,
-                    WriteReport& report);
+                    bool as_tables, WriteReport& report);
 
   // ---- filter_files.cpp; the caller holds the region's `writers`
   std::filesystem::path filter_path(RegionId region) const;

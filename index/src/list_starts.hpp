@@ -34,9 +34,9 @@ class ListStarts {
     starts_.insert_or_assign(prefix, Start{std::move(first), snapshot});
   }
 
-  /// Brackets a write that adds postings, given as sorted posting_keys. Calls of the same region
-  /// follow one another. `sequence` returns a sequence number that is not before the write's. If
-  /// the write throws, nothing is learnt until another one succeeds.
+  /// Brackets a write that adds postings, of which the first of each list is given. Calls of the
+  /// same region follow one another. `sequence` returns a sequence number that is not before the
+  /// write's. If the write throws, nothing is learnt until another one succeeds.
   void add(std::span<const std::string> postings, const std::function<void()>& write,
            const std::function<std::uint64_t()>& sequence) {
     if (postings.empty()) return write();

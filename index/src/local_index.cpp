@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <deque>
 #include <optional>
-#include <unordered_map>
 
 #include "encoding.hpp"
 #include "field_values.hpp"
@@ -55,94 +54,175 @@ void check_row(const TableSchema& schema, const Row& row) {
                                     what, excess->bytes, excess->limit));
 }
 
+namespace {
+
+// Keys of one lookup in the store.
+constexpr std::size_t kLookup = 1024;
+
+std::vector<std::string_view> views_of(const std::vector<std::string>& keys) {
+  return {keys.begin(), keys.end()};
+}
+
+/// A value that a row gets or loses. The bytes are in the row.
+struct ValueChange {
+  std::uint64_t head;  ///< its bytes behind the column's common beginning, big-endian
+  const char* bytes;
+  std::uint32_t size, row;
+  bool comes;
+
+  std::string_view value() const { return {bytes, size}; }
+  /// Orders by value, then by row.
+  bool operator<(const ValueChange& other) const {
+    if (head != other.head) return head < other.head;
+    if (const int order = value().compare(other.value()); order != 0) return order < 0;
+    return row < other.row;
+  }
+};
+
+/// Sorts the changes of a column. Comparing eight bytes decides nearly always.
+void sort_by_value(std::vector<ValueChange>& changes) {
+  if (changes.size() < 2) return;
+  std::size_t common = changes[0].size;
+  for (const ValueChange& change : changes) {
+    const std::string_view first = changes[0].value().substr(0, common), own = change.value();
+    common = static_cast<std::size_t>(
+        std::mismatch(first.begin(), first.end(), own.begin(), own.end()).first - first.begin());
+  }
+  for (ValueChange& change : changes) {
+    change.head = 0;
+    for (std::size_t i = common; i < common + 8; ++i) {
+      change.head =
+          change.head << 8 | (i < change.size ? static_cast<unsigned char>(change.bytes[i]) : 0u);
+    }
+  }
+  std::sort(changes.begin(), changes.end());
+}
+
+/// A value whose number of rows changes.
+struct CountChange {
+  std::string key;  ///< value_key
+  std::int64_t by;
+};
+
+}  // namespace
+
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
-                       std::span<const Mutation> mutations, StoreBatch& batch) {
+                       bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch) {
   RegionWrite write;
   // Of several mutations of the same key only the last one has an effect on the store.
-  struct Fate {
-    const Row* row;
-    bool was_there, is_there;
-  };
-  std::vector<std::string> keys;
-  std::vector<Fate> fates;
-  std::unordered_map<std::string_view, std::size_t> known;
-  known.reserve(mutations.size());
-  for (const Mutation& mutation : mutations) {
-    if (known.emplace(*mutation.key, keys.size()).second) keys.push_back(*mutation.key);
+  std::vector<std::size_t> firsts;
+  std::vector<std::string_view> keys;
+  for (std::size_t i = 0; i < mutations.size(); ++i) {
+    if (i > 0 && *mutations[i].key == *mutations[i - 1].key) continue;
+    firsts.push_back(i);
+    keys.push_back(*mutations[i].key);
   }
-  const auto old_rows = store.get(Family::rows, keys);
-  for (const auto& old : old_rows) fates.push_back({nullptr, old.has_value(), old.has_value()});
-  for (const Mutation& mutation : mutations) {
-    Fate& fate = fates[known[*mutation.key]];
-    const bool put = mutation.row != nullptr;
-    ++(put ? (fate.is_there ? write.report.replaced : write.report.put)
-           : (fate.is_there ? write.report.removed : write.report.absent));
-    fate.row = mutation.row;
-    fate.is_there = put;
-  }
-  std::unordered_map<std::string, std::int64_t> deltas;  // change of the count, by value_key
-  std::vector<std::pair<std::string, bool>> postings;    // key; true: add, false: remove
-  std::vector<std::string> gone, come;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Fate& fate = fates[i];
-    if (!fate.was_there && !fate.is_there) continue;
-    std::vector<std::string> before, after;
-    if (fate.was_there) {
-      before = entries_of(schema, decode_row(keys[i], *old_rows[i], schema.columns.size()));
+  firsts.push_back(mutations.size());
+  std::vector<std::vector<ValueChange>> columns(schema.columns.size());
+  const auto change = [&](std::size_t row, const std::vector<std::string>& values, bool comes) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!schema.columns[i].indexed) continue;
+      for_each_field_value(schema.columns[i], values[i], [&](std::string_view value) {
+        columns[i].push_back({0, value.data(), static_cast<std::uint32_t>(value.size()),
+                              static_cast<std::uint32_t>(row), comes});
+      });
     }
-    if (fate.is_there) {
-      after = entries_of(schema, fate.row->values);
-      batch.put(Family::rows, keys[i], encode_row(fate.row->values));
-    } else {
+  };
+  std::deque<std::vector<std::string>> old_values;
+  const auto apply = [&](std::size_t i, const std::string_view* old) {
+    bool is_there = old != nullptr;
+    for (std::size_t m = firsts[i]; m < firsts[i + 1]; ++m) {
+      const bool put = mutations[m].row != nullptr;
+      ++(put ? (is_there ? write.report.replaced : write.report.put)
+             : (is_there ? write.report.removed : write.report.absent));
+      is_there = put;
+    }
+    if (old != nullptr) {
+      old_values.push_back(decode_row(keys[i], *old, schema.columns.size()));
+      change(i, old_values.back(), false);
+    }
+    if (const Row* row = mutations[firsts[i + 1] - 1].row) {
+      change(i, row->values, true);
+      batch.put(Family::rows, keys[i], encode_row(row->values));
+    } else if (old != nullptr) {
       batch.erase(Family::rows, keys[i]);
     }
-    write.rows += int{fate.is_there} - int{fate.was_there};
-    gone.clear();
-    come.clear();
-    std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
-                        std::back_inserter(gone));
-    std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
-                        std::back_inserter(come));
-    for (const std::string& entry : gone) {
-      postings.emplace_back(posting_key(region, entry, keys[i]), false);
-      --deltas[value_key(region, entry)];
-    }
-    for (const std::string& entry : come) {
-      postings.emplace_back(posting_key(region, entry, keys[i]), true);
-      ++deltas[value_key(region, entry)];
-    }
-  }
-  // In key order, so that each insertion into the store's write buffer starts at the previous one.
-  std::sort(postings.begin(), postings.end());
-  for (auto& [key, come_in] : postings) {
-    if (come_in) {
-      batch.put(Family::postings, key, {});
-      write.postings.push_back(std::move(key));
+    write.rows += int{is_there} - int{old != nullptr};
+  };
+  for (std::size_t first = 0; first < keys.size(); first += kLookup) {
+    const auto some = std::span(keys).subspan(first, std::min(kLookup, keys.size() - first));
+    if (has_rows) {
+      store.read(Family::rows, some, {},
+                 [&](std::size_t i, const std::string_view* old) { apply(first + i, old); });
     } else {
-      batch.erase(Family::postings, key);
+      for (std::size_t i = 0; i < some.size(); ++i) apply(first + i, nullptr);
     }
   }
-  std::vector<std::string> changed;
-  for (const auto& [key, delta] : deltas) {
-    if (delta != 0) changed.push_back(key);
+
+  // In key order, as tables are written, and so that each insertion into the store's tables in
+  // memory starts at the previous one.
+  std::vector<CountChange> counts;
+  std::string posting;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::vector<ValueChange>& changes = columns[c];
+    sort_by_value(changes);
+    for (auto at = changes.begin(); at != changes.end();) {
+      const std::string_view value = at->value();
+      const std::string entry = entry_key(c, value);
+      posting = posting_prefix(region, entry);
+      const std::size_t prefix = posting.size();
+      std::int64_t by = 0;
+      bool first = true;
+      while (at != changes.end() && at->value() == value) {
+        const std::uint32_t row = at->row;
+        bool gone = false, comes = false;  // a row may name a value twice
+        for (; at != changes.end() && at->row == row && at->value() == value; ++at) {
+          (at->comes ? comes : gone) = true;
+        }
+        if (gone == comes) continue;
+        posting.resize(prefix);
+        posting.append(keys[row]);
+        if (comes) {
+          batch.put(Family::postings, posting, {});
+          if (first) write.postings.push_back(posting);
+          first = false;
+          ++by;
+        } else {
+          batch.erase(Family::postings, posting);
+          --by;
+        }
+      }
+      if (by != 0) counts.push_back({value_key(region, entry), by});
+    }
+    changes = {};
   }
-  std::sort(changed.begin(), changed.end());  // neighbours are close together in the store
-  const auto counts = store.get(Family::values, changed);
-  for (std::size_t i = 0; i < changed.size(); ++i) {
-    const std::uint64_t before = counts[i] ? decode_number(*counts[i], "count of a value") : 0;
-    const std::int64_t delta = deltas[changed[i]];
-    if (delta < 0 && before < static_cast<std::uint64_t>(-delta)) {
+  const auto count = [&](CountChange& changed, std::uint64_t before) {
+    if (changed.by < 0 && before < static_cast<std::uint64_t>(-changed.by)) {
       throw CorruptFile(fmt::format("region {}: {} rows are counted for value {}, but {} lose it",
-                                    region, before, shown(changed[i].substr(6)), -delta));
+                                    region, before, shown(changed.key.substr(6)), -changed.by));
     }
-    const std::uint64_t after = before + static_cast<std::uint64_t>(delta);
+    const std::uint64_t after = before + static_cast<std::uint64_t>(changed.by);
     if (after == 0) {
-      batch.erase(Family::values, changed[i]);
-      write.removed.push_back(changed[i]);
+      batch.erase(Family::values, changed.key);
+      write.removed.push_back(std::move(changed.key));
     } else {
-      batch.put(Family::values, changed[i], encode_number(after));
-      if (before == 0) write.added.push_back(changed[i]);
+      batch.put(Family::values, changed.key, encode_number(after));
+      if (before == 0) write.added.push_back(std::move(changed.key));
     }
+  };
+  for (std::size_t first = 0; first < counts.size(); first += kLookup) {
+    const auto some = std::span(counts).subspan(first, std::min(kLookup, counts.size() - first));
+    if (!has_rows) {
+      for (CountChange& changed : some) count(changed, 0);
+      continue;
+    }
+    std::vector<std::string_view> wanted;
+    for (const CountChange& changed : some) wanted.push_back(changed.key);
+    std::vector<std::uint64_t> before;
+    store.read(Family::values, wanted, {}, [&](std::size_t, const std::string_view* number) {
+      before.push_back(number == nullptr ? 0 : decode_number(*number, "count of a value"));
+    });
+    for (std::size_t i = 0; i < some.size(); ++i) count(some[i], before[i]);
   }
   write.values = static_cast<std::int64_t>(write.added.size()) -
                  static_cast<std::int64_t>(write.removed.size());
@@ -207,7 +287,7 @@ class PostingList {
     postings.reserve(keys.size());
     for (const std::string& key : keys) postings.push_back(prefix_ + key);
     std::vector<bool> there(keys.size());
-    store_.read(Family::postings, postings, at_,
+    store_.read(Family::postings, views_of(postings), at_,
                 [&](std::size_t i, const std::string_view* found) { there[i] = found != nullptr; });
     std::size_t i = 0;
     std::erase_if(keys, [&](const std::string&) { return !there[i++]; });
@@ -274,7 +354,7 @@ std::vector<std::pair<std::uint64_t, std::size_t>> rarest_first(
   if (entries.size() == 1) return {{0, 0}};
   std::vector<std::string> keys;
   for (const std::string& entry : entries) keys.push_back(value_key(region, entry));
-  store.read(Family::values, keys, at, [&](std::size_t i, const std::string_view* count) {
+  store.read(Family::values, views_of(keys), at, [&](std::size_t i, const std::string_view* count) {
     order.emplace_back(count == nullptr ? 0 : decode_number(*count, "count of a value"), i);
   });
   std::sort(order.begin(), order.end());
@@ -325,7 +405,7 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
       }
     } else {
       std::size_t bytes = 0;
-      store.read(Family::rows, keys, at, [&](std::size_t i, const std::string_view* row) {
+      store.read(Family::rows, views_of(keys), at, [&](std::size_t i, const std::string_view* row) {
         if (row == nullptr) {
           throw CorruptFile(
               fmt::format("row {}: it is in the local index, but not in the table; check the index",

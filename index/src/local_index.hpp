@@ -38,12 +38,13 @@ struct RegionWrite {
   WriteReport report;
   std::int64_t rows = 0, values = 0;        ///< by how many they grow
   std::vector<std::string> added, removed;  ///< value_keys that got a row, that lost the last
-  std::vector<std::string> postings;        ///< posting_keys that come, sorted
+  std::vector<std::string> postings;        ///< the first posting_key that comes to each list
 };
-/// Computes the effect of mutations, applied in order, and adds it to the batch: rows, postings and
-/// counts. The caller holds the region's `writers`.
+/// Computes the effect of mutations, which are sorted by key and applied in order, and adds it to
+/// the batch: rows, postings and counts, each in order. `has_rows`: the region may have rows. The
+/// caller holds the region's `writers`.
 RegionWrite write_rows(const Store& store, const TableSchema& schema, RegionId region,
-                       std::span<const Mutation> mutations, StoreBatch& batch);
+                       bool has_rows, std::span<const Mutation> mutations, StoreBatch& batch);
 
 /// The rows of a region that have all of the entries, with from ≤ key < to (empty `to`: no bound).
 struct Search {

@@ -10,6 +10,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/perf_context.h>
+#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -108,13 +109,18 @@ class Errors : public rocksdb::EventListener {
   }
 };
 
-/// Removes the information logs that earlier versions left.
-void remove_logs(const std::filesystem::path& store) {
+// What the names of tables begin with that are not a part of the store yet.
+constexpr std::string_view kLoading = "LOADING-";
+
+/// Removes the information logs that earlier versions left, and tables that were never finished.
+void remove_left_files(const std::filesystem::path& store) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator file(store, ignored);
        !ignored && file != std::filesystem::directory_iterator(); file.increment(ignored)) {
     const std::string name = file->path().filename();
-    if (name == "LOG" || name.starts_with("LOG.old.")) std::filesystem::remove(*file, ignored);
+    if (name == "LOG" || name.starts_with("LOG.old.") || name.starts_with(kLoading)) {
+      std::filesystem::remove(*file, ignored);
+    }
   }
 }
 
@@ -139,8 +145,9 @@ struct Store::State {
   std::unique_ptr<rocksdb::Env> env;    ///< to read them
   std::shared_ptr<Errors> errors = std::make_shared<Errors>();
   std::shared_mutex writing;  ///< held shared by writes; exclusively while tables may be empty
-  std::atomic<std::uint64_t> resumed = 0;    ///< errors->count when writing was last resumed
-  std::atomic<std::uint64_t> log_bytes = 0;  ///< written since the last flush
+  std::atomic<std::uint64_t> resumed = 0;        ///< errors->count when writing was last resumed
+  std::atomic<std::uint64_t> log_bytes = 0;      ///< written since the last flush
+  mutable std::atomic<std::uint64_t> loads = 0;  ///< batches for tables, to name their files
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
 
@@ -237,7 +244,7 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   state_->check(status, how == Open::create ? "create the store" : "open the store");
   if (how == Open::read_only) return;
   state_->fill_tables();
-  remove_logs(path);
+  remove_left_files(path);
 }
 
 Store::~Store() = default;
@@ -253,6 +260,47 @@ Freshness Store::freshness() const {
 struct StoreBatch::State {
   const Store::State* store;
   rocksdb::WriteBatch batch;
+  // In its place, for a batch for tables: a file for each family that something was put into.
+  std::string file_prefix = {};
+  std::array<std::unique_ptr<rocksdb::SstFileWriter>, kFamilies> files = {};
+
+  explicit State(const Store::State* of) : store(of) {}
+  State(const State&) = delete;
+  ~State() {
+    std::error_code ignored;
+    for (std::size_t i = 0; i < kFamilies; ++i) {
+      if (!files[i]) continue;
+      files[i].reset();
+      std::filesystem::remove(path(i), ignored);
+    }
+  }
+
+  bool for_tables() const noexcept { return !file_prefix.empty(); }
+  std::string path(std::size_t family) const { return file_prefix + kNames[family]; }
+  rocksdb::SstFileWriter& file(Family family) {
+    auto& file = files[number(family)];
+    if (!file) {
+      auto* handle = store->of(family);
+      // The pages stay in the system's cache, for the first queries.
+      file = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(),
+                                                      store->db->GetOptions(handle), handle, false);
+      store->check(file->Open(path(number(family))), "write");
+    }
+    return *file;
+  }
+  /// Makes the files a part of the store. The caller has synced what was written before.
+  rocksdb::Status ingest() const {
+    std::vector<rocksdb::IngestExternalFileArg> all;
+    for (std::size_t i = 0; i < kFamilies; ++i) {
+      if (!files[i]) continue;
+      rocksdb::IngestExternalFileArg& one = all.emplace_back();
+      one.column_family = store->families[i];
+      one.external_files = {path(i)};
+      one.options.move_files = true;
+      one.options.write_global_seqno = false;
+    }
+    return all.empty() ? rocksdb::Status::OK() : store->db->IngestExternalFiles(all);
+  }
 };
 
 StoreBatch::StoreBatch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -261,17 +309,26 @@ StoreBatch& StoreBatch::operator=(StoreBatch&&) noexcept = default;
 StoreBatch::~StoreBatch() = default;
 
 StoreBatch Store::batch() const {
-  return StoreBatch(
-      std::make_unique<StoreBatch::State>(StoreBatch::State{state_.get(), rocksdb::WriteBatch()}));
+  return StoreBatch(std::make_unique<StoreBatch::State>(state_.get()));
+}
+bool Store::takes_tables() const noexcept { return state_->errors->count == 0; }
+StoreBatch Store::table_batch() const {
+  StoreBatch batch = this->batch();
+  batch.state_->file_prefix = state_->path / fmt::format("{}{}-", kLoading, state_->loads++);
+  return batch;
 }
 
 void StoreBatch::put(Family family, std::string_view key, std::string_view value) {
-  const auto& store = *state_->store;
-  store.check(state_->batch.Put(store.of(family), slice(key), slice(value)), "gather a write");
+  State& to = *state_;
+  to.store->check(to.for_tables() ? to.file(family).Put(slice(key), slice(value))
+                                  : to.batch.Put(to.store->of(family), slice(key), slice(value)),
+                  "write");
 }
 void StoreBatch::erase(Family family, std::string_view key) {
-  const auto& store = *state_->store;
-  store.check(state_->batch.Delete(store.of(family), slice(key)), "gather a write");
+  State& to = *state_;
+  to.store->check(to.for_tables() ? to.file(family).Delete(slice(key))
+                                  : to.batch.Delete(to.store->of(family), slice(key)),
+                  "write");
 }
 void StoreBatch::erase_range(Family family, std::string_view from, std::string_view to) {
   const auto& store = *state_->store;
@@ -283,6 +340,27 @@ std::size_t StoreBatch::bytes() const noexcept { return state_->batch.GetDataSiz
 void Store::write(StoreBatch&& batch, bool sync) {
   const Unwatched unwatched;
   State& state = *state_;
+  if (batch.state_->for_tables()) {
+    for (const auto& file : batch.state_->files) {
+      if (file) state.check(file->Finish(), "write");
+    }
+    // These rows, which are on disk now, may count on earlier ones.
+    this->sync();
+    const std::lock_guard lock(state.writing);
+    if (state.resumed != 0) {
+      throw IoError(fmt::format("{}: cannot write tables: another write failed: try again",
+                                state.path.string()));
+    }
+    const rocksdb::Status status = batch.state_->ingest();
+    if (!status.ok()) ++state.errors->count;
+    state.check(status, "write");
+    try {
+      state.fill_tables();    // RocksDB may have written them to disk
+    } catch (const Error&) {  // the batch is written; the next write mends the store
+      ++state.errors->count;
+    }
+    return;
+  }
   if (state.errors->count != state.resumed) state.resume();
   rocksdb::WriteOptions options;
   options.sync = sync;
@@ -343,13 +421,14 @@ std::optional<std::string> Store::get(Family family, std::string_view key,
 std::vector<std::optional<std::string>> Store::get(Family family, std::span<const std::string> keys,
                                                    const Snapshot& at) const {
   std::vector<std::optional<std::string>> found(keys.size());
-  read(family, keys, at, [&](std::size_t i, const std::string_view* value) {
-    if (value != nullptr) found[i].emplace(*value);
-  });
+  read(family, std::vector<std::string_view>(keys.begin(), keys.end()), at,
+       [&](std::size_t i, const std::string_view* value) {
+         if (value != nullptr) found[i].emplace(*value);
+       });
   return found;
 }
 
-void Store::read(Family family, std::span<const std::string> keys, const Snapshot& at,
+void Store::read(Family family, std::span<const std::string_view> keys, const Snapshot& at,
                  const std::function<void(std::size_t, const std::string_view*)>& each) const {
   if (keys.empty()) return;
   const Unwatched unwatched;

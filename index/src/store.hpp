@@ -27,7 +27,8 @@ enum class Family : std::uint8_t {
 };
 inline constexpr std::size_t kFamilies = 5;
 
-/// Changes that are written atomically.
+/// Changes that are written atomically. A batch for a table (Store::table_batch) takes each
+/// family's keys in ascending order, each once, and no ranges.
 class StoreBatch {
  public:
   StoreBatch(StoreBatch&&) noexcept;
@@ -91,7 +92,7 @@ class Store {
                                               const Snapshot& at = {}) const;
   /// Calls each(i, value of keys[i]) for all keys in order, with a null pointer if there is none.
   /// The bytes are valid during the call.
-  void read(Family family, std::span<const std::string> keys, const Snapshot& at,
+  void read(Family family, std::span<const std::string_view> keys, const Snapshot& at,
             const std::function<void(std::size_t, const std::string_view*)>& each) const;
   /// A cursor at the first key ≥ from. It ends before `to`, unless `to` is empty.
   Cursor cursor(Family family, std::string_view from, std::string_view to,
@@ -102,6 +103,12 @@ class Store {
   std::uint64_t sequence(const Snapshot& at = {}) const noexcept;
   /// An empty batch for this store.
   StoreBatch batch() const;
+  /// An empty batch that goes into tables of its own, in files beside the store's, instead of the
+  /// log and the tables in memory. Writing it makes these files a part of the store, and is synced.
+  StoreBatch table_batch() const;
+  /// Not after an error: once writing has been resumed, RocksDB would end the process, as it still
+  /// takes itself for stopped and numbers no files.
+  bool takes_tables() const noexcept;
   /// Writes a batch. On return the operating system has it, or with `sync` the disk. After a failed
   /// write, and after an error in the background, the next one first tries to mend the store.
   void write(StoreBatch&& batch, bool sync);

@@ -21,6 +21,10 @@ constexpr std::size_t kBatchRows = 4096;
 // Memory for the rows that a bulk load sorts and writes together, in bytes. Most of the time goes
 // into the store, and the more rows are sorted, the closer together successive keys are.
 constexpr std::size_t kLoadBytes = 128u << 20;
+// From this many bytes of rows on, a bulk load writes the rows of a region as tables of their own.
+// That saves the log, the tables in memory and compaction, and costs some fsyncs. No more bytes at
+// once, as their postings take memory.
+constexpr std::size_t kTableBytes = 512u << 10, kMostTableBytes = 32u << 20;
 // A filter is saved when the log has more entries since the last save than this, and more than the
 // region has values. So replaying the log after a crash costs no more than rebuilding the filter.
 constexpr std::uint64_t kLogEntries = 100'000;
@@ -43,6 +47,12 @@ std::vector<Mutation> mutations_of(const TableSchema& schema, std::span<const Ro
   return mutations;
 }
 
+std::size_t bytes_of(const Row& row) {
+  std::size_t bytes = row.key.size();
+  for (const std::string& value : row.values) bytes += value.size();
+  return bytes;
+}
+
 void add(WriteReport& sum, const WriteReport& part) {
   sum.put += part.put;
   sum.replaced += part.replaced;
@@ -53,13 +63,13 @@ void add(WriteReport& sum, const WriteReport& part) {
 }  // namespace
 
 void SecondaryIndex::State::write_region(Region& region, std::span<const Mutation> mutations,
-                                         WriteReport& report) {
+                                         bool as_tables, WriteReport& report) {
   const std::uint64_t due = rebuilds_due(region);
-  StoreBatch batch = store->batch();
-  const RegionWrite write = write_rows(*store, schema, region.id, mutations, batch);
+  StoreBatch batch = as_tables ? store->table_batch() : store->batch();
+  RegionState state = region.state();
+  const RegionWrite write = write_rows(*store, schema, region.id, state.rows > 0, mutations, batch);
   const FilterChange change = {hashes_of(router, write.added), hashes_of(router, write.removed)};
   const std::size_t entries = change.added.size() + change.removed.size();
-  RegionState state = region.state();
   state.rows += static_cast<std::uint64_t>(write.rows);
   state.values += static_cast<std::uint64_t>(write.values);
   if (entries > 0) {
@@ -119,7 +129,7 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   }
 }
 
-WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations,
+WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations, bool bulk,
                                          const std::function<void(std::size_t)>& written) {
   must_write("change rows");
   // Sort by key, and keep the order of mutations of the same key.
@@ -131,12 +141,17 @@ WriteReport SecondaryIndex::State::write(std::vector<Mutation> mutations,
   for (std::size_t first = 0; first < mutations.size();) {
     with_region_of(*mutations[first].key, [&](std::size_t at, const RegionMap& now) {
       const std::string_view end = now.end(at);
-      std::size_t last = first;
-      while (last < mutations.size() && last - first < kBatchRows &&
+      std::size_t last = first, bytes = 0;
+      while (last < mutations.size() &&
+             (bulk ? bytes < kMostTableBytes : last - first < kBatchRows) &&
              (end.empty() || *mutations[last].key < end)) {
+        if (bulk) bytes += bytes_of(*mutations[last].row);
         ++last;
       }
-      write_region(*now[at].region, std::span(mutations).subspan(first, last - first), report);
+      const bool as_tables = bytes >= kTableBytes && store->takes_tables();
+      if (!as_tables) last = std::min(last, first + kBatchRows);
+      write_region(*now[at].region, std::span(mutations).subspan(first, last - first), as_tables,
+                   report);
       first = last;
     });
     if (written) written(first);
@@ -181,7 +196,7 @@ WriteReport SecondaryIndex::bulk_load(const RowSource& next, const IndexProgress
       for (const std::string& value : row.values) bytes += sizeof value + value.size();
       rows.push_back(std::move(row));
     }
-    add(report, state.write(mutations_of(state.schema, rows), [&](std::size_t written) {
+    add(report, state.write(mutations_of(state.schema, rows), true, [&](std::size_t written) {
       if (progress) progress(done + written, 0);
     }));
     done += rows.size();

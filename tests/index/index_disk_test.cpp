@@ -59,6 +59,23 @@ const Operation kOperations[] = {
      }},
 };
 
+// So large that they are written as tables of their own.
+Row large_row(int i) {
+  return {fmt::format("{:06}", 200 + i * 3),
+          {fmt::format("loaded {}", i), std::string(20'000, 'n'), "all"}};
+}
+const Operation kLargeLoad = {"bulk_load of large rows",
+                              [](SecondaryIndex& index) {
+                                int i = 0;
+                                index.bulk_load([&](Row& row) {
+                                  row = large_row(i);
+                                  return i++ < 30;
+                                });
+                              },
+                              [](PlainTable& plain) {
+                                for (int i = 0; i < 30; ++i) plain.put(large_row(i));
+                              }};
+
 /// The parameter is the error.
 class FullDisk : public ::testing::TestWithParam<int> {
  protected:
@@ -126,7 +143,9 @@ INSTANTIATE_TEST_SUITE_P(All, FullDisk, ::testing::Values(ENOSPC, EDQUOT, EIO),
                          });
 
 TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
-  for (const Operation& operation : kOperations) {
+  std::vector<Operation> operations(std::begin(kOperations), std::end(kOperations));
+  operations.push_back(kLargeLoad);
+  for (const Operation& operation : operations) {
     int failed = 0;
     // `written`: whether the index was written to since it was opened, so much that a checkpoint
     // cuts the log.

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "encoding.hpp"
 #include "index_support.hpp"
 
@@ -47,13 +49,16 @@ TEST(Rows, MustFitTheSchemaAndTheLimits) {
   EXPECT_THROW(check_row(schema, {"k", {longest + "v", "", ""}}), InvalidArgument);
 }
 
-class LocalIndex : public ::testing::Test {
+/// The parameter: whether write() writes tables of their own.
+class LocalIndex : public ::testing::TestWithParam<bool> {
  protected:
   RegionWrite write(std::vector<std::pair<std::string, std::optional<Row>>> mutations) {
     std::vector<Mutation> views;
     for (const auto& [key, row] : mutations) views.push_back({&key, row ? &*row : nullptr});
-    StoreBatch batch = store_.batch();
-    RegionWrite write = write_rows(store_, people(), 1, views, batch);
+    std::stable_sort(views.begin(), views.end(),
+                     [](const Mutation& a, const Mutation& b) { return *a.key < *b.key; });
+    StoreBatch batch = GetParam() ? store_.table_batch() : store_.batch();
+    RegionWrite write = write_rows(store_, people(), 1, true, views, batch);
     store_.write(std::move(batch), false);
     return write;
   }
@@ -96,9 +101,13 @@ class LocalIndex : public ::testing::Test {
   Store store_{directory_ / "store", Store::Open::create, 1 << 20};
 };
 
+INSTANTIATE_TEST_SUITE_P(Written, LocalIndex, ::testing::Bool(), [](const auto& test) {
+  return std::string(test.param ? "as_tables" : "to_the_log");
+});
+
 using Keys = std::vector<std::string>;
 
-TEST_F(LocalIndex, CountsRowsOfAValueAndSaysWhenTheFirstComesAndTheLastGoes) {
+TEST_P(LocalIndex, CountsRowsOfAValueAndSaysWhenTheFirstComesAndTheLastGoes) {
   auto one = write({{"a", row("a", "Ulm", "x,y")}});
   EXPECT_EQ(one.added.size(), 3u);
   EXPECT_EQ(one.rows, 1);
@@ -119,7 +128,7 @@ TEST_F(LocalIndex, CountsRowsOfAValueAndSaysWhenTheFirstComesAndTheLastGoes) {
   EXPECT_TRUE(counts().empty());
 }
 
-TEST_F(LocalIndex, ARowInPlaceOfAnotherChangesOnlyWhatDiffers) {
+TEST_P(LocalIndex, ARowInPlaceOfAnotherChangesOnlyWhatDiffers) {
   write({{"a", row("a", "Ulm", "x,y")}});
   const auto second = write({{"a", row("a", "Ulm", "y,z")}});
   EXPECT_EQ(second.report.replaced, 1u);
@@ -129,7 +138,7 @@ TEST_F(LocalIndex, ARowInPlaceOfAnotherChangesOnlyWhatDiffers) {
   EXPECT_EQ(find({{2, "x"}}), Keys{});
 }
 
-TEST_F(LocalIndex, MutationsOfOneBatchComeOneAfterAnother) {
+TEST_P(LocalIndex, MutationsOfOneBatchComeOneAfterAnother) {
   const auto all = write({{"a", row("a", "Ulm")},
                           {"a", std::nullopt},
                           {"b", row("b", "Bonn")},
@@ -145,7 +154,7 @@ TEST_F(LocalIndex, MutationsOfOneBatchComeOneAfterAnother) {
   EXPECT_EQ(find({{0, "Ulm"}}), Keys{});
 }
 
-TEST_F(LocalIndex, AValueThatOneRowLosesAndAnotherGainsInOneBatchStays) {
+TEST_P(LocalIndex, AValueThatOneRowLosesAndAnotherGainsInOneBatchStays) {
   write({{"a", row("a", "Ulm")}});
   const auto change = write({{"a", row("a", "Bonn")}, {"b", row("b", "Ulm")}});
   EXPECT_EQ(change.added, Keys{value_key(1, entry_key(0, "Bonn"))});
@@ -153,19 +162,23 @@ TEST_F(LocalIndex, AValueThatOneRowLosesAndAnotherGainsInOneBatchStays) {
   EXPECT_EQ(find({{0, "Ulm"}}), Keys{"b"});
 }
 
-TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
+TEST_P(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
   std::mt19937_64 random(5);
   test::PlainTable plain(people());
-  for (int i = 0; i < 400; ++i) {
-    const Row row = test::script_row(1, random);
-    plain.put(row);
-    write({{row.key, row}});
+  for (int i = 0; i < 40; ++i) {
+    std::vector<std::pair<std::string, std::optional<Row>>> some;
+    for (int j = 0; j < 10; ++j) {
+      const Row row = test::script_row(1, random);
+      plain.put(row);
+      some.push_back({row.key, row});
+    }
+    write(some);
   }
   // Rows of another region, or with a value that only begins with this one, are not found.
   StoreBatch batch = store_.batch();
   const Row other = row("row 000 of region 2", "city 1");
   const Mutation mutation{&other.key, &other};
-  write_rows(store_, people(), 2, {&mutation, 1}, batch);
+  write_rows(store_, people(), 2, false, {&mutation, 1}, batch);
   store_.write(std::move(batch), false);
 
   std::size_t found = 0;
@@ -193,7 +206,7 @@ TEST_F(LocalIndex, SeveralValuesAndRangesAsAPlainTableFindsThem) {
   EXPECT_GT(found, 500u);
 }
 
-TEST_F(LocalIndex, StopsAtTheLimit) {
+TEST_P(LocalIndex, StopsAtTheLimit) {
   for (const char* key : {"a", "b", "c"}) write({{key, row(key, "Ulm", "x")}});
   for (const bool keys_only : {false, true}) {
     Wanted what{.entries = entries({{0, "Ulm"}, {2, "x"}}), .limit = 2, .keys_only = keys_only};
@@ -205,10 +218,11 @@ TEST_F(LocalIndex, StopsAtTheLimit) {
 
 // How the lists are read depends on their lengths, and the rows' sizes on whether rows are read to
 // look at their values.
-TEST_F(LocalIndex, ListsOfAllLengthsAndRowsOfAllSizes) {
+TEST_P(LocalIndex, ListsOfAllLengthsAndRowsOfAllSizes) {
   for (const std::size_t bytes : {1u, 5000u}) {
     const std::string large(bytes, 'n');
     std::vector<Row> all;
+    std::vector<std::pair<std::string, std::optional<Row>>> puts;
     for (int i = 0; i < 1200; ++i) {
       // "front" and "back" are long, "rare" is in both, "few" behind them, "odd" in every other.
       std::string tags = i < 600 ? "front" : "back";
@@ -216,8 +230,9 @@ TEST_F(LocalIndex, ListsOfAllLengthsAndRowsOfAllSizes) {
       if (i % 2) tags += ",odd";
       if (i > 1190) tags += ",few";
       all.push_back({fmt::format("{:04}", i), {i % 3 ? "Ulm" : "Bonn", large, tags}});
-      write({{all.back().key, all.back()}});
+      puts.push_back({all.back().key, all.back()});
     }
+    write(puts);
     const std::vector<std::string> tags = {"front", "back", "rare", "odd", "few", "none"};
     for (const std::string& a : tags) {
       for (const std::string& b : tags) {
@@ -244,7 +259,7 @@ TEST_F(LocalIndex, ListsOfAllLengthsAndRowsOfAllSizes) {
 }
 
 // A queue: rows with one value are taken at the front and come at the back.
-TEST_F(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
+TEST_P(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   const auto key = [](int i) { return fmt::format("job {:04}", i); };
   const std::string prefix = posting_prefix(1, entry_key(0, "pending"));
   ListStarts starts;
@@ -262,14 +277,19 @@ TEST_F(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
     const Row made = row(row_key, "pending");
     const Mutation mutation{&made.key, &made};
     StoreBatch batch = store_.batch();
-    const RegionWrite write = write_rows(store_, people(), 1, {&mutation, 1}, batch);
+    const RegionWrite write = write_rows(store_, people(), 1, true, {&mutation, 1}, batch);
     starts.add(
         write.postings, [&] { store_.write(std::move(batch), false); },
         [&] { return store_.sequence(); });
   };
   for (int i = 0; i < 500; ++i) put(key(i));
   const Store::Snapshot before = store_.snapshot();
-  for (int i = 0; i < 400; ++i) write({{key(i), std::nullopt}});
+  const auto remove = [&](int end) {
+    std::vector<std::pair<std::string, std::optional<Row>>> all;
+    for (int i = 0; i < end; ++i) all.push_back({key(i), std::nullopt});
+    write(all);
+  };
+  remove(400);
   const Store::Snapshot after = store_.snapshot();
   EXPECT_EQ(first(after, key(100)), key(400));
   EXPECT_EQ(starts.of(prefix, store_.sequence(after)), prefix) << "only a part of it was read";
@@ -285,7 +305,7 @@ TEST_F(LocalIndex, RemembersWhereAListBeginsAfterManyDeletions) {
   EXPECT_EQ(first(store_.snapshot()), key(50));
   EXPECT_EQ(first(before), key(0));
   // All are gone.
-  for (int i = 0; i < 500; ++i) write({{key(i), std::nullopt}});
+  remove(500);
   EXPECT_EQ(first(store_.snapshot()), "");
   put(key(600));
   EXPECT_EQ(first(store_.snapshot()), key(600));
@@ -318,7 +338,7 @@ TEST(ListStarts, AreNotLearntFromASnapshotThatAPostingMayHaveMissed) {
   EXPECT_EQ(starts.of("list/", 50), "list/c");
 }
 
-TEST_F(LocalIndex, CountsThatCannotBeAreRefused) {
+TEST_P(LocalIndex, CountsThatCannotBeAreRefused) {
   write({{"a", row("a", "Ulm")}});
   StoreBatch batch = store_.batch();
   batch.erase(Family::values, value_key(1, entry_key(0, "Ulm")));

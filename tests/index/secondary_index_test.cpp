@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -243,6 +244,55 @@ TEST(Regions, PresplitAtPoints) {
   }
   PlainTable plain(people());
   for (const Row& row : rows) plain.put(row);
+  expect_equal(test.index, plain);
+}
+
+// Regions that get many bytes at once are written as tables beside the log.
+TEST(Regions, LargeLoads) {
+  std::mt19937_64 random(3);
+  Indexed test({.servers = 2});
+  PlainTable plain(people());
+  test.index.presplit(std::vector<std::string>{"row 100", "row 200"});
+  const auto load = [&](int rows, std::size_t bytes) {
+    std::vector<Row> all;
+    std::uint64_t put = 0;
+    for (int i = 0; i < rows; ++i) {
+      Row row = script_row(7, random);  // keys repeat
+      row.values[1] = std::string(bytes, 'n') + std::to_string(i);
+      if (i % 5 == 0) row.values[2] += ",many,many";
+      put += !plain.rows().contains(row.key);
+      plain.put(row);
+      all.push_back(std::move(row));
+    }
+    std::size_t next = 0;
+    const WriteReport report = test.index.bulk_load([&](Row& row) {
+      if (next == all.size()) return false;
+      row = all[next++];
+      return true;
+    });
+    EXPECT_EQ(report.put, put);
+    EXPECT_EQ(report.put + report.replaced, all.size());
+  };
+  load(1200, 2000);  // into empty regions
+  expect_equal(test.index, plain);
+  test.index.put(Row{"row 050", {"city 1", "", "tag 1"}});
+  plain.put({"row 050", {"city 1", "", "tag 1"}});
+  const auto store = test.directory / "index" / "store";
+  std::ofstream(store / "LOADING-7-rows") << "of a load that was cut off";
+  test.reopen();
+  EXPECT_FALSE(std::filesystem::exists(store / "LOADING-7-rows"));
+  load(900, 3000);  // over rows of the log and of tables
+  load(20, 10);
+  expect_equal(test.index, plain);
+  for (const auto& file : std::filesystem::directory_iterator(store)) {
+    EXPECT_FALSE(file.path().filename().string().starts_with("LOADING")) << file.path();
+  }
+  expect_equal(SecondaryIndex::open_read_only(test.directory / "index"), plain);
+  for (const std::string key : {"row 050", "row 150"}) {
+    EXPECT_EQ(test.index.remove(key), plain.remove(key));
+  }
+  test.reopen();
+  EXPECT_EQ(test.index.recovery().rebuilt, 0u);
   expect_equal(test.index, plain);
 }
 

@@ -320,8 +320,9 @@ class SecondaryIndex {
   void move(RegionId region, ServerId server);
   /// Writes many rows in large sorted batches, then saves the filters. A batch is written once it
   /// is full or `next` has returned false. Calls progress(rows written so far, 0). Throws what
-  /// `next` and put throw; rows written before stay. Temporary memory: 128 MiB of rows, and as much
-  /// again.
+  /// `next` and put throw; rows written before stay. A region that gets half a megabyte or more at
+  /// once, at most 32 MiB, gets it in one atomic write, as tables beside the log, which is synced.
+  /// Temporary memory: 128 MiB of rows, and as much again.
   WriteReport bulk_load(const RowSource& next, const IndexProgress& progress = {});
 
   // ---- filters ----------------------------------------------------------------------------------
