@@ -338,8 +338,7 @@ class CommonKeys {
 
 bool has_entry(const TableSchema& schema, const std::vector<std::string>& values,
                std::string_view entry) {
-  const auto column = static_cast<std::size_t>(static_cast<unsigned char>(entry[0]) << 8 |
-                                               static_cast<unsigned char>(entry[1]));
+  const std::size_t column = column_of(entry);
   bool has = false;
   for_each_field_value(schema.columns[column], values[column],
                        [&](std::string_view value) { has = has || value == entry.substr(2); });
