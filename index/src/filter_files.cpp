@@ -89,7 +89,7 @@ Filter FilterBuilder::take() {
 }  // namespace index
 
 std::filesystem::path SecondaryIndex::State::filter_path(RegionId region) const {
-  return path / "filters" / filter_file_name(region);
+  return path / kFilterFolder / filter_file_name(region);
 }
 
 void SecondaryIndex::State::remove_filter_file(RegionId region) const {
@@ -100,7 +100,7 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
         fmt::format("{}: cannot remove: {}", filter_path(region).string(), error.message()));
   }
   // Sync the folder, so that the file does not reappear after a power failure.
-  const int folder = ::open((path / "filters").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = ::open((path / kFilterFolder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     ::fsync(folder);
     ::close(folder);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "copies.hpp"
 #include "crash_points.hpp"
 #include "scbf/errors.hpp"
 
@@ -42,6 +43,7 @@ class FrozenFiles::File {
   File& operator=(const File&) = delete;
   ~File() { ::close(fd_); }
 
+  int fd() const noexcept { return fd_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
   IOStatus read(std::uint64_t at, std::size_t count, rocksdb::Slice* result, char* to) const {
     count = static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes_ - std::min(bytes_, at)));
@@ -127,6 +129,22 @@ bool FrozenFiles::are_current() {
   const bool same = same_state(open_all(Which::no_tables), LastLog::same);
   if (same) as_of_ = now;
   return same;
+}
+
+void FrozenFiles::copy_to(const std::filesystem::path& folder,
+                          const std::set<std::string>& tables) const {
+  // Under another name until it is complete.
+  const std::filesystem::path part = folder.string() + ".tmp";
+  std::filesystem::create_directory(part);
+  for (const auto& [name, file] : files_) {
+    const bool table = name.ends_with(".sst");
+    if (table ? !tables.contains(name) : name.ends_with(".dbtmp")) continue;
+    // The number in a table's name is used once. So while the name exists, it is this table.
+    std::error_code refused;
+    if (table) std::filesystem::create_hard_link(folder_ / name, part / name, refused);
+    if (!table || refused) copy_file(file->fd(), file->bytes(), part / name);
+  }
+  std::filesystem::rename(part, folder);
 }
 
 FrozenFiles::Files FrozenFiles::open_all(Which which) const {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   std::chrono::system_clock::time_point as_of() const noexcept { return as_of_; }
   /// Whether the store's files are still the same; then as_of is now. Throws IoError.
   bool are_current();
+
+  /// Makes a copy of the store in a new folder, with those of its tables that are in `tables`: the
+  /// writer may have left others, and some unfinished. Throws IoError.
+  void copy_to(const std::filesystem::path& folder, const std::set<std::string>& tables) const;
 
   const char* Name() const override { return "scbf frozen files"; }
   rocksdb::IOStatus NewSequentialFile(const std::string& name, const rocksdb::FileOptions& options,

@@ -5,6 +5,7 @@
 //   filter_files.cpp     save and rebuild filters      recovery.cpp  load the state on opening
 //   check.cpp            compare rows, local indexes and filters
 //   definition.cpp       open the store, change the definition of a closed index
+//   backup.cpp           backups
 // history.hpp says how a filter file and a region are known to belong together.
 //
 // Lock order: `reshaping`; then the `writers` of regions, in key order; then `topology`; then the
@@ -30,6 +31,11 @@
 #include "store.hpp"
 
 namespace scbf {
+
+namespace index {
+/// The folder with the filter files in the directory of an index.
+inline constexpr const char* kFilterFolder = "filters";
+}  // namespace index
 
 struct SecondaryIndex::State {
   static constexpr const char* kOwner = "SecondaryIndex";

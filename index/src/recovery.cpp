@@ -216,7 +216,7 @@ void SecondaryIndex::State::read_everything() {
   next_region = static_cast<RegionId>(decode_number(*next, "number of regions"));
   if (!read_only) {
     clear_remains(*store, regions);
-    clear_filter_files(path / "filters", regions);
+    clear_filter_files(path / kFilterFolder, regions);
   }
 
   oneapi::tbb::task_arena arena(options.threads == 0

@@ -18,8 +18,10 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 
+#include "copies.hpp"
 #include "frozen_files.hpp"
 #include "scbf/errors.hpp"
 
@@ -404,6 +406,47 @@ void Store::compact() {
     state.check(status, "compact");
   }
   state.fill_tables();
+}
+
+void Store::copy_to(const std::filesystem::path& folder) const {
+  const Unwatched unwatched;
+  if (state_->frozen) {
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    state_->db->GetLiveFilesMetaData(&tables);
+    std::set<std::string> names;
+    for (const auto& table : tables) names.insert(table.relative_filename);
+    return state_->frozen->copy_to(folder, names);
+  }
+  // As RocksDB's Checkpoint, but that writers wait while the list is made: the manifest is taken
+  // before the logs, and these must not go on after a change of the manifest that they build on.
+  rocksdb::DB& db = *state_->db;
+  state_->check(db.DisableFileDeletions(), "back up");
+  struct Kept {
+    rocksdb::DB& of;
+    ~Kept() { of.EnableFileDeletions(false).PermitUncheckedError(); }
+  } const kept{db};
+  std::vector<rocksdb::LiveFileStorageInfo> files;
+  {
+    const std::lock_guard lock(state_->writing);
+    rocksdb::LiveFilesStorageInfoOptions options;
+    options.wal_size_for_flush = UINT64_MAX;  // no flush: the logs have what the tables lack
+    state_->check(db.GetLiveFilesStorageInfo(options, &files), "back up");
+  }
+  // Under another name until it is complete.
+  const std::filesystem::path part = folder.string() + ".tmp";
+  std::filesystem::create_directory(part);
+  for (const rocksdb::LiveFileStorageInfo& file : files) {
+    const auto to = part / file.relative_filename;
+    const auto from = std::filesystem::path(file.directory) / file.relative_filename;
+    if (!file.replacement_contents.empty()) {
+      write_new_file(to, file.replacement_contents);
+    } else if (file.file_type == rocksdb::kTableFile) {
+      if (!link_or_copy(from, to)) throw IoError(fmt::format("{}: is missing", from.string()));
+    } else {
+      copy_file(from, file.size, to);
+    }
+  }
+  std::filesystem::rename(part, folder);
 }
 
 // ---- reading ------------------------------------------------------------------------------------

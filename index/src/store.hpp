@@ -119,6 +119,11 @@ class Store {
   /// Gives the space of erased postings and values back. Cost: rewrites the tables of both families
   /// in which something was erased or replaced.
   void compact();
+  /// Copies the contents of this moment (of a store open for reading only: what it shows) to a new
+  /// folder, whose path is absolute. The folder appears as a whole or not at all; not everything in
+  /// it is on disk. Files that never change are hard links, where possible. Writers go on
+  /// meanwhile.
+  void copy_to(const std::filesystem::path& folder) const;
   /// Estimated size on disk, in bytes.
   std::uint64_t bytes() const;
 

@@ -19,7 +19,7 @@ from index_support import BUILT, HEADER, IndexTest, as_csv, people
 from support import COMMAND, CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
 
 VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
-         "move", "replan", "add-column", "drop-column", "checkpoint", "check"]
+         "move", "replan", "add-column", "drop-column", "checkpoint", "check", "backup"]
 
 
 class Help(IndexTest):

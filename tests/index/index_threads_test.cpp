@@ -138,5 +138,71 @@ TEST(IndexThreads, NothingIsMissedWhileFiltersShrink) {
   EXPECT_EQ(index.check().problem_count, 0u);
 }
 
+// Each thread's rows in a backup are the first so many that it wrote, all that were acknowledged
+// before the backup began among them, and each is whole.
+TEST(IndexThreads, ABackupIsAPrefixOfTheWrites) {
+  constexpr std::size_t kWriters = 3;
+  constexpr int kBackups = 4;
+  Directory directory;
+  SecondaryIndex index = SecondaryIndex::create(directory / "index", people(),
+                                                {.fpr = 0.1, .region_values = 16, .servers = 2});
+  const auto row_of = [](std::size_t writer, std::uint64_t i) {
+    return Row{fmt::format("{:02} of {} {}", i % 50, writer, i),
+               {fmt::format("city {} {}", writer, i), std::string(i % 300, 'n'), "all"}};
+  };
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> acknowledged[kWriters] = {};
+  std::vector<std::thread> threads;
+  for (std::size_t w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      for (std::uint64_t i = 0; !stop; ++i) {
+        index.put(row_of(w, i));
+        ++acknowledged[w];
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (std::uint64_t i = 0; !stop; ++i) {
+      const std::vector<RegionInfo> regions = index.regions();
+      if (regions.size() > 4) {
+        index.merge(regions[0].id, regions[1].id);
+      } else if (regions.back().rows > 2) {
+        index.split(regions.back().id);
+      }
+      index.checkpoint();
+    }
+  });
+  for (int b = 0; b < kBackups; ++b) {
+    const auto path = directory / fmt::format("backup {}", b);
+    std::uint64_t before[kWriters];
+    for (std::size_t w = 0; w < kWriters; ++w) before[w] = acknowledged[w];
+    // A reader stands for another process.
+    if (b % 2 == 0) {
+      index.backup(path);
+    } else {
+      SecondaryIndex::open_read_only(directory / "index").backup(path);
+    }
+    const SecondaryIndex restored = SecondaryIndex::open(path);
+    std::uint64_t rows = 0;
+    for (std::size_t w = 0; w < kWriters; ++w) {
+      for (std::uint64_t i = 0;; ++i, ++rows) {
+        const Row row = row_of(w, i);
+        const auto found = restored.get(row.key);
+        if (!found) {
+          EXPECT_GE(i, before[w]) << "writer " << w;
+          break;
+        }
+        EXPECT_EQ(*found, row);
+      }
+    }
+    EXPECT_EQ(restored.statistics().rows, rows) << "a row without one before it";
+    const CheckReport check = restored.check();
+    EXPECT_EQ(check.problem_count, 0u) << check.problems.at(0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t w = 0; w < kWriters; ++w) EXPECT_GT(acknowledged[w], 0u);
+}
+
 }  // namespace
 }  // namespace scbf

@@ -346,6 +346,20 @@ class SecondaryIndex {
   /// What the filters of this index would be if they were built now with this rate, region_values
   /// and layout. Throws InvalidArgument. Cost: some microseconds for each region.
   FilterForecast forecast(const IndexPlan& plan) const;
+  // ---- the whole index --------------------------------------------------------------------------
+
+  /// Makes a backup in a new directory, whose parent must exist. It is an index like any other:
+  /// opening it restores it. Writers go on meanwhile. The backup has every write acknowledged
+  /// before the moment that is returned, and of the later ones the first few, in the order in which
+  /// the store took them. If the index is open for reading only, the backup has what the index
+  /// shows, and the moment is that of freshness(). On the same file system, tables and filters are
+  /// hard links, which take no space of their own; to be safe from a failing disk, back up to
+  /// another one. A filter that is saved meanwhile is rebuilt when the backup is opened. Throws
+  /// IoError, also if `to` exists, and InvalidArgument if it lies in the index; then nothing is
+  /// left behind. A process that is killed leaves the whole backup or a directory that does not
+  /// open as an index. Cost: copies the log, at most 256 MiB, and everything else where links are
+  /// not possible.
+  std::chrono::system_clock::time_point backup(const std::filesystem::path& to) const;
 
   /// Counts of the index now, and of queries since it was opened.
   IndexStatistics statistics() const;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backups: a copy of the store of one moment, and the filter files beside it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "copies.hpp"
+#include "crash_points.hpp"
+#include "definition.hpp"
+#include "filter_files.hpp"
+#include "index_state.hpp"
+
+namespace scbf {
+
+using namespace index;
+
+namespace {
+
+/// Makes a folder; removes it with everything in it unless it is kept.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::filesystem::path& path) : path_(path) {
+    std::error_code error;
+    const bool made = std::filesystem::create_directory(path, error);
+    if (error && error != std::errc::file_exists) {
+      throw IoError(fmt::format("{}: cannot create: {}", path.string(), error.message()));
+    }
+    if (!made) {
+      throw IoError(fmt::format("{}: exists: a backup makes a new directory", path.string()));
+    }
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!kept_) std::filesystem::remove_all(path_, ignored);
+  }
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  std::filesystem::path path_;
+  bool kept_ = false;
+};
+
+/// Whether `path` lies in `folder`, or is that folder.
+bool is_within(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto inner = std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored),
+             outer = std::filesystem::weakly_canonical(std::filesystem::absolute(folder), ignored);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+}  // namespace
+
+std::chrono::system_clock::time_point SecondaryIndex::backup(
+    const std::filesystem::path& to) const {
+  if (is_within(to, state_->path)) {
+    throw InvalidArgument(fmt::format("{}: lies in the index, {}: back up to another directory",
+                                      to.string(), state_->path.string()));
+  }
+  const auto as_of = freshness().as_of;
+  NewFolder folder(to);
+  try {
+    // The filters come first, so that the store's log has the changes that they lack. One that is
+    // saved in between is rebuilt when the backup is opened: its history tells. What comes last is
+    // the store, as a whole: without it the folder does not open as an index.
+    std::filesystem::create_directory(to / kFilterFolder);
+    for (const RegionLocation& location : state_->current_map()->locations()) {
+      const RegionId id = location.region->id;
+      link_or_copy(state_->filter_path(id), to / kFilterFolder / filter_file_name(id));
+    }
+    crash_point("backup: the filters are there");
+    state_->store->copy_to(std::filesystem::absolute(to) / kStore);
+    crash_point("backup: the store is there");
+    sync_folder(to);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw IoError(error.what());
+  }
+  folder.keep();
+  return as_of;
+}
+
+}  // namespace scbf
