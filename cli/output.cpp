@@ -117,15 +117,19 @@ Output::Output(Sink sink)
     : sink_(std::move(sink)),
       buffer_(new char[kCapacity]) {}  // not cleared: bytes are read only after they are written
 
-void Output::write_json(const Json& json) {
+std::string json_text(const Json& json, int indent) {
   try {
-    write(json.dump(2));
+    return json.dump(indent);
   } catch (const Json::type_error&) {  // a string that is not UTF-8
     Json copy = json;
     spell_out_bytes(copy);
     // Names of columns cannot be objects.
-    write(copy.dump(2, ' ', false, Json::error_handler_t::replace));
+    return copy.dump(indent, ' ', false, Json::error_handler_t::replace);
   }
+}
+
+void Output::write_json(const Json& json) {
+  write(json_text(json, 2));
   write('\n');
 }
 

@@ -37,8 +37,7 @@ class Output {
     used_ += bytes.size();
   }
   void write(char c) { write(std::string_view(&c, 1)); }
-  /// Writes a JSON document and a newline. A string that is not UTF-8 becomes {"bytes": [255, …]},
-  /// so that no two strings print alike.
+  /// Writes a JSON document (json_text), indented by 2, and a newline.
   void write_json(const Json& json);
   void flush();
   void finish() { flush(); }
@@ -51,6 +50,10 @@ class Output {
   std::size_t used_ = 0;
   std::unique_ptr<char[]> buffer_;
 };
+
+/// JSON on one line, or indented by so many blanks per level. A string that is not UTF-8 becomes
+/// {"bytes": [255, …]}, so that no two strings print alike.
+std::string json_text(const Json& json, int indent = -1);
 
 /// Where a verb writes its result, checked before any work is done. "-", and any other name of the
 /// file that standard output is, means standard output.

@@ -22,6 +22,8 @@ namespace {
 
 /// Values of a batch per call of SecondaryIndex::query.
 constexpr std::size_t kBatchQueries = 1024;
+/// Rows that have been found are held back at most this long, in seconds.
+constexpr double kFlushSeconds = 0.1;
 
 struct Form {
   TableFormat format = TableFormat::tsv;
@@ -141,25 +143,48 @@ int query_once(const QueryOptions& options) {
     query.all_of.push_back({std::move(condition.column), std::move(condition.value)});
   }
   const Stopwatch watch;
-  const QueryAnswer answer = index.query(query);
-  const double seconds = watch.seconds();
   Output out;
+  TableWriter table(out, options.form.format);
+  if (options.form.names && !options.target.json) table.header(index.schema(), query.keys_only);
+  if (options.target.json) out.write("{\n  \"rows\": [");
+  std::uint64_t found = 0;
+  std::string last;
+  double flush_at = 0;
+  const RoutingReport routing = index.query(query, [&](const Row& row) {
+    if (options.target.json) {
+      out.write(found == 0 ? "\n    " : ",\n    ");
+      out.write(json_text(row_json(index.schema(), row)));
+    } else {
+      table.row(row);
+    }
+    ++found;
+    if (found == query.limit) last = row.key;
+    // Whoever reads the output need not wait for the whole answer.
+    if (const double now = watch.seconds(); now >= flush_at) {
+      out.flush();
+      flush_at = now + kFlushSeconds;
+    }
+    return true;
+  });
+  const double seconds = watch.seconds();
   if (options.target.json) {
     Json json;
-    json["found"] = answer.rows.size();
-    json["routing"] = routing_json(answer.routing);
+    json["found"] = found;
+    json["more_after"] = last.empty() ? Json() : Json(last);
+    json["routing"] = routing_json(routing);
     json["seconds"] = seconds;
-    json["rows"] = Json::array();
-    for (const Row& row : answer.rows) json["rows"].push_back(row_json(index.schema(), row));
-    out.write_json(json);
-  } else {
-    TableWriter table(out, options.form.format);
-    if (options.form.names) table.header(index.schema(), query.keys_only);
-    for (const Row& row : answer.rows) table.row(row);
+    out.write(found == 0 ? "],\n" : "\n  ],\n");
+    const std::string rest = json_text(json, 2);
+    out.write(rest.substr(2));  // without the opening brace
+    out.write('\n');
   }
   out.finish();
-  if (!options.target.json) note(routing_text(answer.routing, query.broadcast));
-  return answer.rows.empty() ? kNothingFound : kOk;
+  if (!options.target.json) {
+    note(routing_text(routing, query.broadcast));
+    if (!last.empty())
+      note(fmt::format("--limit {}: --after with the key of the last row goes on", found));
+  }
+  return found == 0 ? kNothingFound : kOk;
 }
 
 /// Prints one value's answer.
@@ -273,6 +298,8 @@ Run set_up_index_query(CommandLine& line) {
   line.positionals("COL=VALUE", "Values that the rows must have, all of them", o.conditions);
   line.option("--from", "KEY", "Only rows from this key on", o.query.from);
   line.option("--to", "KEY", "Only rows before this key", o.query.to);
+  line.option("--after", "KEY", "Only rows after this key, such as the last one of a page before",
+              o.query.after);
   line.option("--limit", "N", "Print at most N rows",
               [&o](const std::string& text) { o.query.limit = parse_count("--limit", text); });
   line.flag("--keys", "Print the keys only", o.query.keys_only);
@@ -282,12 +309,17 @@ Run set_up_index_query(CommandLine& line) {
               o.batch);
   line.option("--column", "COL", "The column for the values in --batch", o.column);
   line.footer(
-      R"(Rows are printed in key order, and a report on the routing goes to standard error. The exit code is 1
-if no row is found. With --batch, each row begins with the value that found it.
+      R"(Rows are printed in key order as they are found, and a report on the routing goes to standard error. The
+exit code is 1 if no row is found. With --batch, each row begins with the value that found it.
+
+Pages: --limit prints the first of them, and --after with the key of its last row the next one, until there
+are fewer rows than the limit. (--json names that key, "more_after".) Nothing that is written in between
+makes a row come twice, or makes one that stays be skipped.
 
 Examples:
   scbf index query packages.index section=shells
   scbf index query packages.index depends=libc6 section=games --keys --limit 10
+  scbf index query packages.index section=games --limit 100 --after xbill
   scbf index query packages.index --batch maintainers.txt --column maintainer --keys)");
   return [options] {
     if (!options->batch.empty()) return query_batch(*options);

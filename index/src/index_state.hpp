@@ -61,6 +61,8 @@ struct SecondaryIndex::State {
   struct Tally {
     std::atomic<std::uint64_t> queries = 0, requests = 0, broadcast_requests = 0,
                                false_requests = 0, everywhere = 0;
+    std::atomic<std::uint64_t> regions = 0, regions_asked = 0, rows_found = 0;  ///< of queries
+    std::atomic<std::uint64_t> put = 0, replaced = 0, removed = 0;              ///< rows
   };
   mutable Tally tally = {};
 
@@ -115,6 +117,14 @@ struct SecondaryIndex::State {
                     const std::function<void(std::size_t)>& written = {});
   void write_region(index::Region& region, std::span<const index::Mutation> mutations,
                     bool as_tables, WriteReport& report);
+
+  // ---- queries.cpp
+  /// Answers at most 1,024 queries from one snapshot. Calls take(number of the query, row) until it
+  /// returns false, for each query in turn. Reads at most `batch_rows` rows of each at first, later
+  /// more; UINT64_MAX reads all of a region at once.
+  std::vector<RoutingReport> answer(
+      std::span<const Query> queries, std::uint64_t batch_rows,
+      const std::function<bool(std::size_t query, Row&& row)>& take) const;
 
   // ---- filter_files.cpp; the caller holds the region's `writers`
   std::filesystem::path filter_path(RegionId region) const;

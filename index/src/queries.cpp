@@ -15,6 +15,9 @@ using namespace index;
 
 namespace {
 
+// Of an answer that is handed out row by row, the first batch has kFirstRows, and each later one
+// twice as many as the one before, up to kMostRows.
+constexpr std::uint64_t kFirstRows = 16, kMostRows = 256;
 // Most queries routed together, with the same snapshot.
 constexpr std::size_t kQueries = 1024;
 
@@ -44,27 +47,40 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
   return entries;
 }
 
+/// The smallest key that is greater than this one.
+std::string key_after(const std::string& key) { return key + '\0'; }
+
+/// Takes the next row of an answer. Returns false if it wants no more.
+using Taker = std::function<bool(Row&&)>;
+
 /// Answers one query from one snapshot.
 class Answering {
  public:
+  /// The first batch of rows of a region has at most `batch_rows`.
   Answering(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
-            const Outlook& outlook, const Query& query, std::span<const std::string> entries)
+            const Outlook& outlook, const Query& query, std::span<const std::string> entries,
+            std::uint64_t batch_rows, const Taker& take)
       : store_(store),
         schema_(schema),
         at_(at),
         outlook_(outlook),
         map_(*outlook.map),
         query_(query),
-        entries_(entries) {
-    first_ = map_.at(query.from);
+        entries_(entries),
+        batch_rows_(batch_rows),
+        take_(take) {
+    if (!query.after.empty()) from_ = key_after(query.after);
+    from_ = std::max(from_, query.from);
+    first_ = map_.at(from_);
     last_ = query.to.empty() ? map_.size() : map_.at(query.to) + 1;
     // `to` is exclusive: a region that begins there is not in the range.
     if (!query.to.empty() && map_[last_ - 1].from == query.to && last_ - 1 > first_) --last_;
+    if (!query.to.empty() && from_ >= query.to) last_ = first_;
   }
 
   /// `candidates`: the members whose filters claim all conditions, ascending. A broadcast ignores
   /// them.
-  QueryAnswer answer(std::span<const std::uint32_t> candidates) {
+  RoutingReport answer(std::span<const std::uint32_t> candidates) {
     std::vector<std::size_t> asked;
     if (query_.broadcast) {
       for (std::size_t at = first_; at < last_; ++at) asked.push_back(at);
@@ -76,45 +92,58 @@ class Answering {
       std::sort(asked.begin(), asked.end());
     }
     for (const std::size_t at : asked) {
-      if (answer_.rows.size() >= query_.limit) break;
+      if (found_ >= query_.limit || stopped_) break;
       ask(at);
     }
     report();
-    return std::move(answer_);
+    return routing_;
   }
 
  private:
   void ask(std::size_t at) {
-    const std::size_t before = answer_.rows.size();
-    find_rows(store_, schema_, at_, map_[at].region->id,
-              {.entries = entries_,
-               .from = query_.from,
-               .to = query_.to,
-               .limit = query_.limit - before,
-               .keys_only = query_.keys_only},
-              answer_.rows, &map_[at].region->starts);
-    const bool holds = answer_.rows.size() > before;
+    bool holds = false;
+    std::vector<Row> rows;
+    for (std::string from = from_; !stopped_;) {
+      const std::uint64_t most = std::min(query_.limit - found_, batch_rows_);
+      rows.clear();
+      find_rows(store_, schema_, at_, map_[at].region->id,
+                {.entries = entries_,
+                 .from = from,
+                 .to = query_.to,
+                 .limit = most,
+                 .keys_only = query_.keys_only},
+                rows, &map_[at].region->starts);
+      if (rows.empty()) break;
+      holds = true;
+      found_ += rows.size();
+      const bool more = rows.size() == most && found_ < query_.limit;
+      if (more) from = key_after(rows.back().key);
+      for (std::size_t i = 0; i < rows.size() && !stopped_; ++i) {
+        stopped_ = !take_(std::move(rows[i]));
+      }
+      if (!more) break;
+      batch_rows_ = std::min(2 * batch_rows_, kMostRows);
+    }
     bool& server_holds = holds_[map_.server_of(at)];
     server_holds = server_holds || holds;
-    ++answer_.routing.regions_asked;
-    answer_.routing.regions_holding += holds;
+    ++routing_.regions_asked;
+    routing_.regions_holding += holds;
   }
 
   void report() {
-    RoutingReport& routing = answer_.routing;
     double of_others = outlook_.requests;
     for (const auto& [server, holds] : holds_) {
-      ++routing.requests;
-      routing.servers_holding += holds;
+      ++routing_.requests;
+      routing_.servers_holding += holds;
       if (holds) of_others -= 1 - outlook_.unclaimed[server];
     }
-    const double expected = routing.servers_holding + std::max(0.0, of_others);
-    routing.regions = static_cast<std::uint32_t>(last_ - first_);
-    routing.servers = static_cast<std::uint32_t>(servers_in_range());
+    const double expected = routing_.servers_holding + std::max(0.0, of_others);
+    routing_.regions = static_cast<std::uint32_t>(last_ - first_);
+    routing_.servers = static_cast<std::uint32_t>(servers_in_range());
     // A range of keys may cut a region. Its filter then rightly claims values outside the range.
-    const bool whole = query_.from.empty() && query_.to.empty();
+    const bool whole = from_.empty() && query_.to.empty() && !stopped_;
     if (query_.all_of.size() == 1 && query_.limit == UINT64_MAX && whole) {
-      routing.expected_requests = expected;
+      routing_.expected_requests = expected;
     }
   }
 
@@ -132,9 +161,14 @@ class Answering {
   const RegionMap& map_;
   const Query& query_;
   std::span<const std::string> entries_;
-  std::size_t first_, last_;           // the regions in the query's range: first_ ≤ at < last_
+  std::uint64_t batch_rows_;
+  const Taker& take_;
+  std::string from_;                   // first key of the query's range
+  std::size_t first_, last_;           // the regions in the range: first_ ≤ at < last_
   std::map<std::size_t, bool> holds_;  // the servers asked: whether they have a row
-  QueryAnswer answer_;
+  std::uint64_t found_ = 0;
+  bool stopped_ = false;  // take_ wants no more
+  RoutingReport routing_;
 };
 
 }  // namespace
@@ -144,35 +178,48 @@ QueryAnswer SecondaryIndex::query(const Query& one) const {
 }
 
 std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) const {
-  if (queries.size() > kQueries) {  // in parts, so that writers get their turn
-    for (const Query& query : queries) entries_of(state_->schema, query);
-    std::vector<QueryAnswer> all;
-    for (std::size_t first = 0; first < queries.size(); first += kQueries) {
-      auto part = query(queries.subspan(first, std::min(kQueries, queries.size() - first)));
-      std::move(part.begin(), part.end(), std::back_inserter(all));
-    }
-    return all;
+  for (const Query& query : queries) entries_of(state_->schema, query);
+  std::vector<QueryAnswer> answers(queries.size());
+  for (std::size_t first = 0; first < queries.size(); first += kQueries) {
+    // In parts, so that writers get their turn.
+    const auto part = queries.subspan(first, std::min(kQueries, queries.size() - first));
+    const auto routing = state_->answer(part, UINT64_MAX, [&](std::size_t q, Row&& row) {
+      answers[first + q].rows.push_back(std::move(row));
+      return true;
+    });
+    for (std::size_t q = 0; q < part.size(); ++q) answers[first + q].routing = routing[q];
   }
+  return answers;
+}
+
+RoutingReport SecondaryIndex::query(const Query& query,
+                                    const std::function<bool(const Row&)>& each) const {
+  return state_->answer(std::span(&query, 1), kFirstRows,
+                        [&](std::size_t, Row&& row) { return each(row); })[0];
+}
+
+std::vector<RoutingReport> SecondaryIndex::State::answer(
+    std::span<const Query> queries, std::uint64_t batch_rows,
+    const std::function<bool(std::size_t query, Row&& row)>& take) const {
   std::vector<std::vector<std::string>> entries;
   std::vector<std::string_view> all;
-  for (const Query& query : queries) entries.push_back(entries_of(state_->schema, query));
+  for (const Query& query : queries) entries.push_back(entries_of(schema, query));
   for (const auto& own : entries) all.insert(all.end(), own.begin(), own.end());
-  const std::vector<std::uint64_t> hashes = state_->router.hash(all);
+  const std::vector<std::uint64_t> hashes = router.hash(all);
 
   MemberLists lists;
   Store::Snapshot at;
-  std::shared_ptr<const RegionMap> map;
+  std::shared_ptr<const RegionMap> now;
   {
     // The snapshot comes first. The values of its rows were in the filters before, so the filters,
     // which are probed afterwards, claim them.
-    const std::shared_lock lock(state_->topology);
-    map = state_->map;
-    at = state_->store->snapshot();
-    state_->router.read(
-        [&](const Bank& bank) { bank.find(KeyBatch::from_hashes(hashes), lists, kAlone); });
+    const std::shared_lock lock(topology);
+    now = map;
+    at = store->snapshot();
+    router.read([&](const Bank& bank) { bank.find(KeyBatch::from_hashes(hashes), lists, kAlone); });
   }
-  const auto outlook = state_->outlook(map);
-  std::vector<QueryAnswer> answers;
+  const auto expected = outlook(now);
+  std::vector<RoutingReport> reports;
   std::size_t next = 0;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const auto first = lists.of(next);
@@ -185,18 +232,25 @@ std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) c
       candidates.swap(both);
     }
     next += entries[q].size();
-    answers.push_back(
-        Answering(*state_->store, state_->schema, at, *outlook, queries[q], entries[q])
+    std::uint64_t rows = 0;
+    const Taker take_of_this = [&](Row&& row) {
+      ++rows;
+      return take(q, std::move(row));
+    };
+    reports.push_back(
+        Answering(*store, schema, at, *expected, queries[q], entries[q], batch_rows, take_of_this)
             .answer(candidates));
-    const RoutingReport& routing = answers.back().routing;
-    auto& tally = state_->tally;
+    const RoutingReport& routing = reports.back();
     ++tally.queries;
     tally.requests += routing.requests;
     tally.broadcast_requests += routing.servers;
     tally.false_requests += routing.false_requests();
     tally.everywhere += routing.everywhere();
+    tally.regions += routing.regions;
+    tally.regions_asked += routing.regions_asked;
+    tally.rows_found += rows;
   }
-  return answers;
+  return reports;
 }
 
 std::optional<Row> SecondaryIndex::get(std::string_view key) const {

@@ -4,12 +4,14 @@ index beside others."""
 
 import contextlib
 import os
+import random
+import re
 import shutil
 import subprocess
 import time
 
 from index_support import HEADER, IndexTest, as_csv, people
-from support import INPUT_OUTPUT, USAGE
+from support import INPUT_OUTPUT, NOTHING_FOUND, USAGE
 
 
 class Backup(IndexTest):
@@ -65,3 +67,56 @@ class Backup(IndexTest):
             self.refused("index", "backup", *words, code=code, mentions=mentions)
         self.assertEqual(self.files(), before)
         self.assertEqual(os.listdir(self.path("folder")), [])
+
+
+class Pages(IndexTest):
+    def test_pages_are_the_whole_answer(self):
+        self.people(500)
+        whole = self.rows("query", "i", "hobbies=h1")
+        self.assertGreater(len(whole), 100)
+        pages, after = [], []
+        while True:
+            page = self.rows("query", "i", "hobbies=h1", "--limit", 60, *after)
+            pages += page
+            if len(page) < 60:
+                self.assertNotIn("--after", self.err)
+                break
+            self.assertIn("--after", self.err)
+            after = ["--after", page[-1][0]]
+        self.assertEqual(pages, whole)
+
+    def test_json_names_where_to_go_on(self):
+        self.people(300)
+        report = self.scbf_json("index", "query", "i", "town=town-1", "--limit", 30)
+        self.assertEqual((report["found"], report["more_after"]), (30, "id-000129"))
+        rest = self.scbf_json("index", "query", "i", "town=town-1", "--after", "id-000129")
+        self.assertEqual((rest["found"], rest["more_after"]), (70, None))
+        self.assertEqual([r["id"] for r in report["rows"] + rest["rows"]],
+                         [f"id-{i:06}" for i in range(100, 200)])
+        none = self.scbf_json("index", "query", "i", "town=town-1", "--after", "id-000199",
+                              code=NOTHING_FOUND)
+        self.assertEqual((none["found"], none["rows"]), (0, []))
+
+    def test_json_of_bytes_that_are_not_utf_8(self):
+        self.create()
+        for key in (b"a\xff", b"b\xfe"):
+            self.scbf("index", "put", "i", os.fsdecode(b"id=" + key), "town=T")
+        report = self.scbf_json("index", "query", "i", "town=T", "--limit", 2)
+        self.assertEqual([r["id"] for r in report["rows"]],
+                         [{"bytes": list(b"a\xff")}, {"bytes": list(b"b\xfe")}])
+        self.assertEqual(report["more_after"], {"bytes": list(b"b\xfe")})
+        self.assertEqual(self.scbf("index", "query", "i", "town=T", "--keys", "--after",
+                                   os.fsdecode(b"a\xff")), b"b\xfe\n")
+
+    def test_whoever_reads_may_stop(self):
+        self.create()
+        self.write("long.csv", as_csv([[f"{i:05}", "x" * 1000, "T", ""] for i in range(5000)]))
+        self.scbf("index", "load", "i", "long.csv")
+        for form in ([], ["--json"]):
+            process = self.start("index", "query", "i", "town=T", *form,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertTrue(process.stdout.readline())
+            self.assertIsNone(process.poll(), "5 MB wait for the reader")
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+            self.assertEqual(process.wait(timeout=30), 0)

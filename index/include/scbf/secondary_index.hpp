@@ -93,6 +93,11 @@ struct Query {
   std::vector<Condition> all_of;
   /// Only rows with from ≤ key < to. An empty `to` means no upper bound.
   std::string from, to;
+  /// Only rows with key > after. For answers in pages: ask for `limit` rows, then for those after
+  /// the last of them, until there are fewer than `limit`. Whatever is written between two pages,
+  /// no row comes twice, and a row that exists all the time comes. Costs no more than the first
+  /// page.
+  std::string after;
   /// Most rows to return.
   std::uint64_t limit = UINT64_MAX;
   /// Return only the keys of the rows, without their values.
@@ -300,6 +305,12 @@ class SecondaryIndex {
   /// Answers many queries; result.size() == queries.size(). Up to 1,024 queries are routed together
   /// and share a snapshot. If a query is invalid, this throws before it answers any.
   std::vector<QueryAnswer> query(std::span<const Query> queries) const;
+  /// Calls each(row) for the matching rows in key order, until it returns false; regions that come
+  /// later are then not asked. All rows come from one snapshot, which the store keeps meanwhile,
+  /// with what is overwritten or removed; for answers that take minutes to use, use pages
+  /// (Query::after). Rows are read in batches of 16 at first, then up to 256; of queries with
+  /// several conditions up to 1,024 are looked at together.
+  RoutingReport query(const Query& query, const std::function<bool(const Row&)>& each) const;
 
   // ---- regions ----------------------------------------------------------------------------------
 

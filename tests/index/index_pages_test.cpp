@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers in pages, which continue after a key, and answers that are handed out row by row.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "indexed.hpp"
+
+namespace scbf {
+namespace {
+
+using namespace test;
+
+/// The whole answer to a query, in pages.
+std::vector<Row> in_pages(
+    const SecondaryIndex& index, Query query, std::uint64_t limit,
+    const std::function<void()>& between = [] {}) {
+  std::vector<Row> all;
+  for (query.limit = limit;;) {
+    const std::vector<Row> page = index.query(query).rows;
+    EXPECT_LE(page.size(), limit);
+    all.insert(all.end(), page.begin(), page.end());
+    if (page.size() < limit) return all;
+    query.after = page.back().key;
+    between();
+  }
+}
+
+std::vector<Row> row_by_row(const SecondaryIndex& index, const Query& query) {
+  std::vector<Row> rows;
+  index.query(query, [&](const Row& row) {
+    rows.push_back(row);
+    return true;
+  });
+  return rows;
+}
+
+class Pages : public ::testing::Test {
+ protected:
+  Pages() {
+    test_.index.presplit(std::vector<std::string>{"000100", "000200"});
+    test_.index.put(numbered(300));
+  }
+  Indexed test_{{.servers = 3}};
+  const SecondaryIndex& index_ = test_.index;
+  const Query all_{.all_of = {{"tags", "all"}}};
+};
+
+TEST_F(Pages, AreTheWholeAnswer) {
+  Query both = all_, keys = all_, range = all_;
+  both.all_of.push_back({"tags", "t3"});
+  keys.keys_only = true;
+  range.from = "000050";
+  range.to = "000210";
+  for (const Query& query : {all_, both, keys, range}) {
+    const std::vector<Row> whole = index_.query(query).rows;
+    ASSERT_GT(whole.size(), 20u);
+    for (const std::uint64_t limit : {1, 7, 100, 1000}) {
+      EXPECT_EQ(in_pages(index_, query, limit), whole) << limit;
+    }
+    EXPECT_EQ(in_pages(index_, query, whole.size()), whole) << "the last page is empty";
+    EXPECT_EQ(in_pages(SecondaryIndex::open_read_only(test_.directory / "index"), query, 7), whole);
+  }
+}
+
+TEST_F(Pages, AskOnlyTheRegionsThatFollow) {
+  Query query = all_;
+  query.after = "000199";
+  const QueryAnswer answer = index_.query(query);
+  EXPECT_EQ(answer.rows.size(), 100u);
+  EXPECT_EQ(answer.routing.regions, 2u) << "a key after 000199 may be in its region";
+  EXPECT_EQ(answer.routing.expected_requests, 0);
+  query.after = "000200";
+  EXPECT_EQ(index_.query(query).routing.regions, 1u);
+}
+
+TEST_F(Pages, BeginAfterAnyKey) {
+  using namespace std::string_literals;
+  const std::vector<std::string> keys = {
+      "a", "a\0"s, "a\0\0"s, "a\0\1"s, "aa", "b", std::string(kMaxKeyBytes, '\xFF')};
+  for (const std::string& key : keys) test_.index.put({key, {"here", "", ""}});
+  Query query = {.all_of = {{"city", "here"}}};
+  for (std::size_t i = 0; i <= keys.size(); ++i) {
+    query.after = i == 0 ? "" : keys[i - 1];
+    const std::vector<Row> rows = index_.query(query).rows;
+    ASSERT_EQ(rows.size(), keys.size() - i) << i;
+    if (i < keys.size()) {
+      EXPECT_EQ(rows[0].key, keys[i]);
+    }
+  }
+  // No row need have the key; of `from` and `after` the later one counts.
+  const auto first = [&](const char* from, const char* after, const char* to) {
+    const auto rows =
+        index_.query(Query{.all_of = {{"tags", "all"}}, .from = from, .to = to, .after = after})
+            .rows;
+    return rows.empty() ? "none" : rows[0].key;
+  };
+  EXPECT_EQ(first("", "0000075", ""), "000008");
+  EXPECT_EQ(first("000050", "000007", ""), "000050");
+  EXPECT_EQ(first("000050", "000050", ""), "000051");
+  EXPECT_EQ(first("", "000050", "000051"), "none");
+  EXPECT_EQ(first("", "000250", "000100"), "none");
+  EXPECT_EQ(first("000100", "", "000100"), "none");
+  EXPECT_EQ(first("", "z", ""), "none");
+}
+
+TEST_F(Pages, RowsThatStayComeOnceWhateverIsWritten) {
+  int round = 0;
+  const std::vector<Row> rows = in_pages(index_, all_, 10, [&] {
+    ++round;
+    // Before the page's end and after it.
+    test_.index.put({fmt::format("0000{:02} new", round), {"", "", "all"}});
+    test_.index.put({fmt::format("000250 new {:02}", round), {"", "", "all"}});
+    test_.index.remove(fmt::format("{:06}", round));
+    if (round == 5) test_.index.split(test_.index.regions()[1].id);
+    if (round == 9) test_.index.checkpoint();
+  });
+  EXPECT_GT(round, 20);
+  std::set<std::string> keys;
+  for (const Row& row : rows) {
+    EXPECT_TRUE(keys.empty() || *keys.rbegin() < row.key) << row.key;
+    keys.insert(row.key);
+  }
+  for (const Row& row : numbered(300)) {
+    if (row.key > fmt::format("{:06}", round)) {
+      EXPECT_TRUE(keys.contains(row.key)) << row.key;
+    }
+  }
+  EXPECT_TRUE(keys.contains("000250 new 01"));
+}
+
+TEST_F(Pages, RowByRowIsTheSameAnswer) {
+  test_.index.put(script_step(3, 5).rows);
+  for (Query query : all_queries()) {
+    EXPECT_EQ(row_by_row(index_, query), index_.query(query).rows);
+    query.after = "row 050";
+    EXPECT_EQ(row_by_row(index_, query), index_.query(query).rows);
+  }
+  const Query city = {.all_of = {{"city", "city 4"}}};
+  const RoutingReport routing = index_.query(city, [](const Row&) { return true; }),
+                      expected = index_.query(city).routing;
+  EXPECT_EQ(routing.requests, expected.requests);
+  EXPECT_EQ(routing.servers_holding, expected.servers_holding);
+  EXPECT_EQ(routing.expected_requests, expected.expected_requests);
+}
+
+TEST_F(Pages, RowByRowStopsWhenToldTo) {
+  const std::uint64_t before = index_.statistics().queries;
+  for (const std::size_t most : {1, 16, 17, 40}) {
+    std::vector<Row> rows;
+    const RoutingReport routing = index_.query(all_, [&](const Row& row) {
+      rows.push_back(row);
+      return rows.size() < most;
+    });
+    EXPECT_EQ(rows.size(), most);
+    EXPECT_EQ(routing.regions_asked, 1u) << "later regions are not asked";
+    EXPECT_EQ(routing.expected_requests, 0);
+  }
+  EXPECT_EQ(index_.statistics().queries, before + 4);
+}
+
+TEST_F(Pages, RowByRowIsOneSnapshotAndHoldsNoLock) {
+  std::vector<Row> rows;
+  index_.query(all_, [&](const Row& row) {
+    rows.push_back(row);
+    test_.index.remove("000299");
+    test_.index.put({row.key, {"", "changed", ""}});
+    if (rows.size() == 50) test_.index.merge(index_.regions()[0].id, index_.regions()[1].id);
+    return true;
+  });
+  EXPECT_EQ(rows, numbered(300));
+  EXPECT_TRUE(index_.query(all_).rows.empty());
+}
+
+TEST_F(Pages, WhatTheCallerThrowsComesBack) {
+  int rows = 0;
+  EXPECT_THROW(index_.query(all_,
+                            [&](const Row&) -> bool {
+                              if (++rows == 30) throw std::runtime_error("enough");
+                              return true;
+                            }),
+               std::runtime_error);
+  EXPECT_EQ(rows, 30);
+  const auto never = [](const Row&) {
+    ADD_FAILURE();
+    return true;
+  };
+  EXPECT_THROW(index_.query(Query{}, never), InvalidArgument);
+  EXPECT_THROW(index_.query(Query{.all_of = {{"note", "x"}}}, never), InvalidArgument);
+  EXPECT_EQ(index_.query(all_).rows.size(), 300u);
+}
+
+}  // namespace
+}  // namespace scbf
