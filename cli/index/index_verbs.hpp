@@ -24,5 +24,6 @@ Run set_up_index_drop_column(CommandLine& line);
 Run set_up_index_checkpoint(CommandLine& line);
 Run set_up_index_check(CommandLine& line);
 Run set_up_index_backup(CommandLine& line);
+Run set_up_index_export(CommandLine& line);
 
 }  // namespace scbf::cli

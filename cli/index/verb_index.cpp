@@ -25,6 +25,7 @@ constexpr Verb kVerbs[] = {
     {"checkpoint", "Save the filters, so that the next start is fast", set_up_index_checkpoint},
     {"check", "Compare rows, local indexes and filters", set_up_index_check},
     {"backup", "Copy an index, also while it is written", set_up_index_backup},
+    {"export", "Write all rows as CSV or TSV", set_up_index_export},
 };
 
 }  // namespace
@@ -34,8 +35,8 @@ Run set_up_index(CommandLine& line) {
       R"(Rows are in regions by their keys, regions on servers. Each region has a filter of the values in
 it; a query asks only the servers whose filters say that they may have the value.
 
-One process at a time can change an index. get, query, stats, regions, check and backup need no permission
-to write and work beside it; they show what was written before they began.
+One process at a time can change an index. get, query, stats, regions, check, backup and export need no
+permission to write and work beside it; they show what was written before they began.
 
 Examples:
   scbf index create packages.index --header packages.tsv --key package \

@@ -19,7 +19,8 @@ from index_support import BUILT, HEADER, IndexTest, as_csv, people
 from support import COMMAND, CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest
 
 VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
-         "move", "replan", "add-column", "drop-column", "checkpoint", "check", "backup"]
+         "move", "replan", "add-column", "drop-column", "checkpoint", "check", "backup",
+         "export"]
 
 
 class Help(IndexTest):

@@ -120,3 +120,100 @@ class Pages(IndexTest):
             process.stdout.close()
             self.assertEqual(process.stderr.read(), b"")
             self.assertEqual(process.wait(timeout=30), 0)
+
+
+class Export(IndexTest):
+    """What is exported loads to the same rows, whatever bytes are in them."""
+
+    PIECES = [b"a", b"\n", b"\r\n", b"\r", b"\t", b"\\", b"\\n", b"\\t", b'"', b",", b" ", b"\xff",
+              b"\xfe", b"\xef\xbb\xbf", b"\xc3\xa9", b"", b"'", b";"]
+
+    def odd_rows(self):
+        source = random.Random(14)
+
+        def text(most):
+            return b"".join(source.choice(self.PIECES) for _ in range(source.randrange(most)))
+
+        keys = {text(6) + b"key" for _ in range(300)} | {b" ", b'"', b"\\", b"\n", b"\xef\xbb\xbf"}
+        return [[key, text(8), text(3), text(8)] for key in sorted(keys)]
+
+    def as_tsv(self, rows, header=HEADER):
+        def field(text):
+            return (text.replace(b"\\", b"\\\\").replace(b"\t", b"\\t").replace(b"\n", b"\\n")
+                    .replace(b"\r", b"\\r"))
+        return b"".join(b"\t".join(map(field, row)) + b"\n"
+                        for row in [[name.encode() for name in header], *rows])
+
+    def test_there_and_back(self):
+        rows = self.odd_rows()
+        self.create()
+        self.write("odd.tsv", self.as_tsv(rows))
+        self.scbf("index", "load", "i", "odd.tsv", "--regions", 4)
+        self.assertEqual(self.scbf("index", "export", "i", "--separator", "tab"),
+                         self.as_tsv(rows))
+        for number, (name, form) in enumerate((("out.csv", []), ("out.tsv", []), ("out.tab", []),
+                                               ("out", []), ("out.txt", ["--separator", "tab"]))):
+            report = self.scbf_json("index", "export", "i", "-o", name, *form)
+            self.assertKeys(report, "index file rows seconds")
+            self.assertEqual((report["file"], report["rows"]), (name, len(rows)))
+            self.create(name=f"back{number}")
+            self.scbf("index", "load", f"back{number}", name, *form, "--regions", 3)
+            self.assertEqual(self.scbf("index", "export", f"back{number}", "--separator", "tab"),
+                             self.as_tsv(rows), name)
+        self.assertEqual(self.read("out.tsv"), self.as_tsv(rows))
+        self.assertSound("back0")
+        self.create(name="pipe")
+        self.scbf("index", "load", "pipe", "-", stdin=self.scbf("index", "export", "i"))
+        self.assertEqual(self.scbf("index", "export", "pipe"), self.read("out.csv"))
+
+    def test_of_keys_only_and_of_nothing(self):
+        keys = [[row[0]] for row in self.odd_rows()]
+        for name in ("i", "back"):
+            self.scbf("index", "create", name, "--key", "id", "--columns", "id")
+        self.assertEqual(self.scbf("index", "export", "i"), b"id\n")
+        self.write("keys.tsv", self.as_tsv(keys, ["id"]))
+        self.scbf("index", "load", "i", "keys.tsv")
+        for name in ("out.csv", "out.tsv"):
+            self.assertIn(f"{len(keys)} rows of i".encode(),
+                          self.scbf("index", "export", "i", "-o", name))
+            self.scbf("index", "load", "back", name)
+            self.assertEqual(self.scbf("index", "export", "back", "--separator", "tab"),
+                             self.as_tsv(keys, ["id"]))
+
+    def test_bytes_that_are_0(self):
+        self.create()
+        self.write("zero.csv", b'id,name,town,hobbies\n1,"a\0b",T,\n"2\0",,,\n')
+        self.scbf("index", "load", "i", "zero.csv")
+        self.scbf("index", "export", "i", "-o", "out.csv")
+        self.create(name="back")
+        self.scbf("index", "load", "back", "out.csv")
+        self.assertEqual(self.scbf("index", "export", "back"), self.read("out.csv"))
+        self.assertIn(b"a\0b", self.read("out.csv"))
+        self.refused("index", "export", "i", "-o", "out.tsv", mentions=['row "1"', "CSV"],
+                     code=INPUT_OUTPUT)
+        self.assertNotIn("out.tsv", self.files())
+
+    def test_files_are_not_replaced_by_a_slip(self):
+        self.people(10)
+        before = self.read("people.csv")
+        self.refused("index", "export", "i", "-o", "people.csv", mentions=["--force"])
+        self.refused("index", "export", "i", "--json", mentions=["--json"])
+        self.refused("index", "export", "i", "-o", "none/x.csv", mentions=["none"],
+                     code=INPUT_OUTPUT)
+        self.assertEqual(self.read("people.csv"), before)
+        self.scbf("index", "export", "i", "-o", "people.csv", "--force")
+        self.assertEqual(self.read("people.csv").replace(b"\r", b""), before.replace(b"\r", b""))
+
+    def test_progress_and_a_reader_that_stops(self):
+        self.create()
+        self.write("long.csv", as_csv([[f"{i:05}", "x" * 1000, "T", ""] for i in range(5000)]))
+        self.scbf("index", "load", "i", "long.csv")
+        self.scbf("index", "export", "i", "-o", "out.csv", "--progress", "always")
+        for text in ("exporting", "5,000 rows", "100 %"):
+            self.assertIn(text, self.err)
+        process = self.start("index", "export", "i", stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        self.assertTrue(process.stdout.readline())
+        process.stdout.close()
+        self.assertEqual(process.stderr.read(), b"")
+        self.assertEqual(process.wait(timeout=30), 0)
