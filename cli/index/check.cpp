@@ -22,7 +22,7 @@ namespace {
 struct Options {
   IndexTarget target;
   RunOptions run;
-  bool repair = false;
+  bool repair = false, prometheus = false, each_region = false;
 };
 
 Json recovery_json(const RecoveryReport& found) {
@@ -44,7 +44,18 @@ Json freshness_json(const Freshness& freshness) {
 }
 
 int stats(const Options& options) {
+  if (options.prometheus && options.target.json) {
+    throw UsageError("--prometheus and --json: only one of them");
+  }
+  if (options.each_region && !options.prometheus) {
+    throw UsageError("--each-region goes with --prometheus; 'scbf index regions' lists regions");
+  }
   const SecondaryIndex index = options.target.open_read_only();
+  if (options.prometheus) {
+    print_text(
+        index.metrics(options.each_region ? MetricsDetail::each_region : MetricsDetail::totals));
+    return kOk;
+  }
   const IndexStatistics s = index.statistics();
   const IndexPlan& plan = index.plan();
   const TableSchema& schema = index.schema();
@@ -194,8 +205,18 @@ int check(const Options& options) {
 Run set_up_index_stats(CommandLine& line) {
   auto options = std::make_shared<Options>();
   options->target.add_to(line, "Print JSON");
-  line.footer(R"(Examples:
-  scbf index stats packages.index)");
+  line.flag("--prometheus", "Print metrics in Prometheus's text format", options->prometheus);
+  line.flag("--each-region", "With --prometheus: also metrics of each region",
+            options->each_region);
+  line.footer(
+      R"(Metrics are for a collector that reads text files, such as that of node_exporter; an index that another
+process writes may be asked as well. They are those of the files, so the counters of queries and writes,
+which begin when a process opens the index, are 0: a program that serves an index gives its own by
+SecondaryIndex::metrics.
+
+Examples:
+  scbf index stats packages.index
+  scbf index stats packages.index --prometheus > packages.prom)");
   return [options] { return stats(*options); };
 }
 

@@ -561,6 +561,8 @@ void Store::Cursor::next() {
 }
 std::string_view Store::Cursor::value() const { return state_->iterator->value().ToStringView(); }
 
+std::uint64_t Store::errors() const noexcept { return state_->errors->count; }
+
 std::uint64_t Store::bytes() const {
   const Unwatched unwatched;
   std::uint64_t sum = 0;

@@ -124,6 +124,8 @@ class Store {
   /// it is on disk. Files that never change are hard links, where possible. Writers go on
   /// meanwhile.
   void copy_to(const std::filesystem::path& folder) const;
+  /// How many writes have failed, in the background, too.
+  std::uint64_t errors() const noexcept;
   /// Estimated size on disk, in bytes.
   std::uint64_t bytes() const;
 

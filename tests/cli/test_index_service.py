@@ -217,3 +217,33 @@ class Export(IndexTest):
         process.stdout.close()
         self.assertEqual(process.stderr.read(), b"")
         self.assertEqual(process.wait(timeout=30), 0)
+
+
+class Metrics(IndexTest):
+    """The format is tested in tests/index/index_metrics_test.cpp."""
+
+    SAMPLE = re.compile(r'(scbf_index_\w+)\{index="i"(?:,\w+="[^"]*")*\} (\S+)')
+
+    def metrics(self, *options):
+        samples = {}
+        for line in self.scbf("index", "stats", "i", "--prometheus", *options).decode().splitlines():
+            if line.startswith("# "):
+                self.assertRegex(line, r"^# (HELP|TYPE) scbf_index_\w+ \S")
+                continue
+            match = self.SAMPLE.fullmatch(line)
+            self.assertTrue(match, line)
+            samples.setdefault(match[1], []).append(float(match[2]))
+        return samples
+
+    def test_metrics(self):
+        self.people(400, regions=4)
+        stats = self.scbf_json("index", "stats", "i")
+        metrics = self.metrics()
+        for name in ("rows", "values", "regions", "servers", "filter_bytes", "bit_row_bytes"):
+            self.assertEqual(metrics["scbf_index_" + name], [stats[name]])
+        self.assertEqual(metrics["scbf_index_read_only"], [1])
+        self.assertEqual(len(metrics["scbf_index_column_info"]), 4)
+        self.assertNotIn("scbf_index_region_rows", metrics)
+        self.assertEqual(self.metrics("--each-region")["scbf_index_region_rows"], [100] * 4)
+        self.refused("index", "stats", "i", "--prometheus", "--json", mentions=["--json"])
+        self.refused("index", "stats", "i", "--each-region", mentions=["--prometheus"])

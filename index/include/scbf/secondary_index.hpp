@@ -199,6 +199,9 @@ struct CheckReport {
   std::vector<RegionId> regions;    ///< the regions with problems
 };
 
+/// Which metrics: those of the whole index, or six more for each region.
+enum class MetricsDetail : std::uint8_t { totals, each_region };
+
 /// Called from time to time during a long operation; total 0 = not known.
 using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 /// Stores the next row in `row`; returns false at the end.
@@ -374,6 +377,11 @@ class SecondaryIndex {
 
   /// Counts of the index now, and of queries since it was opened.
   IndexStatistics statistics() const;
+  /// Metrics of the index now, and counters since it was opened, as text that Prometheus reads
+  /// (text exposition format 0.0.4, for the content type "text/plain; version=0.0.4"). Names begin
+  /// with scbf_index_; each sample has the label `index`, the path that the index was opened by.
+  /// docs/secondary_index.md lists them. Cost: as regions(), and one system call; no row is read.
+  std::string metrics(MetricsDetail detail = MetricsDetail::totals) const;
   /// Compares rows, local indexes and filters, one region at a time. The writers of that region
   /// wait. Calls progress(rows checked so far, rows in the index).
   CheckReport check(const IndexProgress& progress = {}) const;
