@@ -178,12 +178,13 @@ QueryAnswer SecondaryIndex::query(const Query& one) const {
 }
 
 std::vector<QueryAnswer> SecondaryIndex::query(std::span<const Query> queries) const {
-  for (const Query& query : queries) entries_of(state_->schema, query);
+  const State& state = *state_;  // throws also if there are no queries
+  for (const Query& query : queries) entries_of(state.schema, query);
   std::vector<QueryAnswer> answers(queries.size());
   for (std::size_t first = 0; first < queries.size(); first += kQueries) {
     // In parts, so that writers get their turn.
     const auto part = queries.subspan(first, std::min(kQueries, queries.size() - first));
-    const auto routing = state_->answer(part, UINT64_MAX, [&](std::size_t q, Row&& row) {
+    const auto routing = state.answer(part, UINT64_MAX, [&](std::size_t q, Row&& row) {
       answers[first + q].rows.push_back(std::move(row));
       return true;
     });

@@ -89,6 +89,7 @@ TEST(SecondaryIndex, MovesByTheRule) {
           [](SecondaryIndex& i) { i.scan({}, {}, [](const Row&) { return true; }); },
           [&](SecondaryIndex& i) { (void)i.query(query); },
           [](SecondaryIndex& i) { (void)i.query(std::span<const Query>()); },
+          [&](SecondaryIndex& i) { (void)i.query(query, [](const Row&) { return true; }); },
           [](SecondaryIndex& i) { (void)i.regions(); },
           [](SecondaryIndex& i) { i.presplit({}); },
           [](SecondaryIndex& i) { i.split(0); },
@@ -104,6 +105,8 @@ TEST(SecondaryIndex, MovesByTheRule) {
           [](SecondaryIndex& i) { (void)i.freshness(); },
           [](SecondaryIndex& i) { i.refresh(); },
           [](SecondaryIndex& i) { (void)i.statistics(); },
+          [](SecondaryIndex& i) { (void)i.metrics(); },
+          [&](SecondaryIndex& i) { i.backup(directory / "backup"); },
           [](SecondaryIndex& i) { (void)i.check(); },
       });
 }
