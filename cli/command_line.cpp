@@ -14,6 +14,7 @@
 #include "errors.hpp"
 #include "output.hpp"
 #include "scbf/version.hpp"
+#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -68,11 +69,12 @@ std::string chosen_verbs(const CLI::App& root, std::span<char* const> words) {
           verbs.begin(), verbs.end(),
           [&](const CLI::App* a, const CLI::App* b) { return distance(a) < distance(b); });
       const std::string lead = path.empty() ? "" : path + " ";
-      throw UsageError(
-          distance(&nearest) <= 2
-              ? fmt::format("'{}{}': no such verb; did you mean '{}{}'?", lead, word, lead,
-                            nearest.get_name())
-              : fmt::format("'{}{}': no such verb; 'scbf {}--help' lists them", lead, word, lead));
+      const std::string typed = lead + std::string(word);
+      throw UsageError(distance(&nearest) <= 2
+                           ? fmt::format("{}: no such verb; did you mean '{}{}'?", in_quotes(typed),
+                                         lead, nearest.get_name())
+                           : fmt::format("{}: no such verb; 'scbf {}--help' lists them",
+                                         in_quotes(typed), lead));
     }
     app = *found;
     path += (path.empty() ? "" : " ") + app->get_name();

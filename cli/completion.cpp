@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/version.hpp"
 
 namespace scbf::cli {
@@ -163,7 +164,8 @@ std::string completion(const CLI::App& app, std::string_view what) {
   if (what == "zsh") return zsh(places);
   if (what == "fish") return fish(places);
   if (what == "man") return man(places);
-  throw UsageError(fmt::format("completion '{}': must be bash, zsh, fish or man", what));
+  throw UsageError(
+      fmt::format("completion {}: must be bash, zsh, fish or man", scbf::detail::in_quotes(what)));
 }
 
 }  // namespace scbf::cli

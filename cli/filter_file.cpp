@@ -44,8 +44,8 @@ std::string write_notes(const FilterNotes& notes) {
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file) {
   if (keys.kind && notes.kind && *keys.kind != *notes.kind && !keys.force) {
     throw UsageError(fmt::format(
-        "--keys {}: {} was built from {} keys; leave --keys out, or add --force if you mean it",
-        to_string(*keys.kind), file, to_string(*notes.kind)));
+        "--keys '{}': {} was built from {} keys; leave --keys out, or add --force if you mean it",
+        to_string(*keys.kind), display_name(file), to_string(*notes.kind)));
   }
   return keys.format_for(keys.kind ? *keys.kind : notes.kind.value_or(KeyKind::lines));
 }
@@ -71,7 +71,7 @@ Destination changed_filter(const std::string& file, const std::string& out,
         fmt::format("{}: a pipe cannot be replaced: write the result elsewhere by -o OUT or -o -",
                     display_name(file)));
   }
-  if (!out.empty()) return {"-o " + out, out, rules};
+  if (!out.empty()) return {"-o " + in_quotes(out), out, rules};
   rules.replace = Destination::Rules::Replace::anything;  // reading tells whether it is a filter
   return {file, file == "-" ? filter_path(file) : file, rules};
 }

@@ -13,6 +13,7 @@
 
 #include "decoder.hpp"
 #include "scbf/errors.hpp"
+#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -28,7 +29,7 @@ constexpr std::size_t kPackedBytes = std::size_t{256} << 10;
 int open_for_reading(const std::string& input) {
   if (input == "-") return STDIN_FILENO;
   const int fd = ::open(input.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw_io(input, "cannot open", errno);
+  if (fd < 0) throw_io(in_quotes(input), "cannot open", errno);
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   return fd;
 }
@@ -36,7 +37,7 @@ int open_for_reading(const std::string& input) {
 }  // namespace
 
 std::string display_name(const std::string& input) {
-  return input == "-" ? "standard input" : input;
+  return input == "-" ? "standard input" : in_quotes(input);
 }
 
 struct stat status_of(const std::string& input) {

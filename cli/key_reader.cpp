@@ -34,10 +34,10 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 [[noreturn]] void throw_odd_length(const std::string& input, std::uint64_t bytes) {
   throw IoError(
-      fmt::format("{}: {} bytes: not a multiple of 8, so these are not u64 keys; for text use "
+      fmt::format("{}: {}: not a multiple of 8, so these are not u64 keys; for text use "
                   "--keys lines, for numbers as "
                   "text --keys decimal",
-                  display_name(input), bytes));
+                  display_name(input), counted(bytes, "byte")));
 }
 
 /// Number of line ends in `text` that end a non-empty line; `before` is the character in front of
@@ -118,7 +118,7 @@ void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyForma
   }
   const std::string_view key = block.lines()[i];
   if (format.column && key.find(format.end) != std::string_view::npos) {
-    throw IoError(fmt::format("key '{}': a {} in it; {}", printable(key),
+    throw IoError(fmt::format("key {}: a {} in it; {}", in_quotes(key, 40),
                               format.end == '\n' ? "newline" : "zero byte",
                               format.end == '\n' ? "-0 prints keys with zero bytes between them"
                                                  : "without -0 keys are printed in lines"));
@@ -183,7 +183,7 @@ void KeyReader::examine() {
       first.starts_with(kByteOrderMark)) {
     input_->skip(kByteOrderMark.size());
     first.remove_prefix(kByteOrderMark.size());
-    if (!std::exchange(told_of_mark_, true)) {
+    if (format_.tell && !std::exchange(told_of_mark_, true)) {
       note(fmt::format("{}: the byte order mark before the first key is skipped; --raw keeps it",
                        name));
     }
@@ -211,7 +211,7 @@ void KeyReader::examine() {
   }
   const std::size_t newline = first.find('\n');
   if (newline != std::string_view::npos && newline > 0 && first[newline - 1] == '\r' &&
-      !format_.chomp_cr && !std::exchange(told_of_cr_, true)) {
+      !format_.chomp_cr && format_.tell && !std::exchange(told_of_cr_, true)) {
     note(
         fmt::format("{}: lines end in CR LF, and the CR is taken as part of the key; --chomp-cr "
                     "leaves it out",
@@ -252,9 +252,9 @@ void KeyReader::parse_numbers(KeyBlock& block) const {
     const auto [stop, error] = std::from_chars(digits.data(), end, number);
     if (error != std::errc{} || stop != end) {
       throw IoError(
-          fmt::format("{}: '{}': must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: "
+          fmt::format("{}: {}: must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: "
                       "--keys u64 --raw",
-                      display_name(current_name()), printable(digits)));
+                      display_name(current_name()), in_quotes(digits, 40)));
     }
     block.parsed_.push_back(number);
   }
@@ -277,8 +277,9 @@ void KeyReader::fill_column(KeyBlock& block) {
       } else if (records_->next(record)) {
         const auto found = std::find(record.fields.begin(), record.fields.end(), column.name);
         if (found == record.fields.end()) {
-          records_->fail(record.line, fmt::format("no column '{}'; there are: {}", column.name,
-                                                  fmt::join(record.fields, ", ")));
+          records_->fail(record.line,
+                         fmt::format("no column {}; there are: {}", in_quotes(column.name),
+                                     list_in_quotes(record.fields)));
         }
         place_ = static_cast<std::size_t>(found - record.fields.begin());
       }
@@ -288,8 +289,8 @@ void KeyReader::fill_column(KeyBlock& block) {
       continue;
     }
     if (place_ >= record.fields.size()) {
-      records_->fail(record.line, fmt::format("{} fields, and the key is in field {}",
-                                              record.fields.size(), place_ + 1));
+      records_->fail(record.line, fmt::format("{}, and the key is in field {}",
+                                              counted(record.fields.size(), "field"), place_ + 1));
     }
     const std::string& key = record.fields[place_];
     if (key.empty()) {
@@ -433,7 +434,9 @@ std::uint64_t count_keys(std::span<const std::string> inputs, const KeyFormat& f
       continue;
     }
     if (format.kind == KeyKind::u64 || format.column || format.chomp_cr) {
-      KeyReader reader({input}, format);  // examines as the second pass will
+      KeyFormat silent = format;  // the second pass tells
+      silent.tell = false;
+      KeyReader reader({input}, silent);
       for (KeyBlock block; reader.fill(block);) progress(keys + reader.keys(), reader.bytes_read());
       keys += reader.keys();
       bytes += reader.bytes_read();

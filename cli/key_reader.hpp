@@ -42,6 +42,7 @@ struct KeyFormat {
   bool chomp_cr = false;  ///< a carriage return at the end of a line is no part of the key
   bool decode = true;     ///< decompress, and skip a byte order mark
   bool check = true;  ///< refuse what does not look like keys; find decimal numbers by themselves
+  bool tell = true;   ///< print notes about what is read
   std::optional<KeyColumn> column = {};
 };
 

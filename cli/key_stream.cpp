@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "errors.hpp"
+#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -22,7 +23,7 @@ StreamKind stream_kind_from_string(std::string_view name) {
   if (name == "zipf") return StreamKind::zipf;
   if (name == "clustered") return StreamKind::clustered;
   throw UsageError(
-      fmt::format("--kind '{}': must be uniform, sequential, zipf or clustered", name));
+      fmt::format("--kind {}: must be uniform, sequential, zipf or clustered", in_quotes(name)));
 }
 
 // The curve x^−s is convex, so over [k − 1/2, k + 1/2] its area is at least that of the bar of rank

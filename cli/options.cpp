@@ -43,7 +43,8 @@ void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
             "u64 (8 bytes each, little-endian) or decimal (u64 keys as text, one a line)",
       [this](const std::string& text) {
         if (text != "lines" && text != "u64" && text != "decimal") {
-          throw UsageError(fmt::format("--keys '{}': must be lines, u64 or decimal", text));
+          throw UsageError(
+              fmt::format("--keys {}: must be lines, u64 or decimal", in_quotes(text)));
         }
         kind = text == "lines" ? KeyKind::lines : KeyKind::u64;
         format.decimal = text == "decimal";
@@ -106,8 +107,8 @@ void RunOptions::settle_device() {
   if (!device) return;
   const std::string named = *device == 0 ? "cuda" : fmt::format("cuda:{}", *device);
   if (backend != "auto" && backend != "cuda" && backend != named) {
-    throw UsageError(
-        fmt::format("--device {} goes with --backend cuda, not with '{}'", *device, backend));
+    throw UsageError(fmt::format("--device {} goes with --backend cuda, not with {}", *device,
+                                 in_quotes(backend)));
   }
   backend = named;
 }
@@ -119,20 +120,20 @@ void RunOptions::add_scratch_to(CommandLine& line) {
 }
 
 void RunOptions::add_progress_to(CommandLine& line) {
-  line.option(
-      "--progress", "WHEN",
-      "Progress on standard error: auto (default; only on a terminal), always or never",
-      [this](const std::string& text) {
-        if (text == "auto") {
-          progress = ProgressMode::automatic;
-        } else if (text == "always") {
-          progress = ProgressMode::always;
-        } else if (text == "never") {
-          progress = ProgressMode::never;
-        } else {
-          throw UsageError(fmt::format("--progress '{}': must be auto, always or never", text));
-        }
-      });
+  line.option("--progress", "WHEN",
+              "Progress on standard error: auto (default; only on a terminal), always or never",
+              [this](const std::string& text) {
+                if (text == "auto") {
+                  progress = ProgressMode::automatic;
+                } else if (text == "always") {
+                  progress = ProgressMode::always;
+                } else if (text == "never") {
+                  progress = ProgressMode::never;
+                } else {
+                  throw UsageError(
+                      fmt::format("--progress {}: must be auto, always or never", in_quotes(text)));
+                }
+              });
 }
 
 void RunOptions::add_json_to(CommandLine& line, const std::string& help) {

@@ -21,6 +21,7 @@
 #include "files/file_io.hpp"
 #include "input.hpp"
 #include "scbf/errors.hpp"
+#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -166,12 +167,13 @@ Destination::Destination(const std::string& option, std::string path, const Rule
     const fs::path parent = fs::path(path_).parent_path();
     std::error_code error;
     if (!parent.empty() && !fs::is_directory(parent, error)) {
-      throw IoError(fmt::format("{}: cannot write: {} is not a directory", path_, parent.string()));
+      throw IoError(fmt::format("{}: cannot write: {} is not a directory", in_quotes(path_),
+                                in_quotes(parent.string())));
     }
     return;
   }
   if (S_ISDIR(old.st_mode)) {
-    throw IoError(fmt::format("{}: cannot write: it is a directory", path_));
+    throw IoError(fmt::format("{}: cannot write: it is a directory", in_quotes(path_)));
   }
   if (is_regular(old) || S_ISFIFO(old.st_mode)) {
     for (const std::string& input : rules.inputs) {
@@ -186,9 +188,7 @@ Destination::Destination(const std::string& option, std::string path, const Rule
     throw UsageError(fmt::format("{}: messages go to standard error", option));
   }
   if (to_out || !is_regular(old)) return;
-  // Renaming needs no permission of the file itself. Root may write everything, but a file that
-  // nobody may write is meant to stay.
-  if (::access(path_.c_str(), W_OK) < 0 || (old.st_mode & 0222) == 0) throw_io(path_, EACCES);
+  check_replaceable(path_, old);
   using Replace = Rules::Replace;
   if (rules.force || rules.replace == Replace::anything || old.st_size == 0) return;
   if (rules.replace == Replace::filters && begins_as_filter(path_)) return;

@@ -28,7 +28,7 @@ int line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }
 TableFormat table_format_from_string(const std::string& text) {
   if (text == ",") return TableFormat::csv;
   if (text == "tab" || text == "\t") return TableFormat::tsv;
-  throw UsageError(fmt::format("--separator '{}': must be , or tab", text));
+  throw UsageError(fmt::format("--separator {}: must be , or tab", in_quotes(text)));
 }
 
 TableFormat format_of(const std::string& file, std::optional<TableFormat> option) {

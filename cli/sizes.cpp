@@ -15,7 +15,7 @@ namespace scbf::cli {
 namespace {
 
 [[noreturn]] void refuse(std::string_view option, std::string_view text, const std::string& must) {
-  throw UsageError(fmt::format("{} '{}': must be {}", option, text, must));
+  throw UsageError(fmt::format("{} {}: must be {}", option, in_quotes(text), must));
 }
 
 struct Number {
@@ -156,18 +156,15 @@ std::string counted(std::uint64_t n, std::string_view thing) {
   return fmt::format("{} {}{}", grouped(n), thing, n == 1 ? "" : "s");
 }
 
-std::string printable(std::string_view key, std::size_t most) {
+std::string list_in_quotes(std::span<const std::string> names) {
   std::string text;
-  for (const char c : key) {
-    if (text.size() >= most) return text + "…";
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      text += fmt::format("\\x{:02x}", byte);
-    } else {
-      text += c;
-    }
-  }
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + in_quotes(name);
   return text;
+}
+
+std::string printable(std::string_view key) {
+  const std::string text = in_quotes(key, 40);
+  return text.substr(1, text.size() - 2);
 }
 
 }  // namespace scbf::cli

@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf::cli {
 
@@ -36,8 +39,12 @@ std::string human_rate(double per_second);
 std::string human_seconds(double seconds);
 /// 0.0123 → "1.23 %".
 std::string percent(double share);
-/// A key for messages: unprintable bytes as \xHH, shortened to `most` characters.
-std::string printable(std::string_view key, std::size_t most = 40);
+/// A name or value in messages: in single quotes, with escapes.
+using detail::in_quotes;
+/// "'a', 'b', 'c'".
+std::string list_in_quotes(std::span<const std::string> names);
+/// A key in tables and reports, without quotes: as in_quotes(key, 40) else.
+std::string printable(std::string_view key);
 /// 1, "row" → "1 row"; 2000, "row" → "2,000 rows".
 std::string counted(std::uint64_t n, std::string_view thing);
 

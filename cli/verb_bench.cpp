@@ -52,7 +52,8 @@ struct Options {
 std::vector<std::string> items_of(const std::string& option, const std::string& text) {
   std::vector<std::string> items = split_list(text);
   for (const std::string& item : items) {
-    if (item.empty()) throw UsageError(fmt::format("{} '{}': an item is empty", option, text));
+    if (item.empty())
+      throw UsageError(fmt::format("{} {}: an item is empty", option, in_quotes(text)));
   }
   return items;
 }
@@ -68,15 +69,16 @@ Path path_from_string(const std::string& name) {
   if (name == "automatic") return Path::automatic;
   if (name == "direct") return Path::direct;
   if (name == "partitioned") return Path::partitioned;
-  throw UsageError(fmt::format("--path '{}': must be automatic, direct or partitioned", name));
+  throw UsageError(
+      fmt::format("--path {}: must be automatic, direct or partitioned", in_quotes(name)));
 }
 
 Operation operation_from_string(const std::string& name) {
   for (const Operation operation : kOperations) {
     if (to_string(operation) == name) return operation;
   }
-  throw UsageError(
-      fmt::format("--operations '{}': must be insert, hit, miss, mix, count or remove", name));
+  throw UsageError(fmt::format("--operations {}: must be insert, hit, miss, mix, count or remove",
+                               in_quotes(name)));
 }
 
 Json machine_json(const Options& options) {

@@ -178,7 +178,7 @@ int build(const Options& options) {
   find_backend(run.backend);  // throws before any work is done
   const std::vector<std::string> sources = options.keys.sources();
   check_inputs(sources);
-  const Destination to("-o " + options.out, options.out,
+  const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.keys.force, .json = run.json, .inputs = sources});
   const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
   const Design design = options.scalable ? growing(options, format) : single_stage(options, format);
@@ -219,7 +219,8 @@ Run set_up_build(CommandLine& line) {
       "--memory bytes and rate --stage-fpr, as many as --fpr allows)",
       [o = options.get()](const std::string& text) {
         if (text != "tightening" && text != "fixed") {
-          throw UsageError(fmt::format("--policy '{}': must be tightening or fixed", text));
+          throw UsageError(
+              fmt::format("--policy {}: must be tightening or fixed", in_quotes(text)));
         }
         o->policy = text == "fixed" ? Growth::Policy::fixed : Growth::Policy::tightening;
       });
@@ -254,7 +255,7 @@ Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt
   scbf build --fpr 1% -o urls.scbf urls.gz more_urls.zst
   scbf build --column email -o people.scbf people.csv
-  tail -f log | head -n 1000000 | scbf build --scalable --capacity 10k -o seen.scbf
+  tail -n 1000000 log | scbf build --scalable --capacity 10k -o seen.scbf
   scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
   return [options] { return build(*options); };
 }

@@ -156,14 +156,15 @@ std::optional<Destination> list_of_absent(const RemoveOptions& options, const De
   if (options.absent.empty()) return {};
   std::vector<std::string> inputs = options.keys.sources();
   inputs.push_back(options.file);
-  Destination list("--absent " + options.absent, options.absent,
+  Destination list("--absent " + in_quotes(options.absent), options.absent,
                    {.replace = Destination::Rules::Replace::nothing,
                     .force = options.keys.force,
                     .binary = false,
                     .json = options.run.json,
                     .inputs = inputs});
   if (list.path() == filter.path()) {
-    throw UsageError(fmt::format("--absent {}: the filter is written there", options.absent));
+    throw UsageError(
+        fmt::format("--absent {}: the filter is written there", in_quotes(options.absent)));
   }
   return list;
 }
@@ -180,7 +181,8 @@ int remove(const RemoveOptions& options) {
 
   const std::uint64_t keys = session.reader.keys();
   const std::string absent_of_all =
-      fmt::format("{} of {} are absent", grouped(sum.absent), counted(keys, "key"));
+      fmt::format("{} of {} {} absent", grouped(sum.absent), counted(keys, "key"),
+                  sum.absent == 1 ? "is" : "are");
   // Nothing was removed if all are absent, so nothing is lost then.
   if (options.most_absent.exceeded(sum.absent, keys) &&
       (options.most_absent.given || sum.removed > 0)) {
@@ -188,8 +190,8 @@ int remove(const RemoveOptions& options) {
         "{}: {}, more than {}: nothing is removed. Were they removed before, or do they end in a "
         "CR? Then the other {} may be false positives, whose removal makes other keys absent; "
         "--max-absent {} removes them all the same",
-        options.file, absent_of_all, options.most_absent.text(), grouped(keys - sum.absent),
-        sum.absent));
+        display_name(options.file), absent_of_all, options.most_absent.text(),
+        grouped(keys - sum.absent), sum.absent));
   }
   const double lost =
       lost_per_false_removal(session.filter.statistics(options.run.batch()), session.filter);

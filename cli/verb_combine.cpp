@@ -49,8 +49,8 @@ void check_kinds(const Filter& filter, const Filter& other, const Options& optio
   const auto other_kind = read_notes(other.metadata()).kind;
   if (options.force || !kind || !other_kind || *kind == *other_kind) return;
   throw Incompatible(fmt::format("{} holds {} keys, {} holds {} keys; --force combines them",
-                                 options.file, to_string(*kind), other_file,
-                                 to_string(*other_kind)));
+                                 display_name(options.file), to_string(*kind),
+                                 display_name(other_file), to_string(*other_kind)));
 }
 
 /// Calls combine(filter, other) for each other filter, saves the filter, and completes and prints
@@ -71,7 +71,8 @@ int combine_all(const Options& options, const char* verb, Json report, const Com
     try {
       combine(filter, other, report);
     } catch (const Incompatible& error) {
-      throw Incompatible(fmt::format("{} and {}: {}", options.file, name, error.what()));
+      throw Incompatible(fmt::format("{} and {}: {}", display_name(options.file),
+                                     display_name(name), error.what()));
     }
   }
   save_filter(filter, to);

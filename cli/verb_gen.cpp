@@ -29,7 +29,7 @@ struct Options {
 };
 
 int generate(const Options& options) {
-  const Destination to("gen -o " + options.out, options.out,
+  const Destination to("gen -o " + in_quotes(options.out), options.out,
                        {.replace = Destination::Rules::Replace::nothing, .force = options.force});
   KeyStream stream(options.stream);
   Progress progress(options.run.progress, "generating", options.keys);

@@ -204,7 +204,7 @@ void show(const InfoOptions& options, const std::string& path) {
     // verified.
     const Filter filter = open_for_queries(path, options.run, false);
     if (filter.stages() != info.stages.size()) {
-      throw IoError(fmt::format("{}: replaced by another meanwhile", options.file));
+      throw IoError(fmt::format("{}: replaced by another meanwhile", display_name(options.file)));
     }
     statistics = filter.statistics(options.run.batch());
   }
@@ -227,7 +227,8 @@ int info(const InfoOptions& options) {
   } catch (const CorruptFile& error) {
     // The message begins with the name of the copy.
     std::string_view what = error.what();
-    if (what.starts_with(file.path())) what.remove_prefix(file.path().size());
+    const std::string copy = in_quotes(file.path());
+    if (what.starts_with(copy)) what.remove_prefix(copy.size());
     throw CorruptFile(fmt::format("{}{}", display_name(options.file), what));
   }
   return kOk;

@@ -156,7 +156,7 @@ printed. The filter is mapped and only its header verified; --load and 'scbf ver
 
 Examples:
   scbf query words.scbf candidates.txt
-  producer | scbf query words.scbf --invert > surely_new.txt
+  sort -u candidates.txt | scbf query words.scbf --invert > surely_new.txt
   scbf query ids.scbf ids.u64 | scbf query more_ids.scbf
   find . -print0 | scbf query paths.scbf -0 | xargs -0 ls)");
   return [options] { return query(*options); };

@@ -182,21 +182,22 @@ int check(const Options& options) {
   }
   if (!ok) {
     const std::string filters =
-        asked > 0 ? fmt::format("{} regions without a filter to trust", asked) : "";
+        asked > 0 ? counted(asked, "region") + " without a filter to trust" : "";
     const std::string problems =
-        report.problem_count > 0 ? fmt::format("{} problems", grouped(report.problem_count)) : "";
-    note(fmt::format("{}: {}{}{}{}", target.folder, problems,
+        report.problem_count > 0 ? counted(report.problem_count, "problem") : "";
+    note(fmt::format("{}: {}{}{}{}", in_quotes(target.folder), problems,
                      problems.empty() || filters.empty() ? "" : ", ", filters,
                      options.repair ? "" : "; --repair rebuilds the filters"));
     return kCorrupt;
   }
-  print_text(fmt::format("{}: ok: {} rows, {} values, {} entries of the local indexes{}{}\n",
-                         target.folder, grouped(report.rows), grouped(report.values),
-                         grouped(report.postings),
-                         index.read_only() ? "; saved filters were not judged, as the index cannot "
-                                             "be opened for writing"
-                                           : "",
-                         rebuilt > 0 ? fmt::format("; {} filters rebuilt", rebuilt) : ""));
+  print_text(
+      fmt::format("{}: ok: {}, {}, {} of the local indexes{}{}\n", target.folder,
+                  counted(report.rows, "row"), counted(report.values, "value"),
+                  report.postings == 1 ? "1 entry" : grouped(report.postings) + " entries",
+                  index.read_only() ? "; saved filters were not judged, as the index cannot "
+                                      "be opened for writing"
+                                    : "",
+                  rebuilt > 0 ? fmt::format("; {} rebuilt", counted(rebuilt, "filter")) : ""));
   return kOk;
 }
 

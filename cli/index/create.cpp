@@ -56,15 +56,15 @@ void mark_indexed(TableSchema& schema, const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string separator = colon == std::string::npos ? "" : text.substr(colon + 1);
   if (colon != std::string::npos && separator.empty()) {
-    throw UsageError(
-        fmt::format("--index '{}': nothing after the colon; say what separates values", text));
+    throw UsageError(fmt::format("--index {}: nothing after the colon; say what separates values",
+                                 in_quotes(text)));
   }
   const std::vector<std::string> names = split_list(text.substr(0, colon));
   for (const std::string& name : names) {
     if (mark(name, &name == &names.back() ? separator : "")) continue;
     throw UsageError(name == schema.key
-                         ? fmt::format("--index '{}': the key needs no index", name)
-                         : fmt::format("--index '{}': there is no such column", name));
+                         ? fmt::format("--index {}: the key needs no index", in_quotes(name))
+                         : fmt::format("--index {}: there is no such column", in_quotes(name)));
   }
 }
 
@@ -75,7 +75,8 @@ TableSchema schema_of(const Options& options) {
     if (name != options.key) schema.columns.push_back({.name = name});
   }
   if (!options.header.empty() && schema.columns.size() == names.size()) {
-    throw UsageError(fmt::format("--key '{}': {} has no such column", options.key, options.header));
+    throw UsageError(fmt::format("--key {}: {} has no such column", in_quotes(options.key),
+                                 in_quotes(options.header)));
   }
   for (const std::string& text : options.indexed) mark_indexed(schema, text);
   return schema;

@@ -34,8 +34,9 @@ namespace {
 
 void report(const std::string& folder, const RecoveryReport& found, std::string_view where) {
   if (found.rebuilt == 0) return;
-  note(fmt::format("{}: filters of {} of {} regions made anew{}: {}", folder, found.rebuilt,
-                   found.regions, where, found.reasons.empty() ? "" : found.reasons.front()));
+  note(fmt::format("{}: filters of {} of {} made anew{}: {}", in_quotes(folder), found.rebuilt,
+                   counted(found.regions, "region"), where,
+                   found.reasons.empty() ? "" : found.reasons.front()));
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text) 
   const std::string* best = nullptr;
   std::string names;
   const auto look = [&](const std::string& name) {
-    names += (names.empty() ? "" : ", ") + name;
+    names += (names.empty() ? "" : ", ") + in_quotes(name);
     const bool fits = text.starts_with(name) && text.substr(name.size()).starts_with('=');
     if (fits && (best == nullptr || name.size() > best->size())) best = &name;
   };
@@ -69,8 +70,8 @@ Assignment parse_assignment(const TableSchema& schema, const std::string& text) 
   for (const Column& column : schema.columns) look(column.name);
   if (best == nullptr) {
     throw UsageError(text.find('=') == std::string::npos
-                         ? fmt::format("'{}': must be COLUMN=VALUE", text)
-                         : fmt::format("'{}': no such column; there are {}", text, names));
+                         ? fmt::format("{}: must be COLUMN=VALUE", in_quotes(text))
+                         : fmt::format("{}: no such column; there are {}", in_quotes(text), names));
   }
   return {*best, text.substr(best->size() + 1)};
 }

@@ -169,7 +169,7 @@ Loaded load_into(const Options& options, SecondaryIndex& index) {
     progress.finish(rows.rows(), rows.bytes());
   } catch (const std::exception&) {
     note(fmt::format("{}: had {} before, and has {} now; what was loaded stays",
-                     options.target.folder, counted(rows_before, "row"),
+                     in_quotes(options.target.folder), counted(rows_before, "row"),
                      grouped(index.statistics().rows)));
     throw;
   }
@@ -242,7 +242,7 @@ Standard input is read once: rows before an error may stay.
 
 Examples:
   scbf index load packages.index packages.tsv --regions 64
-  producer | scbf index load people.index - --separator tab)");
+  zcat more_people.tsv.gz | scbf index load people.index - --separator tab)");
   return [options] { return load(*options); };
 }
 

@@ -136,9 +136,9 @@ int query_once(const QueryOptions& options) {
     Assignment condition = parse_assignment(index.schema(), text);
     if (condition.column == index.schema().key) {
       throw UsageError(fmt::format(
-          "'{}': {} is the key of the rows, and no column: 'scbf index get' finds rows by "
+          "{}: {} is the key of the rows, and no column: 'scbf index get' finds rows by "
           "their keys, --from and --to ranges of them",
-          text, condition.column));
+          in_quotes(text), in_quotes(condition.column)));
     }
     query.all_of.push_back({std::move(condition.column), std::move(condition.value)});
   }

@@ -115,7 +115,7 @@ Column parse_column(const TableSchema& schema, const std::string& text) {
     if (text[colon] != ':' || !is_column(text.substr(0, colon))) continue;
     if (colon + 1 == text.size()) {
       throw UsageError(
-          fmt::format("'{}': nothing after the colon; say what separates values", text));
+          fmt::format("{}: nothing after the colon; say what separates values", in_quotes(text)));
     }
     return {.name = text.substr(0, colon), .separator = text.substr(colon + 1)};
   }

@@ -20,10 +20,10 @@ constexpr std::size_t kMostNamed = 5;
 // the quotes around fields.
 static_assert(kMaxRecordBytes >= 2 * kMaxRowBytes + (1 << 20));
 
-/// "a, b, c, d, e and 7 more".
+/// "'a', 'b', 'c', 'd', 'e' and 7 more".
 std::string some_of(const std::vector<std::string>& names) {
   const std::size_t n = std::min(names.size(), kMostNamed);
-  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + n, ", "));
+  std::string text = list_in_quotes(std::span(names).first(n));
   if (names.size() > n) text += fmt::format(" and {} more", names.size() - n);
   return text;
 }
@@ -37,7 +37,7 @@ std::vector<std::string> header_of(RecordReader& records) {
   std::sort(sorted.begin(), sorted.end());
   if (sorted.front().empty()) records.fail(record.line, "a column without a name");
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
-    records.fail(record.line, fmt::format("column '{}' is there twice", *twice));
+    records.fail(record.line, fmt::format("column {} is there twice", in_quotes(*twice)));
   }
   return record.fields;
 }
@@ -85,8 +85,9 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
 bool TableReader::next(Row& row) {
   if (!records_.next(record_)) return false;
   if (record_.fields.size() != place_.size()) {
-    records_.fail(record_.line, fmt::format("{} fields, but the header has {}",
-                                            record_.fields.size(), place_.size()));
+    records_.fail(record_.line,
+                  fmt::format("{}, but the header has {}", counted(record_.fields.size(), "field"),
+                              place_.size()));
   }
   row.values.resize(schema_.columns.size());
   for (std::size_t i = 0; i < place_.size(); ++i) {
@@ -102,7 +103,7 @@ void TableReader::check_limits(const Row& row) const {
   using Part = RowExcess::Part;
   const std::optional<RowExcess> excess = excess_of(schema_, row);
   if (!excess) return;
-  if (excess->bytes == 0) records_.fail(record_.line, fmt::format("no {}", schema_.key));
+  if (excess->bytes == 0) records_.fail(record_.line, fmt::format("no {}", in_quotes(schema_.key)));
   const std::string what =
       excess->part == Part::key ? "a key"
       : excess->part == Part::row

@@ -29,12 +29,14 @@ Row parse_row(const TableSchema& schema, const std::vector<std::string>& words) 
     Assignment given = parse_assignment(schema, word);
     const bool is_key = given.column == schema.key;
     const std::size_t place = is_key ? schema.columns.size() : schema.column(given.column);
-    if (seen[place]) throw UsageError(fmt::format("'{}': {} is given twice", word, given.column));
+    if (seen[place])
+      throw UsageError(
+          fmt::format("{}: {} is given twice", in_quotes(word), in_quotes(given.column)));
     seen[place] = true;
     (is_key ? row.key : row.values[place]) = std::move(given.value);
   }
   if (!seen[schema.columns.size()]) {
-    throw UsageError(fmt::format("no key: {}=VALUE is missing", schema.key));
+    throw UsageError(fmt::format("no key: {} is missing", in_quotes(schema.key + "=VALUE")));
   }
   return row;
 }

@@ -18,6 +18,7 @@
 #include "history.hpp"
 #include "local_index.hpp"
 #include "router.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -98,11 +99,12 @@ void commit(Store& store, const Existing& to, const std::vector<StoredRegion>& r
 std::size_t column_of(const TableSchema& schema, const std::string& name,
                       std::vector<std::size_t>& before) {
   if (name == schema.key) {
-    throw InvalidArgument(fmt::format("column '{}': the key needs no index", name));
+    throw InvalidArgument(
+        fmt::format("column {}: the key needs no index", detail::in_quotes(name)));
   }
   const std::size_t column = schema.column(name);
   if (std::find(before.begin(), before.end(), column) != before.end()) {
-    throw InvalidArgument(fmt::format("column '{}' is given twice", name));
+    throw InvalidArgument(fmt::format("column {} is given twice", detail::in_quotes(name)));
   }
   before.push_back(column);
   return column;
@@ -140,7 +142,7 @@ std::vector<StoredRegion> read_regions(const Store& store) {
 Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes, Store::Open how) {
   std::error_code none;
   if (!std::filesystem::is_directory(path / kStore, none)) {
-    throw IoError(fmt::format("{}: there is no index", path.string()));
+    throw IoError(fmt::format("{}: there is no index", detail::in_quotes(path.string())));
   }
   Existing there;
   there.store = std::make_unique<Store>(path / kStore, how, cache_bytes);
@@ -149,7 +151,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
     throw IoError(
         fmt::format("{}: the creation of this index was interrupted: remove the "
                     "directory and create it again",
-                    path.string()));
+                    detail::in_quotes(path.string())));
   }
   decode_definition(*definition, there.schema, there.plan);
   try {
@@ -260,7 +262,8 @@ void SecondaryIndex::add_columns(const std::filesystem::path& path, std::span<co
   for (const Column& column : columns) {
     const std::size_t number = column_of(there.schema, column.name, numbers);
     if (there.schema.columns[number].indexed) {
-      throw InvalidArgument(fmt::format("column '{}' is indexed already", column.name));
+      throw InvalidArgument(
+          fmt::format("column {} is indexed already", detail::in_quotes(column.name)));
     }
     for (TableSchema* schema : {&only, &there.schema}) {
       schema->columns[number] = {column.name, true, column.separator};
@@ -305,7 +308,7 @@ void SecondaryIndex::drop_columns(const std::filesystem::path& path,
   for (const std::string& name : columns) {
     const std::size_t number = column_of(there.schema, name, numbers);
     if (!there.schema.columns[number].indexed) {
-      throw InvalidArgument(fmt::format("column '{}' is not indexed", name));
+      throw InvalidArgument(fmt::format("column {} is not indexed", detail::in_quotes(name)));
     }
     there.schema.columns[number] = {.name = name};
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encoding.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 #include <fmt/format.h>
 
@@ -235,6 +236,10 @@ RegionState decode_state(std::string_view bytes) {
   }
   // Version 0.1 wrote no history.
   if (!bytes.empty()) state.history = take_raw<std::uint64_t>(bytes, "record of a region");
+  if (!bytes.empty()) {
+    throw CorruptFile(
+        fmt::format("the store's record of a region has {} bytes too many", bytes.size()));
+  }
   return state;
 }
 
@@ -279,17 +284,7 @@ void decode_definition(std::string_view json, TableSchema& schema, IndexPlan& pl
   }
 }
 
-std::string shown(std::string_view bytes) {
-  std::string text = "'";
-  for (const char c : bytes.substr(0, 64)) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      text.push_back(c);
-    }
-  }
-  return text + (bytes.size() > 64 ? "…'" : "'");
-}
+std::string shown(std::string_view bytes) { return detail::in_quotes(bytes, 64); }
 
 }  // namespace scbf::index
 

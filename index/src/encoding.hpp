@@ -87,7 +87,7 @@ std::string encode_definition(const TableSchema& schema, const IndexPlan& plan);
 /// Throws CorruptFile.
 void decode_definition(std::string_view json, TableSchema& schema, IndexPlan& plan);
 
-/// The first 64 bytes, quoted and with control characters escaped, for messages.
+/// The first 64 bytes, quoted for messages (scbf/detail/in_quotes.hpp).
 std::string shown(std::string_view bytes);
 
 }  // namespace scbf::index

@@ -14,6 +14,7 @@
 #include "filter_files.hpp"
 #include "forecast.hpp"
 #include "index_state.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -96,8 +97,8 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
   std::error_code error;
   std::filesystem::remove(filter_path(region), error);
   if (error) {
-    throw IoError(
-        fmt::format("{}: cannot remove: {}", filter_path(region).string(), error.message()));
+    throw IoError(fmt::format("{}: cannot remove: {}",
+                              detail::in_quotes(filter_path(region).string()), error.message()));
   }
   // Sync the folder, so that the file does not reappear after a power failure.
   const int folder = ::open((path / kFilterFolder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,6 +13,7 @@
 
 #include "copies.hpp"
 #include "crash_points.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::index {
@@ -119,7 +120,7 @@ FrozenFiles::FrozenFiles(const std::filesystem::path& folder)
   }
   throw IoError(
       fmt::format("{}: cannot be read, because another process changes it all the time: try again",
-                  folder_.string()));
+                  detail::in_quotes(folder_.string())));
 }
 
 FrozenFiles::~FrozenFiles() = default;
@@ -149,7 +150,7 @@ void FrozenFiles::copy_to(const std::filesystem::path& folder,
 
 FrozenFiles::Files FrozenFiles::open_all(Which which) const {
   const auto fail = [](const std::filesystem::path& path, const std::string& why) {
-    throw IoError(fmt::format("{}: cannot open: {}", path.string(), why));
+    throw IoError(fmt::format("{}: cannot open: {}", detail::in_quotes(path.string()), why));
   };
   std::error_code error;
   Files files;

@@ -9,6 +9,7 @@
 
 #include "encoding.hpp"
 #include "field_values.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf::index {
 
@@ -47,8 +48,8 @@ void check_row(const TableSchema& schema, const Row& row) {
   const std::optional<RowExcess> excess = excess_of(schema, row);
   if (!excess) return;
   const std::string what = excess->part == RowExcess::Part::value
-                               ? fmt::format("a value of the indexed column '{}' has ",
-                                             schema.columns[excess->column].name)
+                               ? fmt::format("a value of the indexed column {} has ",
+                                             detail::in_quotes(schema.columns[excess->column].name))
                                : "";
   throw InvalidArgument(fmt::format("row {}: {}{} bytes, at most {} are allowed", shown(row.key),
                                     what, excess->bytes, excess->limit));

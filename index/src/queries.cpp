@@ -8,6 +8,7 @@
 
 #include "encoding.hpp"
 #include "index_state.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -31,15 +32,16 @@ std::vector<std::string> entries_of(const TableSchema& schema, const Query& quer
   for (const Condition& condition : query.all_of) {
     const std::size_t column = schema.column(condition.column);
     if (!schema.columns[column].indexed) {
-      throw InvalidArgument(fmt::format("column '{}' is not indexed", condition.column));
+      throw InvalidArgument(
+          fmt::format("column {} is not indexed", detail::in_quotes(condition.column)));
     }
     if (condition.value.empty()) {
-      throw InvalidArgument(
-          fmt::format("column '{}': empty values are not indexed", condition.column));
+      throw InvalidArgument(fmt::format("column {}: empty values are not indexed",
+                                        detail::in_quotes(condition.column)));
     }
     if (condition.value.size() > kMaxIndexedBytes) {
-      throw InvalidArgument(fmt::format("column '{}': a value of {} bytes, at most {} are allowed",
-                                        condition.column, condition.value.size(),
+      throw InvalidArgument(fmt::format("column {}: a value of {} bytes, at most {} are allowed",
+                                        detail::in_quotes(condition.column), condition.value.size(),
                                         kMaxIndexedBytes));
     }
     entries.push_back(entry_key(column, condition.value));

@@ -17,6 +17,7 @@
 #include "filter_files.hpp"
 #include "history.hpp"
 #include "index_state.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -123,11 +124,13 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     if (!said || said->index != identity || said->region != region.id ||
         region.filter->growth() != router.empty_filter().growth() ||
         region.filter->seed() != router.empty_filter().seed() || !stages.are_in(*region.filter)) {
-      return refuse(fmt::format("{} belongs to another index, region or plan", file.string()));
+      return refuse(fmt::format("{} belongs to another index, region or plan",
+                                detail::in_quotes(file.string())));
     }
     if (said->changes > region.state.changes) {
-      return refuse(fmt::format("{} contains {} changes, the store only {}", file.string(),
-                                said->changes, region.state.changes));
+      return refuse(fmt::format("{} contains {} changes, the store only {}",
+                                detail::in_quotes(file.string()), said->changes,
+                                region.state.changes));
     }
     seen = region.saved = said->changes;
     history = said->history;
@@ -150,7 +153,8 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     return refuse(fmt::format("its log ends at change {} of {}", seen, region.state.changes));
   }
   if (history != region.state.history) {
-    refuse(fmt::format("{} and the log have other changes than the region", file.string()));
+    refuse(fmt::format("{} and the log have other changes than the region",
+                       detail::in_quotes(file.string())));
   }
 }
 

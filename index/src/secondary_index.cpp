@@ -11,6 +11,7 @@
 #include "forecast.hpp"
 #include "history.hpp"
 #include "index_state.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -34,8 +35,8 @@ SecondaryIndex::State::State(std::filesystem::path where, const TableSchema& tab
 
 void SecondaryIndex::State::must_write(std::string_view change) const {
   if (read_only) {
-    throw ReadOnly(
-        fmt::format("{}: cannot {}: the index is open for reading only", path.string(), change));
+    throw ReadOnly(fmt::format("{}: cannot {}: the index is open for reading only",
+                               detail::in_quotes(path.string()), change));
   }
 }
 
@@ -64,9 +65,12 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
   Router{plan, options};  // throws for an invalid plan before anything is written
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) throw IoError(fmt::format("{}: cannot create: {}", path.string(), error.message()));
+  if (error)
+    throw IoError(
+        fmt::format("{}: cannot create: {}", detail::in_quotes(path.string()), error.message()));
   if (!std::filesystem::is_empty(path, error) || error) {
-    throw IoError(fmt::format("{}: not empty: an index needs its own directory", path.string()));
+    throw IoError(fmt::format("{}: not empty: an index needs its own directory",
+                              detail::in_quotes(path.string())));
   }
   auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
   StoreBatch batch = store->batch();

@@ -17,12 +17,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
+#include <system_error>
 
 #include "copies.hpp"
 #include "frozen_files.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 
 #ifdef __SANITIZE_THREAD__
@@ -126,6 +129,15 @@ void remove_left_files(const std::filesystem::path& store) {
   }
 }
 
+/// Whether a store was not opened because it is open already, in this process or another.
+bool is_locked(const rocksdb::Status& status) {
+  if (!status.IsIOError()) return false;
+  const std::string text = status.ToString();
+  return text.find("lock hold by current process") != std::string::npos ||
+         (text.find("While lock file") != std::string::npos &&
+          text.find(std::generic_category().message(EAGAIN)) != std::string::npos);
+}
+
 // Owns a RocksDB snapshot and releases it in the destructor.
 struct HeldSnapshot {
   rocksdb::DB* db;
@@ -163,7 +175,15 @@ struct Store::State {
   void check(const rocksdb::Status& status, std::string_view what) const {
     if (status.ok()) return;
     const std::string text =
-        fmt::format("{}: cannot {}: {}", path.string(), what, status.ToString());
+        fmt::format("{}: cannot {}: {}", detail::in_quotes(path.string()), what, status.ToString());
+    if (is_locked(status)) {
+      throw IoError(fmt::format(
+          "{}: {} has it open for writing, and only one can: close it there, or read beside it "
+          "(open_read_only; scbf index get, query, stats, regions, check)",
+          detail::in_quotes(path.parent_path().string()),
+          status.ToString().find("current process") == std::string::npos ? "another process"
+                                                                         : "this process"));
+    }
     if (status.IsCorruption()) throw CorruptFile(text);
     throw IoError(text);
   }

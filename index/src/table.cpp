@@ -8,18 +8,20 @@
 #include <unordered_set>
 
 #include "field_values.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
 
 std::size_t TableSchema::column(std::string_view name) const {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == name) return i;
-    names.push_back(columns[i].name);
+    names.push_back(detail::in_quotes(columns[i].name));
   }
-  throw InvalidArgument(fmt::format("column '{}': no such column; beside the key '{}' there are {}",
-                                    name, key, fmt::join(names, ", ")));
+  throw InvalidArgument(fmt::format("column {}: no such column; beside the key {} there are {}",
+                                    detail::in_quotes(name), detail::in_quotes(key),
+                                    fmt::join(names, ", ")));
 }
 
 void TableSchema::check() const {
@@ -32,11 +34,12 @@ void TableSchema::check() const {
   for (const Column& column : columns) {
     if (column.name.empty()) throw InvalidArgument("a column has no name");
     if (!names.insert(column.name).second) {
-      throw InvalidArgument(fmt::format("column '{}' is there twice", column.name));
+      throw InvalidArgument(
+          fmt::format("column {} is there twice", detail::in_quotes(column.name)));
     }
     if (!column.separator.empty() && !column.indexed) {
-      throw InvalidArgument(
-          fmt::format("column '{}' has a separator, but is not indexed", column.name));
+      throw InvalidArgument(fmt::format("column {} has a separator, but is not indexed",
+                                        detail::in_quotes(column.name)));
     }
   }
 }

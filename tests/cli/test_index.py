@@ -404,7 +404,36 @@ class Regions(IndexTest):
         self.assertEqual([r["region"] for r in self.regions()], self.ids)
 
 
+class Open(IndexTest):
+    def test_while_another_process_writes(self):
+        self.create(name="it's open")
+        self.scbf("index", "put", "it's open", "id=a", "town=Ulm")
+        os.mkfifo(self.path("rows.csv"))
+        writer = self.start("index", "load", "it's open", "rows.csv")
+        # Opening waits until the writer reads, and it has opened the index by then.
+        with open(self.path("rows.csv"), "w") as rows:
+            rows.write("id,name,town,hobbies\n")
+            for words in (["put", "it's open", "id=b"], ["delete", "it's open", "a"],
+                          ["checkpoint", "it's open"], ["load", "it's open", "-"]):
+                self.refused("index", *words, code=INPUT_OUTPUT,
+                             mentions=[r"'it\'s open': another process has it open", "index get"])
+                self.assertNotIn("temporarily", self.err)
+            self.assertIn(b"Ulm", self.scbf("index", "get", "it's open", "a"))
+        self.assertEqual(writer.wait(100), OK)
+        self.scbf("index", "put", "it's open", "id=b")
+
+
 class Check(IndexTest):
+    def test_one_of_each(self):
+        self.create()
+        self.scbf("index", "put", "i", "id=a", "town=Ulm")
+        self.assertIn(b"ok: 1 row, 1 value, 1 entry of", self.scbf("index", "check", "i"))
+        self.scbf("index", "checkpoint", "i")
+        os.remove(self.filters()[0])
+        self.scbf("index", "check", "i", code=CORRUPT)
+        self.assertIn("1 region without a filter to trust", self.err)
+        self.assertIn(b"; 1 filter rebuilt", self.scbf("index", "check", "i", "--repair"))
+
     def test_ok_and_checkpoint(self):
         self.people(300)
         report = self.scbf_json("index", "check", "i", "--progress", "always")

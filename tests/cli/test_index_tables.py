@@ -176,14 +176,14 @@ class BadInput(IndexTest):
         (b"", ["empty"]),
         (b"\n\n", ["empty"]),
         (b"id,name,town\n", ["line 1", "missing", "hobbies"]),
-        (b"id,name,town,hobbies,age\n", ["line 1", "no column age"]),
+        (b"id,name,town,hobbies,age\n", ["line 1", "no column 'age'"]),
         (b"id,name,town,hobby\n", ["hobbies", "hobby"]),
         (b"id,name,town,hobbies,name\n", ["name", "twice"]),
         (b"id,name,town,,hobbies\n", ["without a name"]),
         (b"id\tname\ttown\thobbies\n", ["--separator tab"]),
         (HEAD + b"1,a,b,c\n2,a,b\n", ["line 3", "3 fields", "4"]),
         (HEAD + b"1,a,b,c\n\n2,a,b,c,d\n", ["line 4", "5 fields"]),
-        (HEAD + b"1,a,b,c\n,a,b,c\n", ["line 3", "no id"]),
+        (HEAD + b"1,a,b,c\n,a,b,c\n", ["line 3", "no 'id'"]),
         (HEAD + b"1,\"a\nb\nc\",b,c\n2,\"never closed,b,c\n3,d\n", ["line 5", "never closed"]),
         (HEAD + b"1,a\"b,c,d\n", ["line 2", "quote"]),
         (HEAD + b"1,\"a\r\nb\",c,d\r\n\r\n2,a,b\r\n", ["line 5", "3 fields"]),
@@ -285,7 +285,7 @@ class ThereAndBack(IndexTest):
         for bad in ("C:\\dir", "end\\"):
             self.write("t.tsv", head + f"1\tn\tT\th\n2\t{bad}\tT\th\n")
             self.scbf("index", "load", "i", "t.tsv", code=INPUT_OUTPUT)
-            self.assertIn("t.tsv: line 3", self.err)
+            self.assertIn("'t.tsv': line 3", self.err)
             self.assertIn("--no-escapes", self.err)
             self.assertEqual(self.count(), 0)
         self.write("t.tsv", head + "1\tC:\\new\tT\th\n")

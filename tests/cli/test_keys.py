@@ -175,7 +175,7 @@ class Numbers(CommandTest):
         for options in ([], ["--capacity", 10]):
             self.scbf("build", "--keys", "u64", *options, "-o", "f.scbf", "odd.u64",
                       code=INPUT_OUTPUT)
-            self.assertIn("odd.u64: 13 bytes", self.err)
+            self.assertIn("'odd.u64': 13 bytes", self.err)
         self.scbf("build", "--keys", "u64", "--capacity", 10, "-o", "f.scbf", stdin=b"y" * 9,
                   code=INPUT_OUTPUT)
         self.assertIn("standard input: 9 bytes", self.err)
@@ -232,7 +232,7 @@ class NotLines(CommandTest):
                             (packed[:3000] + b"?" * 50 + packed[3050:], "damaged")):
             self.write("bad.gz", bad)
             self.scbf("insert", "f.scbf", "bad.gz", code=INPUT_OUTPUT)
-            self.assertIn("bad.gz: ", self.err)
+            self.assertIn("'bad.gz': ", self.err)
             self.assertIn(reason, self.err)
         self.assertEqual(self.scbf("query", "f.scbf", "--raw", "keys.gz", code=NOTHING_FOUND), b"")
 
@@ -304,6 +304,8 @@ class NotLines(CommandTest):
         self.assertIn("byte order mark", self.err)
         self.assertEqual(self.found("mark.txt", "--raw"), 999)
         self.assertEqual(self.scbf_json("build", "-o", "g.scbf", "mark.txt")["capacity"], 1000)
+        self.scbf("build", "--chomp-cr", "-o", "h.scbf", "mark.txt")  # which reads twice
+        self.assertEqual(self.err.count("byte order mark"), 1)
 
     def test_keys_that_end_in_zero(self):
         keys = [b"two\nlines", b"one", b"", b"\xff"]
@@ -401,7 +403,7 @@ class Columns(CommandTest):
     def test_errors(self):
         build = ["build", "--capacity", 9, "-o", "f.scbf"]
         self.scbf(*build, "--column", "town", "t.csv", code=INPUT_OUTPUT)
-        self.assertIn("t.csv: line 1: no column 'town'; there are: id, name", self.err)
+        self.assertIn("'t.csv': line 1: no column 'town'; there are: 'id', 'name'", self.err)
         self.scbf(*build, "--column", 3, "t.csv", code=INPUT_OUTPUT)
         self.assertIn("line 1", self.err)
         self.refused(*build, "--separator", "tab", "t.csv", mentions=["--column"])

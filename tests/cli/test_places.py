@@ -240,7 +240,7 @@ class Places(CommandTest):
                     for more in ([], ["--force"]) if cases is self.WRITTEN else ([],):
                         process = self.run_at([*case, *more], "mine.scbf")
                         self.assertEqual(process.returncode, INPUT_OUTPUT, process.err)
-                        self.assertIn(b"mine.scbf: cannot write: Permission denied", process.err)
+                        self.assertIn(b"'mine.scbf': cannot write: Permission denied", process.err)
                         self.assertEqual(self.digest("mine.scbf"), digest)
 
 

@@ -58,7 +58,7 @@ class RegionPlan(CommandTest):
     def test_the_documents_show_what_it_prints(self):
         documents = glob.glob(os.path.join(DOCS, "secondary_index*.md"))
         shown = [block for document in documents
-                 for block in re.findall(r"```console\n\$ scbf (plan .*)\n([^`]*)```",
+                 for block in re.findall(r"```sh\nscbf (plan .*)\n```\n\n```text\n([^`]*)```",
                                          open_text(document))]
         self.assertGreaterEqual(len(shown), 2)
         for words, output in shown:

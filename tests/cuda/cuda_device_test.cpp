@@ -370,7 +370,7 @@ TEST(DeviceFilterErrors, WithoutADeviceTheReasonIsGiven) {
   SCBF_EXPECT_THROW(DeviceFilter(scbf::Geometry::split_block(1, 100), 0), scbf::cuda::CudaError,
                     "allocating device memory: ");
   SCBF_EXPECT_THROW(scbf::Filter(scbf::Geometry::split_block(1, 100), {.backend = "cuda"}),
-                    scbf::BackendUnavailable, "cuda backend: ");
+                    scbf::BackendUnavailable, "backend 'cuda': ");
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ class WatchedCalls : public FileSystemCalls {
   int stat(const char* path, struct stat* out) override {
     return fails("stat") ? -1 : FileSystemCalls::stat(path, out);
   }
+  int access(const char* path, int mode) override {
+    return fails("access") ? -1 : FileSystemCalls::access(path, mode);
+  }
   int fchown(int fd, uid_t user, gid_t group) override {
     return fails("fchown") ? -1 : FileSystemCalls::fchown(fd, user, group);
   }
@@ -97,9 +100,10 @@ TEST_F(FileFault, ASaveDoesWhatItPromisesInThisOrder) {
   EXPECT_EQ(calls_of_a_save(),
             (std::vector<std::string>{"stat", "open", "write", "write", "write", "fsync", "close",
                                       "rename", "open", "fsync", "close"}));
-  EXPECT_EQ(calls_of_a_save(), (std::vector<std::string>{
-                                   "stat", "stat", "open", "fchown", "fchmod", "write", "write",
-                                   "write", "fsync", "close", "rename", "open", "fsync", "close"}));
+  EXPECT_EQ(calls_of_a_save(),
+            (std::vector<std::string>{"stat", "access", "stat", "open", "fchown", "fchmod", "write",
+                                      "write", "write", "fsync", "close", "rename", "open", "fsync",
+                                      "close"}));
   EXPECT_EQ(read_bytes(path_), new_bytes_);
 }
 
@@ -124,7 +128,7 @@ TEST_F(FileFault, EveryCallFailsOnce) {
         }
         const auto renamed = std::find(names.begin(), names.end(), "rename") - names.begin() + 1;
         if (failing <= renamed) {
-          EXPECT_TRUE(has(message, "filter.scbf: "));
+          EXPECT_TRUE(has(message, "filter.scbf': "));
           EXPECT_TRUE(has(message, std::generic_category().message(error)));
           EXPECT_EQ(fs::exists(path_), replacing);
           if (replacing) {
@@ -296,7 +300,7 @@ TEST_F(FileFault, TheFileSizeLimitOfTheProcess) {
 // ---- destinations -------------------------------------------------------------------------------
 
 TEST_F(FileFault, DestinationsThatCannotTakeIt) {
-  EXPECT_THROW_WITH(new_.save("/dev/full"), IoError, "/dev/full: cannot write: No space left");
+  EXPECT_THROW_WITH(new_.save("/dev/full"), IoError, "'/dev/full': cannot write: No space left");
   EXPECT_THROW_WITH(new_.save(folder_.path()), IoError, "Is a directory");
   EXPECT_THROW_WITH(new_.save(folder_ / "absent/filter.scbf"), IoError,
                     "cannot create a temporary file beside it: No such file or directory");
@@ -350,11 +354,29 @@ TEST_F(FileFault, PermissionsAreKeptOrFollowTheUmask) {
   ::umask(umask);
   const auto mode = [&] { return static_cast<unsigned>(fs::status(path_).permissions()); };
   EXPECT_EQ(mode(), 0640u);
-  for (const unsigned kept : {0600u, 0444u, 0664u}) {
+  for (const unsigned kept : {0600u, 0640u, 0664u}) {
     fs::permissions(path_, static_cast<fs::perms>(kept));
     new_.save(path_);
     EXPECT_EQ(mode(), kept);
   }
+}
+
+TEST_F(FileFault, AFileThatNobodyMayWriteStays) {
+  old_.save(path_);
+  for (const unsigned mode : {0444u, 0555u, 0u}) {
+    fs::permissions(path_, static_cast<fs::perms>(mode));
+    EXPECT_THROW_WITH(new_.save(path_), IoError, "filter.scbf': cannot write: Permission denied");
+    fs::permissions(path_, static_cast<fs::perms>(0644));
+    EXPECT_EQ(read_bytes(path_), old_bytes_);
+    EXPECT_EQ(folder_.entries(), 1u);
+  }
+  new_.save(path_);
+  EXPECT_EQ(read_bytes(path_), new_bytes_);
+}
+
+TEST_F(FileFault, NamesInMessagesAreEscaped) {
+  const fs::path odd = folder_ / std::string("a'b\n\xFF");
+  EXPECT_THROW_WITH(Filter::load(odd), IoError, "a\\'b\\x0a\\xff': cannot open");
 }
 
 TEST_F(FileFault, ARelativeNameInTheCurrentFolder) {

@@ -258,9 +258,9 @@ TEST(FileFormat, MessagesTellWhatIsWrong) {
     return "accepted";
   };
 
-  EXPECT_TRUE(has(message({}), "filter.scbf: empty, not a filter file"));
+  EXPECT_TRUE(has(message({}), "filter.scbf': empty, not a filter file"));
   const Bytes other(5000, std::byte{'x'});
-  EXPECT_TRUE(has(message(other), "filter.scbf: not a filter file"));
+  EXPECT_TRUE(has(message(other), "filter.scbf': not a filter file"));
   EXPECT_TRUE(has(message(Bytes(3, std::byte{'x'})), "not a filter file"));
   EXPECT_TRUE(
       has(message(Bytes(good.begin(), good.begin() + 3)), "truncated: 3 bytes, must be 128"));
@@ -273,21 +273,21 @@ TEST(FileFormat, MessagesTellWhatIsWrong) {
   EXPECT_TRUE(has(message(newer), "format version 2: this library reads version 1"));
   Bytes bad = good;
   bad[bad.size() - 1] ^= std::byte{1};
-  EXPECT_TRUE(
-      std::regex_match(message(bad), std::regex(".*filter.scbf: payload chunk 4: checksum mismatch "
-                                                "\\(file 0x[0-9a-f]+, computed 0x[0-9a-f]+\\)")));
+  EXPECT_TRUE(std::regex_match(message(bad),
+                               std::regex(".*filter.scbf': payload chunk 4: checksum mismatch "
+                                          "\\(file 0x[0-9a-f]+, computed 0x[0-9a-f]+\\)")));
   bad = good;
   bad[4096 + (3u << 20)] ^= std::byte{1};
-  EXPECT_TRUE(has(message(bad), "filter.scbf: payload chunk 3: checksum mismatch (file 0x"));
+  EXPECT_TRUE(has(message(bad), "filter.scbf': payload chunk 3: checksum mismatch (file 0x"));
   bad = good;
   bad[24] ^= std::byte{1};  // the seed: any value is valid
-  EXPECT_TRUE(has(message(bad), "filter.scbf: header: checksum mismatch (file 0x"));
+  EXPECT_TRUE(has(message(bad), "filter.scbf': header: checksum mismatch (file 0x"));
   EXPECT_EQ(message(good), "accepted");
 }
 
 TEST(FileFormat, FilesThatCannotBeReadAreIoErrors) {
   const TemporaryFolder folder;
-  EXPECT_THROW_WITH(Filter::load(folder / "absent"), IoError, "absent: cannot open: No such file");
+  EXPECT_THROW_WITH(Filter::load(folder / "absent"), IoError, "absent': cannot open: No such file");
   EXPECT_THROW_WITH(Filter::map(folder / "absent"), IoError, "No such file");
   EXPECT_THROW_WITH(verify_file(folder / "absent"), IoError, "No such file");
   EXPECT_THROW_WITH(read_file_info(folder / "absent"), IoError, "No such file");

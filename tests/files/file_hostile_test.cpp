@@ -178,7 +178,7 @@ void expect_payload_refused(const fs::path& path, const Bytes& bytes, const std:
 /// Padding is so little that map checks it, too.
 void expect_padding_refused(const fs::path& path, const Bytes& bytes, std::uint64_t slice,
                             std::size_t at) {
-  const std::string text = "filter.scbf: padding after slice " + std::to_string(slice) +
+  const std::string text = "filter.scbf': padding after slice " + std::to_string(slice) +
                            " is not zero, at byte " + std::to_string(at);
   write_bytes(path, bytes);
   EXPECT_THROW_WITH(Filter::map(path), CorruptFile, text);

@@ -90,6 +90,18 @@ TEST(Encoding, NothingUnknownIsBelieved) {
   EXPECT_THROW(parse_posting(posting), CorruptFile);
 }
 
+TEST(Encoding, StatesComeBack) {
+  const std::string bytes = encode_state({1, 2, 3, 4});
+  EXPECT_EQ(decode_state(bytes).history, 4u);
+  const RegionState before = decode_state(bytes.substr(0, 24));  // as version 0.1 wrote it
+  EXPECT_EQ(before.changes, 3u);
+  for (const std::size_t cut : {0, 8, 23, 25, 31}) {
+    EXPECT_THROW(decode_state(bytes.substr(0, cut)), CorruptFile) << cut;
+  }
+  EXPECT_THROW(decode_state(bytes + '\0'), CorruptFile);
+  EXPECT_THROW(decode_state(bytes + bytes), CorruptFile);
+}
+
 TEST(Encoding, ChangesComeBack) {
   const FilterChange change = {{1, ~0ull}, {7}};
   const std::string bytes = encode_change(change);

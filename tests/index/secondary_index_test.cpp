@@ -149,7 +149,14 @@ TEST(SecondaryIndex, IsCreatedOnceAndOpenedOnce) {
   EXPECT_FALSE(std::filesystem::exists(path)) << "a refused index leaves no files";
   {
     const SecondaryIndex index = SecondaryIndex::create(path, people(), {.fpr = 0.02});
-    EXPECT_THROW(SecondaryIndex::open(path), IoError);
+    try {
+      SecondaryIndex::open(path);
+      FAIL() << "it is open";
+    } catch (const IoError& error) {
+      const std::string text = error.what();
+      EXPECT_TRUE(text.starts_with("'" + path.string() + "': this process has it open")) << text;
+      EXPECT_NE(text.find("open_read_only"), text.npos) << text;
+    }
   }
   EXPECT_THROW(SecondaryIndex::create(path, people()), IoError);
   const SecondaryIndex index = SecondaryIndex::open(path);

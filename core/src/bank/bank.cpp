@@ -14,6 +14,7 @@
 #include "bank/bank_state.hpp"
 #include "bank/member_answers.hpp"
 #include "kit/hash_keys.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -201,9 +202,9 @@ Bank::Bank(const Growth& growth, const BankOptions& options) {
   const Backend& backend = find_backend(options.backend);
   if (backend.memory() != kHostMemory) {
     throw InvalidArgument(
-        fmt::format("backend '{}' keeps counters in the memory of {}: a bank "
+        fmt::format("backend {} keeps counters in the memory of {}: a bank "
                     "needs them on the host, as 'simd' does",
-                    backend.name(), backend.memory()));
+                    detail::in_quotes(backend.name()), backend.memory()));
   }
   if (options.capacity > kMaxBankMembers) {
     throw InvalidArgument(fmt::format("capacity {}: a bank has at most {} members",

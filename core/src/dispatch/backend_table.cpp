@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "kit/known_backends.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 #if !SCBF_WITH_CUDA
 #include "kit/unavailable_backend.hpp"
@@ -67,12 +68,13 @@ std::span<const Backend* const> backends() noexcept { return all_backends(); }
 
 void add_backend(const Backend& backend) {
   std::vector<const Backend*>& all = all_backends();
-  if (by_name(all, backend.name()) != nullptr) {
-    throw InvalidArgument(fmt::format("backend '{}': the name is taken", backend.name()));
+  if (by_name(all, detail::in_quotes(backend.name())) != nullptr) {
+    throw InvalidArgument(
+        fmt::format("backend {}: the name is taken", detail::in_quotes(backend.name())));
   }
   if (all.size() == all.capacity()) {
-    throw InvalidArgument(
-        fmt::format("backend '{}': the table is full with {}", backend.name(), all.size()));
+    throw InvalidArgument(fmt::format("backend {}: the table is full with {}",
+                                      detail::in_quotes(backend.name()), all.size()));
   }
   all.push_back(&backend);
 }
@@ -97,14 +99,16 @@ const Backend& find_backend(std::string_view name) {
     if (found != nullptr && found->unavailable_reason().empty()) found = nullptr;
   }
   if (found == nullptr) {
-    std::vector<std::string_view> names;
-    for (const Backend* backend : backends()) names.push_back(backend->name());
-    throw BackendUnavailable(fmt::format("backend '{}'{}: unknown; there are {}", wanted, origin,
+    std::vector<std::string> names;
+    for (const Backend* backend : backends()) names.push_back(detail::in_quotes(backend->name()));
+    throw BackendUnavailable(fmt::format("backend {}{}: unknown; there are {}",
+                                         detail::in_quotes(wanted), origin,
                                          fmt::join(names, ", ")));
   }
   const std::string reason = found->unavailable_reason();
   if (reason.empty()) return *found;
-  throw BackendUnavailable(fmt::format("{} backend{}: {}", wanted, origin, reason));
+  throw BackendUnavailable(
+      fmt::format("backend {}{}: {}", detail::in_quotes(wanted), origin, reason));
 }
 
 }  // namespace scbf

@@ -16,6 +16,7 @@
 
 #include "files/file_format.hpp"
 #include "files/file_io.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
 
@@ -80,7 +81,7 @@ struct FileInput {
   explicit FileInput(const std::filesystem::path& path)
       : file(path),
         source([this](std::span<std::byte> out) { return file.read(out); }),
-        input(path.string(), source, file) {}
+        input(detail::in_quotes(path.string()), source, file) {}
   FileInput(const FileInput&) = delete;
   FileInput& operator=(const FileInput&) = delete;
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -33,6 +34,7 @@ off_t FileSystemCalls::lseek(int fd, off_t offset, int whence) {
 int FileSystemCalls::fsync(int fd) { return ::fsync(fd); }
 int FileSystemCalls::fstat(int fd, struct stat* out) { return ::fstat(fd, out); }
 int FileSystemCalls::stat(const char* path, struct stat* out) { return ::stat(path, out); }
+int FileSystemCalls::access(const char* path, int mode) { return ::access(path, mode); }
 int FileSystemCalls::fchown(int fd, uid_t user, gid_t group) { return ::fchown(fd, user, group); }
 int FileSystemCalls::fchmod(int fd, mode_t mode) { return ::fchmod(fd, mode); }
 int FileSystemCalls::rename(const char* from, const char* to) { return ::rename(from, to); }
@@ -48,8 +50,8 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void throw_io(const fs::path& path, const char* what, int error) {
-  throw IoError(
-      fmt::format("{}: {}: {}", path.string(), what, std::generic_category().message(error)));
+  throw IoError(fmt::format("{}: {}: {}", detail::in_quotes(path.string()), what,
+                            std::generic_category().message(error)));
 }
 
 template <class Call>
@@ -188,6 +190,13 @@ void sync_directory(const fs::path& directory, const fs::path& path, FileSystemC
 
 }  // namespace
 
+void check_replaceable(const fs::path& path, const struct stat& old, FileSystemCalls& calls) {
+  if ((old.st_mode & 0222) == 0) throw_io(path, "cannot write", EACCES);
+  if (retry_interrupted([&] { return calls.access(path.c_str(), W_OK); }) < 0) {
+    throw_io(path, "cannot write", errno);
+  }
+}
+
 void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls) {
   struct stat old {};
@@ -195,6 +204,7 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
   if (!exists && errno != ENOENT) throw_io(path, "cannot write", errno);
   if (exists && S_ISDIR(old.st_mode)) throw_io(path, "cannot write", EISDIR);
   if (exists && !S_ISREG(old.st_mode)) return write_straight(path, produce, calls);
+  if (exists) check_replaceable(path, old, calls);
 
   const fs::path target = behind_links(path);
   if (exists) {

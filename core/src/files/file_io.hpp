@@ -30,6 +30,7 @@ class FileSystemCalls {
   virtual int fsync(int fd);
   virtual int fstat(int fd, struct stat* out);
   virtual int stat(const char* path, struct stat* out);
+  virtual int access(const char* path, int mode);
   virtual int fchown(int fd, uid_t user, gid_t group);
   virtual int fchmod(int fd, mode_t mode);
   virtual int rename(const char* from, const char* to);
@@ -48,10 +49,16 @@ class FileSystemCalls {
 /// permissions are kept, and its owner and group where the system permits; a new file gets 0666
 /// less the umask. Other hard links to an existing file keep the old contents. A path that is not a
 /// regular file (a terminal, a pipe, /dev/null) cannot be replaced; it is written directly, not
-/// atomically. Throws IoError.
+/// atomically. Throws IoError, before anything is written if check_replaceable does.
 void write_file(const std::filesystem::path& path,
                 const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls = FileSystemCalls::system());
+
+/// Throws IoError if the regular file `path`, whose status is `old`, is not to be replaced:
+/// renaming needs no permission of the file itself, but one that this process may not write, or
+/// that nobody may write (which keeps root from nothing), is meant to stay.
+void check_replaceable(const std::filesystem::path& path, const struct stat& old,
+                       FileSystemCalls& calls = FileSystemCalls::system());
 
 /// A file that is read from beginning to end.
 class InputFile {

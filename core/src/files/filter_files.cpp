@@ -21,6 +21,7 @@
 #include "filter/state.hpp"
 #include "filter/store_copies.hpp"
 #include "kit/host_memory.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -403,7 +404,8 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
   for (int attempt = 0; attempt < kTries; ++attempt) {
     FileInput file(path);
     if (!file.input.bytes()) {
-      throw IoError(fmt::format("{}: cannot map: not a regular file; load it", path.string()));
+      throw IoError(fmt::format("{}: cannot map: not a regular file; load it",
+                                detail::in_quotes(path.string())));
     }
     Filter filter = read_filter(file.input, backend, [&](Input& part, const StageHead& stage) {
       const StageHeader& header = stage.header;
@@ -416,7 +418,8 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
     check_end(file.input);
     if (file.file.still_named()) return filter;
   }
-  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile", path.string(), kTries));
+  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile",
+                            detail::in_quotes(path.string()), kTries));
 }
 
 FileInfo read_file_info(const std::filesystem::path& path) { return read_info(path, false); }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "scbf/backend.hpp"
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -60,12 +61,15 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
 HostMemory::HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes)
     : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw IoError(fmt::format("{}: cannot open: {}", path.string(), strerror(errno)));
+  if (fd < 0)
+    throw IoError(
+        fmt::format("{}: cannot open: {}", detail::in_quotes(path.string()), strerror(errno)));
   void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   const int error = errno;
   ::close(fd);
   if (data == MAP_FAILED) {
-    throw IoError(fmt::format("{}: cannot map: {}", path.string(), strerror(error)));
+    throw IoError(
+        fmt::format("{}: cannot map: {}", detail::in_quotes(path.string()), strerror(error)));
   }
   ::madvise(data, bytes, MADV_RANDOM);
   data_ = data;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scbf/geometry.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,8 @@ std::string_view to_string(Layout layout) noexcept {
 Layout layout_from_string(std::string_view name) {
   if (name == "split") return Layout::split;
   if (name == "split_block") return Layout::split_block;
-  throw InvalidArgument(fmt::format("layout '{}': must be split or split_block", name));
+  throw InvalidArgument(
+      fmt::format("layout {}: must be 'split' or 'split_block'", detail::in_quotes(name)));
 }
 
 Geometry Geometry::split(std::uint32_t probes, std::uint64_t counters_per_slice) {
