@@ -22,7 +22,7 @@ make_real_keys() {
   local -x TMPDIR=$1  # for sort
   local made='https://example.org/item/'
   for list in "${indexed_lists[@]}" "${held_back_lists[@]}"; do
-    [[ -r $dictionaries/$list ]] || die "$dictionaries/$list: not there; scripts/install-deps --demo"
+    [[ -r $dictionaries/$list ]] || die "'$dictionaries/$list': not there; scripts/install-deps --demo"
   done
   sorted "${indexed_lists[@]/#/$dictionaries/}" | sed '/^$/d' >"$folder/words.txt"
   say "    $(group "$(wc -l <"$folder/words.txt")") distinct words from ${#indexed_lists[@]} word lists:" \
@@ -40,7 +40,7 @@ make_real_keys() {
   say "    $(group "$(wc -l <"$folder/absent-real.txt")") real words held back (${held_back_lists[*]}, less what is in the keys)"
 
   seq 1 5000000 | sed "s|^|$made|" >"$folder/absent-made.txt"
-  if grep -q "^$made" "$folder/keys.txt"; then die "a key begins with $made"; fi
+  if grep -q "^$made" "$folder/keys.txt"; then die "a key begins with '$made'"; fi
   say "    $(group 5000000) generated absent strings ($made…)"
 }
 
