@@ -371,7 +371,7 @@ void Store::write(StoreBatch&& batch, bool sync) {
     const std::lock_guard lock(state.writing);
     if (state.resumed != 0) {
       throw IoError(fmt::format("{}: cannot write tables: another write failed: try again",
-                                state.path.string()));
+                                detail::in_quotes(state.path.string())));
     }
     const rocksdb::Status status = batch.state_->ingest();
     if (!status.ok()) ++state.errors->count;
