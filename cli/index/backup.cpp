@@ -70,8 +70,7 @@ never change are shared by hard links; to be safe from a failing disk, choose a 
 fails, nothing is left behind; if it is interrupted, DEST does not open as an index and can be removed.
 
 Examples:
-  scbf index backup packages.index /backup/packages.index
-  scbf index check /backup/packages.index)");
+  scbf index backup packages.index packages.backup && scbf index check packages.backup)");
   return [options] { return backup(*options); };
 }
 

@@ -39,7 +39,7 @@ void must_be_text(const Row& row) {
 }
 
 int export_rows(const Options& options) {
-  const Destination to("-o " + options.to, options.to,
+  const Destination to("-o " + in_quotes(options.to), options.to,
                        {.replace = Destination::Rules::Replace::nothing,
                         .force = options.force,
                         .binary = false,
@@ -96,7 +96,7 @@ back unchanged: CSV with quotes where they are needed, or TSV with \t, \n, \r an
 process may write the index meanwhile. A file appears whole or not at all.
 
 Examples:
-  scbf index export packages.index -o packages.tsv
+  scbf index export packages.index -o exported.tsv
   scbf index export packages.index | zstd > packages.csv.zst)");
   return [options] { return export_rows(*options); };
 }

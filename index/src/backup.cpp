@@ -9,6 +9,7 @@
 #include "definition.hpp"
 #include "filter_files.hpp"
 #include "index_state.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -23,10 +24,12 @@ class NewFolder {
     std::error_code error;
     const bool made = std::filesystem::create_directory(path, error);
     if (error && error != std::errc::file_exists) {
-      throw IoError(fmt::format("{}: cannot create: {}", path.string(), error.message()));
+      throw IoError(
+          fmt::format("{}: cannot create: {}", detail::in_quotes(path.string()), error.message()));
     }
     if (!made) {
-      throw IoError(fmt::format("{}: exists: a backup makes a new directory", path.string()));
+      throw IoError(fmt::format("{}: exists: a backup makes a new directory",
+                                detail::in_quotes(path.string())));
     }
   }
   NewFolder(const NewFolder&) = delete;
@@ -56,7 +59,8 @@ std::chrono::system_clock::time_point SecondaryIndex::backup(
     const std::filesystem::path& to) const {
   if (is_within(to, state_->path)) {
     throw InvalidArgument(fmt::format("{}: lies in the index, {}: back up to another directory",
-                                      to.string(), state_->path.string()));
+                                      detail::in_quotes(to.string()),
+                                      detail::in_quotes(state_->path.string())));
   }
   const auto as_of = freshness().as_of;
   NewFolder folder(to);

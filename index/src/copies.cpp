@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::index {
@@ -22,7 +23,8 @@ constexpr std::size_t kPiece = 1u << 20;
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
   const int why = errno;
-  throw IoError(fmt::format("{}: cannot {}: {}", path.string(), what, std::strerror(why)));
+  throw IoError(
+      fmt::format("{}: cannot {}: {}", detail::in_quotes(path.string()), what, std::strerror(why)));
 }
 
 class OpenFile {
@@ -81,8 +83,8 @@ void copy_file(int from, std::uint64_t bytes, const std::filesystem::path& to) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(to, "read what it is to be a copy of");
     if (got == 0) {
-      throw IoError(fmt::format("{}: cannot copy: the file ends after {} of {} bytes", to.string(),
-                                done, bytes));
+      throw IoError(fmt::format("{}: cannot copy: the file ends after {} of {} bytes",
+                                detail::in_quotes(to.string()), done, bytes));
     }
     copy.append({piece.data(), static_cast<std::size_t>(got)});
     done += static_cast<std::uint64_t>(got);
@@ -115,7 +117,8 @@ void sync_folder(const std::filesystem::path& folder) {
     sync(entry->path());
   }
   if (error) {
-    throw IoError(fmt::format("{}: cannot read: {}", folder.string(), error.message()));
+    throw IoError(
+        fmt::format("{}: cannot read: {}", detail::in_quotes(folder.string()), error.message()));
   }
   sync(folder);
 }

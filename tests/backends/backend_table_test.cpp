@@ -147,7 +147,7 @@ TEST(BackendTable, AutoIsTheVariableOrTheBest) {
 TEST(BackendTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
   const Environment unset(nullptr);
   SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "'cud'");
-  SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "scalar, simd");
+  SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "'scalar', 'simd'");
   SCBF_EXPECT_THROW(find_backend(""), BackendUnavailable, "''");
   SCBF_EXPECT_THROW(find_backend("SIMD"), BackendUnavailable, "'SIMD'");
   const Environment wrong("nonsense");

@@ -167,8 +167,8 @@ class Help(ExamplesTest):
             def ready(verb=verb):
                 self.data()
                 self.write("retired.txt", "19\n20\n")
-                for name in ("people", "packages"):
-                    shutil.rmtree(self.path(name + ".index"), ignore_errors=True)
+                for name in ("people.index", "packages.index", "packages.backup"):
+                    shutil.rmtree(self.path(name), ignore_errors=True)
                 if verb == "create":
                     return
                 self.sh("scbf index create people.index --key id --columns id,name,town,email "

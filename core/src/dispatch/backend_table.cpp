@@ -68,7 +68,7 @@ std::span<const Backend* const> backends() noexcept { return all_backends(); }
 
 void add_backend(const Backend& backend) {
   std::vector<const Backend*>& all = all_backends();
-  if (by_name(all, detail::in_quotes(backend.name())) != nullptr) {
+  if (by_name(all, backend.name()) != nullptr) {
     throw InvalidArgument(
         fmt::format("backend {}: the name is taken", detail::in_quotes(backend.name())));
   }
