@@ -17,6 +17,9 @@ namespace scbf::cli {
 
 class Decoder;
 
+/// What some programs begin text with, to say that it is UTF-8.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 /// The name for messages: "standard input" for "-".
 std::string display_name(const std::string& input);
 /// What the system says of an input; "-" is standard input. Throws IoError if it is missing or a

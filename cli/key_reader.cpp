@@ -66,8 +66,6 @@ std::optional<std::uint64_t> place_of(const std::string& column) {
   return place;
 }
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 /// Whether these first bytes of an input of u64 keys are decimal numbers in lines. Of 8 random
 /// bytes one in 10^11 looks like that, and then a later one does not and is refused.
 bool looks_decimal(std::string_view first, char end) {

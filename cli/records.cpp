@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t kBlock = 256 << 10;
 constexpr std::size_t kFieldGrowth =
     64 << 10;  // libcsv's default of 128 bytes makes long fields quadratic
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 int never(unsigned char) { return 0; }
 int line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }

@@ -37,7 +37,7 @@ using bench::RowResult;
 /// The scalar backend is slow. With more keys the default matrix would take more than a minute.
 constexpr std::uint64_t kScalarKeys = 1'000'000;
 
-struct Options {
+struct BenchOptions {
   std::vector<std::uint64_t> sizes = {100'000, 1'000'000, 10'000'000};
   std::vector<Layout> layouts = {Layout::split_block, Layout::split};
   std::vector<std::string> backends;  ///< empty: auto, and scalar up to kScalarKeys keys
@@ -81,7 +81,7 @@ Operation operation_from_string(const std::string& name) {
                                in_quotes(name)));
 }
 
-Json machine_json(const Options& options) {
+Json machine_json(const BenchOptions& options) {
   Json json;
   json["processor"] = bench::cpu_model();
   json["threads"] = options.run.resolved_threads();
@@ -109,13 +109,13 @@ struct Cell {
   double figure(const char* name) const { return rows.at(0).figures.at(name).median; }
 };
 
-std::vector<std::string> backends_for(const Options& options, std::uint64_t size) {
+std::vector<std::string> backends_for(const BenchOptions& options, std::uint64_t size) {
   if (!options.backends.empty()) return options.backends;
   if (size <= kScalarKeys) return {"scalar", "auto"};
   return {"auto"};
 }
 
-std::vector<Cell> cells_for(const Options& options) {
+std::vector<Cell> cells_for(const BenchOptions& options) {
   std::vector<Cell> cells;
   BatchOptions batch = options.run.batch();
   batch.path = options.path;
@@ -144,7 +144,7 @@ std::vector<Cell> cells_for(const Options& options) {
 }
 
 /// Throws Incompatible when an answer is wrong.
-std::vector<Cell> measure_all(const Options& options) {
+std::vector<Cell> measure_all(const BenchOptions& options) {
   std::vector<Cell> cells = cells_for(options);
   std::uint64_t total = 0, keys_done = 0;
   for (const Cell& cell : cells) {
@@ -188,7 +188,7 @@ std::vector<Cell> measure_all(const Options& options) {
   return cells;
 }
 
-Json to_json(const Options& options, const std::vector<Cell>& cells, double seconds) {
+Json to_json(const BenchOptions& options, const std::vector<Cell>& cells, double seconds) {
   Json results = Json::array();
   for (const Cell& cell : cells) {
     for (std::size_t i = 0; i < cell.rows.size(); ++i) {
@@ -217,7 +217,7 @@ Json to_json(const Options& options, const std::vector<Cell>& cells, double seco
               {"results", std::move(results)}};
 }
 
-std::string to_text(const Options& options, const std::vector<Cell>& cells, double seconds) {
+std::string to_text(const BenchOptions& options, const std::vector<Cell>& cells, double seconds) {
   const Json machine = machine_json(options);
   std::string text =
       fmt::format("{}, {} thread{}, {}, scbf {}\n", machine["processor"].get<std::string>(),
@@ -248,7 +248,7 @@ std::string to_text(const Options& options, const std::vector<Cell>& cells, doub
          fmt::format("\nAnswers were verified before they were timed. {:.0f} s in all.\n", seconds);
 }
 
-int run_bench(const Options& options) {
+int run_bench(const BenchOptions& options) {
   const Stopwatch watch;
   const std::vector<Cell> cells = measure_all(options);
   if (options.run.json) {
@@ -262,8 +262,8 @@ int run_bench(const Options& options) {
 }  // namespace
 
 Run set_up_bench(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options* const o = options.get();
+  auto options = std::make_shared<BenchOptions>();
+  BenchOptions* const o = options.get();
   line.option("--sizes", "N,...",
               "Numbers of keys; default 100k,1M,10M. A key takes about 40 bytes of memory",
               [o](const std::string& text) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kDefaultFirstCapacity = 100'000;
 
-struct Options {
+struct BuildOptions {
   ShapeOptions shape;
   KeyOptions keys;
   RunOptions run;
@@ -50,7 +50,7 @@ std::uint64_t counted_capacity(const std::vector<std::string>& sources, const Ke
   return std::max<std::uint64_t>(keys, 1);
 }
 
-Growth growth_of(const Options& options) {
+Growth growth_of(const BuildOptions& options) {
   const PlanRequest& shape = options.shape.request;
   const double fpr = shape.fpr.value_or(kDefaultFpr);
   const Layout layout = shape.layout.value_or(Layout::split_block);
@@ -83,12 +83,12 @@ struct Design {
   double count_seconds = 0;
 };
 
-Design growing(const Options& options, const KeyFormat& format) {
+Design growing(const BuildOptions& options, const KeyFormat& format) {
   const Growth growth = growth_of(options);
   return {.growth = growth, .notes = {.kind = format.kind, .fpr = growth.fpr()}};
 }
 
-Design single_stage(const Options& options, const KeyFormat& format) {
+Design single_stage(const BuildOptions& options, const KeyFormat& format) {
   PlanRequest request = options.shape.request;
   if (!request.fpr && !request.memory_bytes) request.fpr = kDefaultFpr;
   const Stopwatch watch;
@@ -111,7 +111,7 @@ struct Built {
   Statistics statistics;
 };
 
-Json to_json(const Options& options, const Design& design, const Built& built) {
+Json to_json(const BuildOptions& options, const Design& design, const Built& built) {
   Json json;
   json["file"] = options.out;
   describe_work(json, built.reader, built.filter, options.run, built.seconds);
@@ -135,7 +135,7 @@ Json to_json(const Options& options, const Design& design, const Built& built) {
   return json;
 }
 
-std::string to_text(const Options& options, const Design& design, const Built& built) {
+std::string to_text(const BuildOptions& options, const Design& design, const Built& built) {
   const KeyReader& reader = built.reader;
   const Backend& backend = built.filter.backend();
   const Statistics& s = built.statistics;
@@ -158,7 +158,7 @@ std::string to_text(const Options& options, const Design& design, const Built& b
       grouped(s.saturated), rate);
 }
 
-Filter empty_filter(const Growth& growth, const Options& options) {
+Filter empty_filter(const Growth& growth, const BuildOptions& options) {
   try {
     return Filter(growth, {.seed = options.seed, .backend = options.run.backend});
   } catch (const std::bad_alloc&) {
@@ -169,7 +169,7 @@ Filter empty_filter(const Growth& growth, const Options& options) {
   }
 }
 
-int build(const Options& options) {
+int build(const BuildOptions& options) {
   if (!options.scalable &&
       (options.policy || options.factor || options.tightening || options.stage_fpr)) {
     throw UsageError("build: --policy, --growth, --tightening and --stage-fpr go with --scalable");
@@ -205,7 +205,7 @@ int build(const Options& options) {
 }  // namespace
 
 Run set_up_build(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BuildOptions>();
   options->shape.add_to(line);
   options->keys.add_to(line, false);
   line.option(

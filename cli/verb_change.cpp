@@ -23,7 +23,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct ChangeOptions {
   std::string file;
   std::string out;
   KeyOptions keys;
@@ -44,8 +44,8 @@ struct Options {
 };
 
 /// A filter, the keys that change it, and where it goes: all checked before any work is done.
-struct Session {
-  explicit Session(const Options& o)
+struct ChangeSession {
+  explicit ChangeSession(const ChangeOptions& o)
       : options(o),
         to(destination(o)),
         filter(open_for_changes(o.file, o.run)),
@@ -83,7 +83,7 @@ struct Session {
     warn_if_over_capacity(keys, notes, statistics.estimated_fpr);
   }
 
-  const Options& options;
+  const ChangeOptions& options;
   Destination to;
   Filter filter;
   FilterNotes notes;
@@ -92,7 +92,7 @@ struct Session {
   double seconds = 0;
 
  private:
-  static Destination destination(const Options& o) {
+  static Destination destination(const ChangeOptions& o) {
     std::vector<std::string> inputs = o.keys.sources();
     Destination to = changed_filter(o.file, o.out,
                                     {.force = o.keys.force, .json = o.run.json, .inputs = inputs});
@@ -102,8 +102,8 @@ struct Session {
   }
 };
 
-int insert(const Options& options) {
-  Session session(options);
+int insert(const ChangeOptions& options) {
+  ChangeSession session(options);
   std::uint64_t inserted = 0;
   session.go_through("inserting", [&](const KeyBlock& block) {
     inserted += session.filter.insert(block.batch(), options.run.batch()).inserted;
@@ -126,14 +126,14 @@ struct Limit {
   }
 };
 
-struct RemoveOptions : Options {
+struct RemoveOptions : ChangeOptions {
   Limit most_absent;
   std::string absent;  ///< file for the absent keys; empty: none
 };
 
 /// Removes all keys from the filter in memory; writes the absent ones to `absent`, unless it is
 /// null.
-RemoveReport remove_all(Session& session, Output* absent) {
+RemoveReport remove_all(ChangeSession& session, Output* absent) {
   RemoveReport sum;
   std::vector<std::uint8_t> verdicts;
   session.go_through("removing", [&](const KeyBlock& block) {
@@ -170,7 +170,7 @@ std::optional<Destination> list_of_absent(const RemoveOptions& options, const De
 }
 
 int remove(const RemoveOptions& options) {
-  Session session(options);
+  ChangeSession session(options);
   const std::optional<Destination> list = list_of_absent(options, session.to);
   RemoveReport sum;
   if (list) {
@@ -223,7 +223,7 @@ int remove(const RemoveOptions& options) {
 }  // namespace
 
 Run set_up_insert(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ChangeOptions>();
   options->add_to(line);
   line.footer(
       R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was.

@@ -18,7 +18,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct CombineOptions {
   std::string file;
   std::vector<std::string> others;
   std::string out;
@@ -43,7 +43,7 @@ struct Options {
   }
 };
 
-void check_kinds(const Filter& filter, const Filter& other, const Options& options,
+void check_kinds(const Filter& filter, const Filter& other, const CombineOptions& options,
                  const std::string& other_file) {
   const auto kind = read_notes(filter.metadata()).kind;
   const auto other_kind = read_notes(other.metadata()).kind;
@@ -56,7 +56,8 @@ void check_kinds(const Filter& filter, const Filter& other, const Options& optio
 /// Calls combine(filter, other) for each other filter, saves the filter, and completes and prints
 /// `report`. `verb` is the past tense of the operation.
 template <class Combine>
-int combine_all(const Options& options, const char* verb, Json report, const Combine& combine) {
+int combine_all(const CombineOptions& options, const char* verb, Json report,
+                const Combine& combine) {
   const Destination to =
       changed_filter(options.file, options.out,
                      {.force = options.force, .json = options.run.json, .inputs = options.others});
@@ -94,14 +95,14 @@ int combine_all(const Options& options, const char* verb, Json report, const Com
   return kOk;
 }
 
-int merge(const Options& options) {
+int merge(const CombineOptions& options) {
   return combine_all(options, "merged", Json::object(),
                      [&](Filter& filter, const Filter& other, Json&) {
                        filter.merge(other, options.run.batch());
                      });
 }
 
-int subtract(const Options& options) {
+int subtract(const CombineOptions& options) {
   std::uint64_t inexact = 0;
   const int code = combine_all(options, "subtracted", Json{{"inexact_counters", std::uint64_t{0}}},
                                [&](Filter& filter, const Filter& other, Json& report) {
@@ -119,7 +120,7 @@ int subtract(const Options& options) {
 }  // namespace
 
 Run set_up_merge(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CombineOptions>();
   options->add_to(line);
   line.footer(
       R"(Filters can be merged if layout, geometry and seed are equal: build them with the same --capacity,
@@ -133,7 +134,7 @@ Examples:
 }
 
 Run set_up_subtract(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CombineOptions>();
   options->add_to(line);
   line.footer(
       R"(Undoes merge, except where counters are saturated; their number is reported. A filter

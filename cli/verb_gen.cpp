@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kStepKeys = 1 << 14;
 
-struct Options {
+struct GenOptions {
   std::uint64_t keys = 0;
   StreamOptions stream;
   std::string out = "-";
@@ -28,7 +28,7 @@ struct Options {
   RunOptions run;
 };
 
-int generate(const Options& options) {
+int generate(const GenOptions& options) {
   const Destination to("gen -o " + in_quotes(options.out), options.out,
                        {.replace = Destination::Rules::Replace::nothing, .force = options.force});
   KeyStream stream(options.stream);
@@ -51,8 +51,8 @@ int generate(const Options& options) {
 }  // namespace
 
 Run set_up_gen(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options* const o = options.get();
+  auto options = std::make_shared<GenOptions>();
+  GenOptions* const o = options.get();
   line.option(
       "--keys", "N", "How many: 1000, 1e8, 100M",
       [o](const std::string& t) { o->keys = parse_count("--keys", t, 0); },

@@ -17,7 +17,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct PaperOptions {
   std::uint32_t trials = 200;
   std::uint64_t seed = 1;
   bool json = false;
@@ -28,7 +28,7 @@ std::string cell(const std::optional<double>& value) {
 }
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-std::string sizing_text(const Options& options) {
+std::string sizing_text(const PaperOptions& options) {
   std::string text =
       "Table 1: 45 KiB of positions (368,640). n is the number of keys\n"
       "            |        printed        |                    computed                      "
@@ -50,7 +50,7 @@ std::string sizing_text(const Options& options) {
          "rounded k;\nn exact is the most keys with (1 - (1 - 1/m)^n)^k <= P.\n";
 }
 
-std::string overflow_text(const Options& options) {
+std::string overflow_text(const PaperOptions& options) {
   std::string split =
       "Tables 2 and 3: probability that a counter of a split filter reaches j, at half fill\n"
       "bits   j     printed  bound w/o e^j        bound        exact  simulated +- 1 s.e.\n";
@@ -72,7 +72,7 @@ std::string overflow_text(const Options& options) {
          "hardly changes\nthe overflow; it makes the probes independent.\n";
 }
 
-Json to_json(const Options& options) {
+Json to_json(const PaperOptions& options) {
   Json table1 = Json::array(), overflow = Json::array();
   for (const paper::SizingRow& row : paper::sizing_table(options.trials, options.seed)) {
     table1.push_back(Json{{"fpr", row.fpr},
@@ -108,7 +108,7 @@ Json to_json(const Options& options) {
               {"tables_2_3_4", std::move(overflow)}};
 }
 
-int print_paper(const Options& options) {
+int print_paper(const PaperOptions& options) {
   if (options.json) {
     print_json(to_json(options));
   } else {
@@ -120,7 +120,7 @@ int print_paper(const Options& options) {
 }  // namespace
 
 Run set_up_paper(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PaperOptions>();
   line.option("--trials", "N", "Filters to simulate, about 5 ms each; default 200, 0 for none",
               [o = options.get()](const std::string& text) {
                 o->trials = static_cast<std::uint32_t>(parse_count("--trials", text, 0, 1'000'000));

@@ -17,7 +17,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct PlanOptions {
   ShapeOptions shape;
   RegionOptions regions;
   RunOptions run;
@@ -57,7 +57,7 @@ std::string to_text(const Plan& plan) {
 }  // namespace
 
 Run set_up_plan(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   options->shape.add_to(line);
   options->regions.add_to(line);
   options->run.add_json_to(line, "Print JSON");

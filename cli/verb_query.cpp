@@ -18,7 +18,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct QueryOptions {
   std::string file;
   KeyOptions keys;
   RunOptions run;
@@ -37,8 +37,8 @@ struct Options {
 };
 
 /// A filter, and the keys to look up.
-struct Session {
-  explicit Session(const Options& o)
+struct QuerySession {
+  explicit QuerySession(const QueryOptions& o)
       : options(o),
         filter(opened(o)),
         reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
@@ -62,12 +62,12 @@ struct Session {
     return json;
   }
 
-  const Options& options;
+  const QueryOptions& options;
   Filter filter;
   KeyReader reader;
 
  private:
-  static Filter opened(const Options& o) {
+  static Filter opened(const QueryOptions& o) {
     std::vector<std::string> inputs = o.keys.sources();
     inputs.insert(inputs.begin(), o.file);
     check_inputs(inputs);
@@ -75,8 +75,8 @@ struct Session {
   }
 };
 
-int query(const Options& options) {
-  Session session(options);
+int query(const QueryOptions& options) {
+  QuerySession session(options);
   Output out;
   const bool print_keys = !options.only_count && !options.run.json;
   const std::uint8_t wanted = options.invert ? 0 : 1;
@@ -111,8 +111,8 @@ int query(const Options& options) {
   return matched > 0 ? kOk : kNothingFound;
 }
 
-int count(const Options& options) {
-  Session session(options);
+int count(const QueryOptions& options) {
+  QuerySession session(options);
   Output out;
   std::uint64_t found = 0;
   const Stopwatch watch;
@@ -145,7 +145,7 @@ int count(const Options& options) {
 }  // namespace
 
 Run set_up_query(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QueryOptions>();
   options->add_to(line);
   line.flag("--invert", "Print the keys that are surely absent", options->invert);
   line.flag("--count", "Print only how many there are", options->only_count);
@@ -163,7 +163,7 @@ Examples:
 }
 
 Run set_up_count(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QueryOptions>();
   options->add_to(line);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(

@@ -17,7 +17,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct BackupOptions {
   IndexTarget target;
   std::string to;
 };
@@ -32,7 +32,7 @@ std::uint64_t bytes_of(const std::string& folder) {
   return sum;
 }
 
-int backup(const Options& options) {
+int backup(const BackupOptions& options) {
   IndexTarget target = options.target;
   target.options.rebuild = false;  // no filter is asked
   const Stopwatch watch;
@@ -59,7 +59,7 @@ int backup(const Options& options) {
 }  // namespace
 
 Run set_up_index_backup(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BackupOptions>();
   options->target.add_to(line, "Print a report as JSON");
   line.positional("DEST", "The directory to make; it must not exist", options->to);
   line.footer(

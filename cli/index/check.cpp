@@ -19,7 +19,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct CheckOptions {
   IndexTarget target;
   RunOptions run;
   bool repair = false, prometheus = false, each_region = false;
@@ -43,7 +43,7 @@ Json freshness_json(const Freshness& freshness) {
   return json;
 }
 
-int stats(const Options& options) {
+int stats(const CheckOptions& options) {
   if (options.prometheus && options.target.json) {
     throw UsageError("--prometheus and --json: only one of them");
   }
@@ -93,7 +93,7 @@ int stats(const Options& options) {
   return kOk;
 }
 
-int checkpoint(const Options& options) {
+int checkpoint(const CheckOptions& options) {
   SecondaryIndex index = options.target.open();
   const Stopwatch watch;
   index.checkpoint();
@@ -106,7 +106,7 @@ int checkpoint(const Options& options) {
   return kOk;
 }
 
-CheckReport compare(const Options& options, const SecondaryIndex& index) {
+CheckReport compare(const CheckOptions& options, const SecondaryIndex& index) {
   Progress progress(options.run.progress, "checking", index.statistics().rows, "rows");
   const CheckReport report =
       index.check([&](std::uint64_t done, std::uint64_t) { progress.update(done, done); });
@@ -139,7 +139,7 @@ SecondaryIndex open_for_check(const IndexTarget& target, bool repair) {
   }
 }
 
-int check(const Options& options) {
+int check(const CheckOptions& options) {
   IndexTarget target = options.target;
   target.options.rebuild = false;  // the check must see the filters as they are
   SecondaryIndex index = open_for_check(target, options.repair);
@@ -204,7 +204,7 @@ int check(const Options& options) {
 }  // namespace
 
 Run set_up_index_stats(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   options->target.add_to(line, "Print JSON");
   line.flag("--prometheus", "Print metrics in Prometheus's text format", options->prometheus);
   line.flag("--each-region", "With --prometheus: also metrics of each region",
@@ -222,7 +222,7 @@ Examples:
 }
 
 Run set_up_index_checkpoint(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   options->target.add_to(line, "Print a report as JSON");
   line.footer(
       R"(Filters are also saved automatically, from time to time and when an index is closed.
@@ -233,7 +233,7 @@ Examples:
 }
 
 Run set_up_index_check(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   options->target.add_to(line, "Print a report as JSON");
   line.flag("--repair",
             "Rebuild the filters that cannot be trusted, and those of regions with problems",

@@ -19,7 +19,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct CreateOptions {
   IndexTarget target;
   std::string key, columns, header;
   std::optional<TableFormat> format;
@@ -29,7 +29,7 @@ struct Options {
 };
 
 /// The names of all columns. The key may be among them.
-std::vector<std::string> column_names(const Options& options) {
+std::vector<std::string> column_names(const CreateOptions& options) {
   if (!options.columns.empty() && !options.header.empty()) {
     throw UsageError("--columns and --header: only one of them can say which columns there are");
   }
@@ -68,7 +68,7 @@ void mark_indexed(TableSchema& schema, const std::string& text) {
   }
 }
 
-TableSchema schema_of(const Options& options) {
+TableSchema schema_of(const CreateOptions& options) {
   TableSchema schema{.key = options.key};
   const std::vector<std::string> names = column_names(options);
   for (const std::string& name : names) {
@@ -82,7 +82,7 @@ TableSchema schema_of(const Options& options) {
   return schema;
 }
 
-int create(const Options& options) {
+int create(const CreateOptions& options) {
   const TableSchema schema = schema_of(options);
   schema.check();
   const SecondaryIndex index =
@@ -108,8 +108,8 @@ int create(const Options& options) {
 }  // namespace
 
 Run set_up_index_create(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<CreateOptions>();
+  CreateOptions& o = *options;
   o.target.add_to(line, "Print a report as JSON");
   line.option("--key", "COL", "The column with the key of each row", o.key,
               CommandLine::Need::required);

@@ -19,7 +19,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct ExportOptions {
   IndexTarget target;
   std::string to = "-";
   std::optional<TableFormat> format;
@@ -38,7 +38,7 @@ void must_be_text(const Row& row) {
   for (const std::string& value : row.values) check(value);
 }
 
-int export_rows(const Options& options) {
+int export_rows(const ExportOptions& options) {
   const Destination to("-o " + in_quotes(options.to), options.to,
                        {.replace = Destination::Rules::Replace::nothing,
                         .force = options.force,
@@ -81,8 +81,8 @@ int export_rows(const Options& options) {
 }  // namespace
 
 Run set_up_index_export(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<ExportOptions>();
+  ExportOptions& o = *options;
   o.target.add_to(line, "Print a report as JSON; needs -o FILE");
   line.option("-o,--output", "FILE", "Where to write; default: standard output", o.to);
   line.option("--separator", "SEP",

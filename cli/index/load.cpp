@@ -23,7 +23,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct LoadOptions {
   IndexTarget target;
   std::vector<std::string> files;
   std::optional<TableFormat> format;
@@ -71,7 +71,8 @@ constexpr std::size_t kLeastSamples = 16'384;
 /// The rows of all files, one after another.
 class Rows {
  public:
-  Rows(const Options& options, const TableSchema& schema) : options_(options), schema_(schema) {}
+  Rows(const LoadOptions& options, const TableSchema& schema)
+      : options_(options), schema_(schema) {}
 
   bool next(Row& row) {
     while (true) {
@@ -93,7 +94,7 @@ class Rows {
   std::uint64_t bytes() const { return bytes_before_ + (reader_ ? reader_->bytes_read() : 0); }
 
  private:
-  const Options& options_;
+  const LoadOptions& options_;
   const TableSchema& schema_;
   std::size_t file_ = 0;
   std::optional<TableReader> reader_;
@@ -107,7 +108,7 @@ struct Loaded {
 };
 
 /// The first pass over the files.
-void look(const Options& options, SecondaryIndex& index, std::optional<std::uint64_t> total,
+void look(const LoadOptions& options, SecondaryIndex& index, std::optional<std::uint64_t> total,
           Loaded& loaded) {
   const Stopwatch watch;
   KeySample sample(std::max(kLeastSamples, kSamplesPerRegion * options.regions));
@@ -128,7 +129,7 @@ void look(const Options& options, SecondaryIndex& index, std::optional<std::uint
   index.presplit(points);
 }
 
-Loaded load_into(const Options& options, SecondaryIndex& index) {
+Loaded load_into(const LoadOptions& options, SecondaryIndex& index) {
   const std::optional<std::uint64_t> total = total_bytes(options.files);
   const std::uint64_t rows_before = index.statistics().rows;
   if (options.regions > 0 && rows_before > 0) {
@@ -179,7 +180,7 @@ Loaded load_into(const Options& options, SecondaryIndex& index) {
   return loaded;
 }
 
-int load(const Options& options) {
+int load(const LoadOptions& options) {
   SecondaryIndex index = options.target.open();
   const Loaded loaded = load_into(options, index);
   const IndexStatistics now = index.statistics();
@@ -218,8 +219,8 @@ int load(const Options& options) {
 }  // namespace
 
 Run set_up_index_load(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<LoadOptions>();
+  LoadOptions& o = *options;
   o.target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
   line.positionals("FILE", "CSV or TSV files with a header; - is standard input", o.files,
                    CommandLine::Need::required);

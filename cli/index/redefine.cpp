@@ -19,7 +19,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct RedefineOptions {
   IndexTarget target;
   RunOptions run;
   std::vector<std::string> columns;
@@ -61,7 +61,7 @@ SecondaryIndex open_changed(const IndexTarget& target) {
   return SecondaryIndex::open(target.folder, target.how());
 }
 
-int replan(const Options& options) {
+int replan(const RedefineOptions& options) {
   const IndexTarget& target = options.target;
   const Stopwatch watch;
   std::optional<SecondaryIndex> index = target.open_read_only();
@@ -122,7 +122,7 @@ Column parse_column(const TableSchema& schema, const std::string& text) {
   return {.name = text};
 }
 
-int report(const Options& options, const char* what, const IndexStatistics& before,
+int report(const RedefineOptions& options, const char* what, const IndexStatistics& before,
            const Stopwatch& watch) {
   const SecondaryIndex index = open_changed(options.target);
   const IndexStatistics now = index.statistics();
@@ -148,7 +148,7 @@ int report(const Options& options, const char* what, const IndexStatistics& befo
   return kOk;
 }
 
-int add_column(const Options& options) {
+int add_column(const RedefineOptions& options) {
   const Stopwatch watch;
   std::optional<SecondaryIndex> index = options.target.open_read_only();
   const IndexStatistics before = index->statistics();
@@ -165,7 +165,7 @@ int add_column(const Options& options) {
   return report(options, "added", before, watch);
 }
 
-int drop_column(const Options& options) {
+int drop_column(const RedefineOptions& options) {
   const Stopwatch watch;
   const IndexStatistics before = options.target.open_read_only().statistics();
   SecondaryIndex::drop_columns(options.target.folder, options.columns);
@@ -175,8 +175,8 @@ int drop_column(const Options& options) {
 }  // namespace
 
 Run set_up_index_replan(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<RedefineOptions>();
+  RedefineOptions& o = *options;
   o.target.add_to(line, "Print a report as JSON");
   line.option("--fpr", "P",
               "Bound on the false-positive rate of a region's filter; default: as it is",
@@ -200,8 +200,8 @@ Examples:
 }
 
 Run set_up_index_add_column(CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<RedefineOptions>();
+  RedefineOptions& o = *options;
   o.target.add_to(line, "Print a report as JSON");
   line.positionals("COL[:SEP]",
                    "Columns of the table to index; after a colon, the separator between the values "
@@ -221,7 +221,7 @@ Examples:
 }
 
 Run set_up_index_drop_column(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RedefineOptions>();
   options->target.add_to(line, "Print a report as JSON");
   line.positionals("COL", "Columns that are indexed no longer", options->columns,
                    CommandLine::Need::required);

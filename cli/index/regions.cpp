@@ -16,7 +16,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct RegionsOptions {
   IndexTarget target;
   std::optional<std::string> at;
   RegionId region = 0, right = 0;
@@ -60,7 +60,7 @@ std::string region_table(const std::vector<RegionInfo>& regions) {
   return text;
 }
 
-int print(const Options& options, const std::vector<RegionInfo>& regions) {
+int print(const RegionsOptions& options, const std::vector<RegionInfo>& regions) {
   if (options.target.json) {
     Json json = Json::array();
     for (const RegionInfo& region : regions) json.push_back(region_json(region));
@@ -71,12 +71,13 @@ int print(const Options& options, const std::vector<RegionInfo>& regions) {
   return kOk;
 }
 
-int regions(const Options& options) {
+int regions(const RegionsOptions& options) {
   return print(options, options.target.open_read_only().regions());
 }
 
 /// Prints the given regions.
-int report(const Options& options, const SecondaryIndex& index, const std::vector<RegionId>& ids) {
+int report(const RegionsOptions& options, const SecondaryIndex& index,
+           const std::vector<RegionId>& ids) {
   std::vector<RegionInfo> changed = index.regions();
   std::erase_if(changed, [&](const RegionInfo& region) {
     return std::find(ids.begin(), ids.end(), region.id) == ids.end();
@@ -84,18 +85,18 @@ int report(const Options& options, const SecondaryIndex& index, const std::vecto
   return print(options, changed);
 }
 
-int split(const Options& options) {
+int split(const RegionsOptions& options) {
   SecondaryIndex index = options.target.open();
   const auto [left, right] = index.split(options.region, options.at);
   return report(options, index, {left, right});
 }
 
-int merge(const Options& options) {
+int merge(const RegionsOptions& options) {
   SecondaryIndex index = options.target.open();
   return report(options, index, {index.merge(options.region, options.right)});
 }
 
-int move(const Options& options) {
+int move(const RegionsOptions& options) {
   SecondaryIndex index = options.target.open();
   index.move(options.region, options.server);
   return report(options, index, {options.region});
@@ -104,7 +105,7 @@ int move(const Options& options) {
 }  // namespace
 
 Run set_up_index_regions(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RegionsOptions>();
   options->target.add_to(line, "Print an array as JSON");
   line.footer(
       R"(Regions are listed in key order. The rate is that of the region's filter as it is.
@@ -116,7 +117,7 @@ Examples:
 }
 
 Run set_up_index_split(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RegionsOptions>();
   options->target.add_to(line, "Print the two regions as JSON");
   add_number(line, "REGION", "The region's number", options->region);
   line.option("--at", "KEY", "First key of the second region; default: the key of the middle row",
@@ -131,7 +132,7 @@ Examples:
 }
 
 Run set_up_index_merge(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RegionsOptions>();
   options->target.add_to(line, "Print the region as JSON");
   add_number(line, "LEFT", "A region's number", options->region);
   add_number(line, "RIGHT", "The number of the next region by key", options->right);
@@ -143,7 +144,7 @@ Examples:
 }
 
 Run set_up_index_move(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RegionsOptions>();
   options->target.add_to(line, "Print the region as JSON");
   add_number(line, "REGION", "The region's number", options->region);
   add_number(line, "SERVER", "The server's number, from 0 on", options->server);

@@ -15,7 +15,7 @@ namespace scbf::cli {
 
 namespace {
 
-struct Options {
+struct WriteOptions {
   IndexTarget target;
   std::vector<std::string> words;
   std::string file;
@@ -41,7 +41,7 @@ Row parse_row(const TableSchema& schema, const std::vector<std::string>& words) 
   return row;
 }
 
-int put(const Options& options) {
+int put(const WriteOptions& options) {
   SecondaryIndex index = options.target.open();
   const Row row = parse_row(index.schema(), options.words);
   const WriteReport report = index.put(std::span(&row, 1));
@@ -54,7 +54,7 @@ int put(const Options& options) {
   return kOk;
 }
 
-int remove(const Options& options) {
+int remove(const WriteOptions& options) {
   const std::vector<std::string> keys = keys_from(options.words, options.file);
   SecondaryIndex index = options.target.open();
   const WriteReport report = index.remove(keys);
@@ -70,7 +70,7 @@ int remove(const Options& options) {
 }  // namespace
 
 Run set_up_index_put(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WriteOptions>();
   options->target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
   line.positionals("COL=VALUE", "The fields of the row, with its key; missing columns are empty",
                    options->words, CommandLine::Need::required);
@@ -82,7 +82,7 @@ Examples:
 }
 
 Run set_up_index_delete(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WriteOptions>();
   options->target.add_to(line, "Print a report as JSON", IndexTarget::Writes::yes);
   line.positionals("KEY", "Keys of rows", options->words);
   line.option("--from-file", "FILE", "Keys from a file, one a line; - is standard input",

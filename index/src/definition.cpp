@@ -96,8 +96,8 @@ void commit(Store& store, const Existing& to, const std::vector<StoredRegion>& r
 }
 
 /// The number of a column that may be given once.
-std::size_t column_of(const TableSchema& schema, const std::string& name,
-                      std::vector<std::size_t>& before) {
+std::size_t column_given(const TableSchema& schema, const std::string& name,
+                         std::vector<std::size_t>& before) {
   if (name == schema.key) {
     throw InvalidArgument(
         fmt::format("column {}: the key needs no index", detail::in_quotes(name)));
@@ -260,7 +260,7 @@ void SecondaryIndex::add_columns(const std::filesystem::path& path, std::span<co
   for (Column& column : only.columns) column = {.name = column.name};
   std::vector<std::size_t> numbers;
   for (const Column& column : columns) {
-    const std::size_t number = column_of(there.schema, column.name, numbers);
+    const std::size_t number = column_given(there.schema, column.name, numbers);
     if (there.schema.columns[number].indexed) {
       throw InvalidArgument(
           fmt::format("column {} is indexed already", detail::in_quotes(column.name)));
@@ -306,7 +306,7 @@ void SecondaryIndex::drop_columns(const std::filesystem::path& path,
   Store& store = *there.store;
   std::vector<std::size_t> numbers;
   for (const std::string& name : columns) {
-    const std::size_t number = column_of(there.schema, name, numbers);
+    const std::size_t number = column_given(there.schema, name, numbers);
     if (!there.schema.columns[number].indexed) {
       throw InvalidArgument(fmt::format("column {} is not indexed", detail::in_quotes(name)));
     }

@@ -21,7 +21,7 @@ namespace {
 // Keys hashed at once: large enough for the partitioned path, 32 MiB of hashes.
 constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
 // Rows of keys located at once for a query; they stay in cache.
-constexpr std::size_t kStripRows = 4096;
+constexpr std::size_t kQueryRows = 4096;
 
 }  // namespace
 
@@ -250,9 +250,9 @@ ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> bat
 // ---- questions ----------------------------------------------------------------------------------
 
 void Level::answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept {
-  std::array<std::uint64_t, kStripRows> located;
+  std::array<std::uint64_t, kQueryRows> located;
   const std::uint32_t k = shape.geometry.probes();
-  const std::size_t per_strip = kStripRows / k;
+  const std::size_t per_strip = kQueryRows / k;
   for (std::size_t i = 0; i < n; i += per_strip) {
     const std::size_t strip = std::min(per_strip, n - i);
     kernels->locate(shape.geometry, hashes + i, strip, located.data());

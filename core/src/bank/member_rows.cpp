@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kLineBytes = 64;
 
 // Rows of a strip of keys, on the stack.
-constexpr std::size_t kStripRows = 8192;
+constexpr std::size_t kMarkedRows = 8192;
 // Marks between a prefetch of a row and its use: many, as each changes another line of memory.
 constexpr std::size_t kMarksAhead = 256;
 // Lines of counters per task; when rows are copied, the rows of this many lines.
@@ -76,9 +76,9 @@ void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* word
                             std::uint32_t slot, const std::uint64_t* hashes, std::size_t n,
                             bool bit) noexcept {
   // Prefetching runs beyond the last row; row 0 stands there, which costs nothing.
-  std::array<std::uint64_t, kStripRows + kMarksAhead> rows;
+  std::array<std::uint64_t, kMarkedRows + kMarksAhead> rows;
   const std::uint32_t k = geometry_.probes();
-  const std::size_t per_strip = kStripRows / k;
+  const std::size_t per_strip = kMarkedRows / k;
   std::uint8_t* const column = data() + slot / 8;
   const auto set = static_cast<std::uint8_t>(bit ? 1u << slot % 8 : 0);
   const auto keep = static_cast<std::uint8_t>(~(1u << slot % 8));

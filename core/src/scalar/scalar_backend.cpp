@@ -32,7 +32,7 @@ unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
   return smallest;
 }
 
-bool holds(ConstCounterView view, std::uint64_t hash) noexcept {
+bool has_key(ConstCounterView view, std::uint64_t hash) noexcept {
   bool all = true;
   for_each_probe(view.geometry, hash,
                  [&](Probe p) { all &= detail::counter_at(view.words[p.word], p.shift) != 0; });
@@ -47,7 +47,7 @@ Claims claims_of(std::span<const CounterView> filters, std::uint64_t hash) noexc
   Claims claims;
   for (std::size_t f = 0; f < filters.size(); ++f) {
     const auto& [geometry, seed, words] = filters[f];
-    if (!holds({geometry, seed, words}, hash)) continue;
+    if (!has_key({geometry, seed, words}, hash)) continue;
     ++claims.number;
     claims.last = f;
   }
@@ -92,7 +92,7 @@ class ScalarBackend final : public Backend {
     if (filters.empty()) return 0;
     for_each_hash(keys, filters[0].seed, [&](std::size_t i, std::uint64_t hash) {
       out[i] =
-          std::ranges::any_of(filters, [&](const auto& filter) { return holds(filter, hash); });
+          std::ranges::any_of(filters, [&](const auto& filter) { return has_key(filter, hash); });
       hits += out[i];
     });
     return hits;
