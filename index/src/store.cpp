@@ -24,6 +24,7 @@
 #include <system_error>
 
 #include "copies.hpp"
+#include "crash_points.hpp"
 #include "frozen_files.hpp"
 #include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
@@ -91,6 +92,8 @@ class NoLog : public rocksdb::Logger {
   void Logv(const char*, va_list) override {}
 };
 
+}  // namespace
+
 /// Counts the errors after which RocksDB refuses to write. Keeps it from going on by itself, which
 /// would end the process: it does not begin a new log after one that an error cut off.
 class Errors : public rocksdb::EventListener {
@@ -113,6 +116,8 @@ class Errors : public rocksdb::EventListener {
     *auto_recovery = false;
   }
 };
+
+namespace {
 
 // What the names of tables begin with that are not a part of the store yet.
 constexpr std::string_view kLoading = "LOADING-";
@@ -237,6 +242,7 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   options.max_background_jobs = 2;
   options.max_total_wal_size = UINT64_MAX;  // see kLongLog
   options.avoid_flush_during_shutdown = true;
+  options.allow_fallocate = false;  // which took 35 MB for the log whenever a store was opened
   if (how == Open::read_only) {
     const auto frozen = std::make_shared<FrozenFiles>(path);
     state_->frozen = frozen;
@@ -250,9 +256,10 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   family.compression = compression();
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.write_buffer_size = 32u << 20;
-  // The filter saves the search for absent keys, such as those of new rows and values.
+  // The filter saves the search for absent keys, such as those of new rows and values. It is
+  // cleared whenever a store is opened, so it is small: some 10 bits for each of many entries.
   family.memtable_whole_key_filtering = true;
-  family.memtable_prefix_bloom_size_ratio = 0.1;
+  family.memtable_prefix_bloom_size_ratio = 0.015;
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const char* name : kNames) descriptors.emplace_back(name, family);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
@@ -366,6 +373,7 @@ void Store::write(StoreBatch&& batch, bool sync) {
     for (const auto& file : batch.state_->files) {
       if (file) state.check(file->Finish(), "write");
     }
+    crash_point("load: the tables are on disk");
     // These rows, which are on disk now, may count on earlier ones.
     this->sync();
     const std::lock_guard lock(state.writing);
