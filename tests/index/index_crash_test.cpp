@@ -23,20 +23,14 @@ namespace {
 using namespace test;
 using scbf_test::scaled;
 
-/// The parameter is the seed of the script.
-class Crashes : public ::testing::TestWithParam<std::uint64_t> {
+class Killed : public ::testing::Test {
  protected:
-  Crashes() {
-    SecondaryIndex::create(directory_ / "index", people(),
-                           {.fpr = 0.1, .region_values = 16, .servers = kScriptServers});
-  }
-
-  pid_t start(const std::string& point, int passes) {
+  /// Starts the program; `work` is the seed of its script, or what it does instead.
+  pid_t start(const std::string& work, const std::string& point, int passes) {
     std::filesystem::remove(directory_ / "acknowledged");
-    const std::string arguments[] = {
-        SCBF_CRASHER,          directory_ / "index",        std::to_string(GetParam()),
-        std::to_string(step_), directory_ / "acknowledged", point,
-        std::to_string(passes)};
+    const std::string arguments[] = {SCBF_CRASHER,          directory_ / "index",        work,
+                                     std::to_string(step_), directory_ / "acknowledged", point,
+                                     std::to_string(passes)};
     std::vector<char*> pointers;
     for (const std::string& argument : arguments)
       pointers.push_back(const_cast<char*>(argument.c_str()));
@@ -55,6 +49,21 @@ class Crashes : public ::testing::TestWithParam<std::uint64_t> {
     std::error_code none;
     const auto bytes = std::filesystem::file_size(directory_ / "acknowledged", none);
     return none ? 0 : bytes / 8;
+  }
+
+  Directory directory_;
+  std::uint64_t step_ = 0;
+};
+
+/// The parameter is the seed of the script.
+class Crashes : public Killed, public ::testing::WithParamInterface<std::uint64_t> {
+ protected:
+  Crashes() {
+    SecondaryIndex::create(directory_ / "index", people(),
+                           {.fpr = 0.1, .region_values = 16, .servers = kScriptServers});
+  }
+  pid_t start(const std::string& point, int passes) {
+    return Killed::start(std::to_string(GetParam()), point, passes);
   }
 
   /// Checks that every acknowledged step took effect. Each row of the unfinished step must be as it
@@ -100,9 +109,8 @@ class Crashes : public ::testing::TestWithParam<std::uint64_t> {
     }
   }
 
-  Directory directory_;
   PlainTable plain_{people()};
-  std::uint64_t step_ = 0, rebuilt_ = 0, replayed_ = 0;
+  std::uint64_t rebuilt_ = 0, replayed_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Crashes, ::testing::Values(11, 12), [](const auto& test) {
@@ -171,6 +179,78 @@ TEST_P(Crashes, WithATornTail) {
   }
   EXPECT_GT(torn, 0u);
   RecordProperty("filters_rebuilt", static_cast<int>(rebuilt_));
+}
+
+/// Loads the same rows again and again, each time with other values. Each of three regions gets
+/// its rows of a load as tables.
+class Loads : public Killed {
+ protected:
+  static constexpr std::uint64_t kBegin[] = {0, 1800, 3600, kLoadRows};
+
+  Loads() {
+    SecondaryIndex index = SecondaryIndex::create(directory_ / "index", people(), {});
+    const std::string points[] = {load_row(kBegin[1], 0).key, load_row(kBegin[2], 0).key};
+    index.presplit(points);
+    std::uint64_t i = 0;
+    index.bulk_load([&](Row& row) {
+      if (i < kLoadRows) row = load_row(i, 0);
+      return i++ < kLoadRows;
+    });
+    step_ = 1;
+  }
+  /// Checks that each region has its rows of the load that was cut off, or all of the one before.
+  /// Returns how many have the new ones.
+  std::size_t regions_loaded() {
+    const std::uint64_t cut_off = step_ + acknowledged();
+    step_ = cut_off + 1;
+    const SecondaryIndex index = SecondaryIndex::open(directory_ / "index");
+    for (const auto& file : std::filesystem::directory_iterator(directory_ / "index" / "store")) {
+      EXPECT_FALSE(file.path().filename().string().starts_with("LOADING")) << file.path();
+    }
+    const CheckReport check = index.check();
+    EXPECT_EQ(check.problem_count, 0u) << check.problems.at(0);
+    const std::vector<Row> rows = all_rows(index);
+    if (rows.size() != kLoadRows) throw std::runtime_error(fmt::format("{} rows", rows.size()));
+    std::size_t loaded = 0;
+    for (std::size_t region = 0; region < 3; ++region) {
+      const bool is_new = rows[kBegin[region]] == load_row(kBegin[region], cut_off);
+      loaded += is_new;
+      for (std::uint64_t i = kBegin[region]; i < kBegin[region + 1]; ++i) {
+        // The regions that an earlier load did not reach have the rows of an even earlier one.
+        const std::uint64_t load = is_new ? cut_off : loads_[region];
+        if (rows[i] != load_row(i, load)) throw std::runtime_error("row " + rows[i].key);
+      }
+      if (is_new) loads_[region] = cut_off;
+    }
+    return loaded;
+  }
+
+  std::array<std::uint64_t, 3> loads_ = {};
+};
+
+TEST_F(Loads, AtEveryPoint) {
+  for (const char* point : {"load: the tables are on disk", "write: the filter has the new values",
+                            "write: the store has it"}) {
+    for (const int passes : {0, 1, 2}) {
+      SCOPED_TRACE(fmt::format("{}, passed {} times before", point, passes));
+      const int status = end_of(start("load", point, passes));
+      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+      const bool written = std::string_view(point) == "write: the store has it";
+      ASSERT_EQ(regions_loaded(), static_cast<std::size_t>(passes) + (written ? 1 : 0));
+    }
+  }
+}
+
+TEST_F(Loads, AtRandomMoments) {
+  std::mt19937_64 random(5);
+  for (std::size_t i = 0; i < scaled(20, 5); ++i) {
+    const pid_t child = start("load", "-", 0);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 150'000));
+    ::kill(child, SIGKILL);
+    ASSERT_TRUE(WIFSIGNALED(end_of(child)));
+    if (acknowledged() > 0) loads_.fill(step_ + acknowledged() - 1);
+    regions_loaded();
+  }
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Works on an index until it is killed or ends itself at a named crash point. index_crash_test
 // checks what is left. Arguments: index, seed of the script, first step, file of acknowledgements,
-// crash point to end at ("-": none), how often to pass it before that. With "add" or "drop" in
-// place of the seed it adds or drops the columns "note" and "city" instead, and ends.
+// crash point to end at ("-": none), how often to pass it before that. With "load" in place of the
+// seed each step loads all rows of load_row. With "add" or "drop" it adds or drops the columns
+// "note" and "city" instead, and ends.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -42,9 +43,18 @@ int main(int argc, char** argv) {
     scbf::SecondaryIndex::drop_columns(argv[1], columns);
     return 0;
   }
+  const bool loads = std::strcmp(argv[2], "load") == 0;
   auto index = scbf::SecondaryIndex::open(argv[1]);
   for (;; ++step) {
-    scbf::test::take(index, scbf::test::script_step(seed, step));
+    if (loads) {
+      std::uint64_t i = 0;
+      index.bulk_load([&](scbf::Row& row) {
+        if (i < scbf::test::kLoadRows) row = scbf::test::load_row(i, step);
+        return i++ < scbf::test::kLoadRows;
+      });
+    } else {
+      scbf::test::take(index, scbf::test::script_step(seed, step));
+    }
     if (::write(acknowledgements, &step, sizeof step) != sizeof step) return 2;
   }
 }

@@ -175,6 +175,15 @@ inline Step script_step(std::uint64_t seed, std::uint64_t i) {
   return step;
 }
 
+/// Rows of a load, with values of its own; so many that bulk_load makes tables for each of a few
+/// regions.
+constexpr std::uint64_t kLoadRows = 6000;
+inline Row load_row(std::uint64_t i, std::uint64_t load) {
+  return {fmt::format("{:04}", i),
+          {fmt::format("city {}", (i + load) % 300), fmt::format("load {:0300}", load),
+           fmt::format("tag {} tag {}", i % 50, load)}};
+}
+
 /// A step that cannot be done (region too small, no neighbour) has no effect.
 inline void take(SecondaryIndex& index, const Step& step) {
   const std::vector<RegionInfo> regions = index.regions();
