@@ -68,9 +68,11 @@ class ExamplesTest(CommandTest):
         super().setUp()
         os.mkdir(self.path("bin"))
         os.symlink(COMMAND, self.path("bin/scbf"))
-        if shutil.which("jq") is None:  # what it would print does not matter here
-            self.write("bin/jq", "#!/bin/sh\nexec cat > /dev/null\n")
-            os.chmod(self.path("bin/jq"), 0o755)
+        # What these would print does not matter here.
+        for tool, stand_in in (("jq", "cat > /dev/null"), ("zstd", "cat")):
+            if shutil.which(tool) is None:
+                self.write(f"bin/{tool}", f"#!/bin/sh\nexec {stand_in}\n")
+                os.chmod(self.path(f"bin/{tool}"), 0o755)
 
     def data(self):
         for number, name in enumerate(("words", "more_words", "new_words", "candidates", "queries")):
