@@ -178,11 +178,7 @@ RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
     return take_directly(filter, keys, verdicts);
   }
   RemovedKeys removed;
-  pass->for_each_window([&] {
-    const RemovedKeys some = take_by_position(filter, *pass, conflicts, verdicts);
-    removed.keys += some.keys;
-    removed.emptied += some.emptied;
-  });
+  pass->for_each_window([&] { removed += take_by_position(filter, *pass, conflicts, verdicts); });
   return removed;
 }
 

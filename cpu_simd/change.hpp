@@ -17,6 +17,12 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const C
 struct RemovedKeys {
   std::uint64_t keys = 0;     ///< removed
   std::uint64_t emptied = 0;  ///< counters that became zero
+
+  RemovedKeys& operator+=(const RemovedKeys& more) noexcept {
+    keys += more.keys;
+    emptied += more.emptied;
+    return *this;
+  }
 };
 /// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.
 /// Throws nothing, as add_keys.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cpu_simd/caches.hpp"
+#include "cpu_simd/path_times.hpp"
 #include "cpu_simd/tuning.hpp"
 #include "kit/executor.hpp"
 #include "kit/few_keys.hpp"
@@ -35,32 +37,31 @@ PartitionPlan plan_for(const Geometry& geometry, std::size_t keys, unsigned thre
 
 /// The fewest keys for which a pass over the filter pays.
 std::size_t enough_keys(const Geometry& geometry) noexcept {
-  const double lines_per_array = static_cast<double>(geometry.bytes()) / 64 /
-                                 static_cast<double>(geometry.cache_lines_per_key());
-  return static_cast<std::size_t>(lines_per_array * kKeysPerLine);
+  return static_cast<std::size_t>(lines_per_array(geometry) * kKeysPerLine);
 }
 
-/// Judging by sizes, is one pass over the filter, array by array, cheaper than one cache miss per
-/// probe?
-bool worth_partitioning(Operation operation, const Geometry& geometry, std::size_t keys,
-                        unsigned threads) noexcept {
+/// A thread must own the counters that it changes, so threads can share changes only by partition.
+bool shares_changes(Operation operation, unsigned threads) noexcept {
+  return operation != Operation::lookup && threads > 1;
+}
+
+/// Can one pass over the filter, array by array, be cheaper than one cache miss per probe?
+bool may_pay(Operation operation, const Geometry& geometry, std::size_t keys,
+             unsigned threads) noexcept {
+  const std::uint64_t near = shares_changes(operation, threads) ? kNearBytes : l2_bytes();
+  return geometry.bytes() > near && keys >= enough_keys(geometry);
+}
+
+/// Is it likely to be? By the sizes alone.
+bool is_likely_to_pay(Operation operation, const Geometry& geometry, unsigned threads) noexcept {
   const bool several = geometry.cache_lines_per_key() > 1;
-  // A pass over all slices is slower than the direct path: an absent key touches two lines on
-  // average, and for present keys the lines of all slices are fetched ahead
-  // (docs/performance_notes.md).
-  if (operation == Operation::lookup && !is_blocks(geometry)) return false;
+  // A pass over all arrays reads lines that a direct lookup does not need: an absent key touches
+  // two on average.
+  if (operation == Operation::lookup && several) return false;
   // With several arrays, partitioned removal first looks keys up and then takes them away. That is
   // twice the work, which pays only if threads share it.
   if (operation == Operation::remove && several && threads == 1) return false;
-  // A thread must own the counters that it changes, so threads can share changes only by partition.
-  const bool share = operation != Operation::lookup && threads > 1;
-  const std::uint64_t share_above = threads > 2 ? kNearBytes
-                                    : operation == Operation::remove && several
-                                        ? kShareRemoveOfSeveralBytes
-                                        : kShareBytes;
-  const std::uint64_t alone_above =
-      operation == Operation::insert ? kDirectInsertBytes : kDirectAnswerBytes;
-  return geometry.bytes() > (share ? share_above : alone_above) && keys >= enough_keys(geometry);
+  return geometry.bytes() > (shares_changes(operation, threads) ? 2 * l2_bytes() : l3_bytes());
 }
 
 /// Is it cheaper to look keys up in all filters, of split_block, in the order of the hashes?
@@ -76,6 +77,11 @@ bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys
 
 }  // namespace
 
+double lines_per_array(const Geometry& geometry) noexcept {
+  return static_cast<double>(geometry.bytes()) / 64 /
+         static_cast<double>(geometry.cache_lines_per_key());
+}
+
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept {
   const unsigned threads = thread_count(options);
@@ -86,15 +92,23 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
                     .hashes = several,
                     .index = several && operation != Operation::insert}};
   const bool automatic = options.path == Path::automatic;
-  if (automatic ? !worth_partitioning(operation, geometry, keys, threads)
-                : options.path == Path::direct) {
+  if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;
   }
   choice.plan = plan_for(geometry, keys, threads, choice.needs, options);
-  // The scratch memory must hold enough keys at once for the pass to pay.
-  if (!automatic || choice.plan.keys_per_shard * threads >= std::min(enough_keys(geometry), keys)) {
+  if (!automatic) {
     choice.way = Way::by_position;
+    return choice;
   }
+  // The scratch memory must hold enough keys at once for the pass to pay.
+  const std::size_t enough = enough_keys(geometry);
+  if (choice.plan.keys_per_shard * threads < enough) return choice;
+  choice.enough = enough;
+  const auto likely =
+      is_likely_to_pay(operation, geometry, threads) ? Way::by_position : Way::direct;
+  choice.way = path_times(operation, geometry, threads)
+                   .faster(keys, lines_per_array(geometry))
+                   .value_or(likely);
   return choice;
 }
 

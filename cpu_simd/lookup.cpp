@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu_simd/pass.hpp"
+#include "cpu_simd/path_times.hpp"
 #include "cpu_simd/strip.hpp"
 #include "cpu_simd/tuning.hpp"
 #include "kit/answer_forms.hpp"
@@ -199,13 +200,21 @@ std::uint64_t ask_one_by_one(std::size_t filters, const KeyBatch& keys, std::uin
 }
 
 std::uint64_t count_in_one(const ConstFilterArrays& filter, const KeyBatch& keys, std::uint8_t* out,
-                           const Choice& choice, const BatchOptions& options) {
-  if (choice.way == Way::by_position) {
-    return ask_by_position<kCounterBits>(filter, filter.how_often(), keys, out, choice, options);
-  }
-  return share_keys(keys.size(), choice.threads, options, [&](std::size_t first, std::size_t end) {
-    return ask_one(filter, filter.how_often(), keys, first, end, out);
-  });
+                           const BatchOptions& options) {
+  std::uint64_t hits = 0;
+  run_faster(Operation::lookup, filter.view.geometry, keys, options,
+             [&](std::size_t from, const KeyBatch& some, const Choice& choice) {
+               std::uint8_t* answers = out + from;
+               hits += choice.way == Way::by_position
+                           ? ask_by_position<kCounterBits>(filter, filter.how_often(), some,
+                                                           answers, choice, options)
+                           : share_keys(some.size(), choice.threads, options,
+                                        [&](std::size_t first, std::size_t end) {
+                                          return ask_one(filter, filter.how_often(), some, first,
+                                                         end, answers);
+                                        });
+             });
+  return hits;
 }
 
 }  // namespace
@@ -243,12 +252,12 @@ std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch
 
 std::uint64_t count_keys(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) {
+  if (filters.size() == 1) return count_in_one(filters[0], keys, out, options);
   std::vector<Choice> choices;
   choices.reserve(filters.size());
   for (const ConstFilterArrays& filter : filters) {
     choices.push_back(choose(Operation::lookup, filter.view.geometry, keys.size(), options));
   }
-  if (filters.size() == 1) return count_in_one(filters[0], keys, out, choices[0], options);
   if (std::ranges::all_of(choices, [](const Choice& c) { return c.way == Way::direct; })) {
     return share_keys(keys.size(), choices[0].threads, options,
                       [&](std::size_t first, std::size_t end) {
@@ -258,9 +267,7 @@ std::uint64_t count_keys(std::span<const ConstFilterArrays> filters, const KeyBa
   return ask_one_by_one(
       filters.size(), keys, out,
       [&](std::size_t f, const KeyBatch& some, std::uint8_t* answers) {
-        count_in_one(filters[f], some, answers,
-                     choose(Operation::lookup, filters[f].view.geometry, some.size(), options),
-                     options);
+        count_in_one(filters[f], some, answers, options);
       },
       [](std::span<const std::uint8_t> counts, std::uint8_t* sums) { add_counts(counts, sums); });
 }

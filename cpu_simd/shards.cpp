@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/shards.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 
+#include "cpu_simd/caches.hpp"
 #include "cpu_simd/tuning.hpp"
 
 namespace scbf {
@@ -36,20 +35,6 @@ std::size_t shard_bytes(std::uint64_t partitions, std::size_t segments, std::siz
   if (needs.hashes) bytes += padded_bytes(keys, sizeof(std::uint64_t));
   if (needs.index) bytes += padded_bytes(keys, sizeof(std::uint32_t));
   return bytes;
-}
-
-/// Half of an L2 cache, within bounds.
-std::uint64_t half_l2_bytes() noexcept {
-  static const std::uint64_t half = [] {
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#else
-    const long bytes = 0;
-#endif
-    const auto known = static_cast<std::uint64_t>(std::max(bytes, 0L));
-    return std::clamp(std::bit_floor(known) / 2, kMinHalfL2Bytes, kMaxHalfL2Bytes);
-  }();
-  return half;
 }
 
 // Every partition may have a staggered first segment and a last segment that is not full.
@@ -97,7 +82,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
     return static_cast<unsigned>(std::bit_width(units_per_64_bytes * (bytes / 64) - 1));
   };
   unsigned bits = partition_bits(kMinPartitionBytes);
-  while (partitions_at(bits) > kFewPartitions && bits < partition_bits(half_l2_bytes())) ++bits;
+  while (partitions_at(bits) > kFewPartitions && bits < partition_bits(l2_bytes() / 2)) ++bits;
   while (threads > 1 && partitions_at(bits) < threads * kPartitionsPerThread &&
          bits > partition_bits(64)) {
     --bits;
@@ -128,7 +113,7 @@ PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsign
   unsigned bits = 1;
   const auto partitions = [&] { return std::uint64_t{1} << bits; };
   while (partitions() < kMaxPartitions && bytes / partitions() > kMinPartitionBytes &&
-         (partitions() < kFewPartitions || bytes / partitions() > half_l2_bytes())) {
+         (partitions() < kFewPartitions || bytes / partitions() > l2_bytes() / 2)) {
     ++bits;
   }
   while (bits > 1 &&

@@ -11,6 +11,7 @@
 #include "cpu_simd/choose.hpp"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/lookup.hpp"
+#include "cpu_simd/path_times.hpp"
 #include "kit/executor.hpp"
 #include "kit/few_keys.hpp"
 #include "kit/known_backends.hpp"
@@ -42,17 +43,29 @@ class SimdBackend final : public Backend {
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
-    return add_keys(FilterArrays(kernels_, view), keys,
-                    choose(Operation::insert, view.geometry, keys.size(), options), options);
+    const FilterArrays filter(kernels_, view);
+    std::uint64_t filled = 0;
+    run_faster(Operation::insert, view.geometry, keys, options,
+               [&](std::size_t, const KeyBatch& some, const Choice& choice) {
+                 filled += add_keys(filter, some, choice, options);
+               });
+    return filled;
   }
 
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) const override {
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
       const Choice choice = choose_lookup(arrays, keys.size(), options);
-      return choice.way == Way::few
-                 ? contains_few(filters, keys, kernels_.hash_u64, kernels_.holds_key, out)
-                 : look_up(arrays, keys, out, choice, options);
+      if (choice.way == Way::few) {
+        return contains_few(filters, keys, kernels_.hash_u64, kernels_.holds_key, out);
+      }
+      if (arrays.size() > 1) return look_up(arrays, keys, out, choice, options);
+      std::uint64_t hits = 0;
+      run_faster(Operation::lookup, filters[0].geometry, keys, options,
+                 [&](std::size_t first, const KeyBatch& some, const Choice& way) {
+                   hits += look_up(arrays, some, out + first, way, options);
+                 });
+      return hits;
     });
   }
 
@@ -67,9 +80,12 @@ class SimdBackend final : public Backend {
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {
     if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
-    const RemovedKeys removed =
-        take_keys(FilterArrays(kernels_, filters[0]), keys, verdicts,
-                  choose(Operation::remove, filters[0].geometry, keys.size(), options), options);
+    const FilterArrays filter(kernels_, filters[0]);
+    RemovedKeys removed;
+    run_faster(Operation::remove, filters[0].geometry, keys, options,
+               [&](std::size_t first, const KeyBatch& some, const Choice& choice) {
+                 removed += take_keys(filter, some, verdicts + first, choice, options);
+               });
     changes[0] = {removed.keys, removed.emptied};
     return {removed.keys, 0};
   }

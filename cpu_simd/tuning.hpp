@@ -30,17 +30,11 @@ inline constexpr std::uint64_t kFarBytes = 4u << 20;
 constexpr std::size_t distance_for(std::uint64_t bytes) noexcept {
   return bytes > kFarBytes ? kFarDistance : bytes > kNearBytes ? kNearDistance : 0;
 }
-/// Filters up to this size are inserted into directly on one thread: partitioning gains nothing.
-inline constexpr std::uint64_t kDirectInsertBytes = 32u << 20;
-/// The same for operations with answers, which partitions must bring back into order.
-inline constexpr std::uint64_t kDirectAnswerBytes = 512u << 20;
-/// In filters up to this size, partitioned changes cost about twice as much as direct ones, so two
-/// threads gain nothing by sharing them. More than two threads share above kNearBytes, which has
-/// not been measured.
-inline constexpr std::uint64_t kShareBytes = 8u << 20;
-/// With several arrays, partitioned removal is twice the work. Two threads make up for that only in
-/// filters above this size.
-inline constexpr std::uint64_t kShareRemoveOfSeveralBytes = 96u << 20;
+/// Keys per time that is taken of the direct path, how many such times are taken, and how many of
+/// these the batch must have, so that taking times costs little.
+inline constexpr std::size_t kSampleKeys = 64 * 1024;
+inline constexpr unsigned kSamples = 3;
+inline constexpr std::size_t kBatchOfSamples = 16;
 /// Partitioning reads the whole filter once. It pays if the batch has at least this many keys per
 /// cache line of the filter.
 inline constexpr double kKeysPerLine = 1.0;
@@ -52,11 +46,8 @@ constexpr double any_keys_per_line(std::size_t far_filters) noexcept {
   return far_filters > 2 ? 0.5 : 1.25;
 }
 /// Bytes of counters in a partition: chosen to give kFewPartitions partitions, but at least this
-/// many, and at most half an L2 cache, since the next partition is fetched at the same time. These
-/// bounds on half an L2 cache also serve where the machine does not report its size.
+/// many, and at most half an L2 cache, since the next partition is fetched at the same time.
 inline constexpr std::uint64_t kMinPartitionBytes = 8u << 10;
-inline constexpr std::uint64_t kMinHalfL2Bytes = 512u << 10;
-inline constexpr std::uint64_t kMaxHalfL2Bytes = 2048u << 10;
 /// Size of the first-level cache.
 inline constexpr std::uint64_t kL1Bytes = 32u << 10;
 /// With far fewer partitions, successive keys often go to the same one, and each append waits for

@@ -23,7 +23,7 @@ namespace scbf {
 
 /// How a batch goes through the filter. Answers and counters do not depend on it.
 enum class Path : std::uint8_t {
-  automatic,    ///< chosen from the sizes of filter and batch (docs/performance_notes.md)
+  automatic,    ///< the faster one, which large batches find out (docs/performance_notes.md)
   direct,       ///< key by key with prefetching
   partitioned,  ///< keys radix-partitioned, then worked on in cache, partition by partition
 };

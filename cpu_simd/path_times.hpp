@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which path is faster depends on the machine, so the library finds out: it books what large
+// batches took on either path, per kind of work, and lets the next ones take the one that costs
+// less. Answers and counters do not depend on the path.
+//
+// A key that goes directly costs the same in any large batch. A pass by partition costs something
+// per key, and something per cache line of the filter, of which it reads all: half of what a key
+// costs directly, which is a random line. That is a guess, but it matters little: with eleven keys
+// per line, as at 1 %, an error of one nanosecond is a tenth of one per key.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "cpu_simd/choose.hpp"
+#include "cpu_simd/tuning.hpp"
+
+namespace scbf {
+
+/// What is known about one kind of work. Any number of threads may use it.
+class PathTimes {
+ public:
+  /// Books `seconds` for `keys` keys in a filter of `lines` lines per array; `way` is direct or
+  /// by_position. The least time counts: a machine that does something else only adds. What is
+  /// booked loses a tenth of its advantage at every later booking, so that the machine may change.
+  void book(Way way, std::size_t keys, double lines, double seconds) noexcept;
+
+  /// The faster way for so many keys; empty until both are known.
+  std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
+
+  /// Counts the batches that ask. Is it time to try this way again? At first always, later rarely.
+  bool is_due(Way way) noexcept;
+
+ private:
+  std::atomic<float> direct_{0};       // ns per key; 0: not known
+  std::atomic<float> by_position_{0};  // ns per key, less what the lines cost
+  std::atomic<std::uint32_t> asked_direct_{0}, asked_by_position_{0};
+};
+
+/// The times of one kind of work: an operation on filters of one array or several, of about this
+/// size, by one thread, two, or more.
+PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept;
+
+/// Works on a batch in the way that is known to be faster. Of a large batch, some keys may go the
+/// other way, to find that out. Calls work(first, keys, choice) for stretches of the batch, in
+/// order.
+template <class Work>
+void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
+                const BatchOptions& options, Work work) {
+  const Choice choice = choose(operation, geometry, keys.size(), options);
+  // Keys whose time is taken at once: a task for each thread.
+  const std::size_t sample = operation == Operation::lookup && choice.threads > 1
+                                 ? kTaskKeys * choice.threads
+                                 : kSampleKeys;
+  if (choice.enough == 0 || keys.size() < kBatchOfSamples * sample) {
+    return work(std::size_t{0}, keys, choice);
+  }
+  PathTimes& times = path_times(operation, geometry, choice.threads);
+  const double lines = lines_per_array(geometry);
+  std::size_t done = 0;
+  const auto run = [&](std::size_t n, Choice way) {
+    const auto began = std::chrono::steady_clock::now();
+    work(done, keys.slice(done, n), way);
+    done += n;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  };
+  if (times.is_due(Way::direct)) {
+    double least = 1e9;
+    Choice direct = choice;
+    direct.way = Way::direct;
+    for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
+    times.book(Way::direct, sample, lines, least);
+  }
+  const auto chosen = [&](std::size_t n) { return choose(operation, geometry, n, options); };
+  Choice rest = chosen(keys.size() - done);
+  if (rest.enough != 0 && rest.way == Way::direct && keys.size() - done >= 4 * rest.enough &&
+      times.is_due(Way::by_position)) {
+    const std::size_t some = std::max(2 * rest.enough, (keys.size() - done) / 4);
+    Choice other = chosen(some);
+    other.way = Way::by_position;
+    times.book(Way::by_position, some, lines, run(some, other));
+    rest = chosen(keys.size() - done);
+  }
+  const std::size_t n = keys.size() - done;
+  times.book(rest.way, n, lines, run(n, rest));
+}
+
+}  // namespace scbf

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The paths of large batches: what is booked decides, both are tried, and every key is worked on
+// once, in order.
+#include "cpu_simd/path_times.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace {
+
+using scbf::Choice;
+using scbf::Geometry;
+using scbf::KeyBatch;
+using scbf::Operation;
+using scbf::Path;
+using scbf::PathTimes;
+using scbf::Way;
+
+constexpr double kNs = 1e-9;
+
+TEST(PathTimes, TheLowerTimeWins) {
+  PathTimes times;
+  EXPECT_FALSE(times.faster(1000, 100).has_value());
+  times.book(Way::direct, 1000, 100, 9 * 1000 * kNs);
+  EXPECT_FALSE(times.faster(1000, 100).has_value());
+  times.book(Way::by_position, 1000, 100, 5 * 1000 * kNs);
+  EXPECT_EQ(times.faster(1000, 100), Way::by_position);
+  times.book(Way::direct, 1000, 100, 3 * 1000 * kNs);
+  EXPECT_EQ(times.faster(1000, 100), Way::direct);
+}
+
+TEST(PathTimes, FewKeysPerLineSpeakForTheDirectPath) {
+  PathTimes times;
+  times.book(Way::direct, 1000, 100, 9 * 1000 * kNs);
+  times.book(Way::by_position, 1000, 100, 6 * 1000 * kNs);  // 5.55 without the lines
+  EXPECT_EQ(times.faster(100'000, 10'000), Way::by_position);
+  EXPECT_EQ(times.faster(10'000, 10'000), Way::direct);  // 5.55 + 4.5
+}
+
+TEST(PathTimes, TheLeastTimeCountsUntilItIsOld) {
+  PathTimes times;
+  times.book(Way::by_position, 1000, 0, 5 * 1000 * kNs);
+  times.book(Way::direct, 1000, 0, 4 * 1000 * kNs);
+  times.book(Way::direct, 1000, 0, 50 * 1000 * kNs);  // the machine did something else
+  EXPECT_EQ(times.faster(1000, 0), Way::direct);
+  for (int i = 0; i < 10; ++i) times.book(Way::direct, 1000, 0, 50 * 1000 * kNs);
+  EXPECT_EQ(times.faster(1000, 0), Way::by_position);  // it has become another machine
+}
+
+TEST(PathTimes, BothAreTriedAtFirstAndThenRarely) {
+  PathTimes times;
+  for (const Way way : {Way::direct, Way::by_position}) {
+    int due = 0;
+    for (int i = 0; i < 320; ++i) {
+      const bool is_due = times.is_due(way);
+      EXPECT_TRUE(is_due || i > 2) << i;
+      due += is_due;
+    }
+    EXPECT_EQ(due, 3 + 9);
+  }
+}
+
+/// A batch for which either path may pay, in a filter that nobody else asks about.
+class RunFaster : public ::testing::TestWithParam<Operation> {
+ protected:
+  struct Stretch {
+    std::size_t first, keys;
+    Way way;
+  };
+  std::vector<Stretch> run(std::size_t n, const scbf::BatchOptions& options = {.threads = 1}) {
+    const std::vector<std::uint64_t> keys(n);
+    std::vector<Stretch> done;
+    scbf::run_faster(GetParam(), kGeometry, keys, options,
+                     [&](std::size_t first, const KeyBatch& some, const Choice& choice) {
+                       done.push_back({first, some.size(), choice.way});
+                       EXPECT_EQ(some.values(), keys.data() + first);
+                       const bool has_plan = choice.plan.partitions > 1;
+                       EXPECT_TRUE(has_plan || choice.way == Way::direct);
+                     });
+    std::size_t next = 0;
+    for (const Stretch& stretch : done) {
+      EXPECT_EQ(stretch.first, next);
+      next += stretch.keys;
+    }
+    EXPECT_EQ(next, n);
+    return done;
+  }
+  static std::size_t keys_in(const std::vector<Stretch>& done, Way way) {
+    std::size_t keys = 0;
+    for (const Stretch& stretch : done) keys += stretch.way == way ? stretch.keys : 0;
+    return keys;
+  }
+  const Geometry kGeometry = Geometry::split_block(1, 200'000);
+};
+INSTANTIATE_TEST_SUITE_P(All, RunFaster,
+                         ::testing::Values(Operation::lookup, Operation::insert,
+                                           Operation::remove));
+
+TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
+  const auto first = run(2'000'000);
+  EXPECT_GT(keys_in(first, Way::direct), 0u);
+  EXPECT_GT(keys_in(first, Way::by_position), 0u);
+  PathTimes& times = scbf::path_times(GetParam(), kGeometry, 1);
+  const double lines = 200'000;
+  // Whatever the work above took, these are lower; the rest of a batch follows them.
+  for (int i = 0; i < 100; ++i) times.book(Way::direct, 1000, lines, 1);
+  times.book(Way::direct, 10'000'000, lines, 0.2);
+  times.book(Way::by_position, 10'000'000, lines, 0.1);
+  EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000'000, {.threads = 1}).way, Way::by_position);
+  EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000, {.threads = 1}).way, Way::direct);
+}
+
+TEST_P(RunFaster, ForcedPathsAndSmallBatchesGoAtOnce) {
+  for (const Path path : {Path::direct, Path::partitioned}) {
+    const auto done = run(2'000'000, {.threads = 1, .path = path});
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].way, path == Path::direct ? Way::direct : Way::by_position);
+  }
+  EXPECT_EQ(run(10'000).size(), 1u);
+  EXPECT_EQ(run(0).size(), 1u);
+}
+
+}  // namespace
