@@ -23,18 +23,18 @@ class HashPass : public Pass {
  public:
   HashPass(std::span<const ConstFilterArrays> filters, const KeyBatch& keys, const Choice& choice,
            const BatchOptions& options)
-      : Pass(keys, choice, options), filters_(filters) {}
+      : Pass(choice, options), filters_(filters), keys_(keys) {}
 
   std::uint64_t run(std::uint8_t* out) {
     std::atomic<std::uint64_t> hits{0};
-    for_each_window([&] {
+    for_each_window(keys_, [&] {
       for_each_shard([&](Shard& shard) { scatter(shard); });
       for_each_run([&](std::uint64_t begin, std::uint64_t end) { drain(begin, end); });
       for_each_shard([&](Shard& shard) {
         begin_replay(shard, plan().partitions);
         hits += replay_all<kYesOrNo>(shard, out + shard.first);
       });
-      spread(out);
+      spread(keys_, out);
     });
     return hits;
   }
@@ -45,7 +45,7 @@ class HashPass : public Pass {
     shard.begin_array(plan().partitions);
     for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
       const std::size_t n = std::min(kStripKeys, shard.count - i);
-      const std::size_t valid = filters_[0].hash(keys(), shard.first + i, n, hashes.data());
+      const std::size_t valid = filters_[0].hash(keys_, shard.first + i, n, hashes.data());
       filters_[0].kernels.scatter(shard.scatter, hashes.data(), valid, plan().shift);
     }
   }
@@ -92,6 +92,7 @@ class HashPass : public Pass {
   }
 
   std::span<const ConstFilterArrays> filters_;
+  const KeyBatch& keys_;
 };
 
 }  // namespace

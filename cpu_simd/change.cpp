@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "cpu_simd/conflicts.hpp"
-#include "cpu_simd/pass.hpp"
 #include "cpu_simd/tuning.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/host_memory.hpp"
@@ -65,21 +64,6 @@ RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
 
 // ---- partition by partition ---------------------------------------------------------------------
 
-using ChangePass = ArrayPass<std::uint64_t>;
-
-std::uint64_t add_by_position(const FilterArrays& filter, ChangePass& pass) {
-  std::uint64_t filled = 0;
-  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
-    const Array array = filter.array(a);
-    pass.scatter(array);
-    filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
-                                               const Fetch& fetch, std::uint8_t*) {
-      return filter.array_kernels.add(filter.words(array), positions, n, fetch);
-    });
-  }
-  return filled;
-}
-
 /// Takes away the keys in play, then settles the contested ones: the verdicts of keys that were not
 /// present at their turn become 0.
 RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMemory& conflicts,
@@ -126,15 +110,15 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
   return removed;
 }
 
-RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass,
+RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
                              const HostMemory& conflicts, std::uint8_t* verdicts) {
   RemovedKeys removed;
   if (filter.arrays > 1) {
-    pass.ask<kYesOrNo>(filter.is_present(), verdicts);
+    pass.ask<kYesOrNo>(keys, filter.is_present(), verdicts);
     removed = take_kept(filter, pass, conflicts, verdicts);
   } else {
     const Array array = filter.array(0);
-    pass.scatter_all(array);
+    pass.scatter_all(keys);
     removed.emptied =
         pass.drain<AnswerWriter<kYesOrNo>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                                       const Fetch& fetch, std::uint8_t* answers) {
@@ -143,23 +127,39 @@ RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass,
         });
     removed.keys = pass.bring_back<kYesOrNo>(array, verdicts);
   }
-  pass.spread(verdicts);
+  pass.spread(keys, verdicts);
   return removed;
 }
 
 }  // namespace
+
+std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcept {
+  std::uint64_t filled = 0;
+  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+    const Array array = filter.array(a);
+    if (a > 0) pass.scatter_kept(array);
+    filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                               const Fetch& fetch, std::uint8_t*) {
+      return filter.array_kernels.add(filter.words(array), positions, n, fetch);
+    });
+  }
+  return filled;
+}
 
 std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
                        const BatchOptions& options) noexcept {
   if (choice.way == Way::direct) return add_directly(filter, keys);
   std::optional<ChangePass> pass;
   try {
-    pass.emplace(filter, keys, choice, options);
+    pass.emplace(filter, choice, options);
   } catch (const std::bad_alloc&) {
     return add_directly(filter, keys);
   }
   std::uint64_t filled = 0;
-  pass->for_each_window([&] { filled += add_by_position(filter, *pass); });
+  pass->for_each_window(keys, [&] {
+    pass->scatter_all(keys);
+    filled += add_taken_in(filter, *pass);
+  });
   return filled;
 }
 
@@ -169,7 +169,7 @@ RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
   std::optional<ChangePass> pass;
   HostMemory conflicts;
   try {
-    pass.emplace(filter, keys, choice, options);
+    pass.emplace(filter, choice, options);
     if (filter.arrays > 1) {
       conflicts = HostMemory::sparse(ConflictResolver::bytes_for(
           std::min(keys.size(), pass->keys_per_window()) * filter.view.geometry.probes()));
@@ -178,7 +178,8 @@ RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
     return take_directly(filter, keys, verdicts);
   }
   RemovedKeys removed;
-  pass->for_each_window([&] { removed += take_by_position(filter, *pass, conflicts, verdicts); });
+  pass->for_each_window(
+      keys, [&] { removed += take_by_position(filter, *pass, keys, conflicts, verdicts); });
   return removed;
 }
 

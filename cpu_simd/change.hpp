@@ -6,13 +6,19 @@
 
 #include "cpu_simd/choose.hpp"
 #include "cpu_simd/engine.hpp"
+#include "cpu_simd/pass.hpp"
 
 namespace scbf {
+
+using ChangePass = ArrayPass<std::uint64_t>;
 
 /// Returns how many counters became non-zero. Throws nothing: if there is no memory for partitions,
 /// it goes the direct way, which needs none.
 std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
                        const BatchOptions& options) noexcept;
+
+/// Adds the keys that the pass has taken in. Returns how many counters became non-zero.
+std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcept;
 
 struct RemovedKeys {
   std::uint64_t keys = 0;     ///< removed

@@ -2,6 +2,7 @@
 #include "cpu_simd/choose.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu_simd/caches.hpp"
 #include "cpu_simd/path_times.hpp"
@@ -30,9 +31,21 @@ std::uint64_t first_array_bytes(std::span<const ConstFilterArrays> filters) noex
   return bytes;
 }
 
-PartitionPlan plan_for(const Geometry& geometry, std::size_t keys, unsigned threads,
-                       ScratchNeeds needs, const BatchOptions& options) noexcept {
-  return plan_partitions(geometry, keys, threads, scratch_budget(geometry.bytes(), options), needs);
+double lines_per_array(const Geometry& geometry) noexcept {
+  return static_cast<double>(geometry.bytes()) / 64 /
+         static_cast<double>(geometry.cache_lines_per_key());
+}
+
+/// The temporary memory that suits an operation. A filter is often built once, in a process that
+/// has no scratch memory yet, and fresh memory is slow: there a smaller window costs less.
+std::uint64_t suitable_scratch(Operation operation, const Geometry& geometry) noexcept {
+  return operation == Operation::insert ? geometry.bytes() / 2 : geometry.bytes();
+}
+
+PartitionPlan plan_for(Operation operation, const Geometry& geometry, std::size_t keys,
+                       unsigned threads, ScratchNeeds needs, const BatchOptions& options) noexcept {
+  return plan_partitions(geometry, keys, threads,
+                         scratch_budget(suitable_scratch(operation, geometry), options), needs);
 }
 
 /// The fewest keys for which a pass over the filter pays.
@@ -77,11 +90,6 @@ bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys
 
 }  // namespace
 
-double lines_per_array(const Geometry& geometry) noexcept {
-  return static_cast<double>(geometry.bytes()) / 64 /
-         static_cast<double>(geometry.cache_lines_per_key());
-}
-
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept {
   const unsigned threads = thread_count(options);
@@ -95,21 +103,26 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
   if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;
   }
-  choice.plan = plan_for(geometry, keys, threads, choice.needs, options);
+  choice.plan = plan_for(operation, geometry, keys, threads, choice.needs, options);
   if (!automatic) {
     choice.way = Way::by_position;
     return choice;
   }
   // The scratch memory must hold enough keys at once for the pass to pay.
-  const std::size_t enough = enough_keys(geometry);
-  if (choice.plan.keys_per_shard * threads < enough) return choice;
+  const std::size_t enough = enough_keys(geometry), window = choice.plan.keys_per_shard * threads;
+  if (window < enough) return choice;
   choice.enough = enough;
+  choice.lines = lines_per_array(geometry) *
+                 std::ceil(static_cast<double>(keys) / static_cast<double>(window));
   const auto likely =
       is_likely_to_pay(operation, geometry, threads) ? Way::by_position : Way::direct;
-  choice.way = path_times(operation, geometry, threads)
-                   .faster(keys, lines_per_array(geometry))
-                   .value_or(likely);
+  choice.way = path_times(operation, geometry, threads).faster(keys, choice.lines).value_or(likely);
   return choice;
+}
+
+Choice choose_bulk(const Geometry& geometry, const BatchOptions& options) noexcept {
+  constexpr std::size_t no_end = std::size_t{1} << 40;
+  return choose(Operation::insert, geometry, no_end, options);
 }
 
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,

@@ -29,16 +29,17 @@ struct Choice {
   ScratchNeeds needs = {};  ///< for by_position and by_hash
   PartitionPlan plan = {};  ///< for by_position and by_hash
   std::size_t enough = 0;   ///< keys that a pass by_position needs, if it may be the faster way
+  double lines = 0;         ///< that the pass reads in each array, in all its windows together
 };
 
 /// Chooses for a lookup in one filter or more.
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept;
-/// Lines of each array of a filter: what a pass by_position reads for each array.
-double lines_per_array(const Geometry& geometry) noexcept;
 /// Chooses for one filter: direct or by_position. If `enough` is not 0, either may be faster, and
 /// times (path_times.hpp) decide, or sizes as long as there are none.
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept;
+/// Chooses for an insertion whose batches together are as large as the scratch memory allows.
+Choice choose_bulk(const Geometry& geometry, const BatchOptions& options) noexcept;
 
 }  // namespace scbf

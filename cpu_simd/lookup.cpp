@@ -171,10 +171,10 @@ std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& q
                               const KeyBatch& keys, std::uint8_t* out, const Choice& choice,
                               const BatchOptions& options) {
   std::uint64_t hits = 0;
-  ArrayPass<const std::uint64_t> pass(filter, keys, choice, options);
-  pass.for_each_window([&] {
-    hits += pass.ask<bits>(question, out);
-    pass.spread(out);
+  ArrayPass<const std::uint64_t> pass(filter, choice, options);
+  pass.for_each_window(keys, [&] {
+    hits += pass.ask<bits>(keys, question, out);
+    pass.spread(keys, out);
   });
   return hits;
 }

@@ -25,10 +25,9 @@ namespace scbf {
 
 class Pass {
  public:
-  /// Throws std::bad_alloc.
-  Pass(const KeyBatch& keys, const Choice& choice, const BatchOptions& options)
-      : keys_(keys),
-        options_(options),
+  /// Throws std::bad_alloc. `options` must outlive the pass.
+  Pass(const Choice& choice, const BatchOptions& options)
+      : options_(options),
         threads_(choice.threads),
         plan_(choice.plan),
         shards_(choice.plan, choice.threads, choice.needs) {}
@@ -36,14 +35,13 @@ class Pass {
   const PartitionPlan& plan() const noexcept { return plan_; }
   std::size_t keys_per_window() const noexcept { return plan_.keys_per_shard * threads_; }
   Shards& shards() noexcept { return shards_; }
-  const KeyBatch& keys() const noexcept { return keys_; }
 
   /// Calls body() once per window; each shard then has its share of the window's keys.
   template <class Body>
-  void for_each_window(Body body) {
+  void for_each_window(const KeyBatch& keys, Body body) {
     const std::size_t window = keys_per_window();
-    for (std::size_t first = 0; first < keys_.size(); first += window) {
-      const std::size_t count = std::min(window, keys_.size() - first);
+    for (std::size_t first = 0; first < keys.size(); first += window) {
+      const std::size_t count = std::min(window, keys.size() - first);
       // Equal shares in batch order, so that earlier shards hold earlier keys.
       const std::size_t share =
           (count + threads_ - 1) / threads_;  // <= keys_per_shard by construction
@@ -89,10 +87,10 @@ class Pass {
   }
 
   /// Spreads the answers of each shard, so far without gaps, to their keys if there are null keys.
-  void spread(std::uint8_t* out) {
-    if (!keys_.has_validity()) return;
+  void spread(const KeyBatch& keys, std::uint8_t* out) {
+    if (!keys.has_validity()) return;
     for_each_shard(
-        [&](Shard& shard) { spread_answers(keys_, shard.first, shard.count, out + shard.first); });
+        [&](Shard& shard) { spread_answers(keys, shard.first, shard.count, out + shard.first); });
   }
 
  private:
@@ -119,7 +117,6 @@ class Pass {
     answers.finish();
   }
 
-  const KeyBatch& keys_;
   const BatchOptions& options_;
   unsigned threads_;
   PartitionPlan plan_;
@@ -146,24 +143,35 @@ class PartitionAhead {
 template <class Word>
 class ArrayPass : public Pass {
  public:
-  ArrayPass(const BasicFilterArrays<Word>& filter, const KeyBatch& keys, const Choice& choice,
+  /// `filter` and `options` must outlive the pass.
+  ArrayPass(const BasicFilterArrays<Word>& filter, const Choice& choice,
             const BatchOptions& options)
-      : Pass(keys, choice, options), filter_(filter) {}
+      : Pass(choice, options), filter_(filter) {}
 
-  /// Scatters all keys; keeps their hashes if there are further arrays.
-  void scatter_all(const Array& array) {
+  /// Empties the shard, for the keys that take_in adds.
+  void begin(Shard& shard) noexcept {
+    shard.begin_array(plan().partitions);
+    shard.kept = 0;
+  }
+  /// Scatters the keys of a stretch in the first array, and keeps their hashes if there are further
+  /// arrays. The shard must have room: it holds at most plan().keys_per_shard keys.
+  void take_in(Shard& shard, const KeyBatch& keys, std::size_t first, std::size_t count) noexcept {
+    Strip strip;
+    const Array array = filter_.array(0);
+    for (std::size_t i = 0; i < count; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, count - i);
+      std::uint64_t* hashes = filter_.arrays > 1 ? shard.hashes + shard.kept : strip.hashes.data();
+      const std::size_t valid = filter_.hash(keys, first + i, n, hashes);
+      shard.kept += valid;
+      scatter(shard, array, hashes, valid, strip);
+    }
+  }
+
+  /// Takes a window's keys in: scatters them in the first array.
+  void scatter_all(const KeyBatch& keys) {
     for_each_shard([&](Shard& shard) {
-      Strip strip;
-      shard.begin_array(plan().partitions);
-      shard.kept = 0;
-      for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
-        const std::size_t n = std::min(kStripKeys, shard.count - i);
-        std::uint64_t* hashes =
-            filter_.arrays > 1 ? shard.hashes + shard.kept : strip.hashes.data();
-        const std::size_t valid = filter_.hash(keys(), shard.first + i, n, hashes);
-        shard.kept += valid;
-        scatter(shard, array, hashes, valid, strip);
-      }
+      begin(shard);
+      take_in(shard, keys, shard.first, shard.count);
     });
   }
 
@@ -177,15 +185,16 @@ class ArrayPass : public Pass {
       }
     });
   }
-  /// scatter_all for the first array, scatter_kept for the others.
-  void scatter(const Array& array) { array.index == 0 ? scatter_all(array) : scatter_kept(array); }
 
   /// Calls work_on(positions, count, fetch, answers) for all of the array's positions, partition by
   /// partition. Returns the sum of its results: how many counters turned from zero to non-zero or
   /// back.
   template <class Answers, class WorkOn>
   std::uint64_t drain(const Array& array, WorkOn work_on) {
-    const std::uint64_t segments = keys_per_partition() / kSegmentEntries;
+    const std::uint64_t keys_each = keys_per_partition();
+    const std::uint64_t segments = keys_each / kSegmentEntries;
+    // Few keys touch few lines of a partition; then each line is fetched for its key.
+    const bool few = keys_each < plan().partition_words / kWordsPerBlock / 2;
     std::atomic<std::uint64_t> turned{0};
     for_each_run([&](std::uint64_t begin, std::uint64_t end) {
       std::uint64_t turned_here = 0;
@@ -193,11 +202,14 @@ class ArrayPass : public Pass {
         const std::uint64_t next =
             std::min(filter_.array_words, (partition + 1) * plan().partition_words);
         const std::uint64_t next_words =
-            partition + 1 < end ? std::min(plan().partition_words, filter_.array_words - next) : 0;
+            partition + 1 < end && !few
+                ? std::min(plan().partition_words, filter_.array_words - next)
+                : 0;
         PartitionAhead ahead(filter_.words(array) + next, next_words, segments);
         drain_partition<Answers>(partition, [&](const std::uint64_t* positions, std::size_t n,
                                                 Lines segment_ahead, std::uint8_t* answers) {
-          const Fetch fetch = {.distance = distance(), .ahead = {ahead.share(), segment_ahead}};
+          const Fetch fetch = {.distance = few ? kFarDistance : distance(),
+                               .ahead = {ahead.share(), segment_ahead}};
           turned_here += work_on(positions, n, fetch, answers);
         });
       }
@@ -228,14 +240,15 @@ class ArrayPass : public Pass {
     return hits;
   }
 
-  /// Looks keys up in all arrays. Afterwards the keys in play are those with an answer other than
-  /// 0. Returns how many there are.
+  /// Looks a window's keys up in all arrays. Afterwards the keys in play are those with an answer
+  /// other than 0. Returns how many there are.
   template <unsigned bits>
-  std::uint64_t ask(const Question& question, std::uint8_t* out) {
+  std::uint64_t ask(const KeyBatch& keys, const Question& question, std::uint8_t* out) {
     std::uint64_t hits = 0;
+    scatter_all(keys);
     for (std::uint32_t a = 0; a < filter_.arrays; ++a) {
       const Array array = filter_.array(a);
-      scatter(array);
+      if (a > 0) scatter_kept(array);
       drain<AnswerWriter<bits>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                            const Fetch& fetch, std::uint8_t* answers) {
         question.ask(filter_.words(array), positions, n, fetch, answers);

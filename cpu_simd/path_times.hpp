@@ -60,7 +60,6 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     return work(std::size_t{0}, keys, choice);
   }
   PathTimes& times = path_times(operation, geometry, choice.threads);
-  const double lines = lines_per_array(geometry);
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice way) {
     const auto began = std::chrono::steady_clock::now();
@@ -73,7 +72,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     Choice direct = choice;
     direct.way = Way::direct;
     for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
-    times.book(Way::direct, sample, lines, least);
+    times.book(Way::direct, sample, choice.lines, least);
   }
   const auto chosen = [&](std::size_t n) { return choose(operation, geometry, n, options); };
   Choice rest = chosen(keys.size() - done);
@@ -82,11 +81,11 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     const std::size_t some = std::max(2 * rest.enough, (keys.size() - done) / 4);
     Choice other = chosen(some);
     other.way = Way::by_position;
-    times.book(Way::by_position, some, lines, run(some, other));
+    times.book(Way::by_position, some, other.lines, run(some, other));
     rest = chosen(keys.size() - done);
   }
   const std::size_t n = keys.size() - done;
-  times.book(rest.way, n, lines, run(n, rest));
+  times.book(rest.way, n, rest.lines, run(n, rest));
 }
 
 }  // namespace scbf

@@ -65,9 +65,9 @@ void fit_keys(PartitionPlan& plan, std::size_t keys, unsigned threads, std::size
 
 }  // namespace
 
-std::size_t scratch_budget(std::uint64_t filter_bytes, const BatchOptions& options) noexcept {
+std::size_t scratch_budget(std::uint64_t suitable, const BatchOptions& options) noexcept {
   if (options.scratch_bytes != 0) return options.scratch_bytes;
-  return std::clamp<std::size_t>(filter_bytes, kMinScratchBytes, kMaxDefaultScratchBytes);
+  return std::clamp<std::size_t>(suitable, kMinScratchBytes, kMaxDefaultScratchBytes);
 }
 
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,

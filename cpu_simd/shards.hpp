@@ -40,8 +40,8 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
 PartitionPlan plan_hash_partitions(std::uint64_t bytes, std::size_t keys, unsigned threads,
                                    std::size_t scratch_bytes, ScratchNeeds needs) noexcept;
 
-/// The scratch memory that the caller allows, or the default for filters of this size.
-std::size_t scratch_budget(std::uint64_t filter_bytes, const BatchOptions& options) noexcept;
+/// The scratch memory that the caller allows, or what would suit, within bounds.
+std::size_t scratch_budget(std::uint64_t suitable, const BatchOptions& options) noexcept;
 
 /// One thread's share of a window.
 struct Shard {

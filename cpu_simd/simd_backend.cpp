@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "cpu_simd/bulk.hpp"
 #include "cpu_simd/change.hpp"
 #include "cpu_simd/choose.hpp"
 #include "cpu_simd/kernel_table.hpp"
@@ -50,6 +51,11 @@ class SimdBackend final : public Backend {
                  filled += add_keys(filter, some, choice, options);
                });
     return filled;
+  }
+
+  std::unique_ptr<BulkInsertion> begin_bulk(CounterView view,
+                                            const BatchOptions& options) const override {
+    return begin_bulk_insertion(FilterArrays(kernels_, view), options);
   }
 
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,

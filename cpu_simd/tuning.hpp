@@ -22,6 +22,9 @@ inline constexpr std::size_t kStripPositions = 4096;
 /// Keys per task when a lookup on the direct path is shared among threads.
 inline constexpr std::size_t kTaskKeys = 64 * 1024;
 
+/// Keys per thread from which on a batch of a bulk insertion is shared among threads.
+inline constexpr std::size_t kBulkTaskKeys = 8 * 1024;
+
 /// Filters up to this size are assumed to lie in cache: no prefetching, no partitioning.
 inline constexpr std::uint64_t kNearBytes = 1u << 20;
 /// Filters above this size are assumed to lie in memory.
@@ -61,7 +64,8 @@ inline constexpr std::uint64_t kMaxPartitions = 4096;
 /// shared evenly.
 inline constexpr std::uint64_t kPartitionsPerThread = 8;
 
-/// Default temporary memory of the partitioned path: the filter's size, within these bounds.
+/// Default temporary memory of the partitioned path: what suits the filter's size (choose.cpp),
+/// within these bounds.
 inline constexpr std::size_t kMinScratchBytes = 1u << 20;
 inline constexpr std::size_t kMaxDefaultScratchBytes = 1u << 30;
 

@@ -50,8 +50,8 @@ struct BatchOptions {
   /// Threads to use; 0 = as many as the executor (by default: the machine) has.
   unsigned threads = 0;
   Path path = Path::automatic;
-  /// Most temporary memory of the partitioned path; 0 = the filter's own size, but at most 1 GiB
-  /// (and at least 1 MiB). Kept for the next batch; see release_scratch.
+  /// Most temporary memory of the partitioned path; 0 = the filter's own size, for insertions half
+  /// of it, but at most 1 GiB (and at least 1 MiB). Kept for the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
@@ -99,6 +99,23 @@ struct RemoveCounts {
   std::uint64_t removed = 0, ambiguous = 0;  ///< keys
 };
 
+/// One insertion into one filter in many batches; see Backend::begin_bulk.
+class BulkInsertion {
+ public:
+  virtual ~BulkInsertion() = default;
+  BulkInsertion() = default;
+  BulkInsertion(const BulkInsertion&) = delete;
+  BulkInsertion& operator=(const BulkInsertion&) = delete;
+
+  /// Takes the valid keys of a batch, which need not outlive the call. Any of the keys taken so far
+  /// may be in the counters already. Throws as Backend::insert; then it has taken no key of this
+  /// batch, or, with CutShort, those it says.
+  virtual void take(const KeyBatch&) = 0;
+  /// Adds what is not in the counters yet. Returns how many counters became non-zero since the
+  /// last call. May be called again, and more keys may be taken afterwards. Throws nothing.
+  virtual NonzeroChange finish() noexcept = 0;
+};
+
 /// Backend::memory() of all backends that work in the memory of the process.
 inline constexpr std::string_view kHostMemory = "host";
 
@@ -135,6 +152,10 @@ class Backend {
 
   /// Adds 1 to the k counters of every valid key, saturating. Returns how many became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
+  /// Begins an insertion in many batches, with the counters of one by `insert` at its end. By
+  /// default every batch is inserted as it comes. The view and the executor must outlive it, and
+  /// nothing else may use the counters until it is finished. Throws std::bad_alloc.
+  virtual std::unique_ptr<BulkInsertion> begin_bulk(CounterView, const BatchOptions&) const;
   /// out[i] = 1 if valid key i may be present in at least one of the filters, else 0. Returns how
   /// many are 1. All filters have the same seed. There may be no filters. A key found in one filter
   /// need not be looked up in the next, so the filter likely to hold most keys should come first.

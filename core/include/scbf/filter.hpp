@@ -192,6 +192,8 @@ class StageView {
   const Stage* stage_;
 };
 
+class BulkInserter;
+
 /// A split counting Bloom filter of one stage, or of as many as its growth adds. Keys go to the
 /// oldest stage that is not full, so space freed by removal is used again. All stages have the same
 /// seed, so a key is hashed once.
@@ -260,6 +262,9 @@ class Filter {
   /// keys were inserted; with Growth::one only if the memory of a device ends in the middle of the
   /// batch.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
+
+  /// Begins an insertion in many batches.
+  BulkInserter bulk(const BatchOptions& options = {});
 
   /// out[i] = 1 if keys[i] may be present, 0 if it is certainly absent or null. Requires out.size()
   /// == keys.size(), else InvalidArgument.
@@ -398,6 +403,47 @@ class Filter {
 
   detail::Owned<FilterState> state_;
 };
+
+/// One insertion in many batches, each of any size: the fast way to build a filter that outgrows
+/// the cache from keys that come in small batches, such as those of a file, a stream or Arrow.
+///
+///   scbf::BulkInserter bulk = filter.bulk();
+///   while (read(batch)) bulk.insert(batch);
+///   bulk.finish();
+///
+/// The result is that of Filter::insert with all keys at once, byte for byte. Keys are partitioned
+/// as they come, and added to the counters when BatchOptions::scratch_bytes are full, on a device
+/// batch by batch.
+///
+/// Until finish(), any of the keys given so far may be in the counters, and only this inserter may
+/// use the filter, which must outlive it, as must BatchOptions::executor. Every key that insert has
+/// accepted is in the filter after finish(), and after the destructor too, whatever was thrown.
+/// Movable (errors.hpp: "Moving").
+class BulkInserter {
+ public:
+  /// As Filter::bulk. Throws ReadOnly, or std::bad_alloc before anything is changed.
+  explicit BulkInserter(Filter& filter, const BatchOptions& options = {});
+  BulkInserter(BulkInserter&&) noexcept;
+  BulkInserter& operator=(BulkInserter&&) noexcept;
+  ~BulkInserter();
+
+  /// Accepts a batch, which need not outlive the call, and returns what it was. Throws as
+  /// Filter::insert: FilterFull says how many keys of this batch were accepted; after any other
+  /// exception it was none. A device that fails may have counted any of them. Cost: from one to
+  /// two nanoseconds per key, and now and then a pass over the filter; docs/performance.md.
+  InsertReport insert(const KeyBatch& keys);
+  /// Adds what has not been added yet; the filter can then be used. More may be inserted
+  /// afterwards. Returns what was inserted in all.
+  InsertReport finish();
+
+ private:
+  struct State;
+  detail::Owned<State> state_;
+};
+
+inline BulkInserter Filter::bulk(const BatchOptions& options) {
+  return BulkInserter(*this, options);
+}
 
 /// What a filter file says of one stage, field by field as in docs/file_format.md.
 struct StageFileInfo {

@@ -4,31 +4,16 @@
 // whole filters are in whole.cpp, files in files/filter_files.cpp.
 #include "scbf/filter.hpp"
 
-#include <algorithm>
-#include <exception>
-#include <new>
-
 #include "filter/all_or_nothing.hpp"
+#include "filter/insertion.hpp"
 #include "filter/state.hpp"
-#include "filter/walk.hpp"
 #include "kit/answer_forms.hpp"
-#include "kit/cut_short.hpp"
 #include "kit/few_keys.hpp"
 #include "scbf/sizing.hpp"
 
 namespace scbf {
 
 namespace {
-
-/// The stages of a filter, in the form that walk.hpp asks for.
-struct OwnStages {
-  FilterState& of;
-
-  std::size_t size() const noexcept { return of.stages.size(); }
-  const Growth& growth() const noexcept { return of.growth; }
-  Stage& operator[](std::size_t i) const noexcept { return of.stages[i]; }
-  void add(std::uint32_t index) { of.stages.push_back(of.make_stage(index)); }
-};
 
 /// The stages, in the form that few_keys.hpp asks for. The newest stage is likely to hold most
 /// keys.
@@ -71,46 +56,11 @@ Filter::~Filter() = default;
 InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
   FilterState& state = *state_;
   state.check_writable();
-  InsertReport report;
-  std::size_t first = 0;
-  bool planned = false;
-  const auto insert_next = [&] {
-    planned = false;
-    const KeyBatch rest = keys.slice(first, keys.size() - first);
-    InsertStep step{0, rest.size(), 0};
-    if (state.growth.policy() != Growth::Policy::one) {
-      OwnStages stages{state};
-      step = next_insert_step(stages, rest, first, report);
-    }
-    planned = true;
-    const KeyBatch some = rest.slice(0, step.count);
-    const InsertReport done = step.stage == InsertStep::kNowhere
-                                  ? InsertReport{0, step.count}
-                                  : state.stages[step.stage].insert(some, options);
-    report.inserted += done.inserted;
-    report.nulls += done.nulls;
-    first += step.count;
-  };
-  while (first < keys.size()) {
-    try {
-      insert_next();
-    } catch (const FilterFull&) {
-      throw;
-    } catch (const CutShort& cut) {
-      if (first + cut.keys == 0) std::rethrow_exception(cut.cause);
-      const std::uint64_t nulls = keys.slice(first, cut.keys).nulls();
-      report.inserted += cut.keys - nulls;
-      report.nulls += nulls;
-      throw_full(cut.what(), first + cut.keys, report);
-    } catch (const std::bad_alloc&) {  // this step has changed no counter
-      if (first == 0) throw;
-      throw_full("memory is short", first, report);
-    } catch (const Error& error) {
-      if (planned || first == 0) throw;
-      throw_full(error.what(), first, report);
-    }
-  }
-  return report;
+  return insert_in_steps(
+      state, keys, [](const KeyBatch&) {},
+      [&](std::size_t stage, const KeyBatch& some) {
+        return state.stages[stage].insert(some, options);
+      });
 }
 
 // ---- questions ----------------------------------------------------------------------------------

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// BulkInserter: leads the keys of many batches to the stages that Filter::insert would choose. One
+// stage at a time has an insertion of its own in the backend. It is finished where the number of
+// its non-zero counters must be known, and where the next stage takes over.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "filter/insertion.hpp"
+#include "filter/state.hpp"
+#include "scbf/filter.hpp"
+
+namespace scbf {
+
+struct BulkInserter::State {
+  static constexpr const char* kOwner = "BulkInserter";
+
+  FilterState& filter;
+  BatchOptions options;
+  InsertReport total = {};
+  std::unique_ptr<BulkInsertion> open = {};  ///< into stage `number`; null: none yet
+  std::size_t number = 0;
+  std::optional<std::uint64_t> nonzero = {};  ///< of that stage, before what `open` has taken
+
+  Stage& stage() const noexcept { return filter.stages[number]; }
+
+  void begin(std::size_t stage_number) {
+    finish();
+    open.reset();
+    Stage& next = filter.stages[stage_number];
+    open = next.backend->begin_bulk(next.view(), options);
+    number = stage_number;
+    nonzero = next.known_nonzero.get();
+  }
+
+  void finish() noexcept {
+    if (open == nullptr) return;
+    const NonzeroChange filled = open->finish();
+    if (nonzero && filled) {
+      *nonzero += *filled;
+      stage().known_nonzero.learn(*nonzero);
+    } else {
+      nonzero.reset();
+      stage().known_nonzero.forget();
+    }
+  }
+
+  /// Walking to the next stage counts the non-zero counters of one that may be full.
+  void prepare(const KeyBatch& rest) noexcept {
+    if (open != nullptr && surely_taken(stage()) < rest.size()) finish();
+  }
+
+  InsertReport insert(std::size_t stage_number, const KeyBatch& keys) {
+    if (open == nullptr || number != stage_number) begin(stage_number);
+    stage().known_nonzero.forget();
+    const auto book = [&](const KeyBatch& done) {
+      const std::uint64_t nulls = done.nulls();
+      stage().keys_inserted += done.size() - nulls;
+      return InsertReport{done.size() - nulls, nulls};
+    };
+    try {
+      open->take(keys);
+    } catch (const CutShort& cut) {
+      book(keys.slice(0, cut.keys));
+      throw;
+    }
+    return book(keys);
+  }
+
+  ~State() { finish(); }
+};
+
+BulkInserter::BulkInserter(Filter& filter, const BatchOptions& options) {
+  FilterState& state = FilterAccess::state(filter);
+  state.check_writable();
+  state_ = std::unique_ptr<State>(new State{state, options});
+}
+BulkInserter::BulkInserter(BulkInserter&&) noexcept = default;
+BulkInserter& BulkInserter::operator=(BulkInserter&&) noexcept = default;
+BulkInserter::~BulkInserter() = default;
+
+InsertReport BulkInserter::insert(const KeyBatch& keys) {
+  State& state = *state_;
+  const auto account_for = [&](const InsertReport& accepted) {
+    state.total.inserted += accepted.inserted;
+    state.total.nulls += accepted.nulls;
+    return accepted;
+  };
+  try {
+    return account_for(insert_in_steps(
+        state.filter, keys, [&](const KeyBatch& rest) { state.prepare(rest); },
+        [&](std::size_t stage, const KeyBatch& some) { return state.insert(stage, some); }));
+  } catch (const FilterFull& full) {
+    account_for(full.done());
+    throw;
+  }
+}
+
+InsertReport BulkInserter::finish() {
+  state_->finish();
+  return state_->total;
+}
+
+}  // namespace scbf

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// An insertion in many batches, each perhaps far too small for a pass over the filter. Keys are
+// scattered to partitions as they come, and the partitions are drained when the scratch memory is
+// full.
+#pragma once
+
+#include <memory>
+
+#include "cpu_simd/engine.hpp"
+#include "scbf/backend.hpp"
+
+namespace scbf {
+
+/// Backend::begin_bulk. If partitions do not pay, or there is no memory for them, keys go the
+/// direct way.
+std::unique_ptr<BulkInsertion> begin_bulk_insertion(const FilterArrays& filter,
+                                                    const BatchOptions& options);
+
+}  // namespace scbf
