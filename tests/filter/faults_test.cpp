@@ -167,6 +167,48 @@ TEST(FaultsOfMemory, InsertionCountsExactlyTheKeysItSays) {
   EXPECT_GT(all, 100u);
 }
 
+TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
+  std::uint64_t stopped = 0, all = 0;
+  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {
+    Filter want = before;
+    want.insert(keys, {.threads = 1});
+    for (const bool ends : {false, true}) {
+      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 16) {
+        SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
+        Filter filter = before;
+        std::uint64_t accepted = 0;
+        {
+          scbf::BulkInserter bulk = filter.bulk(options);
+          const ShortMemory short_memory(nth, ends);
+          try {
+            while (accepted < keys.size()) {
+              const std::size_t n = std::min<std::size_t>(400, keys.size() - accepted);
+              bulk.insert(keys.slice(accepted, n));
+              accepted += n;
+            }
+          } catch (const FilterFull& full) {
+            accepted += full.processed();
+          } catch (const std::bad_alloc&) {
+          }
+        }
+        refused = ShortMemory::refused();
+        stopped += accepted < keys.size();
+        all += accepted == keys.size() && refused > 0;
+        Filter so_far = before;
+        if (accepted > 0) so_far.insert(keys.slice(0, accepted), {.threads = 1});
+        ASSERT_TRUE(same_filter(filter, so_far)) << accepted << " keys are said to be accepted";
+        scbf::BulkInserter rest = filter.bulk(options);
+        rest.insert(keys.slice(accepted, keys.size() - accepted));
+        rest.finish();
+        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+        ASSERT_LT(nth, 100'000u);
+      }
+    }
+  });
+  EXPECT_GT(stopped, 100u);
+  EXPECT_GT(all, 100u);
+}
+
 TEST(FaultsOfMemory, RemovalDoesAllOrNothing) {
   std::uint64_t nothing = 0, all = 0;
   for_each_setup([&](const Filter& empty, const KeyBatch& keys, const BatchOptions& usual) {
@@ -278,6 +320,12 @@ struct Operation {
 std::vector<Operation> operations() {
   return {
       {"insert", [](Filter& f, const KeyBatch& k, const BatchOptions& o) { f.insert(k, o); }},
+      {"bulk",
+       [](Filter& f, const KeyBatch& k, const BatchOptions& o) {
+         scbf::BulkInserter bulk = f.bulk(o);
+         bulk.insert(k.slice(0, k.size() / 3));
+         bulk.insert(k.slice(k.size() / 3, k.size() - k.size() / 3));
+       }},
       {"remove", [](Filter& f, const KeyBatch& k, const BatchOptions& o) { f.remove(k, {}, o); }},
       {"merge", [](Filter& f, const KeyBatch&, const BatchOptions& o) { f.merge(Filter(f), o); }},
       {"subtract",

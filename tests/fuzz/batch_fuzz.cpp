@@ -115,7 +115,7 @@ class Run {
         .threads = 1u + (mode >> 6 & 1u),
         .path = static_cast<scbf::Path>(mode % 3),
         .scratch_bytes = mode & 0x80 ? std::size_t{1} << (mode / 4 % 24) : 0};
-    apply(operation % 7, keys, options);
+    apply(operation % 8, keys, options);
   }
 
  private:
@@ -142,6 +142,13 @@ class Run {
         case 1:
           filter.insert(keys, options);
           break;
+        case 7: {  // as one insertion, however it is cut
+          scbf::BulkInserter bulk = filter.bulk(options);
+          const std::size_t cut = keys.size() / (1 + i);
+          bulk.insert(keys.slice(0, cut));
+          bulk.insert(keys.slice(cut, keys.size() - cut));
+          break;
+        }
         case 2:
           filter.remove(keys, answers, options);
           break;

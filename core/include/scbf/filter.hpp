@@ -433,8 +433,10 @@ class BulkInserter {
   /// two nanoseconds per key, and now and then a pass over the filter; docs/performance.md.
   InsertReport insert(const KeyBatch& keys);
   /// Adds what has not been added yet; the filter can then be used. More may be inserted
-  /// afterwards. Returns what was inserted in all.
+  /// afterwards. Returns so_far().
   InsertReport finish();
+  /// What insert has accepted, all batches together.
+  InsertReport so_far() const;
 
  private:
   struct State;

@@ -101,4 +101,6 @@ InsertReport BulkInserter::finish() {
   return state_->total;
 }
 
+InsertReport BulkInserter::so_far() const { return state_->total; }
+
 }  // namespace scbf
