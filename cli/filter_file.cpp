@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -57,6 +59,11 @@ Filter open_for_queries(const std::string& file, const RunOptions& run, bool loa
   const std::string path = filter_path(file);
   if (load || !fs::is_regular_file(path, ignored)) return open_for_changes(file, run);
   return Filter::map(path, {.backend = run.backend});
+}
+
+std::size_t large_block(const Filter& filter) {
+  return std::clamp<std::size_t>(filter.bytes() / 64 * 2 * sizeof(std::uint64_t), kSmallBlock,
+                                 256 * kSmallBlock);
 }
 
 Filter open_for_changes(const std::string& file, const RunOptions& run) {

@@ -28,6 +28,10 @@ std::string write_notes(const FilterNotes& notes);
 /// lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
 
+/// Bytes of blocks whose keys are looked up or removed together: two 8-byte keys for each cache
+/// line of the filter, so that a pass over the filter pays, but from 1 to 256 MiB.
+std::size_t large_block(const Filter& filter);
+
 /// The path of a filter that may be "-".
 std::string filter_path(const std::string& file);
 /// Opens a filter for lookups. Maps it if the file allows that and `load` is false; otherwise loads

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block sizes. A filter far larger than the caches is updated fastest in batches of millions of
-// keys (docs/performance.md), so blocks are large. Within a block, bytes are read and split in
-// small steps, so that a step is still in the L2 cache when it is split.
+// Within a block, bytes are read and split in small steps, so that a step is still in the L2 cache
+// when it is split.
 #include "key_reader.hpp"
 
 #include <fmt/format.h>
@@ -9,10 +8,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <future>
+#include <exception>
+#include <semaphore>
+#include <thread>
 #include <utility>
 
 #include "errors.hpp"
@@ -26,7 +29,6 @@ static_assert(std::endian::native == std::endian::little, "u64 keys are read in 
 
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
 constexpr std::size_t kStepBytes = std::size_t{256} << 10;
 constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
@@ -124,8 +126,12 @@ void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyForma
   out.write(key);
 }
 
-KeyReader::KeyReader(std::vector<std::string> inputs, KeyFormat format, Pace pace)
-    : inputs_(std::move(inputs)), format_(std::move(format)), pace_(pace) {
+KeyReader::KeyReader(std::vector<std::string> inputs, KeyFormat format, Pace pace,
+                     std::size_t block_bytes)
+    : inputs_(std::move(inputs)),
+      format_(std::move(format)),
+      pace_(pace),
+      block_bytes_(block_bytes) {
   if (inputs_.empty()) inputs_.emplace_back("-");
   total_bytes_ = scbf::cli::total_bytes(inputs_);
   if (format_.kind != KeyKind::u64 || format_.decimal || format_.column) return;
@@ -222,7 +228,7 @@ bool KeyReader::fill(KeyBlock& block) {
   do {
     block.lines_.clear();
     block.numbers_ = {};
-    block.reserve(kBlockBytes, 0);
+    block.reserve(block_bytes_, 0);
     if (!input_ && !records_ && !open_next()) break;
     if (input_ && !examined_) examine();
     const bool text = format_.kind == KeyKind::lines || decimal_ || format_.column;
@@ -265,7 +271,7 @@ void KeyReader::fill_column(KeyBlock& block) {
   std::vector<std::size_t> ends;
   std::size_t end = 0;
   Record record;
-  while (ends.size() < kMaxLines && end < kBlockBytes) {
+  while (ends.size() < kMaxLines && end < block_bytes_) {
     if (!records_ && !open_next()) break;
     if (pace_ == Pace::prompt && !ends.empty() && !more_is_waiting()) break;
     if (!examined_) {
@@ -395,21 +401,50 @@ void KeyReader::fill_numbers(KeyBlock& block) {
 
 void for_each_block(KeyReader& reader, bool overlap,
                     const std::function<void(const KeyBlock&)>& use) {
-  KeyBlock block;
   if (!overlap) {
+    KeyBlock block;
     while (reader.fill(block)) use(block);
     return;
   }
-  KeyBlock ahead;
-  bool some = reader.fill(block);
-  while (some) {
-    // The future's destructor waits for the reader, so an exception from use() cannot free the
-    // block while the reader fills it.
-    std::future<bool> more = std::async(std::launch::async, [&] { return reader.fill(ahead); });
-    use(block);
-    some = more.get();
-    std::swap(block, ahead);
+  // A thread fills one block while the other is used.
+  std::array<KeyBlock, 2> blocks;
+  std::array<bool, 2> filled{};
+  std::exception_ptr error;
+  std::counting_semaphore<2> free(2), full(0);
+  std::atomic<bool> stop = false;
+  const auto fill = [&] {
+    for (std::size_t i = 0;; i ^= 1) {
+      free.acquire();
+      if (stop) return;
+      try {
+        filled[i] = reader.fill(blocks[i]);
+      } catch (...) {
+        error = std::current_exception();
+        filled[i] = false;
+      }
+      full.release();
+      if (!filled[i]) return;
+    }
+  };
+  const auto use_all = [&] {
+    for (std::size_t i = 0;; i ^= 1) {
+      full.acquire();
+      if (!filled[i]) return;
+      use(blocks[i]);
+      free.release();
+    }
+  };
+  std::thread thread(fill);
+  try {
+    use_all();
+  } catch (...) {
+    stop = true;
+    free.release();
+    thread.join();
+    throw;
   }
+  thread.join();
+  if (error) std::rethrow_exception(error);
 }
 
 bool all_regular(std::span<const std::string> inputs) {

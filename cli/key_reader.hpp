@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads batches of keys from files and standard input: lines, 64-bit integers, columns of tables.
-// Bytes are read in large blocks, and keys are views into them. No line is copied except the start
-// of one that the end of a block cuts off. A block takes up to 128 MiB (64 of bytes, 64 of views),
-// and more only if a single line is longer.
+// Bytes are read in blocks, and keys are views into them. No line is copied except the start of one
+// that the end of a block cuts off. Beside its bytes, a block takes 16 bytes for each line.
 #pragma once
 
 #include <cstddef>
@@ -79,18 +78,23 @@ class Output;
 /// Writes key i, numbers in decimal. Throws IoError if a key of a column holds what ends keys.
 void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyFormat& format);
 
+/// Bytes of a block that stays in cache between being read and being used.
+inline constexpr std::size_t kSmallBlock = std::size_t{1} << 20;
+
 /// Reads inputs one after another; "-" is standard input. A line never spans two inputs.
 class KeyReader {
  public:
   /// How full a block must be before it is delivered.
   enum class Pace : std::uint8_t {
-    bulk,    ///< as full as possible, because large batches are fast
+    bulk,    ///< as full as possible
     prompt,  ///< delivered as soon as waiting for more input would delay answers
   };
 
   /// Checks all inputs first, so that a missing file or a file of odd length is found before any
-  /// work is done. Throws IoError.
-  KeyReader(std::vector<std::string> inputs, KeyFormat format, Pace pace = Pace::bulk);
+  /// work is done. A block has `block_bytes`, and more only if a single line is longer. Throws
+  /// IoError.
+  KeyReader(std::vector<std::string> inputs, KeyFormat format, Pace pace = Pace::bulk,
+            std::size_t block_bytes = kSmallBlock);
   KeyReader(const KeyReader&) = delete;
   KeyReader& operator=(const KeyReader&) = delete;
   ~KeyReader();
@@ -123,6 +127,7 @@ class KeyReader {
   std::vector<std::string> inputs_;
   KeyFormat format_;
   Pace pace_;
+  std::size_t block_bytes_;
   std::optional<std::uint64_t> total_bytes_ = 0;
   std::size_t next_input_ = 0;
   std::unique_ptr<ByteInput> input_;       // the current one,

@@ -187,8 +187,9 @@ int build(const BuildOptions& options) {
   KeyReader reader(sources, format);
   Filter filter = empty_filter(design.growth, options);
   filter.set_metadata(write_notes(design.notes));
-  run.go_through(reader, "building",
-                 [&](const KeyBlock& block) { filter.insert(block.batch(), run.batch()); });
+  BulkInserter bulk = filter.bulk(run.batch());
+  run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
+  bulk.finish();
   const double seconds = watch.seconds();
   const Stopwatch save_watch;
   save_filter(filter, to);

@@ -45,12 +45,15 @@ struct ChangeOptions {
 
 /// A filter, the keys that change it, and where it goes: all checked before any work is done.
 struct ChangeSession {
-  explicit ChangeSession(const ChangeOptions& o)
+  enum class Blocks : bool { small, large };
+
+  ChangeSession(const ChangeOptions& o, Blocks blocks)
       : options(o),
         to(destination(o)),
         filter(open_for_changes(o.file, o.run)),
         notes(read_notes(filter.metadata())),
-        reader(o.keys.sources(), agreed_format(o.keys, notes, o.file)) {}
+        reader(o.keys.sources(), agreed_format(o.keys, notes, o.file), KeyReader::Pace::bulk,
+               blocks == Blocks::large ? large_block(filter) : kSmallBlock) {}
 
   /// Calls use(block) for all keys.
   void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
@@ -103,11 +106,10 @@ struct ChangeSession {
 };
 
 int insert(const ChangeOptions& options) {
-  ChangeSession session(options);
-  std::uint64_t inserted = 0;
-  session.go_through("inserting", [&](const KeyBlock& block) {
-    inserted += session.filter.insert(block.batch(), options.run.batch()).inserted;
-  });
+  ChangeSession session(options, ChangeSession::Blocks::small);
+  BulkInserter bulk = session.filter.bulk(options.run.batch());
+  session.go_through("inserting", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
+  const std::uint64_t inserted = bulk.finish().inserted;
   session.finish(Json{{"inserted", inserted}}, fmt::format("inserted {}", grouped(inserted)));
   return kOk;
 }
@@ -170,7 +172,7 @@ std::optional<Destination> list_of_absent(const RemoveOptions& options, const De
 }
 
 int remove(const RemoveOptions& options) {
-  ChangeSession session(options);
+  ChangeSession session(options, ChangeSession::Blocks::large);
   const std::optional<Destination> list = list_of_absent(options, session.to);
   RemoveReport sum;
   if (list) {

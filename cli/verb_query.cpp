@@ -42,7 +42,7 @@ struct QuerySession {
       : options(o),
         filter(opened(o)),
         reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
-               KeyReader::Pace::prompt) {}
+               KeyReader::Pace::prompt, large_block(filter)) {}
 
   /// Calls ask(batch, answers), which fills one byte per key, and then use(block, answers).
   template <class Ask, class Use>

@@ -9,13 +9,13 @@
 #include <hwy/highway.h>
 
 #include "cpu_simd/block-inl.h"
+#include "cpu_simd/histogram-inl.h"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/rows-inl.h"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
 #include "cpu_simd/targets.hpp"
 #include "cpu_simd/tuning.hpp"
-#include "kit/count_values.hpp"
 #include "kit/few_keys.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,11 +41,6 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 inline bool HoldsKeyHere(const ConstCounterView& filter, std::uint64_t hash) noexcept {
   return filter.geometry.layout() == Layout::split_block ? BlockHoldsKey(filter, hash)
                                                          : holds(filter, hash);
-}
-
-inline void CountValuesHere(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
-                            Histogram& histogram) noexcept {
-  count_values(words, count, step, histogram);
 }
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,

@@ -4,21 +4,16 @@
 #include <algorithm>
 #include <bit>
 
-#include "kit/count_values.hpp"
 #include "scbf/detail/packed.hpp"
 
 namespace scbf {
 
-namespace {
-
-void count_values_plain(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
-                        Histogram& histogram) noexcept {
-  count_values(words, count, step, histogram);
+void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
+                        HistogramByWord& by_word) noexcept {
+  for (std::uint64_t w = 0; w < count * kWordsPerBlock; ++w) {
+    detail::count_values(blocks[w], by_word[w % kWordsPerBlock]);
+  }
 }
-
-}  // namespace
-
-CountValues plain_count_values() noexcept { return count_values_plain; }
 
 void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept {
   for (std::size_t i = 0; i < words; ++i) into[i] = detail::added(into[i], from[i]);
@@ -86,11 +81,11 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
   std::vector<Histogram> histograms(geometry.probes(), Histogram{});
   if (first >= last) return histograms;
   if (geometry.layout() == Layout::split_block) {
-    for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
-      const std::uint32_t group = slice / kWordsPerBlock;
+    for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
+      HistogramByWord by_word{};
       const std::uint64_t block = group * geometry.blocks_per_group() + first;
-      count(view.words + block * kWordsPerBlock + slice % kWordsPerBlock, last - first,
-            kWordsPerBlock, histograms[slice]);
+      count(view.words + block * kWordsPerBlock, last - first, by_word);
+      std::ranges::copy(by_word, histograms.begin() + group * kWordsPerBlock);
     }
     return histograms;
   }
@@ -98,8 +93,11 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
   const bool has_end = last == histogram_units(geometry);
   const std::uint64_t padding = stride * kCountersPerWord - geometry.counters_per_slice();
   for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
-    count(view.words + slice * stride + first * kWordsPerBlock, (last - first) * kWordsPerBlock, 1,
-          histograms[slice]);
+    HistogramByWord by_word{};
+    count(view.words + slice * stride + first * kWordsPerBlock, last - first, by_word);
+    for (const Histogram& part : by_word) {
+      for (std::size_t v = 0; v < part.size(); ++v) histograms[slice][v] += part[v];
+    }
     if (has_end) histograms[slice][0] -= padding;
   }
   return histograms;

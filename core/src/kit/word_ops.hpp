@@ -3,6 +3,7 @@
 // subtract, counting, histograms. Memory-bound, so plain 64-bit arithmetic does.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,11 +32,14 @@ struct StrayPadding {
 std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
                                           std::span<const std::uint64_t> words) noexcept;
 
-/// Adds the values of all counters of `count` words that lie `step` words apart to `histogram`.
+/// One histogram for each word of a block of 64 bytes.
+using HistogramByWord = std::array<Histogram, kWordsPerBlock>;
+/// Adds the counters of `count` blocks of 64 bytes, by value, to the histograms of their words.
 /// Backends bring their own, compiled for their instruction set.
-using CountValues = void (*)(const std::uint64_t* words, std::uint64_t count, std::uint64_t step,
-                             Histogram& histogram) noexcept;
-CountValues plain_count_values() noexcept;
+using CountValues = void (*)(const std::uint64_t* blocks, std::uint64_t count,
+                             HistogramByWord& by_word) noexcept;
+void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
+                        HistogramByWord& by_word) noexcept;
 
 /// How many units a histogram's work can be cut into: cache lines of one slice (split), or blocks
 /// of all groups (split_block).

@@ -145,7 +145,7 @@ class ScalarBackend final : public Backend {
     subtract_words(from.words, what.words, from.geometry.words());
   }
   std::vector<Histogram> histograms(ConstCounterView view, const BatchOptions&) const override {
-    return histograms_of(view, 0, histogram_units(view.geometry), plain_count_values());
+    return histograms_of(view, 0, histogram_units(view.geometry), plain_count_values);
   }
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions&) const override {
     return nonzero_in_words(view.words, view.geometry.words());
