@@ -61,6 +61,10 @@ Filter open_for_queries(const std::string& file, const RunOptions& run, bool loa
   return Filter::map(path, {.backend = run.backend});
 }
 
+std::size_t bulk_block(const Filter& filter) {
+  return filter.backend().memory() == kHostMemory ? kSmallBlock : 64 * kSmallBlock;
+}
+
 std::size_t large_block(const Filter& filter) {
   return std::clamp<std::size_t>(filter.bytes() / 64 * 2 * sizeof(std::uint64_t), kSmallBlock,
                                  256 * kSmallBlock);
@@ -91,13 +95,13 @@ void save_filter(const Filter& filter, const Destination& to) {
   });
 }
 
-void describe_work(Json& json, const KeyReader& reader, const Filter& filter, const RunOptions& run,
+void describe_work(Json& json, const KeyTotals& read, const Filter& filter, const RunOptions& run,
                    double seconds) {
-  json["keys"] = reader.keys();
-  json["empty_lines"] = reader.empty_lines();
-  json["key_kind"] = to_string(reader.kind());
+  json["keys"] = read.keys;
+  json["empty_lines"] = read.empty_lines;
+  json["key_kind"] = to_string(read.kind);
   json["seconds"] = seconds;
-  json["keys_per_second"] = per_second(reader.keys(), seconds);
+  json["keys_per_second"] = per_second(read.keys, seconds);
   json["backend"] = filter.backend().name();
   json["target"] = filter.backend().target();
   json["threads"] = run.resolved_threads();

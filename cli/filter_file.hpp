@@ -28,6 +28,9 @@ std::string write_notes(const FilterNotes& notes);
 /// lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
 
+/// Bytes of blocks whose keys go to a BulkInserter: small ones, unless the filter is on a device,
+/// which takes each as a batch.
+std::size_t bulk_block(const Filter& filter);
 /// Bytes of blocks whose keys are looked up or removed together: two 8-byte keys for each cache
 /// line of the filter, so that a pass over the filter pays, but from 1 to 256 MiB.
 std::size_t large_block(const Filter& filter);
@@ -50,7 +53,7 @@ void save_filter(const Filter& filter, const Destination& to);
 // Parts of JSON reports. Each comment lists the keys that the function adds.
 
 /// keys, empty_lines, key_kind, seconds, keys_per_second, backend, target, threads.
-void describe_work(Json& json, const KeyReader& reader, const Filter& filter, const RunOptions& run,
+void describe_work(Json& json, const KeyTotals& read, const Filter& filter, const RunOptions& run,
                    double seconds);
 /// layout, groups, probes, counters …
 void describe_geometry(Json& json, const Geometry& geometry);

@@ -42,23 +42,6 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
                   display_name(input), counted(bytes, "byte")));
 }
 
-/// Number of line ends in `text` that end a non-empty line; `before` is the character in front of
-/// it. The inner loop runs at most 255 steps, so that its count fits a byte and the compiler can
-/// vectorise it over bytes.
-std::uint64_t count_line_ends(std::string_view text, char before, char end) {
-  std::uint64_t ends = 0;
-  if (!text.empty()) ends += text[0] == end && before != end;
-  for (std::size_t i = 1; i < text.size();) {
-    const std::size_t stop = std::min(text.size(), i + 255);
-    std::uint8_t here = 0;
-    for (; i < stop; ++i) {
-      here = static_cast<std::uint8_t>(here + ((text[i] == end) & (text[i - 1] != end)));
-    }
-    ends += here;
-  }
-  return ends;
-}
-
 /// The number that the name of a column is, if it is one.
 std::optional<std::uint64_t> place_of(const std::string& column) {
   std::uint64_t place = 0;
@@ -453,38 +436,16 @@ bool all_regular(std::span<const std::string> inputs) {
   });
 }
 
-std::uint64_t count_keys(std::span<const std::string> inputs, const KeyFormat& format,
-                         const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  std::uint64_t keys = 0, bytes = 0;
-  const std::unique_ptr<char[]> buffer(new char[kStepBytes]);
+std::optional<std::uint64_t> keys_by_length(std::span<const std::string> inputs,
+                                            const KeyFormat& format) {
+  if (format.kind != KeyKind::u64 || format.column) return {};
+  std::uint64_t keys = 0;
   for (const std::string& input : inputs) {
-    const FirstLook first =
-        format.column ? FirstLook{.compressed = false, .decimal = true} : look_at(input, format);
-    if (format.kind == KeyKind::u64 && !first.compressed && !first.decimal) {
-      const auto length = static_cast<std::uint64_t>(status_of(input).st_size);
-      if (length % kWord != 0) throw_odd_length(input, length);
-      keys += length / kWord;
-      continue;
-    }
-    if (format.kind == KeyKind::u64 || format.column || format.chomp_cr) {
-      KeyFormat silent = format;  // the second pass tells
-      silent.tell = false;
-      KeyReader reader({input}, silent);
-      for (KeyBlock block; reader.fill(block);) progress(keys + reader.keys(), reader.bytes_read());
-      keys += reader.keys();
-      bytes += reader.bytes_read();
-      continue;
-    }
-    ByteInput from(input, format.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
-    if (format.decode && from.peek().starts_with(kByteOrderMark)) from.skip(kByteOrderMark.size());
-    char before = format.end;
-    while (const std::size_t n = from.read({buffer.get(), kStepBytes})) {
-      keys += count_line_ends({buffer.get(), n}, before, format.end);
-      before = buffer[n - 1];
-      progress(keys, bytes + from.bytes_read());
-    }
-    keys += before != format.end;
-    bytes += from.bytes_read();
+    const FirstLook first = look_at(input, format);
+    if (first.compressed || first.decimal) return {};
+    const auto length = static_cast<std::uint64_t>(status_of(input).st_size);
+    if (length % kWord != 0) throw_odd_length(input, length);
+    keys += length / kWord;
   }
   return keys;
 }

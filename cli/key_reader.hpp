@@ -74,6 +74,13 @@ class KeyBlock {
   std::uint64_t keys_so_far_ = 0, bytes_so_far_ = 0;
 };
 
+/// What was read so far.
+struct KeyTotals {
+  KeyKind kind = KeyKind::lines;
+  std::uint64_t keys = 0, empty_lines = 0;
+  std::uint64_t bytes = 0;  ///< before decompression
+};
+
 class Output;
 /// Writes key i, numbers in decimal. Throws IoError if a key of a column holds what ends keys.
 void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyFormat& format);
@@ -107,7 +114,7 @@ class KeyReader {
   const KeyFormat& format() const noexcept { return format_; }
   Pace pace() const noexcept { return pace_; }
   std::uint64_t keys() const noexcept { return keys_; }
-  std::uint64_t empty_lines() const noexcept { return empty_lines_; }
+  KeyTotals totals() const noexcept { return {kind(), keys_, empty_lines_, bytes_read()}; }
   /// Bytes read from the inputs, before decompression.
   std::uint64_t bytes_read() const noexcept;
   /// Total length of the inputs; none if any of them is not a regular file.
@@ -149,10 +156,9 @@ void for_each_block(KeyReader& reader, bool overlap,
 /// Whether every input is a regular file, so that it can be read twice. Throws IoError if one is
 /// missing.
 bool all_regular(std::span<const std::string> inputs);
-/// Number of keys in the inputs, with repetitions. Reads all inputs once and calls progress(keys,
-/// bytes) now and then; of u64 keys that are neither text nor compressed it only reads the lengths.
-/// Requires all_regular(inputs). Throws IoError.
-std::uint64_t count_keys(std::span<const std::string> inputs, const KeyFormat& format,
-                         const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+/// Number of keys in the inputs, with repetitions, if their lengths tell: of u64 keys that are
+/// neither text nor compressed. Requires all_regular(inputs). Throws IoError.
+std::optional<std::uint64_t> keys_by_length(std::span<const std::string> inputs,
+                                            const KeyFormat& format);
 
 }  // namespace scbf::cli

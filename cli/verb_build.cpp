@@ -2,12 +2,14 @@
 // scbf build: makes a filter file from keys.
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "counted_keys.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "options.hpp"
@@ -35,19 +37,14 @@ struct BuildOptions {
   std::optional<double> factor = {}, tightening = {}, stage_fpr = {};
 };
 
-std::uint64_t counted_capacity(const std::vector<std::string>& sources, const KeyFormat& format,
-                               const RunOptions& run) {
+CountedKeys count_first(const BuildOptions& options, const KeyFormat& format) {
+  const std::vector<std::string> sources = options.keys.sources();
   if (!all_regular(sources)) {
     throw UsageError(
         "build: --capacity is missing, and keys that come from standard input or a pipe cannot be "
         "counted first: give an upper bound such as --capacity 1e7, or name regular files");
   }
-  const KeyReader lengths(sources, format);
-  Progress progress(run.progress, "counting", lengths.total_bytes());
-  const std::uint64_t keys =
-      count_keys(sources, format, [&](std::uint64_t k, std::uint64_t b) { progress.update(k, b); });
-  progress.finish(keys, lengths.total_bytes().value_or(0));
-  return std::max<std::uint64_t>(keys, 1);
+  return {sources, format, options.seed, options.run, memory_to_spare() / 4};
 }
 
 Growth growth_of(const BuildOptions& options) {
@@ -78,8 +75,8 @@ Growth growth_of(const BuildOptions& options) {
 struct Design {
   Growth growth;
   FilterNotes notes;
-  std::optional<Plan> plan = {};  ///< the plan of a filter with a single stage
-  bool counted = false;           ///< whether its capacity was counted from the inputs
+  std::optional<Plan> plan = {};            ///< the plan of a filter with a single stage
+  std::optional<CountedKeys> counted = {};  ///< if its capacity was counted from the inputs
   double count_seconds = 0;
 };
 
@@ -92,21 +89,47 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
   PlanRequest request = options.shape.request;
   if (!request.fpr && !request.memory_bytes) request.fpr = kDefaultFpr;
   const Stopwatch watch;
-  const bool counted = !request.capacity && !(request.fpr && request.memory_bytes);
-  if (counted) request.capacity = counted_capacity(options.keys.sources(), format, options.run);
-  const double count_seconds = counted ? watch.seconds() : 0;
+  std::optional<CountedKeys> counted;
+  if (!request.capacity && !(request.fpr && request.memory_bytes)) {
+    counted = count_first(options, format);
+    request.capacity = std::max<std::uint64_t>(counted->keys(), 1);
+  }
+  const double count_seconds = watch.seconds();
   const Plan shape = plan(request);
   return {.growth = Growth::one(shape.geometry),
           .notes = {.kind = format.kind, .capacity = shape.capacity, .fpr = shape.fpr},
           .plan = shape,
-          .counted = counted,
+          .counted = std::move(counted),
           .count_seconds = count_seconds};
+}
+
+/// Inserts all keys: their hashes if they were kept, else as they are read.
+KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat format,
+                     Filter& filter) {
+  const RunOptions& run = options.run;
+  BulkInserter bulk = filter.bulk(run.batch());
+  if (design.counted && design.counted->have_hashes()) {
+    const KeyTotals& totals = design.counted->totals();
+    Progress progress(run.progress, "building", totals.keys);
+    design.counted->take_hashes([&](const KeyBatch& hashes, std::uint64_t so_far) {
+      bulk.insert(hashes);
+      progress.update(so_far, so_far);
+    });
+    bulk.finish();
+    progress.finish(totals.keys, totals.keys);
+    return totals;
+  }
+  if (design.counted && design.counted->were_read()) format.tell = false;
+  KeyReader reader(options.keys.sources(), format, KeyReader::Pace::bulk, bulk_block(filter));
+  run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
+  bulk.finish();
+  return reader.totals();
 }
 
 /// The result of a build: the filter with all keys, and the times.
 struct Built {
   const Filter& filter;
-  const KeyReader& reader;
+  KeyTotals read;
   double seconds, save_seconds;
   Statistics statistics;
 };
@@ -114,14 +137,14 @@ struct Built {
 Json to_json(const BuildOptions& options, const Design& design, const Built& built) {
   Json json;
   json["file"] = options.out;
-  describe_work(json, built.reader, built.filter, options.run, built.seconds);
-  json["input_bytes"] = built.reader.bytes_read();
+  describe_work(json, built.read, built.filter, options.run, built.seconds);
+  json["input_bytes"] = built.read.bytes;
   json["save_seconds"] = built.save_seconds;
   json["seed"] = options.seed;
   if (const std::optional<Plan>& plan = design.plan) {
     json["count_seconds"] = design.count_seconds;
     json["capacity"] = plan->capacity;
-    json["capacity_counted"] = design.counted;
+    json["capacity_counted"] = design.counted.has_value();
     json["fpr"] = plan->fpr;
     json["predicted_fpr"] = plan->predicted_fpr;
     json["reason"] = plan->reason;
@@ -136,25 +159,25 @@ Json to_json(const BuildOptions& options, const Design& design, const Built& bui
 }
 
 std::string to_text(const BuildOptions& options, const Design& design, const Built& built) {
-  const KeyReader& reader = built.reader;
   const Backend& backend = built.filter.backend();
   const Statistics& s = built.statistics;
-  const std::string keys = fmt::format("{}: {}", options.out, counted(reader.keys(), "key"));
+  const std::string keys = fmt::format("{}: {}", options.out, counted(built.read.keys, "key"));
   const std::string time = fmt::format(" in {:.2f} s, {} keys/s", built.seconds,
-                                       human_rate(per_second(reader.keys(), built.seconds)));
+                                       human_rate(per_second(built.read.keys, built.seconds)));
   const std::string rate = "estimated rate " + percent(s.estimated_fpr);
   if (!design.plan) {
     return fmt::format("{}{}; {}, {}; {}\n", keys, time, counted(s.stages.size(), "stage"),
                        human_bytes(s.bytes), rate);
   }
-  const std::string empty = reader.empty_lines() > 0
-                                ? fmt::format(" ({})", counted(reader.empty_lines(), "empty line"))
-                                : "";
+  const std::string empty =
+      built.read.empty_lines > 0
+          ? fmt::format(" ({})", counted(built.read.empty_lines, "empty line"))
+          : "";
   return fmt::format(
       "{}{}{} ({} {}, threads: {})\n{}, {}; capacity {}{}; fill {}, {} saturated; {}\n", keys,
       empty, time, backend.name(), backend.target(), options.run.resolved_threads(),
       design.plan->geometry.describe(), human_bytes(s.bytes), grouped(design.plan->capacity),
-      design.counted ? " (counted, repetitions included)" : "", percent(s.fill),
+      design.counted.has_value() ? " (counted, repetitions included)" : "", percent(s.fill),
       grouped(s.saturated), rate);
 }
 
@@ -181,25 +204,21 @@ int build(const BuildOptions& options) {
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.keys.force, .json = run.json, .inputs = sources});
   const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
-  const Design design = options.scalable ? growing(options, format) : single_stage(options, format);
-
   const Stopwatch watch;
-  KeyReader reader(sources, format);
+  Design design = options.scalable ? growing(options, format) : single_stage(options, format);
   Filter filter = empty_filter(design.growth, options);
   filter.set_metadata(write_notes(design.notes));
-  BulkInserter bulk = filter.bulk(run.batch());
-  run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
-  bulk.finish();
+  const KeyTotals read = insert_all(options, design, format, filter);
   const double seconds = watch.seconds();
   const Stopwatch save_watch;
   save_filter(filter, to);
-  const Built built{filter, reader, seconds, save_watch.seconds(), filter.statistics(run.batch())};
+  const Built built{filter, read, seconds, save_watch.seconds(), filter.statistics(run.batch())};
   if (run.json) {
     print_json(to_json(options, design, built));
   } else {
     to.report(to_text(options, design, built));
   }
-  warn_if_over_capacity(reader.keys(), design.notes, built.statistics.estimated_fpr);
+  warn_if_over_capacity(read.keys, design.notes, built.statistics.estimated_fpr);
   return kOk;
 }
 
@@ -247,10 +266,11 @@ Run set_up_build(CommandLine& line) {
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
   line.footer(
-      R"(Without --capacity, regular files are read twice: their keys are counted first, repetitions
-included, so the filter is large enough. Without --fpr and --memory the rate is 1%. gzip and zstd are
+      R"(Without --capacity, the keys of regular files are counted first, repetitions included, so the filter
+is large enough. Their hashes are kept, 8 bytes each, while a quarter of the free memory is enough for
+them; otherwise the files are read again. Without --fpr and --memory the rate is 1%. gzip and zstd are
 decompressed; filters, UTF-16 and lines with zero bytes are refused (--raw takes them).
-'seconds' covers reading and inserting; counting and saving are reported separately.
+'seconds' covers counting, reading and inserting; saving is reported separately.
 
 Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt

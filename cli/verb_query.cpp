@@ -58,7 +58,7 @@ struct QuerySession {
   Json report(double seconds) const {
     Json json;
     json["file"] = options.file;
-    describe_work(json, reader, filter, options.run, seconds);
+    describe_work(json, reader.totals(), filter, options.run, seconds);
     return json;
   }
 

@@ -19,13 +19,8 @@ class PartitionedBulk final : public BulkInsertion {
  public:
   PartitionedBulk(const FilterArrays& filter, const BatchOptions& options)
       : filter_(filter), options_(options), choice_(choose_bulk(filter.view.geometry, options)) {
-    if (choice_.way == Way::direct) return;
-    try {
-      pass_.emplace(filter_, choice_, options_);
-      begin();
-    } catch (const std::bad_alloc&) {
-      choice_.way = Way::direct;
-    }
+    while (choice_.way != Way::direct && !has_scratch()) halve_scratch();
+    if (pass_) begin();
   }
 
   void take(const KeyBatch& keys) noexcept override {
@@ -46,6 +41,25 @@ class PartitionedBulk final : public BulkInsertion {
   }
 
  private:
+  bool has_scratch() noexcept {
+    try {
+      pass_.emplace(filter_, choice_, options_);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  /// Plans for half of the scratch memory; for the direct path if that is too little.
+  void halve_scratch() noexcept {
+    const std::size_t used = choice_.plan.shard_bytes * choice_.threads;
+    if (used / 2 < kMinScratchBytes) {
+      choice_.way = Way::direct;
+    } else {
+      options_.scratch_bytes = used / 2;
+      choice_ = choose_bulk(filter_.view.geometry, options_);
+    }
+  }
+
   void begin() noexcept {
     for (std::size_t t = 0; t < pass_->shards().size(); ++t) pass_->begin(pass_->shards()[t]);
   }

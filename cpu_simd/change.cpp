@@ -146,13 +146,14 @@ std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcep
   return filled;
 }
 
-std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
+std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice& choice,
                        const BatchOptions& options) noexcept {
   if (choice.way == Way::direct) return add_directly(filter, keys);
   std::optional<ChangePass> pass;
   try {
     pass.emplace(filter, choice, options);
   } catch (const std::bad_alloc&) {
+    choice.way = Way::direct;
     return add_directly(filter, keys);
   }
   std::uint64_t filled = 0;
@@ -164,7 +165,7 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const C
 }
 
 RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
-                      const Choice& choice, const BatchOptions& options) noexcept {
+                      Choice& choice, const BatchOptions& options) noexcept {
   if (choice.way == Way::direct) return take_directly(filter, keys, verdicts);
   std::optional<ChangePass> pass;
   HostMemory conflicts;
@@ -175,6 +176,7 @@ RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
           std::min(keys.size(), pass->keys_per_window()) * filter.view.geometry.probes()));
     }
   } catch (const std::bad_alloc&) {
+    choice.way = Way::direct;
     return take_directly(filter, keys, verdicts);
   }
   RemovedKeys removed;

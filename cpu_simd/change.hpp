@@ -13,8 +13,8 @@ namespace scbf {
 using ChangePass = ArrayPass<std::uint64_t>;
 
 /// Returns how many counters became non-zero. Throws nothing: if there is no memory for partitions,
-/// it goes the direct way, which needs none.
-std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, const Choice& choice,
+/// it goes the direct way, which needs none, and sets choice.way to that.
+std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice& choice,
                        const BatchOptions& options) noexcept;
 
 /// Adds the keys that the pass has taken in. Returns how many counters became non-zero.
@@ -33,6 +33,6 @@ struct RemovedKeys {
 /// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.
 /// Throws nothing, as add_keys.
 RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
-                      const Choice& choice, const BatchOptions& options) noexcept;
+                      Choice& choice, const BatchOptions& options) noexcept;
 
 }  // namespace scbf

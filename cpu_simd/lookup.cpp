@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <new>
+#include <optional>
 #include <vector>
 
 #include "cpu_simd/pass.hpp"
@@ -166,15 +168,23 @@ std::uint64_t find_in_any(std::span<const ConstFilterArrays> filters, const KeyB
 
 // ---- partition by partition ---------------------------------------------------------------------
 
+/// Looks keys up in one filter by partitions. If there is no memory for them, it does nothing, sets
+/// choice.way to direct and returns 0.
 template <unsigned bits>
 std::uint64_t ask_by_position(const ConstFilterArrays& filter, const Question& question,
-                              const KeyBatch& keys, std::uint8_t* out, const Choice& choice,
+                              const KeyBatch& keys, std::uint8_t* out, Choice& choice,
                               const BatchOptions& options) {
+  std::optional<ArrayPass<const std::uint64_t>> pass;
+  try {
+    pass.emplace(filter, choice, options);
+  } catch (const std::bad_alloc&) {
+    choice.way = Way::direct;
+    return 0;
+  }
   std::uint64_t hits = 0;
-  ArrayPass<const std::uint64_t> pass(filter, choice, options);
-  pass.for_each_window(keys, [&] {
-    hits += pass.ask<bits>(keys, question, out);
-    pass.spread(keys, out);
+  pass->for_each_window(keys, [&] {
+    hits += pass->ask<bits>(keys, question, out);
+    pass->spread(keys, out);
   });
   return hits;
 }
@@ -203,16 +213,17 @@ std::uint64_t count_in_one(const ConstFilterArrays& filter, const KeyBatch& keys
                            const BatchOptions& options) {
   std::uint64_t hits = 0;
   run_faster(Operation::lookup, filter.view.geometry, keys, options,
-             [&](std::size_t from, const KeyBatch& some, const Choice& choice) {
+             [&](std::size_t from, const KeyBatch& some, Choice& choice) {
                std::uint8_t* answers = out + from;
-               hits += choice.way == Way::by_position
-                           ? ask_by_position<kCounterBits>(filter, filter.how_often(), some,
-                                                           answers, choice, options)
-                           : share_keys(some.size(), choice.threads, options,
-                                        [&](std::size_t first, std::size_t end) {
-                                          return ask_one(filter, filter.how_often(), some, first,
-                                                         end, answers);
-                                        });
+               if (choice.way == Way::by_position) {
+                 hits += ask_by_position<kCounterBits>(filter, filter.how_often(), some, answers,
+                                                       choice, options);
+               }
+               if (choice.way == Way::by_position) return;
+               hits += share_keys(
+                   some.size(), choice.threads, options, [&](std::size_t first, std::size_t end) {
+                     return ask_one(filter, filter.how_often(), some, first, end, answers);
+                   });
              });
   return hits;
 }
@@ -220,25 +231,26 @@ std::uint64_t count_in_one(const ConstFilterArrays& filter, const KeyBatch& keys
 }  // namespace
 
 std::uint64_t look_up(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
-                      std::uint8_t* out, const Choice& choice, const BatchOptions& options) {
+                      std::uint8_t* out, Choice& choice, const BatchOptions& options) {
+  if (choice.way == Way::by_position) {
+    const std::uint64_t hits =
+        ask_by_position<kYesOrNo>(filters[0], filters[0].is_present(), keys, out, choice, options);
+    if (choice.way == Way::by_position) return hits;
+  }
   switch (choice.way) {
-    case Way::by_position:
-      return ask_by_position<kYesOrNo>(filters[0], filters[0].is_present(), keys, out, choice,
-                                       options);
     case Way::by_hash:
       return look_up_by_hash(filters, keys, out, choice, options);
     case Way::one_by_one:
       return ask_one_by_one(
           filters.size(), keys, out,
           [&](std::size_t f, const KeyBatch& some, std::uint8_t* answers) {
-            const ConstFilterArrays& filter = filters[f];
-            ask_by_position<kYesOrNo>(
-                filter, filter.is_present(), some, answers,
-                choose(Operation::lookup, filter.view.geometry, some.size(), options), options);
+            Choice one = choose(Operation::lookup, filters[f].view.geometry, some.size(), options);
+            look_up(filters.subspan(f, 1), some, answers, one, options);
           },
           [](std::span<const std::uint8_t> answers, std::uint8_t* joined) {
             for (std::size_t i = 0; i < answers.size(); ++i) joined[i] |= answers[i];
           });
+    case Way::by_position:
     case Way::few:
     case Way::direct:
       break;

@@ -47,11 +47,12 @@ PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned th
 
 /// Works on a batch in the way that is known to be faster. Of a large batch, some keys may go the
 /// other way, to find that out. Calls work(first, keys, choice) for stretches of the batch, in
-/// order.
+/// order. Where it finds no memory for the way of the choice, it goes directly and sets the way to
+/// that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
                 const BatchOptions& options, Work work) {
-  const Choice choice = choose(operation, geometry, keys.size(), options);
+  Choice choice = choose(operation, geometry, keys.size(), options);
   // Keys whose time is taken at once: a task for each thread.
   const std::size_t sample = operation == Operation::lookup && choice.threads > 1
                                  ? kTaskKeys * choice.threads
@@ -61,7 +62,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   }
   PathTimes& times = path_times(operation, geometry, choice.threads);
   std::size_t done = 0;
-  const auto run = [&](std::size_t n, Choice way) {
+  const auto run = [&](std::size_t n, Choice& way) {
     const auto began = std::chrono::steady_clock::now();
     work(done, keys.slice(done, n), way);
     done += n;
@@ -79,13 +80,17 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   if (rest.enough != 0 && rest.way == Way::direct && keys.size() - done >= 4 * rest.enough &&
       times.is_due(Way::by_position)) {
     const std::size_t some = std::max(2 * rest.enough, (keys.size() - done) / 4);
-    Choice other = chosen(some);
-    other.way = Way::by_position;
-    times.book(Way::by_position, some, other.lines, run(some, other));
-    rest = chosen(keys.size() - done);
+    // An executor may have another number of threads than a moment ago.
+    if (Choice other = chosen(some); other.enough != 0) {
+      other.way = Way::by_position;
+      const double seconds = run(some, other);
+      times.book(other.way, some, other.lines, seconds);
+      rest = chosen(keys.size() - done);
+    }
   }
   const std::size_t n = keys.size() - done;
-  times.book(rest.way, n, rest.lines, run(n, rest));
+  const double seconds = run(n, rest);
+  times.book(rest.way, n, rest.lines, seconds);
 }
 
 }  // namespace scbf

@@ -89,8 +89,8 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   }
   const std::size_t budget = scratch_bytes / threads;
   // Segments that are not full must not use up the scratch memory: chains should have several
-  // segments.
-  while (partitions_at(bits) > 1 &&
+  // segments. A position cannot be shifted by all its 64 bits.
+  while (partitions_at(bits) > 1 && bits < 31 &&
          (partitions_at(bits) > kMaxPartitions ||
           shard_bytes(partitions_at(bits), segments_for(partitions_at(bits), 0), 0, needs) >
               budget / 6)) {

@@ -47,7 +47,7 @@ class SimdBackend final : public Backend {
     const FilterArrays filter(kernels_, view);
     std::uint64_t filled = 0;
     run_faster(Operation::insert, view.geometry, keys, options,
-               [&](std::size_t, const KeyBatch& some, const Choice& choice) {
+               [&](std::size_t, const KeyBatch& some, Choice& choice) {
                  filled += add_keys(filter, some, choice, options);
                });
     return filled;
@@ -61,14 +61,14 @@ class SimdBackend final : public Backend {
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) const override {
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
-      const Choice choice = choose_lookup(arrays, keys.size(), options);
+      Choice choice = choose_lookup(arrays, keys.size(), options);
       if (choice.way == Way::few) {
         return contains_few(filters, keys, kernels_.hash_u64, kernels_.holds_key, out);
       }
       if (arrays.size() > 1) return look_up(arrays, keys, out, choice, options);
       std::uint64_t hits = 0;
       run_faster(Operation::lookup, filters[0].geometry, keys, options,
-                 [&](std::size_t first, const KeyBatch& some, const Choice& way) {
+                 [&](std::size_t first, const KeyBatch& some, Choice& way) {
                    hits += look_up(arrays, some, out + first, way, options);
                  });
       return hits;
@@ -89,7 +89,7 @@ class SimdBackend final : public Backend {
     const FilterArrays filter(kernels_, filters[0]);
     RemovedKeys removed;
     run_faster(Operation::remove, filters[0].geometry, keys, options,
-               [&](std::size_t first, const KeyBatch& some, const Choice& choice) {
+               [&](std::size_t first, const KeyBatch& some, Choice& choice) {
                  removed += take_keys(filter, some, verdicts + first, choice, options);
                });
     changes[0] = {removed.keys, removed.emptied};

@@ -185,7 +185,13 @@ class CudaBackend final : public Backend {
     const OnDevice on(device_);
     const Tuning tuning = tuning_of(options);
     MemoryResource& memory = pool_memory();
-    const auto staging = stagings_.borrow();
+    const auto staging = [&] {
+      try {
+        return stagings_.borrow();
+      } catch (const OutOfDeviceMemory& why) {
+        throw CutShort(why, 0, std::current_exception());
+      }
+    }();
     staging->run(keys, seed, answers, sums, in_order, options,
                  [&](const DeviceKeys& sent, std::uint8_t* answers_there, std::uint64_t* sums_there,
                      cudaStream_t stream) {

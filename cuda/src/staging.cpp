@@ -293,7 +293,13 @@ void Staging::run(const KeyBatch& keys, std::uint64_t seed, std::uint8_t* answer
     const std::size_t count = std::min(window_, keys.size() - first);
     room.bytes = std::max(room.bytes, bytes_to_send(keys.slice(first, count)));
   }
-  for (std::size_t i = 0; i < kSlots && i * window_ < keys.size(); ++i) reserve(slots_[i], room);
+  try {
+    for (std::size_t i = 0; i < kSlots && i * window_ < keys.size(); ++i) reserve(slots_[i], room);
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const CudaError& why) {
+    throw CutShort(why, 0, std::current_exception());
+  }
   const Slot* before = nullptr;
   for (std::size_t first = 0; first < keys.size(); first += window_) {
     Slot& slot = slots_[next++ % kSlots];

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -135,6 +136,43 @@ TEST_P(Bulk, GoesOnAfterItsFinishAndEndsWithItsObject) {
   ASSERT_TRUE(same_filter(filter, want));
 }
 
+/// What may be done to a filter between two insertions in bulk.
+TEST(BulkObject, LetsTheFilterChangeBetweenItsFinishAndItsNextBatch) {
+  const Keys keys = random_keys(3000, 3), others = random_keys(500, 4);
+  const Growth grows = Growth::tightening(200, 0.1);
+  using Change = std::function<void(Filter&)>;
+  const std::vector<Change> changes = {
+      [](Filter& f) { f.clear(); },
+      [&](Filter& f) { f.insert(others); },
+      [&](Filter& f) { f.remove(KeyBatch(keys).slice(0, 1000)); },
+      [](Filter& f) { f.merge(Filter(f)); },
+      [](Filter& f) { f.subtract(Filter(f)); },
+      [](Filter& f) { f.to(f.backend().name() == "far" ? "simd" : "far"); },
+      [](Filter& f) { f = Filter(f.growth()); },
+  };
+  for (const Growth& growth : {grows, Growth::one(Geometry::split_block(1, 500))}) {
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      for (const bool further : {false, true}) {
+        SCOPED_TRACE(growth.describe() + ", change " + std::to_string(i));
+        const bool assigns = i + 1 == changes.size();
+        if (assigns && further) continue;  // the inserter's filter is gone
+        Filter filter(growth), want(growth);
+        {
+          BulkInserter bulk = filter.bulk();
+          bulk.insert(keys);
+          bulk.finish();
+          changes[i](filter);
+          if (further) bulk.insert(others);
+        }
+        want.insert(keys);
+        changes[i](want);
+        if (further) want.insert(others);
+        ASSERT_TRUE(same_filter(filter, want));
+      }
+    }
+  }
+}
+
 // ---- filters that grow --------------------------------------------------------------------------
 
 std::vector<Growth> growths() {
@@ -220,10 +258,10 @@ TEST(BulkObject, NeedsAFilterThatCanBeChanged) {
 }
 
 TEST(BulkObject, LetsTheFilterMove) {
-  Filter filter(1000, 0.01);
+  Filter filter(1000, 0.01), moved(1000, 0.01);
   BulkInserter bulk = filter.bulk();
   bulk.insert(Keys{1, 2, 3});
-  const Filter moved = std::move(filter);
+  moved = std::move(filter);
   bulk.finish();
   EXPECT_TRUE(moved.contains(std::uint64_t{2}));
 }

@@ -415,10 +415,11 @@ class Filter {
 /// as they come, and added to the counters when BatchOptions::scratch_bytes are full, on a device
 /// batch by batch.
 ///
-/// Until finish(), any of the keys given so far may be in the counters, and only this inserter may
-/// use the filter, which must outlive it, as must BatchOptions::executor. Every key that insert has
-/// accepted is in the filter after finish(), and after the destructor too, whatever was thrown.
-/// Movable (errors.hpp: "Moving").
+/// From the first insert to finish(), any of the keys given so far may be in the counters, only
+/// this inserter may use the filter, and the scratch memory is in use. Every key that insert has
+/// accepted is in the filter after finish(), and after the destructor too, whatever was thrown. The
+/// filter must outlive the inserter, as must BatchOptions::executor; it may be moved, and then the
+/// object that it was moved to must. Movable (errors.hpp: "Moving").
 class BulkInserter {
  public:
   /// As Filter::bulk. Throws ReadOnly, or std::bad_alloc before anything is changed.
@@ -432,8 +433,8 @@ class BulkInserter {
   /// exception it was none. A device that fails may have counted any of them. Cost: from one to
   /// two nanoseconds per key, and now and then a pass over the filter; docs/performance.md.
   InsertReport insert(const KeyBatch& keys);
-  /// Adds what has not been added yet; the filter can then be used. More may be inserted
-  /// afterwards. Returns so_far().
+  /// Adds what has not been added yet. The filter can then be used and changed, and more may be
+  /// inserted later. Returns so_far().
   InsertReport finish();
   /// What insert has accepted, all batches together.
   InsertReport so_far() const;

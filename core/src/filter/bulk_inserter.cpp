@@ -26,7 +26,6 @@ struct BulkInserter::State {
 
   void begin(std::size_t stage_number) {
     finish();
-    open.reset();
     Stage& next = filter.stages[stage_number];
     open = next.backend->begin_bulk(next.view(), options);
     number = stage_number;
@@ -37,12 +36,11 @@ struct BulkInserter::State {
     if (open == nullptr) return;
     const NonzeroChange filled = open->finish();
     if (nonzero && filled) {
-      *nonzero += *filled;
-      stage().known_nonzero.learn(*nonzero);
+      stage().known_nonzero.learn(*nonzero + *filled);
     } else {
-      nonzero.reset();
       stage().known_nonzero.forget();
     }
+    open.reset();
   }
 
   /// Walking to the next stage counts the non-zero counters of one that may be full.

@@ -191,6 +191,54 @@ TEST(OutOfMemory, SaysHowMuchOfABatchWasDone) {
   EXPECT_GT(in_part, 10);
 }
 
+// Each step of a batch goes to another stage, and a later one may need more memory than those
+// before it.
+TEST(OutOfMemory, InAnInsertionIntoSeveralStagesSaysHowManyKeysWereDone) {
+  const auto growth = scbf::Growth::tightening(100, 0.1, scbf::Layout::split_block, 8.0);
+  int untouched = 0, in_part = 0;
+  for (const bool in_bulk : {false, true}) {
+    for (const std::uint64_t times : {1u, 2u}) {
+      for (std::uint64_t nth = 1;; ++nth) {
+        SCOPED_TRACE("call " + std::to_string(nth) + (in_bulk ? ", in bulk" : ""));
+        ASSERT_LT(nth, 300u);
+        Filter filter(growth, {.seed = 5, .backend = "cuda:windows"});
+        scbf::cuda::release_device_scratch();
+        fake_cuda::fail_call(allocates, nth, cudaErrorMemoryAllocation, false, times);
+        std::size_t done = asked().size();
+        try {
+          if (in_bulk) {
+            filter.bulk().insert(asked());
+          } else {
+            filter.insert(asked());
+          }
+        } catch (const scbf::FilterFull& full) {
+          done = full.processed();
+        } catch (const CudaError&) {
+          done = 0;
+        }
+        const bool failed = fake_cuda::has_failed();
+        fake_cuda::heal();
+        if (!failed) break;
+        untouched += done == 0;
+        in_part += done > 0 && done < asked().size();
+        EXPECT_EQ(filter.keys_inserted(), done);
+        Filter model(growth, {.seed = 5, .backend = "scalar"});
+        model.insert(scbf::KeyBatch(asked()).slice(0, done));
+        // A further stage may have been added, which is empty.
+        for (std::size_t s = 0; s < filter.stages(); ++s) {
+          if (s >= model.stages()) {
+            EXPECT_EQ(filter.stage(s).nonzero(), 0u);
+          } else {
+            EXPECT_TRUE(same_words(words_of(filter.stage(s)), words_of(model.stage(s))));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(untouched, 5);
+  EXPECT_GT(in_part, 5);
+}
+
 TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKeysWereDone) {
   const auto growth = scbf::Growth::fixed(Geometry::split_block(1, 20), 200);
   const auto filled_stages = [&](std::string_view backend) {

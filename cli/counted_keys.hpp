@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that are counted before a filter is made for them. Their hashes are kept while memory
+// allows, so that the inputs are read, split and decompressed once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "key_reader.hpp"
+#include "options.hpp"
+
+namespace scbf::cli {
+
+/// Memory that this process can use without pressing others out, in bytes: what is free, and what a
+/// control group leaves.
+std::uint64_t memory_to_spare();
+
+class CountedKeys {
+ public:
+  /// Counts the keys of the inputs, with repetitions, and shows progress. Reads everything once,
+  /// but of u64 keys that are neither text nor compressed only the lengths. Keeps hashes of this
+  /// seed in at most `most_bytes`. Requires all_regular(inputs). Throws IoError.
+  CountedKeys(const std::vector<std::string>& inputs, const KeyFormat& format, std::uint64_t seed,
+              const RunOptions& run, std::uint64_t most_bytes);
+
+  std::uint64_t keys() const noexcept { return totals_.keys; }
+  /// Were the inputs read? If so, their notes were printed.
+  bool were_read() const noexcept { return were_read_; }
+  /// Are the hashes of all keys there?
+  bool have_hashes() const noexcept { return have_hashes_; }
+  /// What was read.
+  const KeyTotals& totals() const noexcept { return totals_; }
+  /// Calls use(hashes, how many were used before and with these) for all hashes and frees them.
+  void take_hashes(const std::function<void(const KeyBatch&, std::uint64_t)>& use);
+
+ private:
+  KeyTotals totals_;
+  bool were_read_ = false, have_hashes_ = false;
+  std::vector<std::vector<std::uint64_t>> hashes_;
+};
+
+}  // namespace scbf::cli
