@@ -145,6 +145,7 @@ Json to_json(const BuildOptions& options, const Design& design, const Built& bui
     json["count_seconds"] = design.count_seconds;
     json["capacity"] = plan->capacity;
     json["capacity_counted"] = design.counted.has_value();
+    json["hashes_kept"] = design.counted && design.counted->have_hashes();
     json["fpr"] = plan->fpr;
     json["predicted_fpr"] = plan->predicted_fpr;
     json["reason"] = plan->reason;

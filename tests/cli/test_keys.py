@@ -3,9 +3,12 @@
 
 import gzip
 import json
+import os
+import resource
 import struct
 import subprocess
 import sys
+import unittest
 
 from support import COMMAND, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
 
@@ -131,6 +134,44 @@ class Lines(CommandTest):
             expected = sum(1 for line in data.split(b"\n") if line)
             self.assertEqual(report["keys"], expected)
             self.assertEqual(report["capacity"], max(1, expected))
+
+    def test_counted_keys_are_those_of_a_second_reading(self):
+        self.write("a.txt", lines(words(50_000)) + b"\r\n\n")
+        self.write("b.csv", b"id,name\n" + b"".join(b"%d,n-%d\n" % (i, i) for i in range(20_000)))
+        self.write("c.txt", b"".join(b"%d\n" % i for i in range(30_000)))
+        with open(self.path("c.gz"), "wb") as file:
+            file.write(gzip.compress(self.read("c.txt")))
+        for inputs, keys in (("a.txt c.txt", 80_001), ("--chomp-cr a.txt", 50_000),
+                             ("--column name b.csv", 20_000), ("--keys u64 c.txt", 30_000),
+                             ("c.gz a.txt", 80_001)):
+            inputs = inputs.split()
+            counted = self.scbf_json("build", "--seed", 7, "-o", "counted.scbf", *inputs)
+            self.assertEqual((counted["keys"], counted["capacity"]), (keys, keys))
+            self.assertTrue(counted["hashes_kept"])
+            given = self.scbf_json("build", "--seed", 7, "--capacity", keys, "-o", "given.scbf",
+                                   *inputs)
+            self.assertFalse(given["hashes_kept"])
+            self.assertEqual(self.digest("counted.scbf"), self.digest("given.scbf"))
+            for same in "keys", "empty_lines", "key_kind", "input_bytes":
+                self.assertEqual(counted[same], given[same])
+            os.remove(self.path("counted.scbf"))
+            os.remove(self.path("given.scbf"))
+
+    @unittest.skipIf(os.environ.get("SCBF_SANITIZE"), "sanitizers reserve more address space")
+    def test_without_memory_for_hashes_keys_are_read_twice(self):
+        self.write("in.txt", lines(words(100_000)))
+        self.scbf("build", "--threads", 1, "-o", "want.scbf", "in.txt")
+        kept = set()
+        for mebibytes in range(60, 0, -1):
+            limit = (mebibytes << 20,) * 2
+            process = self.run_raw(
+                "build", "--threads", "1", "--json", "--force", "-o", "f.scbf", "in.txt",
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+            if process.returncode != OK:
+                break
+            kept.add(json.loads(process.out)["hashes_kept"])
+            self.assertEqual(self.digest("f.scbf"), self.digest("want.scbf"))
+        self.assertEqual(kept, {True, False})
 
     def test_standard_input_needs_a_capacity(self):
         self.scbf("build", "-o", "f.scbf", stdin=b"a\n", code=USAGE)
