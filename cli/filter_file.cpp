@@ -66,7 +66,7 @@ std::size_t bulk_block(const Filter& filter) {
 }
 
 std::size_t large_block(const Filter& filter) {
-  return std::clamp<std::size_t>(filter.bytes() / 64 * 2 * sizeof(std::uint64_t), kSmallBlock,
+  return std::clamp<std::size_t>(filter.bytes() / 64 * 5 / 4 * sizeof(std::uint64_t), kSmallBlock,
                                  256 * kSmallBlock);
 }
 

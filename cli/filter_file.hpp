@@ -31,8 +31,8 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 /// Bytes of blocks whose keys go to a BulkInserter: small ones, unless the filter is on a device,
 /// which takes each as a batch.
 std::size_t bulk_block(const Filter& filter);
-/// Bytes of blocks whose keys are looked up or removed together: two 8-byte keys for each cache
-/// line of the filter, so that a pass over the filter pays, but from 1 to 256 MiB.
+/// Bytes of blocks whose keys are looked up or removed together: 8-byte keys for five quarters of
+/// the filter's cache lines, so that a pass over the filter pays, but from 1 to 256 MiB.
 std::size_t large_block(const Filter& filter);
 
 /// The path of a filter that may be "-".

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,7 +67,10 @@ class KeyBlock {
   void reserve(std::size_t bytes, std::size_t kept);
 
   KeyKind kind_ = KeyKind::lines;
-  std::unique_ptr<std::uint64_t[]> words_;  // words, so that u64 keys are aligned
+  struct Free {
+    void operator()(std::uint64_t* words) const noexcept { std::free(words); }
+  };
+  std::unique_ptr<std::uint64_t[], Free> words_;  // words, so that u64 keys are aligned
   std::size_t capacity_ = 0;
   std::vector<std::string_view> lines_;
   std::span<const std::uint64_t> numbers_;
