@@ -257,29 +257,55 @@ HWY_INLINE std::uint64_t sum_of(Block::Vector counts) noexcept {
   return hn::GetLane(hn::SumOfLanes(Block::Tag(), counts));
 }
 
-inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                              const Fetch& fetch) noexcept {
+/// Adds one key to a block. Returns `so_far` with the counters that became non-zero added, spread
+/// over lanes.
+HWY_INLINE Block::Vector add_to_block(std::uint64_t* block, std::uint64_t bytes,
+                                      Block::Vector so_far) noexcept {
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
-  auto filled = hn::Zero(tag);  // counts in one register, whatever the number of parts
-  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
-    std::uint64_t* block = Block::words_of(words, positions[i]);
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto counters = hn::Load(tag, block + part * Block::lanes);
-      const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
-      const auto mine = hn::And(counters, full);
-      const auto one = hn::And(full, ones);
+  for (std::size_t part = 0; part < Block::parts; ++part) {
+    const auto counters = hn::Load(tag, block + part * Block::lanes);
+    const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
+    const auto mine = hn::And(counters, full);
+    const auto one = hn::And(full, ones);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-      const auto next = hn::IfThenElse(hn::Ne(mine, full), hn::Add(counters, one), counters);
+    const auto next = hn::IfThenElse(hn::Ne(mine, full), hn::Add(counters, one), counters);
 #else
-      const auto next = hn::Add(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
+    const auto next = hn::Add(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
 #endif
-      hn::Store(next, tag, block + part * Block::lanes);
-      filled = counted(filled, hn::Eq(mine, hn::Zero(tag)));
-    }
+    hn::Store(next, tag, block + part * Block::lanes);
+    so_far = counted(so_far, hn::Eq(mine, hn::Zero(tag)));
+  }
+  return so_far;
+}
+
+inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                              const Fetch& fetch) noexcept {
+  auto filled = hn::Zero(Block::Tag());  // counts in one register, whatever the number of parts
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+    filled = add_to_block(Block::words_of(words, positions[i]), bytes, filled);
   });
   return sum_of(filled);
+}
+
+/// Calls change(block, bytes, so_far), which returns a further sum, for the key's block in each
+/// group. Returns the sum of all lanes.
+template <class ChangeBlock>
+HWY_INLINE std::uint32_t change_blocks(const CounterView& filter, std::uint64_t hash,
+                                       ChangeBlock change) noexcept {
+  auto turned = hn::Zero(Block::Tag());
+  std::uint64_t* group = filter.words;
+  for (std::uint32_t j = 0; j < filter.geometry.groups(); ++j) {
+    const std::uint64_t place = detail::place_in_group(filter.geometry, hash, j);
+    turned = change(Block::words_of(group, place), Block::spread_one(place), turned);
+    group += filter.geometry.blocks_per_group() * kWordsPerBlock;
+  }
+  return static_cast<std::uint32_t>(sum_of(turned));
+}
+
+inline std::uint32_t BlockAddKey(const CounterView& filter, std::uint64_t hash) noexcept {
+  return change_blocks(filter, hash, add_to_block);
 }
 
 /// A block with one key taken away: counters at 15 or 0 stay.
@@ -328,6 +354,20 @@ HWY_INLINE LessOne take_key(const std::uint64_t* block, std::uint64_t bytes) noe
   }
   less.complete = hn::AllFalse(tag, any_empty);
   return less;
+}
+
+inline std::uint32_t BlockTakeKey(const CounterView& filter, std::uint64_t hash) noexcept {
+  if (filter.geometry.groups() == 1) {
+    const std::uint64_t place = detail::place_in_group(filter.geometry, hash, 0);
+    std::uint64_t* block = Block::words_of(filter.words, place);
+    const LessOne less = take_key<false>(block, Block::spread_one(place));
+    if (!less.complete) return OneKey::kNotThere;
+    return static_cast<std::uint32_t>(sum_of(less.store(block, hn::Zero(Block::Tag()))));
+  }
+  if (!BlockHoldsKey({filter.geometry, filter.seed, filter.words}, hash)) return OneKey::kNotThere;
+  return change_blocks(filter, hash,
+                       [](std::uint64_t* block, std::uint64_t bytes, Block::Vector so_far)
+                           HWY_ATTR { return take_key<false>(block, bytes).store(block, so_far); });
 }
 
 inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,

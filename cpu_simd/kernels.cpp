@@ -42,6 +42,14 @@ inline bool HoldsKeyHere(const ConstCounterView& filter, std::uint64_t hash) noe
   return filter.geometry.layout() == Layout::split_block ? BlockHoldsKey(filter, hash)
                                                          : holds(filter, hash);
 }
+inline std::uint32_t AddKeyHere(const CounterView& filter, std::uint64_t hash) noexcept {
+  return filter.geometry.layout() == Layout::split_block ? BlockAddKey(filter, hash)
+                                                         : add_key(filter, hash);
+}
+inline std::uint32_t TakeKeyHere(const CounterView& filter, std::uint64_t hash) noexcept {
+  return filter.geometry.layout() == Layout::split_block ? BlockTakeKey(filter, hash)
+                                                         : take_key(filter, hash);
+}
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
                                std::uint64_t* bits) noexcept {
@@ -73,7 +81,7 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64Here,
-                                HoldsKeyHere,
+                                {HoldsKeyHere, AddKeyHere, TakeKeyHere},
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,

@@ -63,7 +63,7 @@ class SimdBackend final : public Backend {
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
       Choice choice = choose_lookup(arrays, keys.size(), options);
       if (choice.way == Way::few) {
-        return contains_few(filters, keys, kernels_.hash_u64, kernels_.holds_key, out);
+        return contains_few(filters, keys, kernels_.hash_u64, kernels_.one_key.holds, out);
       }
       if (arrays.size() > 1) return look_up(arrays, keys, out, choice, options);
       std::uint64_t hits = 0;
@@ -148,7 +148,7 @@ class SimdBackend final : public Backend {
     });
     return total;
   }
-  HoldsKey holds_key() const noexcept override { return kernels_.holds_key; }
+  const OneKey& one_key() const noexcept override { return kernels_.one_key; }
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
  private:

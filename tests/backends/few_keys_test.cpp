@@ -13,6 +13,7 @@
 #include "support/keys.hpp"
 #include "support/reference.hpp"
 #include "support/setups.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -103,7 +104,7 @@ TEST(OneKey, EqualsTheReference) {
 
 TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
   const auto keys = random_keys(600, 8);
-  const scbf::HoldsKey plain = scbf::find_backend("scalar").holds_key();
+  const scbf::HoldsKey plain = scbf::find_backend("scalar").one_key().holds;
   for (const Geometry& shape : shapes()) {
     ReferenceFilter reference(shape, kSeed);
     for (std::size_t i = 0; i < 300; ++i) reference.insert(keys[i]);
@@ -114,13 +115,90 @@ TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
       if (backend->memory() != scbf::kHostMemory) continue;
       SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
       if (backend->name() != "scalar") {
-        ASSERT_NE(backend->holds_key(), plain);
+        ASSERT_NE(backend->one_key().holds, plain);
       }
       for (const std::uint64_t key : keys) {
-        ASSERT_EQ(backend->holds_key()(view, xxh3(key, kSeed)), reference.contains(key));
+        ASSERT_EQ(backend->one_key().holds(view, xxh3(key, kSeed)), reference.contains(key));
       }
     }
   }
+}
+
+// Keys go in, some of them so often that counters saturate, and come out again, as do keys that
+// were never there: counters, verdicts and numbers are those of batches on the scalar backend.
+TEST(OneKey, ChangesAreThoseOfBatches) {
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->memory() != scbf::kHostMemory) continue;
+    for (const Geometry& shape : shapes()) {
+      SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
+      Filter single(shape, {.seed = kSeed, .backend = backend->name()});
+      Filter batch(shape, {.seed = kSeed, .backend = "scalar"});
+      const auto insert = [&](std::uint64_t key) {
+        single.insert(key);
+        batch.insert(Keys{key});
+      };
+      const auto in = random_keys(300, 1), out = random_keys(200, 2);
+      for (const std::uint64_t key : in) insert(key);
+      for (int times = 0; times < 20; ++times) insert(in[0]);
+      ASSERT_EQ(single.keys_inserted(), 320u);
+      ASSERT_TRUE(same_words(words_of(single), words_of(batch))) << "after insert";
+      ASSERT_TRUE(knows_its_fill(single));
+      Keys removed(in.begin(), in.begin() + 150);
+      removed.insert(removed.end(), out.begin(), out.end());
+      removed.insert(removed.end(), in.begin(), in.begin() + 20);
+      for (const std::uint64_t key : removed) {
+        ASSERT_EQ(static_cast<unsigned>(single.remove(key)), remove(batch, Keys{key})[0]);
+      }
+      ASSERT_EQ(single.keys_removed(), batch.keys_removed());
+      ASSERT_GT(single.keys_removed(), 100u);
+      ASSERT_TRUE(same_words(words_of(single), words_of(batch))) << "after remove";
+      ASSERT_TRUE(knows_its_fill(single));
+    }
+  }
+}
+
+TEST(OneKey, FillsStagesAsABatchDoes) {
+  for (const char* backend : {"scalar", "simd", "far"}) {
+    for (const Growth& growth :
+         {Growth::tightening(60, 0.1), Growth::tightening(40, 0.3, scbf::Layout::split, 1.5, 0.7),
+          Growth::fixed(Geometry::split(3, 200), 12),
+          Growth::fixed(Geometry::split_block(2, 9), 5)}) {
+      SCOPED_TRACE(std::string(backend) + ", " + growth.describe());
+      Filter single(growth, {.backend = backend}), batch(growth, {.backend = "scalar"});
+      const auto keys = random_keys(1200, 3);
+      std::uint64_t fit = keys.size();
+      try {
+        batch.insert(keys);
+      } catch (const scbf::FilterFull& full) {
+        fit = full.processed();
+      }
+      for (std::size_t i = 0; i < fit; ++i) single.insert(keys[i]);
+      EXPECT_EQ(single, batch);
+      EXPECT_TRUE(knows_its_fill(single));
+      if (fit < keys.size()) {
+        SCBF_EXPECT_THROW(single.insert(keys[fit]), scbf::FilterFull, "stages are full");
+        EXPECT_EQ(single, batch);
+      }
+      // What removal empties is filled again.
+      for (std::size_t i = 0; i < fit / 3; ++i) {
+        ASSERT_EQ(static_cast<unsigned>(single.remove(keys[i])), remove(batch, Keys{keys[i]})[0]);
+      }
+      for (std::size_t i = 0; i < fit / 4; ++i) single.insert(keys[i]);
+      batch.insert(KeyBatch(keys).slice(0, fit / 4));
+      EXPECT_EQ(single, batch);
+      EXPECT_TRUE(knows_its_fill(single));
+      EXPECT_EQ(single.keys_inserted(), batch.keys_inserted());
+      EXPECT_EQ(single.keys_removed(), batch.keys_removed());
+    }
+  }
+}
+
+TEST(OneKey, DoesNotChangeAMappedFilter) {
+  const TemporaryFolder folder;
+  Filter(1000, 0.01).save(folder / "f.scbf");
+  Filter mapped = Filter::map(folder / "f.scbf");
+  SCBF_EXPECT_THROW(mapped.insert("a"), scbf::ReadOnly, "read-only");
+  SCBF_EXPECT_THROW(mapped.remove(std::uint64_t{1}), scbf::ReadOnly, "read-only");
 }
 
 // ---- several stages -----------------------------------------------------------------------------

@@ -124,6 +124,18 @@ struct RowKernels;  // core/src/kit/row_kernels.hpp: internal
 /// Are all counters of the key with this hash non-zero? For counters on the host.
 using HoldsKey = bool (*)(const ConstCounterView& filter, std::uint64_t hash) noexcept;
 
+/// What is done to a single key, by its hash, in counters on the host.
+struct OneKey {
+  HoldsKey holds;
+  /// Adds 1 to each of its counters, saturating. Returns how many became non-zero.
+  std::uint32_t (*add)(const CounterView& filter, std::uint64_t hash) noexcept;
+  /// If all of its counters are non-zero, takes 1 from each that is not 15 and returns how many
+  /// became zero. Otherwise changes nothing and returns kNotThere.
+  std::uint32_t (*take)(const CounterView& filter, std::uint64_t hash) noexcept;
+
+  static constexpr std::uint32_t kNotThere = ~std::uint32_t{0};
+};
+
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.
 class Backend {
@@ -187,10 +199,10 @@ class Backend {
   /// histograms.
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
-  /// The function that looks up a single key on the host; a plain one by default.
-  /// Filter::contains(key) calls it instead of `contains`. (Filter::count(key) reads the counters
-  /// itself.)
-  virtual HoldsKey holds_key() const noexcept;
+  /// The functions that look up and change a single key on the host; plain ones by default.
+  /// Filter's functions for one key call them, not those for batches. (Filter::count(key) reads the
+  /// counters itself.)
+  virtual const OneKey& one_key() const noexcept;
   /// The kernels for the rows of a bank, on the host; plain ones by default.
   virtual const RowKernels& rows() const noexcept;
 };

@@ -315,9 +315,8 @@ class Filter {
 
   // ---- one key; for loops use batches, they are many times faster -----------------------------
 
-  // On the host, contains and count cost little more than the wait for the key's cache lines
-  // (docs/performance.md, "Few keys"). The other functions, and all of them on a device, run a
-  // batch of one key.
+  // On the host they cost little more than the wait for the key's cache lines (docs/performance.md,
+  // "Few keys"). On a device each is a batch of one key.
 
   // An integer of another type is the same key as in a batch: signed ones are sign-extended.
   void insert(std::uint64_t key);

@@ -131,21 +131,41 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
 
 namespace {
 
+bool on_host(const FilterState& state) { return state.stages[0].store->on_host(); }
+
+template <class Key>
+void insert_one(FilterState& state, Filter& filter, const Key& key) {
+  if (!on_host(state)) {
+    filter.insert(one(key), kOneKey);
+    return;
+  }
+  state.check_writable();
+  std::size_t s = 0;
+  if (state.growth.policy() != Growth::Policy::one) {
+    OwnStages stages{state};
+    s = stage_with_room(stages, 0, {});
+    book_key(state.stages[s]);
+  }
+  state.stages[s].insert_one(hash_of(key, state.seed));
+}
+
 template <class Key>
 bool contains_one(const FilterState& state, const Filter& filter, const Key& key) {
-  if (state.backend->memory() != kHostMemory) {
+  if (!on_host(state)) {
     std::uint8_t answer = 0;
     return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
   }
   const std::uint64_t hash = hash_of(key, state.seed);
+  const HoldsKey holds = state.backend->one_key().holds;
+  if (state.stages.size() == 1) return holds(state.stages[0].view(), hash);
   const NewestFirst stages{state.stages};
   fetch_keys(stages, {&hash, 1});
-  return any_holds(stages, hash, state.backend->holds_key());
+  return any_holds(stages, hash, holds);
 }
 
 template <class Key>
 unsigned count_one(const FilterState& state, const Filter& filter, const Key& key) {
-  if (state.backend->memory() != kHostMemory) {
+  if (!on_host(state)) {
     std::uint8_t answer = 0;
     filter.count(one(key), {&answer, 1}, kOneKey);
     return answer;
@@ -157,20 +177,39 @@ unsigned count_one(const FilterState& state, const Filter& filter, const Key& ke
 }
 
 template <class Key>
-Removal remove_one(Filter& filter, const Key& key) {
-  std::uint8_t verdict = 0;
-  filter.remove(one(key), {&verdict, 1}, kOneKey);
-  return static_cast<Removal>(verdict);
+Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
+  if (!on_host(state)) {
+    std::uint8_t verdict = 0;
+    filter.remove(one(key), {&verdict, 1}, kOneKey);
+    return static_cast<Removal>(verdict);
+  }
+  state.check_writable();
+  const std::uint64_t hash = hash_of(key, state.seed);
+  if (state.stages.size() == 1) {
+    return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
+  }
+  const HoldsKey holds = state.backend->one_key().holds;
+  const NewestFirst newest_first{state.stages};
+  fetch_keys(newest_first, {&hash, 1});
+  Stage* claimant = nullptr;
+  for (Stage& stage : state.stages) {
+    if (!holds(std::as_const(stage).view(), hash)) continue;
+    if (claimant != nullptr) return Removal::ambiguous;
+    claimant = &stage;
+  }
+  if (claimant == nullptr) return Removal::absent;
+  claimant->remove_one(hash);
+  return Removal::removed;
 }
 
 }  // namespace
 
-void Filter::insert(std::uint64_t key) { insert(one(key), kOneKey); }
-void Filter::insert(std::string_view key) { insert(one(key), kOneKey); }
+void Filter::insert(std::uint64_t key) { insert_one(*state_, *this, key); }
+void Filter::insert(std::string_view key) { insert_one(*state_, *this, key); }
 bool Filter::contains(std::uint64_t key) const { return contains_one(*state_, *this, key); }
 bool Filter::contains(std::string_view key) const { return contains_one(*state_, *this, key); }
-Removal Filter::remove(std::uint64_t key) { return remove_one(*this, key); }
-Removal Filter::remove(std::string_view key) { return remove_one(*this, key); }
+Removal Filter::remove(std::uint64_t key) { return remove_one(*state_, *this, key); }
+Removal Filter::remove(std::string_view key) { return remove_one(*state_, *this, key); }
 unsigned Filter::count(std::uint64_t key) const { return count_one(*state_, *this, key); }
 unsigned Filter::count(std::string_view key) const { return count_one(*state_, *this, key); }
 

@@ -96,6 +96,20 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   return book(keys);
 }
 
+void Stage::insert_one(std::uint64_t hash) noexcept {
+  const std::uint32_t filled = backend->one_key().add(view(), hash);
+  if (const auto before = known_nonzero.get()) known_nonzero.learn(*before + filled);
+  ++keys_inserted;
+}
+
+bool Stage::remove_one(std::uint64_t hash) noexcept {
+  const std::uint32_t emptied = backend->one_key().take(view(), hash);
+  if (emptied == OneKey::kNotThere) return false;
+  if (const auto before = known_nonzero.get()) known_nonzero.learn(*before - emptied);
+  ++keys_removed;
+  return true;
+}
+
 void Stage::insert_again(const KeyBatch& keys, BatchOptions options) {
   std::size_t most = keys.size();
   for (std::size_t first = 0; first < keys.size();) {

@@ -93,6 +93,10 @@ struct Stage {
   // is writable.
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
+  // One key, by its hash, in counters on the host.
+  void insert_one(std::uint64_t hash) noexcept;
+  /// Returns false, changing nothing, if one of its counters is 0.
+  bool remove_one(std::uint64_t hash) noexcept;
   /// Inserts keys that were removed just before, in ever smaller pieces if memory is short.
   void insert_again(const KeyBatch& keys, BatchOptions options);
 

@@ -95,6 +95,12 @@ inline InsertStep book_insert(Stage& stage, std::size_t number, const KeyBatch& 
   return {number, count, valid};
 }
 
+/// The same for one key.
+inline void book_key(Stage& stage) noexcept {
+  const Geometry& geometry = stage.geometry();
+  stage.at_most = std::min(stage.at_most + geometry.probes(), geometry.counters());
+}
+
 /// Chooses the first keys of `rest`, as many as surely go to one stage. The stage accounts for
 /// them, and they must be inserted there before the next call. `rest` is not empty; `processed`
 /// keys of the batch came before it. Throws FilterFull.

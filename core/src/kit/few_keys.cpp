@@ -5,10 +5,16 @@
 
 namespace scbf {
 
-HoldsKey Backend::holds_key() const noexcept {
-  return [](const ConstCounterView& filter, std::uint64_t hash) noexcept {
-    return holds(filter, hash);
-  };
+const OneKey& Backend::one_key() const noexcept {
+  static constexpr OneKey plain = {
+      [](const ConstCounterView& filter, std::uint64_t hash) noexcept {
+        return holds(filter, hash);
+      },
+      [](const CounterView& filter, std::uint64_t hash) noexcept { return add_key(filter, hash); },
+      [](const CounterView& filter, std::uint64_t hash) noexcept {
+        return take_key(filter, hash);
+      }};
+  return plain;
 }
 
 std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,

@@ -86,6 +86,28 @@ SCBF_INLINE unsigned count_of(const ConstCounterView& filter, std::uint64_t hash
   return least_over_groups(filter, hash, block_least);
 }
 
+/// The plain OneKey::add.
+SCBF_INLINE std::uint32_t add_key(const CounterView& filter, std::uint64_t hash) noexcept {
+  std::uint32_t filled = 0;
+  detail::for_each_probe(filter.geometry, hash, [&](const detail::Probe& p) {
+    std::uint64_t& word = filter.words[p.word];
+    filled += detail::counter_at(word, p.shift) == 0;
+    word = detail::incremented(word, p.shift);
+  });
+  return filled;
+}
+/// The plain OneKey::take.
+SCBF_INLINE std::uint32_t take_key(const CounterView& filter, std::uint64_t hash) noexcept {
+  if (!holds({filter.geometry, filter.seed, filter.words}, hash)) return OneKey::kNotThere;
+  std::uint32_t emptied = 0;
+  detail::for_each_probe(filter.geometry, hash, [&](const detail::Probe& p) {
+    std::uint64_t& word = filter.words[p.word];
+    emptied += detail::counter_at(word, p.shift) == 1;
+    word = detail::decremented(word, p.shift);
+  });
+  return emptied;
+}
+
 /// Prefetches the lines that lookups of these keys need first, unless there is only one or they are
 /// likely to be in cache. (Inlining is forced: g++ drops calls of functions that only prefetch.)
 template <class Filters>
