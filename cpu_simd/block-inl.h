@@ -200,13 +200,27 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
-/// Looks a single key up in all groups of a filter.
-inline bool BlockHoldsKey(const ConstCounterView& filter, std::uint64_t hash) noexcept {
-  const std::uint64_t* group = filter.words;
-  for (std::uint32_t j = 0; j < filter.geometry.groups(); ++j) {
-    const std::uint64_t place = detail::place_in_group(filter.geometry, hash, j);
-    if (!holds_all(Block::words_of(group, place), Block::spread_one(place))) return false;
-    group += filter.geometry.blocks_per_group() * kWordsPerBlock;
+// ---- a single key -------------------------------------------------------------------------------
+
+/// The key's block in one group of the filter, and what Block::shifts needs.
+template <class Word>
+struct KeyBlock {
+  HWY_INLINE KeyBlock(const Geometry& geometry, Word* words, std::uint64_t hash,
+                      std::uint32_t group) noexcept {
+    const std::uint64_t place = detail::place_in_group(geometry, hash, group);
+    words += group * geometry.blocks_per_group() * kWordsPerBlock;
+    block = Block::words_of(words, place);
+    bytes = Block::spread_one(place);
+  }
+  Word* block;
+  std::uint64_t bytes;
+};
+
+inline bool BlockHoldsKey(const Geometry& geometry, const std::uint64_t* words,
+                          std::uint64_t hash) noexcept {
+  for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    if (!holds_all(key.block, key.bytes)) return false;
   }
   return true;
 }
@@ -289,23 +303,14 @@ inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positio
   return sum_of(filled);
 }
 
-/// Calls change(block, bytes, so_far), which returns a further sum, for the key's block in each
-/// group. Returns the sum of all lanes.
-template <class ChangeBlock>
-HWY_INLINE std::uint32_t change_blocks(const CounterView& filter, std::uint64_t hash,
-                                       ChangeBlock change) noexcept {
-  auto turned = hn::Zero(Block::Tag());
-  std::uint64_t* group = filter.words;
-  for (std::uint32_t j = 0; j < filter.geometry.groups(); ++j) {
-    const std::uint64_t place = detail::place_in_group(filter.geometry, hash, j);
-    turned = change(Block::words_of(group, place), Block::spread_one(place), turned);
-    group += filter.geometry.blocks_per_group() * kWordsPerBlock;
+inline std::uint32_t BlockAddKey(const Geometry& geometry, std::uint64_t* words,
+                                 std::uint64_t hash) noexcept {
+  auto filled = hn::Zero(Block::Tag());
+  for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    filled = add_to_block(key.block, key.bytes, filled);
   }
-  return static_cast<std::uint32_t>(sum_of(turned));
-}
-
-inline std::uint32_t BlockAddKey(const CounterView& filter, std::uint64_t hash) noexcept {
-  return change_blocks(filter, hash, add_to_block);
+  return static_cast<std::uint32_t>(sum_of(filled));
 }
 
 /// A block with one key taken away: counters at 15 or 0 stay.
@@ -327,7 +332,7 @@ struct LessOne {
 /// Takes one key away. Unless `incomplete_too`, the resulting `words` are valid only if the key is
 /// complete.
 template <bool incomplete_too>
-HWY_INLINE LessOne take_key(const std::uint64_t* block, std::uint64_t bytes) noexcept {
+HWY_INLINE LessOne less_one(const std::uint64_t* block, std::uint64_t bytes) noexcept {
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
@@ -356,18 +361,17 @@ HWY_INLINE LessOne take_key(const std::uint64_t* block, std::uint64_t bytes) noe
   return less;
 }
 
-inline std::uint32_t BlockTakeKey(const CounterView& filter, std::uint64_t hash) noexcept {
-  if (filter.geometry.groups() == 1) {
-    const std::uint64_t place = detail::place_in_group(filter.geometry, hash, 0);
-    std::uint64_t* block = Block::words_of(filter.words, place);
-    const LessOne less = take_key<false>(block, Block::spread_one(place));
-    if (!less.complete) return OneKey::kNotThere;
-    return static_cast<std::uint32_t>(sum_of(less.store(block, hn::Zero(Block::Tag()))));
+inline std::uint32_t BlockTakeKey(const Geometry& geometry, std::uint64_t* words,
+                                  std::uint64_t hash) noexcept {
+  if (geometry.groups() > 1 && !BlockHoldsKey(geometry, words, hash)) return OneKey::kNotThere;
+  auto emptied = hn::Zero(Block::Tag());
+  for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    const LessOne less = less_one<false>(key.block, key.bytes);
+    if (!less.complete) return OneKey::kNotThere;  // the only group
+    emptied = less.store(key.block, emptied);
   }
-  if (!BlockHoldsKey({filter.geometry, filter.seed, filter.words}, hash)) return OneKey::kNotThere;
-  return change_blocks(filter, hash,
-                       [](std::uint64_t* block, std::uint64_t bytes, Block::Vector so_far)
-                           HWY_ATTR { return take_key<false>(block, bytes).store(block, so_far); });
+  return static_cast<std::uint32_t>(sum_of(emptied));
 }
 
 inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
@@ -377,7 +381,7 @@ inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys,
     for_each_block(words, keys.positions, keys.keys, fetch,
                    [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
                      std::uint64_t* block = Block::words_of(words, keys.positions[i]);
-                     const LessOne less = take_key<false>(block, bytes);
+                     const LessOne less = less_one<false>(block, bytes);
                      answers[i] = less.complete;
                      if (less.complete) emptied = less.store(block, emptied);
                    });
@@ -388,7 +392,7 @@ inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys,
     const auto take_from = [&](std::uint32_t a, bool store) HWY_ATTR {
       const std::uint64_t place = keys.position(a, i);
       std::uint64_t* block = Block::words_of(words + a * keys.array_words, place);
-      const LessOne less = take_key<false>(block, Block::spread_one(place));
+      const LessOne less = less_one<false>(block, Block::spread_one(place));
       if (store) emptied = less.store(block, emptied);
       return less.complete;
     };
@@ -407,7 +411,7 @@ inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std
   auto emptied = hn::Zero(Block::Tag());
   for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
-    const LessOne less = take_key<true>(block, bytes);
+    const LessOne less = less_one<true>(block, bytes);
     if (HWY_UNLIKELY(!less.complete)) {
       for (unsigned word = 0; word < kWordsPerBlock; ++word) {
         const unsigned shift = detail::shift_of(positions[i], word);

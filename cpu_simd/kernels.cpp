@@ -38,17 +38,24 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
   for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
 }
 
-inline bool HoldsKeyHere(const ConstCounterView& filter, std::uint64_t hash) noexcept {
-  return filter.geometry.layout() == Layout::split_block ? BlockHoldsKey(filter, hash)
-                                                         : holds(filter, hash);
+inline bool HoldsKeyHere(const Geometry& geometry, const std::uint64_t* words,
+                         std::uint64_t hash) noexcept {
+  return geometry.layout() == Layout::split_block ? BlockHoldsKey(geometry, words, hash)
+                                                  : holds_key(geometry, words, hash);
 }
-inline std::uint32_t AddKeyHere(const CounterView& filter, std::uint64_t hash) noexcept {
-  return filter.geometry.layout() == Layout::split_block ? BlockAddKey(filter, hash)
-                                                         : add_key(filter, hash);
+inline unsigned CountKeyHere(const Geometry& geometry, const std::uint64_t* words,
+                             std::uint64_t hash) noexcept {
+  return count_of(geometry, words, hash);
 }
-inline std::uint32_t TakeKeyHere(const CounterView& filter, std::uint64_t hash) noexcept {
-  return filter.geometry.layout() == Layout::split_block ? BlockTakeKey(filter, hash)
-                                                         : take_key(filter, hash);
+inline std::uint32_t AddKeyHere(const Geometry& geometry, std::uint64_t* words,
+                                std::uint64_t hash) noexcept {
+  return geometry.layout() == Layout::split_block ? BlockAddKey(geometry, words, hash)
+                                                  : add_key(geometry, words, hash);
+}
+inline std::uint32_t TakeKeyHere(const Geometry& geometry, std::uint64_t* words,
+                                 std::uint64_t hash) noexcept {
+  return geometry.layout() == Layout::split_block ? BlockTakeKey(geometry, words, hash)
+                                                  : take_key(geometry, words, hash);
 }
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
@@ -81,7 +88,7 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64Here,
-                                {HoldsKeyHere, AddKeyHere, TakeKeyHere},
+                                {HoldsKeyHere, CountKeyHere, AddKeyHere, TakeKeyHere},
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,

@@ -5,7 +5,9 @@
 // smaller and larger than kCachedBytes, and some lie in far memory.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <utility>
 
 #include "kit/few_keys.hpp"
 #include "scbf/filter.hpp"
@@ -110,7 +112,6 @@ TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
     for (std::size_t i = 0; i < 300; ++i) reference.insert(keys[i]);
     Filter filter(shape, {.seed = kSeed, .backend = "scalar"});
     filter.insert(KeyBatch(keys).slice(0, 300));
-    const scbf::ConstCounterView view{shape, kSeed, filter.words().data()};
     for (const scbf::Backend* backend : available_backends()) {
       if (backend->memory() != scbf::kHostMemory) continue;
       SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
@@ -118,7 +119,8 @@ TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
         ASSERT_NE(backend->one_key().holds, plain);
       }
       for (const std::uint64_t key : keys) {
-        ASSERT_EQ(backend->one_key().holds(view, xxh3(key, kSeed)), reference.contains(key));
+        ASSERT_EQ(backend->one_key().holds(shape, filter.words().data(), xxh3(key, kSeed)),
+                  reference.contains(key));
       }
     }
   }
@@ -133,7 +135,10 @@ TEST(OneKey, ChangesAreThoseOfBatches) {
       SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
       Filter single(shape, {.seed = kSeed, .backend = backend->name()});
       Filter batch(shape, {.seed = kSeed, .backend = "scalar"});
+      Filter viewed(shape, {.seed = kSeed, .backend = backend->name()});
+      const scbf::FilterRef view = viewed.ref();
       const auto insert = [&](std::uint64_t key) {
+        view.insert(key);
         single.insert(key);
         batch.insert(Keys{key});
       };
@@ -143,12 +148,30 @@ TEST(OneKey, ChangesAreThoseOfBatches) {
       ASSERT_EQ(single.keys_inserted(), 320u);
       ASSERT_TRUE(same_words(words_of(single), words_of(batch))) << "after insert";
       ASSERT_TRUE(knows_its_fill(single));
+      const auto expect_view = [&] {
+        ASSERT_EQ(viewed, single);
+        ASSERT_TRUE(knows_its_fill(viewed));
+        ASSERT_EQ(viewed.keys_inserted(), single.keys_inserted());
+        ASSERT_EQ(viewed.keys_removed(), single.keys_removed());
+        const scbf::ConstFilterRef const_view = std::as_const(viewed).ref();
+        for (const auto& keys : {in, out}) {
+          for (const std::uint64_t key : keys) {
+            ASSERT_EQ(view.contains(key), single.contains(key));
+            ASSERT_EQ(view.count(key), single.count(key));
+            ASSERT_EQ(const_view.contains_hash(view.hash(key)), single.contains(key));
+          }
+        }
+      };
+      expect_view();
       Keys removed(in.begin(), in.begin() + 150);
       removed.insert(removed.end(), out.begin(), out.end());
       removed.insert(removed.end(), in.begin(), in.begin() + 20);
       for (const std::uint64_t key : removed) {
-        ASSERT_EQ(static_cast<unsigned>(single.remove(key)), remove(batch, Keys{key})[0]);
+        const unsigned verdict = remove(batch, Keys{key})[0];
+        ASSERT_EQ(static_cast<unsigned>(single.remove(key)), verdict);
+        ASSERT_EQ(view.remove(key), verdict == 1);
       }
+      expect_view();
       ASSERT_EQ(single.keys_removed(), batch.keys_removed());
       ASSERT_GT(single.keys_removed(), 100u);
       ASSERT_TRUE(same_words(words_of(single), words_of(batch))) << "after remove";
@@ -193,10 +216,92 @@ TEST(OneKey, FillsStagesAsABatchDoes) {
   }
 }
 
+TEST(View, TakesStringsAndHashes) {
+  Filter viewed(1000, 0.01, {.seed = kSeed}), filter(1000, 0.01, {.seed = kSeed});
+  const scbf::FilterRef view = viewed.ref();
+  const auto strings = string_sets()[2].keys;
+  for (const std::string& key : strings) {
+    view.insert(key);
+    filter.insert(key);
+    ASSERT_TRUE(view.contains(key));
+    ASSERT_EQ(view.count(key), filter.count(key));
+    ASSERT_EQ(view.hash(key), KeyBatch(std::span(&key, 1)).hashes(kSeed)[0]);
+  }
+  ASSERT_EQ(viewed, filter);
+  view.remove("a");
+  filter.remove("a");
+  view.insert_hash(7);
+  filter.insert(KeyBatch::from_hashes(Keys{7}));
+  EXPECT_EQ(viewed, filter);
+  EXPECT_TRUE(view.remove_hash(7));
+}
+
+TEST(View, KeepsNumbersThatAreNotKnownUnknown) {
+  Filter filter(1000, 0.01), other(1000, 0.01);
+  other.insert(random_keys(500, 1));
+  filter.merge(other);  // its fill is counted when it is asked for
+  const auto keys = random_keys(500, 2);
+  const scbf::FilterRef view = filter.ref();
+  for (const std::uint64_t key : keys) view.insert(key);
+  EXPECT_TRUE(knows_its_fill(filter));
+  for (const std::uint64_t key : keys) view.remove(key);
+  EXPECT_TRUE(knows_its_fill(filter));
+  EXPECT_EQ(filter, other);
+}
+
+TEST(View, SurvivesAMove) {
+  Filter filter(1000, 0.01);
+  const scbf::FilterRef view = filter.ref();
+  const Filter moved = std::move(filter);
+  view.insert("a");
+  EXPECT_TRUE(moved.contains("a"));
+  EXPECT_EQ(moved.keys_inserted(), 1u);
+}
+
+TEST(View, IsOfOneStageOnTheHost) {
+  Filter grows(Growth::tightening(100, 0.1)), far(1000, 0.01, {.backend = "far"});
+  SCBF_EXPECT_THROW(grows.ref(), scbf::InvalidArgument, "grows");
+  SCBF_EXPECT_THROW(std::as_const(grows).ref(), scbf::InvalidArgument, "grows");
+  SCBF_EXPECT_THROW(far.ref(), scbf::NotOnHost, "memory of far");
+}
+
+// Keys that are in the filter throughout are found at any time, whatever the one writer does.
+TEST(View, IsReadByManyThreadsWhileOneWrites) {
+  for (const Geometry& shape :
+       {Geometry::split_block(1, 40), Geometry::split_block(2, 30), Geometry::split(7, 500)}) {
+    Filter filter(shape);
+    const auto stay = random_keys(200, 1), come_and_go = random_keys(200, 2);
+    filter.insert(stay);
+    const Filter before = filter;
+    const scbf::FilterRef writer = filter.ref();
+    const scbf::ConstFilterRef reader = std::as_const(filter).ref();
+    std::atomic<bool> done = false;
+    const int wrong = wrong_at_once(3, [&](unsigned t) {
+      int missed = 0;
+      if (t == 0) {
+        for (std::size_t round = 0; round < scaled(300, 30); ++round) {
+          for (const std::uint64_t key : come_and_go) writer.insert(key);
+          for (const std::uint64_t key : come_and_go) missed += !writer.remove(key);
+        }
+        done = true;
+        return missed;
+      }
+      while (!done) {
+        for (const std::uint64_t key : stay) missed += !reader.contains(key);
+      }
+      return missed;
+    });
+    EXPECT_EQ(wrong, 0) << shape.describe();
+    EXPECT_EQ(filter, before) << shape.describe();
+  }
+}
+
 TEST(OneKey, DoesNotChangeAMappedFilter) {
   const TemporaryFolder folder;
   Filter(1000, 0.01).save(folder / "f.scbf");
   Filter mapped = Filter::map(folder / "f.scbf");
+  SCBF_EXPECT_THROW(mapped.ref(), scbf::ReadOnly, "read-only");
+  EXPECT_FALSE(std::as_const(mapped).ref().contains("a"));
   SCBF_EXPECT_THROW(mapped.insert("a"), scbf::ReadOnly, "read-only");
   SCBF_EXPECT_THROW(mapped.remove(std::uint64_t{1}), scbf::ReadOnly, "read-only");
 }

@@ -121,20 +121,22 @@ inline constexpr std::string_view kHostMemory = "host";
 
 struct RowKernels;  // core/src/kit/row_kernels.hpp: internal
 
-/// Are all counters of the key with this hash non-zero? For counters on the host.
-using HoldsKey = bool (*)(const ConstCounterView& filter, std::uint64_t hash) noexcept;
-
-/// What is done to a single key, by its hash, in counters on the host.
+/// What is done to a single key, by its hash, in counters on the host: the words of a filter of
+/// this geometry.
 struct OneKey {
-  HoldsKey holds;
+  /// Are all of its counters non-zero?
+  bool (*holds)(const Geometry&, const std::uint64_t* words, std::uint64_t hash) noexcept;
+  /// The smallest of its counters.
+  unsigned (*count)(const Geometry&, const std::uint64_t* words, std::uint64_t hash) noexcept;
   /// Adds 1 to each of its counters, saturating. Returns how many became non-zero.
-  std::uint32_t (*add)(const CounterView& filter, std::uint64_t hash) noexcept;
+  std::uint32_t (*add)(const Geometry&, std::uint64_t* words, std::uint64_t hash) noexcept;
   /// If all of its counters are non-zero, takes 1 from each that is not 15 and returns how many
   /// became zero. Otherwise changes nothing and returns kNotThere.
-  std::uint32_t (*take)(const CounterView& filter, std::uint64_t hash) noexcept;
+  std::uint32_t (*take)(const Geometry&, std::uint64_t* words, std::uint64_t hash) noexcept;
 
   static constexpr std::uint32_t kNotThere = ~std::uint32_t{0};
 };
+using HoldsKey = decltype(OneKey::holds);
 
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.
@@ -200,8 +202,7 @@ class Backend {
   virtual std::uint64_t count_nonzero(ConstCounterView, const BatchOptions&) const;
 
   /// The functions that look up and change a single key on the host; plain ones by default.
-  /// Filter's functions for one key call them, not those for batches. (Filter::count(key) reads the
-  /// counters itself.)
+  /// Filter's functions for one key call them, not those for batches.
   virtual const OneKey& one_key() const noexcept;
   /// The kernels for the rows of a bank, on the host; plain ones by default.
   virtual const RowKernels& rows() const noexcept;

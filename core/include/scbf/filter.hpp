@@ -26,6 +26,7 @@
 #include "scbf/backend.hpp"
 #include "scbf/detail/owned.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/filter_ref.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/key_batch.hpp"
@@ -336,6 +337,16 @@ class Filter {
   Removal remove(T) = delete;
   template <std::floating_point T>
   unsigned count(T) const = delete;
+
+  /// A view of a filter of one stage on the host, for loops with one key a call: two to three times
+  /// as fast as the functions above (docs/performance.md, "Few keys"). It stays valid while the
+  /// filter is looked up, inserted into, removed from or moved, and until it is merged, subtracted
+  /// from, cleared, assigned to, moved to another backend or destroyed. Any number of threads may
+  /// look up through views while one thread inserts and removes through one: a key that is in the
+  /// filter throughout is found throughout. Throws InvalidArgument if the filter grows, NotOnHost,
+  /// or, unless the filter is const, ReadOnly.
+  FilterRef ref();
+  ConstFilterRef ref() const;
 
   // ---- whole filters --------------------------------------------------------------------------
 

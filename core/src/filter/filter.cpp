@@ -4,6 +4,8 @@
 // whole filters are in whole.cpp, files in files/filter_files.cpp.
 #include "scbf/filter.hpp"
 
+#include <fmt/format.h>
+
 #include "filter/all_or_nothing.hpp"
 #include "filter/insertion.hpp"
 #include "filter/state.hpp"
@@ -157,7 +159,8 @@ bool contains_one(const FilterState& state, const Filter& filter, const Key& key
   }
   const std::uint64_t hash = hash_of(key, state.seed);
   const HoldsKey holds = state.backend->one_key().holds;
-  if (state.stages.size() == 1) return holds(state.stages[0].view(), hash);
+  const Stage& first = state.stages[0];
+  if (state.stages.size() == 1) return holds(first.geometry(), first.store->words(), hash);
   const NewestFirst stages{state.stages};
   fetch_keys(stages, {&hash, 1});
   return any_holds(stages, hash, holds);
@@ -171,6 +174,10 @@ unsigned count_one(const FilterState& state, const Filter& filter, const Key& ke
     return answer;
   }
   const std::uint64_t hash = hash_of(key, state.seed);
+  const Stage& first = state.stages[0];
+  if (state.stages.size() == 1) {
+    return state.backend->one_key().count(first.geometry(), first.store->words(), hash);
+  }
   const NewestFirst stages{state.stages};
   fetch_keys(stages, {&hash, 1});
   return sum_of_counts(stages, hash);
@@ -193,7 +200,7 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
   fetch_keys(newest_first, {&hash, 1});
   Stage* claimant = nullptr;
   for (Stage& stage : state.stages) {
-    if (!holds(std::as_const(stage).view(), hash)) continue;
+    if (!holds(stage.geometry(), stage.store->words(), hash)) continue;
     if (claimant != nullptr) return Removal::ambiguous;
     claimant = &stage;
   }
@@ -212,5 +219,41 @@ Removal Filter::remove(std::uint64_t key) { return remove_one(*state_, *this, ke
 Removal Filter::remove(std::string_view key) { return remove_one(*state_, *this, key); }
 unsigned Filter::count(std::uint64_t key) const { return count_one(*state_, *this, key); }
 unsigned Filter::count(std::string_view key) const { return count_one(*state_, *this, key); }
+
+namespace {
+
+/// The only stage of a filter on the host.
+template <class State>
+auto& stage_to_view(State& state) {
+  if (state.growth.policy() != Growth::Policy::one) {
+    throw InvalidArgument(
+        "ref: the filter grows, and a view is of one stage: use insert, contains "
+        "and remove of the filter");
+  }
+  if (!on_host(state)) {
+    throw NotOnHost(
+        fmt::format("ref: the counters are in the memory of {}: move the filter with to(\"simd\")",
+                    state.backend->memory()));
+  }
+  return state.stages[0];
+}
+
+}  // namespace
+
+FilterRef Filter::ref() {
+  Stage& stage = stage_to_view(*state_);
+  state_->check_writable();
+  return {stage.geometry(),
+          stage.seed,
+          stage.store->words(),
+          stage.backend->one_key(),
+          {&stage.keys_inserted, &stage.keys_removed, &stage.known_nonzero.cell()}};
+}
+
+ConstFilterRef Filter::ref() const {
+  const FilterState& state = *state_;
+  const Stage& stage = stage_to_view(state);
+  return {stage.geometry(), stage.seed, stage.store->words(), stage.backend->one_key()};
+}
 
 }  // namespace scbf

@@ -97,13 +97,13 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
 }
 
 void Stage::insert_one(std::uint64_t hash) noexcept {
-  const std::uint32_t filled = backend->one_key().add(view(), hash);
+  const std::uint32_t filled = backend->one_key().add(geometry(), store->words(), hash);
   if (const auto before = known_nonzero.get()) known_nonzero.learn(*before + filled);
   ++keys_inserted;
 }
 
 bool Stage::remove_one(std::uint64_t hash) noexcept {
-  const std::uint32_t emptied = backend->one_key().take(view(), hash);
+  const std::uint32_t emptied = backend->one_key().take(geometry(), store->words(), hash);
   if (emptied == OneKey::kNotThere) return false;
   if (const auto before = known_nonzero.get()) known_nonzero.learn(*before - emptied);
   ++keys_removed;

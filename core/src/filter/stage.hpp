@@ -33,9 +33,12 @@ class KnownCount {
   }
   void learn(std::uint64_t value) const noexcept { value_.store(value, std::memory_order_relaxed); }
   void forget() noexcept { value_ = kUnknown; }
+  /// Where a view of the filter keeps the number up to date.
+  std::atomic<std::uint64_t>& cell() noexcept { return value_; }
 
  private:
-  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};  // no stage has so many counters
+  // No stage has so many counters.
+  static constexpr std::uint64_t kUnknown = detail::StageNumbers::kUnknown;
   mutable std::atomic<std::uint64_t> value_{kUnknown};
 };
 

@@ -7,12 +7,17 @@ namespace scbf {
 
 const OneKey& Backend::one_key() const noexcept {
   static constexpr OneKey plain = {
-      [](const ConstCounterView& filter, std::uint64_t hash) noexcept {
-        return holds(filter, hash);
+      [](const Geometry& geometry, const std::uint64_t* words, std::uint64_t hash) noexcept {
+        return holds_key(geometry, words, hash);
       },
-      [](const CounterView& filter, std::uint64_t hash) noexcept { return add_key(filter, hash); },
-      [](const CounterView& filter, std::uint64_t hash) noexcept {
-        return take_key(filter, hash);
+      [](const Geometry& geometry, const std::uint64_t* words, std::uint64_t hash) noexcept {
+        return count_of(geometry, words, hash);
+      },
+      [](const Geometry& geometry, std::uint64_t* words, std::uint64_t hash) noexcept {
+        return add_key(geometry, words, hash);
+      },
+      [](const Geometry& geometry, std::uint64_t* words, std::uint64_t hash) noexcept {
+        return take_key(geometry, words, hash);
       }};
   return plain;
 }

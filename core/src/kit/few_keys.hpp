@@ -57,53 +57,52 @@ SCBF_INLINE unsigned block_least(const std::uint64_t* block, std::uint64_t place
 /// split_block: the smallest of_block(block, place) over all groups. split: the smallest counter
 /// over all slices. Stops at the first 0.
 template <class OfBlock>
-SCBF_INLINE unsigned least_over_groups(const ConstCounterView& filter, std::uint64_t hash,
-                                       OfBlock of_block) noexcept {
-  const Geometry& geometry = filter.geometry;
+SCBF_INLINE unsigned least_over_groups(const Geometry& geometry, const std::uint64_t* words,
+                                       std::uint64_t hash, OfBlock of_block) noexcept {
   unsigned least = kCounterMax;
   if (geometry.layout() == Layout::split_block) {
-    const std::uint64_t* group = filter.words;
     for (std::uint32_t j = 0; j < geometry.groups() && least > 0; ++j) {
       const std::uint64_t place = detail::place_in_group(geometry, hash, j);
-      const std::uint64_t* block = group + detail::block_of(place) * kWordsPerBlock;
+      const std::uint64_t* block = words + detail::block_of(place) * kWordsPerBlock;
       least = std::min<unsigned>(least, of_block(block, place));
-      group += geometry.blocks_per_group() * kWordsPerBlock;
+      words += geometry.blocks_per_group() * kWordsPerBlock;
     }
   } else {
     for (std::uint32_t i = 0; i < geometry.probes() && least > 0; ++i) {
       const detail::Probe p = detail::probe(geometry, hash, i);
-      least = std::min(least, detail::counter_at(filter.words[p.word], p.shift));
+      least = std::min(least, detail::counter_at(words[p.word], p.shift));
     }
   }
   return least;
 }
-/// Are all counters of the key non-zero? This is the plain HoldsKey.
-SCBF_INLINE bool holds(const ConstCounterView& filter, std::uint64_t hash) noexcept {
-  return least_over_groups(filter, hash, block_holds) > 0;
-}
-/// The smallest of them.
-SCBF_INLINE unsigned count_of(const ConstCounterView& filter, std::uint64_t hash) noexcept {
-  return least_over_groups(filter, hash, block_least);
+/// The smallest counter of a key.
+SCBF_INLINE unsigned count_of(const Geometry& geometry, const std::uint64_t* words,
+                              std::uint64_t hash) noexcept {
+  return least_over_groups(geometry, words, hash, block_least);
 }
 
-/// The plain OneKey::add.
-SCBF_INLINE std::uint32_t add_key(const CounterView& filter, std::uint64_t hash) noexcept {
+// The plain functions of OneKey.
+
+SCBF_INLINE bool holds_key(const Geometry& geometry, const std::uint64_t* words,
+                           std::uint64_t hash) noexcept {
+  return least_over_groups(geometry, words, hash, block_holds) > 0;
+}
+SCBF_INLINE std::uint32_t add_key(const Geometry& geometry, std::uint64_t* words,
+                                  std::uint64_t hash) noexcept {
   std::uint32_t filled = 0;
-  detail::for_each_probe(filter.geometry, hash, [&](const detail::Probe& p) {
-    std::uint64_t& word = filter.words[p.word];
-    filled += detail::counter_at(word, p.shift) == 0;
-    word = detail::incremented(word, p.shift);
+  detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
+    filled += detail::counter_at(words[p.word], p.shift) == 0;
+    words[p.word] = detail::incremented(words[p.word], p.shift);
   });
   return filled;
 }
-/// The plain OneKey::take.
-SCBF_INLINE std::uint32_t take_key(const CounterView& filter, std::uint64_t hash) noexcept {
-  if (!holds({filter.geometry, filter.seed, filter.words}, hash)) return OneKey::kNotThere;
+SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* words,
+                                   std::uint64_t hash) noexcept {
+  if (!holds_key(geometry, words, hash)) return OneKey::kNotThere;
   std::uint32_t emptied = 0;
-  detail::for_each_probe(filter.geometry, hash, [&](const detail::Probe& p) {
-    std::uint64_t& word = filter.words[p.word];
-    emptied += detail::counter_at(word, p.shift) == 1;
-    word = detail::decremented(word, p.shift);
+  detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
+    emptied += detail::counter_at(words[p.word], p.shift) == 1;
+    words[p.word] = detail::decremented(words[p.word], p.shift);
   });
   return emptied;
 }
@@ -137,7 +136,8 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
 template <class Filters>
 SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey holds) noexcept {
   for (std::size_t f = 0; f < filters.size(); ++f) {
-    if (holds(filters[f], hash)) return true;
+    const ConstCounterView filter = filters[f];
+    if (holds(filter.geometry, filter.words, hash)) return true;
   }
   return false;
 }
@@ -146,7 +146,10 @@ SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey 
 template <class Filters>
 SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) noexcept {
   unsigned sum = 0;
-  for (std::size_t f = 0; f < filters.size(); ++f) sum += count_of(filters[f], hash);
+  for (std::size_t f = 0; f < filters.size(); ++f) {
+    const ConstCounterView filter = filters[f];
+    sum += count_of(filter.geometry, filter.words, hash);
+  }
   return std::min(sum, kCounterMax);
 }
 

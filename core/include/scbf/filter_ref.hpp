@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// One key a call, in loops: a view of a filter of one stage on the host. It has looked up what
+// Filter's functions for one key look up in every call, so that a call is a hash and one function
+// of the machine's best vectors.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+#include "scbf/backend.hpp"
+#include "scbf/detail/hash.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf {
+
+namespace detail {
+
+/// XXH3-64 of a byte string.
+std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept;
+
+/// The numbers that a stage keeps of itself.
+struct StageNumbers {
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+
+  std::uint64_t* keys_inserted;
+  std::uint64_t* keys_removed;
+  std::atomic<std::uint64_t>* nonzero;  ///< counters; kUnknown if they have not been counted
+
+  void change_nonzero(std::uint64_t by) const noexcept {
+    const std::uint64_t before = nonzero->load(std::memory_order_relaxed);
+    if (before != kUnknown) nonzero->store(before + by, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace detail
+
+/// A view for lookups; see Filter::ref.
+class ConstFilterRef {
+ public:
+  ConstFilterRef(const Geometry& geometry, std::uint64_t seed, const std::uint64_t* words,
+                 const OneKey& functions) noexcept
+      : functions_(functions),
+        geometry_(geometry),
+        words_(words),
+        seed_(seed),
+        seed_mask_(detail::u64_seed_mask(seed)) {}
+
+  /// As Filter::contains and Filter::count of one key. Cost: the key's cache lines, and about three
+  /// nanoseconds for `split_block`.
+  bool contains(std::uint64_t key) const noexcept { return contains_hash(hash(key)); }
+  bool contains(std::string_view key) const noexcept { return contains_hash(hash(key)); }
+  unsigned count(std::uint64_t key) const noexcept { return count_hash(hash(key)); }
+  unsigned count(std::string_view key) const noexcept { return count_hash(hash(key)); }
+  template <std::floating_point T>
+  bool contains(T) const = delete;
+  template <std::floating_point T>
+  unsigned count(T) const = delete;
+
+  // The same in two steps, for keys that are asked for several times.
+
+  std::uint64_t hash(std::uint64_t key) const noexcept {
+    return detail::hash_u64<detail::PlainOps>(key, seed_mask_);
+  }
+  std::uint64_t hash(std::string_view key) const noexcept { return detail::hash_of(key, seed_); }
+  bool contains_hash(std::uint64_t hash) const noexcept {
+    return functions_.holds(geometry_, words_, hash);
+  }
+  unsigned count_hash(std::uint64_t hash) const noexcept {
+    return functions_.count(geometry_, words_, hash);
+  }
+
+ protected:
+  OneKey functions_;
+  Geometry geometry_;
+
+ private:
+  const std::uint64_t* words_;
+  std::uint64_t seed_, seed_mask_;
+};
+
+/// A view for changes and lookups; see Filter::ref.
+class FilterRef : public ConstFilterRef {
+ public:
+  FilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words,
+            const OneKey& functions, const detail::StageNumbers& numbers) noexcept
+      : ConstFilterRef(geometry, seed, words, functions), words_(words), numbers_(numbers) {}
+
+  /// As Filter::insert and Filter::remove of one key; `remove` returns whether the key was there.
+  void insert(std::uint64_t key) const noexcept { insert_hash(hash(key)); }
+  void insert(std::string_view key) const noexcept { insert_hash(hash(key)); }
+  bool remove(std::uint64_t key) const noexcept { return remove_hash(hash(key)); }
+  bool remove(std::string_view key) const noexcept { return remove_hash(hash(key)); }
+  template <std::floating_point T>
+  void insert(T) const = delete;
+  template <std::floating_point T>
+  bool remove(T) const = delete;
+
+  void insert_hash(std::uint64_t hash) const noexcept {
+    numbers_.change_nonzero(functions_.add(geometry_, words_, hash));
+    ++*numbers_.keys_inserted;
+  }
+  bool remove_hash(std::uint64_t hash) const noexcept {
+    const std::uint32_t emptied = functions_.take(geometry_, words_, hash);
+    if (emptied == OneKey::kNotThere) return false;
+    numbers_.change_nonzero(std::uint64_t{0} - emptied);
+    ++*numbers_.keys_removed;
+    return true;
+  }
+
+ private:
+  std::uint64_t* words_;
+  detail::StageNumbers numbers_;
+};
+
+}  // namespace scbf
