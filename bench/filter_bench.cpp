@@ -31,6 +31,7 @@ constexpr std::size_t kSample = 4'000'000;
 using Operations = std::vector<Operation>;
 const Operations kAll(std::begin(kOperations), std::end(kOperations));
 const Operations kMain = {Operation::insert, Operation::miss, Operation::hit, Operation::remove};
+const Operations kInsert = {Operation::insert};
 const Operations kFew = {Operation::insert, Operation::hit};
 const Operations kPlain = {Operation::insert, Operation::miss, Operation::hit, Operation::mix};
 
@@ -124,6 +125,7 @@ class Matrix {
       }
     }
     add({.n = n, .fpr = 0.001, .keys = {.words_each = 2}}, kAll);
+    add_calls(n);
     add_comparators(n);
   }
 
@@ -155,6 +157,12 @@ class Matrix {
     }
   }
 
+  void add_calls(std::size_t n) {
+    for (const Calls calls : {Calls::small, Calls::bulk, Calls::key, Calls::view}) {
+      add({.n = n, .calls = calls}, calls == Calls::bulk ? kInsert : kMain);
+    }
+  }
+
   void add_two_threads(const char* layout, std::size_t n) {
     if (two_threads()) add({.structure = layout, .n = n, .options = {.threads = 2}}, kMain);
   }
@@ -170,6 +178,7 @@ class Matrix {
         add_two_threads(layout, n);
       }
       if (thorough || n == 100'000) {
+        add_calls(n);
         add({.n = n, .fpr = 0.001}, kMain);
         if (n != 1'000'000) add_targets(n);
       }
@@ -189,6 +198,7 @@ class Matrix {
     add_paths("split_block", n, kMain);
     add({.structure = "split", .n = n}, kMain);
     add_paths("split", n, kFew);
+    add_calls(n);
     for (const char* layout : {"split_block", "split"}) add_two_threads(layout, n);
     add({.n = n, .fpr = 0.001}, kMain);
     add({.n = n, .backend = "scalar"}, kFew);

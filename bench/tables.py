@@ -63,13 +63,13 @@ class Results:
         self.sizes = sorted({r["n"] for r in self.rows})
 
     def find(self, op, kind, n, fpr=0.01, keys_kind="u64", backend="simd", path="automatic",
-             threads=1):
+             threads=1, calls="one"):
         """The one row of this configuration, or None when it was not measured."""
         for r in self.rows:
             if (r["op"], r["filter"], r["n"], r["keys"], r["threads"]) != (op, kind, n, keys_kind,
                                                                            threads):
                 continue
-            if r.get("fpr", fpr) == fpr and r.get("backend", backend) == backend and r.get(
+            if r.get("calls", "one") == calls and r.get("fpr", fpr) == fpr and r.get("backend", backend) == backend and r.get(
                     "path", path) == path:
                 return r
         return None
@@ -120,6 +120,22 @@ def headline(results):
                 rows.append(["", "ratio to floor", "", "", ""] + [
                     number(found[op]["ratio_to_floor"]) if found[op] else "" for op in ALL])
     return table(["filter", "keys", "|", "bits/key", "rate, predicted", "measured", *ALL], rows)
+
+
+def calls(results):
+    """The same keys in one batch, in small ones, in bulk, and one a call."""
+    titles = {"one": "one batch", "small": "batches of 4,096", "bulk": "batches of 4,096, `bulk()`",
+              "key": "one key a call", "view": "one key a call, `ref()`"}
+    rows = []
+    for n in results.sizes:
+        found = {form: {op: results.find(op, "split_block", n, calls=form) for op in MAIN}
+                 for form in titles}
+        if found["view"]["insert"] is None:
+            continue
+        for form, title in titles.items():
+            rows.append([keys(n), title] + [spread(found[form][op]) if found[form][op] else ""
+                                            for op in MAIN])
+    return table(["keys", "given in", "|", *MAIN], rows)
 
 
 def comparators(results):
@@ -275,8 +291,8 @@ def figures(results):
                   "hit, ns", "remove, ns"], rows) + caption
 
 
-TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, comparators, losses,
-                                  threads, paths, targets, strings)}
+TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, calls, comparators,
+                                  losses, threads, paths, targets, strings)}
 
 
 # ---- stages, banks, indexes -----------------------------------------------------------------------

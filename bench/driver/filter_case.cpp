@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "driver.hpp"
@@ -27,7 +28,7 @@ constexpr std::uint64_t kProbeBatch = 1 << 11;
 constexpr std::uint64_t kAllNumbersApart = 1 << 8;  // batches of misses begin here
 
 /// Our filter.
-class FilterSubject final : public Subject {
+class FilterSubject : public Subject {
  public:
   FilterSubject(const Geometry& geometry, const std::string& backend, const BatchOptions& options)
       : filter_(geometry, {.backend = backend}), options_(options) {}
@@ -65,7 +66,7 @@ class FilterSubject final : public Subject {
   }
   std::string target() const override { return std::string(filter_.backend().target()); }
 
- private:
+ protected:
   static KeyBatch batch(KeySpan keys) {
     if (keys.words_each == 1) return {std::span(keys.words, keys.size)};
     return KeyBatch::from_fixed(std::as_bytes(std::span(keys.words, keys.size * keys.words_each)),
@@ -75,6 +76,120 @@ class FilterSubject final : public Subject {
   Filter filter_;
   BatchOptions options_;
 };
+
+/// The same in small batches.
+class InSmallBatches : public FilterSubject {
+ public:
+  using FilterSubject::FilterSubject;
+
+  void insert(KeySpan keys) override {
+    for_each_batch(keys, [&](KeySpan some, std::size_t) { FilterSubject::insert(some); });
+  }
+  std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
+    std::uint64_t hits = 0;
+    for_each_batch(keys, [&](KeySpan some, std::size_t first) {
+      hits += FilterSubject::contains(some, out + first);
+    });
+    return hits;
+  }
+  std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
+    std::uint64_t removed = 0;
+    for_each_batch(keys, [&](KeySpan some, std::size_t first) {
+      removed += FilterSubject::remove(some, out + first);
+    });
+    return removed;
+  }
+  void count(KeySpan keys, std::uint8_t* out) override {
+    for_each_batch(
+        keys, [&](KeySpan some, std::size_t first) { FilterSubject::count(some, out + first); });
+  }
+
+ protected:
+  template <class Use>
+  static void for_each_batch(KeySpan keys, Use use) {
+    for (std::size_t first = 0; first < keys.size; first += kSmallBatch) {
+      use(KeySpan{keys.words + first * keys.words_each, std::min(kSmallBatch, keys.size - first),
+                  keys.words_each},
+          first);
+    }
+  }
+};
+
+class InBulk final : public InSmallBatches {
+ public:
+  using InSmallBatches::InSmallBatches;
+
+  void insert(KeySpan keys) override {
+    BulkInserter bulk = filter_.bulk(options_);
+    for_each_batch(keys, [&](KeySpan some, std::size_t) { bulk.insert(batch(some)); });
+    bulk.finish();
+  }
+};
+
+/// One key a call: of a Filter, or of a view of it. Keys are numbers.
+template <bool by_view>
+class KeyByKey final : public FilterSubject {
+ public:
+  using FilterSubject::FilterSubject;
+
+  void insert(KeySpan keys) override {
+    decltype(auto) one = callee();
+    for (const std::uint64_t key : numbers(keys)) one.insert(key);
+  }
+  std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
+    decltype(auto) one = callee();
+    std::uint64_t hits = 0;
+    for (const std::uint64_t key : numbers(keys)) hits += * out++ = one.contains(key);
+    return hits;
+  }
+  std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
+    decltype(auto) one = callee();
+    std::uint64_t removed = 0;
+    for (const std::uint64_t key : numbers(keys)) {
+      removed += * out++ = static_cast<std::uint8_t>(one.remove(key));
+    }
+    return removed;
+  }
+  void count(KeySpan keys, std::uint8_t* out) override {
+    decltype(auto) one = callee();
+    for (const std::uint64_t key : numbers(keys))
+      *out++ = static_cast<std::uint8_t>(one.count(key));
+  }
+
+ private:
+  decltype(auto) callee() {
+    if constexpr (by_view) {
+      return filter_.ref();
+    } else {
+      return (filter_);
+    }
+  }
+  static std::span<const std::uint64_t> numbers(KeySpan keys) {
+    if (keys.words_each != 1) throw std::invalid_argument("one key a call: keys must be numbers");
+    return {keys.words, keys.size};
+  }
+};
+
+std::unique_ptr<Subject> subject_of(const FilterCase& c) {
+  if (!c.ours()) return c.other();
+  const auto make = [&]<class S>(std::type_identity<S>) -> std::unique_ptr<Subject> {
+    return std::make_unique<S>(geometry_for(layout_from_string(c.structure), c.n, c.fpr), c.backend,
+                               c.options);
+  };
+  switch (c.calls) {
+    case Calls::small:
+      return make(std::type_identity<InSmallBatches>());
+    case Calls::bulk:
+      return make(std::type_identity<InBulk>());
+    case Calls::key:
+      return make(std::type_identity<KeyByKey<false>>());
+    case Calls::view:
+      return make(std::type_identity<KeyByKey<true>>());
+    case Calls::one:
+      break;
+  }
+  return make(std::type_identity<FilterSubject>());
+}
 
 /// The keys of one n. Lists are made when first needed and live until n changes.
 class Keys {
@@ -144,13 +259,7 @@ void expect(const char* what, std::uint64_t got, std::uint64_t wanted) {
 class FilterFixture final : public Fixture {
  public:
   explicit FilterFixture(const FilterCase& c)
-      : case_(c),
-        keys_(Keys::of(c)),
-        subject_(c.ours() ? std::make_unique<FilterSubject>(
-                                geometry_for(layout_from_string(c.structure), c.n, c.fpr),
-                                c.backend, c.options)
-                          : c.other()),
-        answers_(std::max(c.n, kProbes)) {}
+      : case_(c), keys_(Keys::of(c)), subject_(subject_of(c)), answers_(std::max(c.n, kProbes)) {}
 
   void verify() override {
     hold(0);
@@ -342,11 +451,17 @@ std::string_view to_string(Operation operation) noexcept {
   return names[static_cast<std::size_t>(operation)];
 }
 
+std::string_view to_string(Calls calls) noexcept {
+  constexpr std::string_view names[] = {"one", "small", "bulk", "key", "view"};
+  return names[static_cast<std::size_t>(calls)];
+}
+
 std::string FilterCase::name() const {
   std::string name = fmt::format("filter:{}/n:{}", structure, n);
   if (fpr > 0) name += fmt::format("/fpr:{:g}", fpr);
   name += fmt::format("/keys:{}", keys.words_each == 1 ? "u64" : "bytes16");
   if (ours()) name += fmt::format("/backend:{}/path:{}", backend, to_string(options.path));
+  if (calls != Calls::one) name += fmt::format("/calls:{}", to_string(calls));
   return name + fmt::format("/threads:{}", options.threads);
 }
 

@@ -23,6 +23,17 @@ inline constexpr Operation kOperations[] = {Operation::insert, Operation::hit,  
                                             Operation::mix,    Operation::count, Operation::remove};
 std::string_view to_string(Operation operation) noexcept;
 
+/// How our filter is given the keys of a timed call. All end with the same counters and answers.
+enum class Calls : std::uint8_t {
+  one,    ///< one batch
+  small,  ///< batches of kSmallBatch keys
+  bulk,   ///< the same, but insertions through a BulkInserter
+  key,    ///< one key a call, through Filter
+  view,   ///< one key a call, through a FilterRef
+};
+inline constexpr std::size_t kSmallBatch = 4096;
+std::string_view to_string(Calls calls) noexcept;
+
 struct FilterCase {
   std::string structure = "split_block";  ///< a layout; with `other`, any name
   std::size_t n = 0;
@@ -30,6 +41,7 @@ struct FilterCase {
   KeyShape keys = {};
   std::string backend = "simd";
   BatchOptions options = {.threads = 1};
+  Calls calls = Calls::one;
   /// Makes the comparator; empty: the subject is our filter.
   std::function<std::unique_ptr<Subject>()> other = {};
   std::vector<Operation> operations = {};
