@@ -9,6 +9,7 @@
 #include "cpu_simd/tuning.hpp"
 #include "kit/executor.hpp"
 #include "kit/few_keys.hpp"
+#include "kit/scratch.hpp"
 
 namespace scbf {
 
@@ -36,10 +37,12 @@ double lines_per_array(const Geometry& geometry) noexcept {
          static_cast<double>(geometry.cache_lines_per_key());
 }
 
-/// The temporary memory that suits an operation. A filter is often built once, in a process that
-/// has no scratch memory yet, and fresh memory is slow: there a smaller window costs less.
+/// The temporary memory that suits an operation. A filter is often built once, by a process that
+/// has no scratch memory yet, and fresh memory is slow: the first insertion takes a quarter of the
+/// filter's size, later ones half.
 std::uint64_t suitable_scratch(Operation operation, const Geometry& geometry) noexcept {
-  return operation == Operation::insert ? geometry.bytes() / 2 : geometry.bytes();
+  if (operation != Operation::insert) return geometry.bytes();
+  return std::clamp(2 * kept_scratch(), geometry.bytes() / 4, geometry.bytes() / 2);
 }
 
 PartitionPlan plan_for(Operation operation, const Geometry& geometry, std::size_t keys,

@@ -51,7 +51,8 @@ struct BatchOptions {
   unsigned threads = 0;
   Path path = Path::automatic;
   /// Most temporary memory of the partitioned path; 0 = the filter's own size, for insertions half
-  /// of it, but at most 1 GiB (and at least 1 MiB). Kept for the next batch; see release_scratch.
+  /// of it, for the first of a process a quarter, but at most 1 GiB (and at least 1 MiB). Kept for
+  /// the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;

@@ -39,6 +39,11 @@ Scratch::~Scratch() {
   if (cache().bytes() < memory_.bytes()) cache() = std::move(memory_);
 }
 
+std::uint64_t kept_scratch() noexcept {
+  const std::scoped_lock lock(cache_mutex);
+  return cache().bytes();
+}
+
 void release_scratch() noexcept {
   const std::scoped_lock lock(cache_mutex);
   cache() = HostMemory();

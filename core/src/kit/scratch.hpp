@@ -26,4 +26,7 @@ class Scratch {
   HostMemory memory_;
 };
 
+/// Bytes of the block that is kept at the moment.
+std::uint64_t kept_scratch() noexcept;
+
 }  // namespace scbf
