@@ -158,7 +158,7 @@ class Matrix {
   }
 
   void add_calls(std::size_t n) {
-    for (const Calls calls : {Calls::small, Calls::bulk, Calls::key, Calls::view}) {
+    for (const Calls calls : {Calls::small, Calls::bulk, Calls::key, Calls::view, Calls::ahead}) {
       add({.n = n, .calls = calls}, calls == Calls::bulk ? kInsert : kMain);
     }
   }

@@ -30,6 +30,15 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// A key's place, and its nibbles spread as Block::spread does. Either tells Block::shifts which
+/// counter of each word is the key's.
+struct Place {
+  std::uint64_t place;
+};
+struct Spread {
+  std::uint64_t bytes;
+};
+
 /// One block as vectors: `parts` of them, `lanes` words each.
 struct Block {
   using Tag = hn::CappedTag<std::uint64_t, kWordsPerBlock>;
@@ -59,11 +68,11 @@ struct Block {
     return (place << 2 & kSpread) | (place >> 2 & kSpread) << 32;
   }
 
-  /// The bit at which the key's counter begins in each word, from the key's bytes.
-  static HWY_INLINE Vector shifts(std::uint64_t bytes, std::size_t part) noexcept {
+  /// The bit at which the key's counter begins in each word.
+  static HWY_INLINE Vector shifts(Spread key, std::size_t part) noexcept {
     const Tag tag;
 #if HWY_TARGET == HWY_SCALAR
-    return hn::Set(tag, bytes >> (8 * (part / 2 + part % 2 * 4)) & 0xFF);
+    return hn::Set(tag, key.bytes >> (8 * (part / 2 + part % 2 * 4)) & 0xFF);
 #else
     // For word w: byte w/2 of its half, with zeros (index 0x80) above it.
     constexpr std::uint64_t kZeros = 0x8080'8080'8080'8000;
@@ -72,8 +81,21 @@ struct Block {
         kZeros | 2, kZeros | 6, kZeros | 3, kZeros | 7};
     const hn::Repartition<std::uint8_t, Tag> tag8;
     return hn::BitCast(
-        tag, hn::TableLookupBytesOr0(hn::BitCast(tag8, hn::Set(tag, bytes)),
+        tag, hn::TableLookupBytesOr0(hn::BitCast(tag8, hn::Set(tag, key.bytes)),
                                      hn::BitCast(tag8, hn::Load(tag, kByte + part * lanes))));
+#endif
+  }
+  /// The same for a single key, whose nibbles are not spread yet.
+  static HWY_INLINE Vector shifts(Place key, std::size_t part) noexcept {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+    const Tag tag;
+    alignas(64) static constexpr std::uint64_t kNibble[kWordsPerBlock] = {0,  4,  8,  12,
+                                                                          16, 20, 24, 28};
+    return hn::And(hn::Shr(hn::Set(tag, key.place << 2), hn::Load(tag, kNibble + part * lanes)),
+                   hn::Set(tag, 0x3C));
+#else
+    return shifts(Spread{spread_one(key.place)},
+                  part);  // shifts by a vector are slow, or not there
 #endif
   }
   static HWY_INLINE std::uint64_t* words_of(std::uint64_t* words, std::uint64_t place) noexcept {
@@ -110,7 +132,7 @@ inline void BlockLocate(const Array& array, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i, bytes) for i in 0 … n − 1, in order; `bytes` is for Block::shifts. After each
+/// Calls visit(i, Spread) for i in 0 … n − 1, in order. After each
 /// stretch calls finish(first, end).
 template <class Visit, class Finish = Nothing>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
@@ -122,7 +144,7 @@ HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* 
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return Block::words_of(words, positions[i]); },
       [&](std::size_t first, std::size_t end)
           HWY_ATTR { Block::spread(positions + first, end - first, bytes); },
-      [&](std::size_t i) HWY_ATTR { visit(i, bytes[i % kStretchKeys]); }, finish);
+      [&](std::size_t i) HWY_ATTR { visit(i, Spread{bytes[i % kStretchKeys]}); }, finish);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -164,13 +186,14 @@ HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
 }
 #endif
 
-/// Are all counters of a key in this block non-zero? `bytes` as for Block::shifts.
-HWY_INLINE bool holds_all(const std::uint64_t* block, std::uint64_t bytes) noexcept {
+/// Are all counters of a key in this block non-zero?
+template <class Key>
+HWY_INLINE bool holds_all(const std::uint64_t* block, Key key) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
   Block::Mask absent;
   for (std::size_t part = 0; part < Block::parts; ++part) {
-    const auto mine = hn::Shl(fifteen, Block::shifts(bytes, part));  // does not depend on the load
+    const auto mine = hn::Shl(fifteen, Block::shifts(key, part));  // does not depend on the load
     const auto empty = disjoint(tag, hn::Load(tag, block + part * Block::lanes), mine);
     absent = part == 0 ? empty : hn::Or(absent, empty);
   }
@@ -186,41 +209,41 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
   alignas(64) std::uint8_t empty[kStretchKeys];
   for_each_block(
       words, positions, n, fetch,
-      [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
-        const auto mine = hn::Shl(fifteen, Block::shifts(bytes, 0));
+      [&](std::size_t i, Spread key) HWY_ATTR {
+        const auto mine = hn::Shl(fifteen, Block::shifts(key, 0));
         const auto block = hn::Load(tag, Block::words_of(words, positions[i]));
         hn::StoreMaskBits(tag, disjoint(tag, block, mine), empty + i % kStretchKeys);
       },
       [&](std::size_t first, std::size_t end)
           HWY_ATTR { answers_of(empty, end - first, answers + first); });
 #else
-  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
-    answers[i] = holds_all(Block::words_of(words, positions[i]), bytes);
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
+    answers[i] = holds_all(Block::words_of(words, positions[i]), key);
   });
 #endif
 }
 
 // ---- a single key -------------------------------------------------------------------------------
 
-/// The key's block in one group of the filter, and what Block::shifts needs.
+// `groups` is the number of the filter's groups, a constant where it is 1.
+
+/// The key's place in one group of the filter, and its block there.
 template <class Word>
 struct KeyBlock {
   HWY_INLINE KeyBlock(const Geometry& geometry, Word* words, std::uint64_t hash,
-                      std::uint32_t group) noexcept {
-    const std::uint64_t place = detail::place_in_group(geometry, hash, group);
-    words += group * geometry.blocks_per_group() * kWordsPerBlock;
-    block = Block::words_of(words, place);
-    bytes = Block::spread_one(place);
-  }
+                      std::uint32_t group) noexcept
+      : place{detail::place_in_group(geometry, hash, group)},
+        block(Block::words_of(words + group * geometry.blocks_per_group() * kWordsPerBlock,
+                              place.place)) {}
+  Place place;
   Word* block;
-  std::uint64_t bytes;
 };
 
-inline bool BlockHoldsKey(const Geometry& geometry, const std::uint64_t* words,
-                          std::uint64_t hash) noexcept {
-  for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+HWY_INLINE bool holds_key_in(std::uint32_t groups, const Geometry& geometry,
+                             const std::uint64_t* words, std::uint64_t hash) noexcept {
+  for (std::uint32_t j = 0; j < groups; ++j) {
     const KeyBlock key(geometry, words, hash, j);
-    if (!holds_all(key.block, key.bytes)) return false;
+    if (!holds_all(key.block, key.place)) return false;
   }
   return true;
 }
@@ -233,21 +256,21 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
   alignas(64) std::uint64_t counters[kStretchKeys] = {};
   for_each_block(
       words, positions, n, fetch,
-      [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+      [&](std::size_t i, Spread key) HWY_ATTR {
         const auto block = hn::Load(tag, Block::words_of(words, positions[i]));
-        const auto own = hn::And(hn::Shr(block, Block::shifts(bytes, 0)), fifteen);
+        const auto own = hn::And(hn::Shr(block, Block::shifts(key, 0)), fifteen);
         store_bytes(own, reinterpret_cast<std::uint8_t*>(counters + i % kStretchKeys));
       },
       [&](std::size_t first, std::size_t end)
           HWY_ATTR { least_of(counters, end - first, answers + first); });
 #else
   const hn::RebindToSigned<Block::Tag> signed_tag;  // has the cheaper minimum; counters are small
-  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
     const std::uint64_t* block = Block::words_of(words, positions[i]);
     auto least = hn::Set(signed_tag, kCounterMax);
     for (std::size_t part = 0; part < Block::parts; ++part) {
       const auto counters = hn::And(
-          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(bytes, part)), fifteen);
+          hn::Shr(hn::Load(tag, block + part * Block::lanes), Block::shifts(key, part)), fifteen);
       least = hn::Min(least, hn::BitCast(signed_tag, counters));
     }
     answers[i] = static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
@@ -258,29 +281,40 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
 // Below, some lanes only are added to. On targets with masks, the forms in #if compile to one
 // instruction.
 
-/// Adds 1 to the lanes of `mask`.
-HWY_INLINE Block::Vector counted(Block::Vector so_far, Block::Mask mask) noexcept {
-  const Block::Tag tag;
+/// Counts the counters that turn from zero to non-zero or back, by masks: for many keys lane by
+/// lane, in one register whatever the number of parts.
+struct LaneTally {
+  HWY_INLINE LaneTally() noexcept : lanes(hn::Zero(Block::Tag())) {}
+  HWY_INLINE void operator+=(Block::Mask mask) noexcept {
+    const Block::Tag tag;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  return hn::IfThenElse(mask, hn::Add(so_far, hn::Set(tag, 1)), so_far);
+    lanes = hn::IfThenElse(mask, hn::Add(lanes, hn::Set(tag, 1)), lanes);
 #else
-  return hn::Sub(so_far, hn::VecFromMask(tag, mask));
+    lanes = hn::Sub(lanes, hn::VecFromMask(tag, mask));
 #endif
-}
-HWY_INLINE std::uint64_t sum_of(Block::Vector counts) noexcept {
-  return hn::GetLane(hn::SumOfLanes(Block::Tag(), counts));
-}
+  }
+  HWY_INLINE std::uint64_t sum() const noexcept {
+    return hn::GetLane(hn::SumOfLanes(Block::Tag(), lanes));
+  }
+  Block::Vector lanes;
+};
+/// For one key.
+struct KeyTally {
+  HWY_INLINE void operator+=(Block::Mask mask) noexcept {
+    sum += static_cast<std::uint32_t>(hn::CountTrue(Block::Tag(), mask));
+  }
+  std::uint32_t sum = 0;
+};
 
-/// Adds one key to a block. Returns `so_far` with the counters that became non-zero added, spread
-/// over lanes.
-HWY_INLINE Block::Vector add_to_block(std::uint64_t* block, std::uint64_t bytes,
-                                      Block::Vector so_far) noexcept {
+/// Adds one key to a block. `filled` counts the counters that became non-zero.
+template <class Key, class Tally>
+HWY_INLINE void add_to_block(std::uint64_t* block, Key key, Tally& filled) noexcept {
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
   for (std::size_t part = 0; part < Block::parts; ++part) {
     const auto counters = hn::Load(tag, block + part * Block::lanes);
-    const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
+    const auto full = hn::Shl(fifteen, Block::shifts(key, part));
     const auto mine = hn::And(counters, full);
     const auto one = hn::And(full, ones);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -289,28 +323,44 @@ HWY_INLINE Block::Vector add_to_block(std::uint64_t* block, std::uint64_t bytes,
     const auto next = hn::Add(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
 #endif
     hn::Store(next, tag, block + part * Block::lanes);
-    so_far = counted(so_far, hn::Eq(mine, hn::Zero(tag)));
+    filled += hn::Eq(mine, hn::Zero(tag));
   }
-  return so_far;
 }
 
 inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                               const Fetch& fetch) noexcept {
-  auto filled = hn::Zero(Block::Tag());  // counts in one register, whatever the number of parts
-  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
-    filled = add_to_block(Block::words_of(words, positions[i]), bytes, filled);
+  LaneTally filled;
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
+    add_to_block(Block::words_of(words, positions[i]), key, filled);
   });
-  return sum_of(filled);
+  return filled.sum();
 }
 
-inline std::uint32_t BlockAddKey(const Geometry& geometry, std::uint64_t* words,
-                                 std::uint64_t hash) noexcept {
-  auto filled = hn::Zero(Block::Tag());
-  for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+HWY_INLINE unsigned count_key_in(std::uint32_t groups, const Geometry& geometry,
+                                 const std::uint64_t* words, std::uint64_t hash) noexcept {
+  const Block::Tag tag;
+  const hn::RebindToSigned<Block::Tag> signed_tag;  // has the cheaper minimum; counters are small
+  auto least = hn::Set(signed_tag, kCounterMax);
+  for (std::uint32_t j = 0; j < groups; ++j) {
     const KeyBlock key(geometry, words, hash, j);
-    filled = add_to_block(key.block, key.bytes, filled);
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto own = hn::And(
+          hn::Shr(hn::Load(tag, key.block + part * Block::lanes), Block::shifts(key.place, part)),
+          hn::Set(tag, 15));
+      least = hn::Min(least, hn::BitCast(signed_tag, own));
+    }
   }
-  return static_cast<std::uint32_t>(sum_of(filled));
+  return static_cast<unsigned>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
+}
+
+HWY_INLINE std::uint32_t add_key_in(std::uint32_t groups, const Geometry& geometry,
+                                    std::uint64_t* words, std::uint64_t hash) noexcept {
+  KeyTally filled;
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    add_to_block(key.block, key.place, filled);
+  }
+  return filled.sum;
 }
 
 /// A block with one key taken away: counters at 15 or 0 stay.
@@ -319,20 +369,20 @@ struct LessOne {
   Block::Mask emptied[Block::parts];  ///< counters that become 0
   bool complete;                      ///< none of the key's counters was 0
 
-  /// Stores the block. Returns `so_far` with the counters that became 0 added, spread over lanes.
-  HWY_INLINE Block::Vector store(std::uint64_t* block, Block::Vector so_far) const noexcept {
+  /// Stores the block. `tally` counts the counters that became 0.
+  template <class Tally>
+  HWY_INLINE void store(std::uint64_t* block, Tally& tally) const noexcept {
     for (std::size_t part = 0; part < Block::parts; ++part) {
       hn::Store(words[part], Block::Tag(), block + part * Block::lanes);
-      so_far = counted(so_far, emptied[part]);
+      tally += emptied[part];
     }
-    return so_far;
   }
 };
 
 /// Takes one key away. Unless `incomplete_too`, the resulting `words` are valid only if the key is
 /// complete.
-template <bool incomplete_too>
-HWY_INLINE LessOne less_one(const std::uint64_t* block, std::uint64_t bytes) noexcept {
+template <bool incomplete_too, class Key>
+HWY_INLINE LessOne less_one(const std::uint64_t* block, Key key) noexcept {
   const Block::Tag tag;
   const auto ones = hn::Set(tag, detail::kLowBits);
   const auto fifteen = hn::Set(tag, 15);
@@ -340,7 +390,7 @@ HWY_INLINE LessOne less_one(const std::uint64_t* block, std::uint64_t bytes) noe
   Block::Mask any_empty;
   for (std::size_t part = 0; part < Block::parts; ++part) {
     const auto counters = hn::Load(tag, block + part * Block::lanes);
-    const auto full = hn::Shl(fifteen, Block::shifts(bytes, part));
+    const auto full = hn::Shl(fifteen, Block::shifts(key, part));
     const auto mine = hn::And(counters, full);
     const auto one = hn::And(full, ones);
     const auto empty = hn::Eq(mine, hn::Zero(tag));
@@ -361,39 +411,39 @@ HWY_INLINE LessOne less_one(const std::uint64_t* block, std::uint64_t bytes) noe
   return less;
 }
 
-inline std::uint32_t BlockTakeKey(const Geometry& geometry, std::uint64_t* words,
-                                  std::uint64_t hash) noexcept {
-  if (geometry.groups() > 1 && !BlockHoldsKey(geometry, words, hash)) return OneKey::kNotThere;
-  auto emptied = hn::Zero(Block::Tag());
-  for (std::uint32_t j = 0; j < geometry.groups(); ++j) {
+HWY_INLINE std::uint32_t take_key_in(std::uint32_t groups, const Geometry& geometry,
+                                     std::uint64_t* words, std::uint64_t hash) noexcept {
+  if (groups > 1 && !holds_key_in(groups, geometry, words, hash)) return OneKey::kNotThere;
+  KeyTally emptied;
+  for (std::uint32_t j = 0; j < groups; ++j) {
     const KeyBlock key(geometry, words, hash, j);
-    const LessOne less = less_one<false>(key.block, key.bytes);
+    const LessOne less = less_one<false>(key.block, key.place);
     if (!less.complete) return OneKey::kNotThere;  // the only group
-    emptied = less.store(key.block, emptied);
+    less.store(key.block, emptied);
   }
-  return static_cast<std::uint32_t>(sum_of(emptied));
+  return emptied.sum;
 }
 
 inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
                                       std::uint8_t* answers) noexcept {
-  auto emptied = hn::Zero(Block::Tag());
+  LaneTally emptied;
   if (keys.arrays == 1) {
     for_each_block(words, keys.positions, keys.keys, fetch,
-                   [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+                   [&](std::size_t i, Spread key) HWY_ATTR {
                      std::uint64_t* block = Block::words_of(words, keys.positions[i]);
-                     const LessOne less = less_one<false>(block, bytes);
+                     const LessOne less = less_one<false>(block, key);
                      answers[i] = less.complete;
-                     if (less.complete) emptied = less.store(block, emptied);
+                     if (less.complete) less.store(block, emptied);
                    });
-    return sum_of(emptied);
+    return emptied.sum();
   }
   const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
   walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     const auto take_from = [&](std::uint32_t a, bool store) HWY_ATTR {
       const std::uint64_t place = keys.position(a, i);
       std::uint64_t* block = Block::words_of(words + a * keys.array_words, place);
-      const LessOne less = less_one<false>(block, Block::spread_one(place));
-      if (store) emptied = less.store(block, emptied);
+      const LessOne less = less_one<false>(block, Place{place});
+      if (store) less.store(block, emptied);
       return less.complete;
     };
     bool present = true;
@@ -402,16 +452,16 @@ inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys,
     if (!present) return;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) take_from(a, true);
   });
-  return sum_of(emptied);
+  return emptied.sum();
 }
 
 inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch, std::uint64_t* underflows) noexcept {
   std::size_t count = 0;
-  auto emptied = hn::Zero(Block::Tag());
-  for_each_block(words, positions, n, fetch, [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+  LaneTally emptied;
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
     std::uint64_t* block = Block::words_of(words, positions[i]);
-    const LessOne less = less_one<true>(block, bytes);
+    const LessOne less = less_one<true>(block, key);
     if (HWY_UNLIKELY(!less.complete)) {
       for (unsigned word = 0; word < kWordsPerBlock; ++word) {
         const unsigned shift = detail::shift_of(positions[i], word);
@@ -421,9 +471,9 @@ inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std
         }
       }
     }
-    emptied = less.store(block, emptied);
+    less.store(block, emptied);
   });
-  return {count, sum_of(emptied)};
+  return {count, emptied.sum()};
 }
 
 inline constexpr ArrayKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,

@@ -29,7 +29,6 @@ struct LaneOps {
   static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
   static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
   static HWY_INLINE U64 bit_xor(U64 a, U64 b) noexcept { return hn::Xor(a, b); }
-  static HWY_INLINE U64 bit_and(U64 a, U64 b) noexcept { return hn::And(a, b); }
   template <int n>
   static HWY_INLINE U64 shr(U64 a) noexcept {
     return hn::ShiftRight<n>(a);
@@ -46,11 +45,14 @@ struct VectorOps : LaneOps {
   static HWY_INLINE U64 rotl(U64 a) noexcept {
     return set(Plain::rotl<n>(hn::GetLane(a)));
   }
-  static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
-    return set(Plain::mul32(hn::GetLane(a), hn::GetLane(b)));
-  }
   static HWY_INLINE U64 mul(U64 a, U64 b) noexcept {
     return set(Plain::mul(hn::GetLane(a), hn::GetLane(b)));
+  }
+  static HWY_INLINE U64 mul_high(U64 a, U64 b) noexcept {
+    return set(Plain::mul_high(hn::GetLane(a), hn::GetLane(b)));
+  }
+  static HWY_INLINE U64 mul_middle(U64 a, U64 b) noexcept {
+    return set(Plain::mul_middle(hn::GetLane(a), hn::GetLane(b)));
   }
 };
 
@@ -69,6 +71,7 @@ struct VectorOps : LaneOps {
       return hn::RotateRight<64 - n>(a);
     }
   }
+  /// The product of the low halves.
   static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
     return hn::MulEven(hn::BitCast(Tag32(), a), hn::BitCast(Tag32(), b));
   }
@@ -84,6 +87,16 @@ struct VectorOps : LaneOps {
   static HWY_INLINE U64 mul_by_parts(U64 a, U64 b) noexcept {
     const U64 cross = hn::Add(mul32(hn::ShiftRight<32>(a), b), mul32(a, hn::ShiftRight<32>(b)));
     return hn::Add(mul32(a, b), hn::ShiftLeft<32>(cross));
+  }
+  static HWY_INLINE U64 mul_middle(U64 a, U64 b) noexcept {
+    return hn::Add(mul32(hn::ShiftRight<32>(a), b), hn::ShiftRight<32>(mul32(a, b)));
+  }
+  static HWY_INLINE U64 mul_high(U64 a, U64 b) noexcept {
+    const U64 a_high = hn::ShiftRight<32>(a), b_high = hn::ShiftRight<32>(b);
+    const U64 middle = mul_middle(a, b);  // with the low half of b
+    const U64 carry = hn::Add(mul32(a, b_high), hn::And(middle, set(0xFFFF'FFFFu)));
+    return hn::Add(mul32(a_high, b_high),
+                   hn::Add(hn::ShiftRight<32>(middle), hn::ShiftRight<32>(carry)));
   }
 };
 

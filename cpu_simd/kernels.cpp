@@ -38,24 +38,61 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
   for (; i < n; ++i) hashes[i] = detail::hash_u64<detail::PlainOps>(keys[i], mask);
 }
 
-inline bool HoldsKeyHere(const Geometry& geometry, const std::uint64_t* words,
-                         std::uint64_t hash) noexcept {
-  return geometry.layout() == Layout::split_block ? BlockHoldsKey(geometry, words, hash)
-                                                  : holds_key(geometry, words, hash);
-}
-inline unsigned CountKeyHere(const Geometry& geometry, const std::uint64_t* words,
-                             std::uint64_t hash) noexcept {
-  return count_of(geometry, words, hash);
-}
-inline std::uint32_t AddKeyHere(const Geometry& geometry, std::uint64_t* words,
-                                std::uint64_t hash) noexcept {
-  return geometry.layout() == Layout::split_block ? BlockAddKey(geometry, words, hash)
-                                                  : add_key(geometry, words, hash);
-}
-inline std::uint32_t TakeKeyHere(const Geometry& geometry, std::uint64_t* words,
+// ---- a single key -------------------------------------------------------------------------------
+
+/// The functions for one key, in filters of several groups or of slices.
+struct OtherShapes {
+  static HWY_NOINLINE bool holds(const Geometry& geometry, const std::uint64_t* words,
                                  std::uint64_t hash) noexcept {
-  return geometry.layout() == Layout::split_block ? BlockTakeKey(geometry, words, hash)
-                                                  : take_key(geometry, words, hash);
+    return geometry.layout() == Layout::split_block
+               ? holds_key_in(geometry.groups(), geometry, words, hash)
+               : holds_key(geometry, words, hash);
+  }
+  static HWY_NOINLINE unsigned count(const Geometry& geometry, const std::uint64_t* words,
+                                     std::uint64_t hash) noexcept {
+    return geometry.layout() == Layout::split_block
+               ? count_key_in(geometry.groups(), geometry, words, hash)
+               : count_of(geometry, words, hash);
+  }
+  static HWY_NOINLINE std::uint32_t add(const Geometry& geometry, std::uint64_t* words,
+                                        std::uint64_t hash) noexcept {
+    return geometry.layout() == Layout::split_block
+               ? add_key_in(geometry.groups(), geometry, words, hash)
+               : add_key(geometry, words, hash);
+  }
+  static HWY_NOINLINE std::uint32_t take(const Geometry& geometry, std::uint64_t* words,
+                                         std::uint64_t hash) noexcept {
+    return geometry.layout() == Layout::split_block
+               ? take_key_in(geometry.groups(), geometry, words, hash)
+               : take_key(geometry, words, hash);
+  }
+};
+
+/// Most filters have one group. Their way is kept short: the fewer instructions a key takes, the
+/// more keys of a loop does a core work on at once.
+HWY_INLINE bool is_one_group(const Geometry& geometry) noexcept {
+  return geometry.layout() == Layout::split_block && geometry.groups() == 1;
+}
+
+bool HoldsKeyHere(const Geometry& geometry, const std::uint64_t* words,
+                  std::uint64_t hash) noexcept {
+  if (is_one_group(geometry)) return holds_key_in(1, geometry, words, hash);
+  return OtherShapes::holds(geometry, words, hash);
+}
+unsigned CountKeyHere(const Geometry& geometry, const std::uint64_t* words,
+                      std::uint64_t hash) noexcept {
+  if (is_one_group(geometry)) return count_key_in(1, geometry, words, hash);
+  return OtherShapes::count(geometry, words, hash);
+}
+std::uint32_t AddKeyHere(const Geometry& geometry, std::uint64_t* words,
+                         std::uint64_t hash) noexcept {
+  if (is_one_group(geometry)) return add_key_in(1, geometry, words, hash);
+  return OtherShapes::add(geometry, words, hash);
+}
+std::uint32_t TakeKeyHere(const Geometry& geometry, std::uint64_t* words,
+                          std::uint64_t hash) noexcept {
+  if (is_one_group(geometry)) return take_key_in(1, geometry, words, hash);
+  return OtherShapes::take(geometry, words, hash);
 }
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,

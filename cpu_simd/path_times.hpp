@@ -47,8 +47,7 @@ PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned th
 
 /// Works on a batch in the way that is known to be faster. Of a large batch, some keys may go the
 /// other way, to find that out. Calls work(first, keys, choice) for stretches of the batch, in
-/// order. Where it finds no memory for the way of the choice, it goes directly and sets the way to
-/// that.
+/// order. If there is no memory for partitions, `work` goes directly and sets choice.way to that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
                 const BatchOptions& options, Work work) {

@@ -86,12 +86,12 @@ HWY_INLINE std::size_t zero_rows_of_blocks(const std::uint64_t* words, std::uint
   const auto lane_rows = hn::Mul(hn::Iota(tag, 0), hn::Set(tag, kCountersPerWord));
   std::size_t zeros = 0;
   for_each_block(words, positions.data(), positions.size(), kCountersAhead,
-                 [&](std::size_t i, std::uint64_t bytes) HWY_ATTR {
+                 [&](std::size_t i, Spread key) HWY_ATTR {
                    const std::uint64_t* block = Block::words_of(words, positions[i]);
                    const std::uint64_t row =
                        first_row + detail::block_of(positions[i]) * kCountersPerBlock;
                    for (std::size_t part = 0; part < Block::parts; ++part) {
-                     const auto shifts = Block::shifts(bytes, part);
+                     const auto shifts = Block::shifts(key, part);
                      const auto zero = disjoint(tag, hn::Load(tag, block + part * Block::lanes),
                                                 hn::Shl(fifteen, shifts));
                      const auto base = hn::Set(tag, row + part * Block::lanes * kCountersPerWord);

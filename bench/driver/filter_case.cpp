@@ -126,47 +126,68 @@ class InBulk final : public InSmallBatches {
   }
 };
 
-/// One key a call: of a Filter, or of a view of it. Keys are numbers.
-template <bool by_view>
+/// One key a call: of the filter, of a view of it, or of a view that prefetches. Keys are numbers.
+template <Calls calls>
 class KeyByKey final : public FilterSubject {
  public:
   using FilterSubject::FilterSubject;
 
   void insert(KeySpan keys) override {
-    decltype(auto) one = callee();
-    for (const std::uint64_t key : numbers(keys)) one.insert(key);
+    for_each(keys, [](auto& callee, std::uint64_t key, std::size_t) { callee.insert(key); });
   }
   std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
-    decltype(auto) one = callee();
     std::uint64_t hits = 0;
-    for (const std::uint64_t key : numbers(keys)) hits += * out++ = one.contains(key);
+    for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
+      out[i] = callee.contains(key);
+      hits += out[i];
+    });
     return hits;
   }
   std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
-    decltype(auto) one = callee();
     std::uint64_t removed = 0;
-    for (const std::uint64_t key : numbers(keys)) {
-      removed += * out++ = static_cast<std::uint8_t>(one.remove(key));
-    }
+    for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
+      out[i] = static_cast<std::uint8_t>(callee.remove(key));
+      removed += out[i];
+    });
     return removed;
   }
   void count(KeySpan keys, std::uint8_t* out) override {
-    decltype(auto) one = callee();
-    for (const std::uint64_t key : numbers(keys))
-      *out++ = static_cast<std::uint8_t>(one.count(key));
+    for_each(keys, [&](auto& callee, std::uint64_t key, std::size_t i) {
+      out[i] = static_cast<std::uint8_t>(callee.count(key));
+    });
   }
 
  private:
-  decltype(auto) callee() {
-    if constexpr (by_view) {
-      return filter_.ref();
+  /// A view whose keys are hashes.
+  struct OfHashes {
+    FilterRef view;
+    void insert(std::uint64_t hash) { view.insert_hash(hash); }
+    bool contains(std::uint64_t hash) const { return view.contains_hash(hash); }
+    unsigned count(std::uint64_t hash) const { return view.count_hash(hash); }
+    bool remove(std::uint64_t hash) { return view.remove_hash(hash); }
+  };
+  static constexpr std::size_t kAhead = 32;
+
+  template <class Use>
+  void for_each(KeySpan span, Use use) {
+    if (span.words_each != 1) throw std::invalid_argument("one key a call: keys must be numbers");
+    const std::span keys(span.words, span.size);
+    if constexpr (calls == Calls::key) {
+      for (std::size_t i = 0; i < keys.size(); ++i) use(filter_, keys[i], i);
+    } else if constexpr (calls == Calls::view) {
+      FilterRef view = filter_.ref();
+      for (std::size_t i = 0; i < keys.size(); ++i) use(view, keys[i], i);
     } else {
-      return (filter_);
+      OfHashes callee = {filter_.ref()};
+      std::array<std::uint64_t, kAhead> hashes;  // of the next keys
+      for (std::size_t i = 0; i < keys.size() + kAhead; ++i) {
+        std::uint64_t& hash = hashes[i % kAhead];
+        if (i >= kAhead) use(callee, hash, i - kAhead);
+        if (i >= keys.size()) continue;
+        hash = callee.view.hash(keys[i]);
+        callee.view.prefetch_hash(hash);
+      }
     }
-  }
-  static std::span<const std::uint64_t> numbers(KeySpan keys) {
-    if (keys.words_each != 1) throw std::invalid_argument("one key a call: keys must be numbers");
-    return {keys.words, keys.size};
   }
 };
 
@@ -182,9 +203,11 @@ std::unique_ptr<Subject> subject_of(const FilterCase& c) {
     case Calls::bulk:
       return make(std::type_identity<InBulk>());
     case Calls::key:
-      return make(std::type_identity<KeyByKey<false>>());
+      return make(std::type_identity<KeyByKey<Calls::key>>());
     case Calls::view:
-      return make(std::type_identity<KeyByKey<true>>());
+      return make(std::type_identity<KeyByKey<Calls::view>>());
+    case Calls::ahead:
+      return make(std::type_identity<KeyByKey<Calls::ahead>>());
     case Calls::one:
       break;
   }
@@ -452,7 +475,7 @@ std::string_view to_string(Operation operation) noexcept {
 }
 
 std::string_view to_string(Calls calls) noexcept {
-  constexpr std::string_view names[] = {"one", "small", "bulk", "key", "view"};
+  constexpr std::string_view names[] = {"one", "small", "bulk", "key", "view", "ahead"};
   return names[static_cast<std::size_t>(calls)];
 }
 

@@ -30,6 +30,7 @@ enum class Calls : std::uint8_t {
   bulk,   ///< the same, but insertions through a BulkInserter
   key,    ///< one key a call, through Filter
   view,   ///< one key a call, through a FilterRef
+  ahead,  ///< the same, and keys are prefetched
 };
 inline constexpr std::size_t kSmallBatch = 4096;
 std::string_view to_string(Calls calls) noexcept;

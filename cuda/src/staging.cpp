@@ -200,7 +200,8 @@ DeviceKeys Staging::send_values(Slot& slot, const KeyBatch& keys, const Batch& b
     for_each_stretch(n, batch.options, [&](std::size_t first, std::size_t count) {
       for (std::size_t i = first; i < first + count; ++i) {
         if (!keys.valid(i)) continue;
-        values[i] = keys.has_values() ? keys.value(i) : hash_of_bytes(keys.bytes(i), batch.seed);
+        values[i] =
+            keys.has_values() ? keys.value(i) : detail::hash_of_bytes(keys.bytes(i), batch.seed);
       }
     });
   }

@@ -158,6 +158,7 @@ TEST(OneKey, ChangesAreThoseOfBatches) {
           for (const std::uint64_t key : keys) {
             ASSERT_EQ(view.contains(key), single.contains(key));
             ASSERT_EQ(view.count(key), single.count(key));
+            const_view.prefetch_hash(view.hash(key));  // changes nothing
             ASSERT_EQ(const_view.contains_hash(view.hash(key)), single.contains(key));
           }
         }

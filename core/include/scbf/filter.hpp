@@ -264,7 +264,7 @@ class Filter {
   /// batch.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
 
-  /// Begins an insertion in many batches.
+  /// One insertion in many batches of any size; see BulkInserter.
   BulkInserter bulk(const BatchOptions& options = {});
 
   /// out[i] = 1 if keys[i] may be present, 0 if it is certainly absent or null. Requires out.size()

@@ -4,34 +4,25 @@
 // of the machine's best vectors.
 #pragma once
 
-#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <string_view>
 
 #include "scbf/backend.hpp"
 #include "scbf/detail/hash.hpp"
+#include "scbf/detail/known_count.hpp"
+#include "scbf/detail/positions.hpp"
 #include "scbf/geometry.hpp"
 
 namespace scbf {
 
 namespace detail {
 
-/// XXH3-64 of a byte string.
-std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept;
-
 /// The numbers that a stage keeps of itself.
 struct StageNumbers {
-  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
-
   std::uint64_t* keys_inserted;
   std::uint64_t* keys_removed;
-  std::atomic<std::uint64_t>* nonzero;  ///< counters; kUnknown if they have not been counted
-
-  void change_nonzero(std::uint64_t by) const noexcept {
-    const std::uint64_t before = nonzero->load(std::memory_order_relaxed);
-    if (before != kUnknown) nonzero->store(before + by, std::memory_order_relaxed);
-  }
+  KnownCount* nonzero;  ///< counters
 };
 
 }  // namespace detail
@@ -58,12 +49,32 @@ class ConstFilterRef {
   template <std::floating_point T>
   unsigned count(T) const = delete;
 
-  // The same in two steps, for keys that are asked for several times.
+  // The same in steps: for keys that are asked for several times, and for keys that are known
+  // beforehand. A core works on the keys of a few iterations at once, too few to wait for memory
+  // only once. So in filters that outgrow the cache, prefetch about 32 keys ahead.
 
   std::uint64_t hash(std::uint64_t key) const noexcept {
     return detail::hash_u64<detail::PlainOps>(key, seed_mask_);
   }
-  std::uint64_t hash(std::string_view key) const noexcept { return detail::hash_of(key, seed_); }
+  std::uint64_t hash(std::string_view key) const noexcept {
+    return detail::hash_of_bytes(key, seed_);
+  }
+  /// Begins to fetch the key's cache lines, and does not wait for them.
+  __attribute__((always_inline)) void prefetch_hash(std::uint64_t hash) const noexcept {
+    // Inlining is forced: g++ drops calls of functions that only prefetch.
+    if (geometry_.layout() == Layout::split_block) {
+      const std::uint64_t* group = words_;
+      for (std::uint32_t j = 0; j < geometry_.groups(); ++j) {
+        const std::uint64_t place = detail::place_in_group(geometry_, hash, j);
+        __builtin_prefetch(group + detail::block_of(place) * kWordsPerBlock);
+        group += geometry_.blocks_per_group() * kWordsPerBlock;
+      }
+    } else {
+      for (std::uint32_t i = 0; i < geometry_.probes(); ++i) {
+        __builtin_prefetch(words_ + detail::probe(geometry_, hash, i).word);
+      }
+    }
+  }
   bool contains_hash(std::uint64_t hash) const noexcept {
     return functions_.holds(geometry_, words_, hash);
   }
@@ -98,13 +109,13 @@ class FilterRef : public ConstFilterRef {
   bool remove(T) const = delete;
 
   void insert_hash(std::uint64_t hash) const noexcept {
-    numbers_.change_nonzero(functions_.add(geometry_, words_, hash));
+    numbers_.nonzero->add(functions_.add(geometry_, words_, hash));
     ++*numbers_.keys_inserted;
   }
   bool remove_hash(std::uint64_t hash) const noexcept {
     const std::uint32_t emptied = functions_.take(geometry_, words_, hash);
     if (emptied == OneKey::kNotThere) return false;
-    numbers_.change_nonzero(std::uint64_t{0} - emptied);
+    numbers_.nonzero->subtract(emptied);
     ++*numbers_.keys_removed;
     return true;
   }

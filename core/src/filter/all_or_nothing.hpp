@@ -79,7 +79,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
                                    Remove remove, Insert insert) {
   struct Numbers {
     std::uint64_t keys_inserted, keys_removed, at_most;
-    KnownCount known_nonzero;
+    detail::KnownCount known_nonzero;
   };
   struct Views {
     const Stages& stages;

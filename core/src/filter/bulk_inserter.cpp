@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // BulkInserter: leads the keys of many batches to the stages that Filter::insert would choose. One
-// stage at a time has an insertion of its own in the backend. It is finished where the number of
-// its non-zero counters must be known, and where the next stage takes over.
+// stage at a time has an insertion of its own in the backend. That insertion is finished when the
+// number of the stage's non-zero counters must be known, and when another stage takes over.
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "filter/insertion.hpp"
 #include "filter/state.hpp"
@@ -20,7 +19,7 @@ struct BulkInserter::State {
   InsertReport total = {};
   std::unique_ptr<BulkInsertion> open = {};  ///< into stage `number`; null: none yet
   std::size_t number = 0;
-  std::optional<std::uint64_t> nonzero = {};  ///< of that stage, before what `open` has taken
+  detail::KnownCount nonzero = {};  ///< counters of that stage, before what `open` has taken
 
   Stage& stage() const noexcept { return filter.stages[number]; }
 
@@ -29,17 +28,13 @@ struct BulkInserter::State {
     Stage& next = filter.stages[stage_number];
     open = next.backend->begin_bulk(next.view(), options);
     number = stage_number;
-    nonzero = next.known_nonzero.get();
+    nonzero = next.known_nonzero;
   }
 
   void finish() noexcept {
     if (open == nullptr) return;
-    const NonzeroChange filled = open->finish();
-    if (nonzero && filled) {
-      stage().known_nonzero.learn(*nonzero + *filled);
-    } else {
-      stage().known_nonzero.forget();
-    }
+    nonzero.add(open->finish());
+    stage().known_nonzero = nonzero;
     open.reset();
   }
 

@@ -247,7 +247,7 @@ FilterRef Filter::ref() {
           stage.seed,
           stage.store->words(),
           stage.backend->one_key(),
-          {&stage.keys_inserted, &stage.keys_removed, &stage.known_nonzero.cell()}};
+          {&stage.keys_inserted, &stage.keys_removed, &stage.known_nonzero}};
 }
 
 ConstFilterRef Filter::ref() const {

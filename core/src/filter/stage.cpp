@@ -77,7 +77,7 @@ void Stage::read_words(std::uint64_t first, std::span<std::uint64_t> out) const 
 // ---- batches ------------------------------------------------------------------------------------
 
 InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
-  const std::optional<std::uint64_t> before = known_nonzero.get();
+  detail::KnownCount nonzero = known_nonzero;
   known_nonzero.forget();  // if the backend throws, no wrong number is left
   const auto book = [&](const KeyBatch& done) {
     InsertReport report;
@@ -87,8 +87,8 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
     return report;
   };
   try {
-    const NonzeroChange filled = backend->insert(view(), keys, options);
-    if (before && filled) known_nonzero.learn(*before + *filled);
+    nonzero.add(backend->insert(view(), keys, options));
+    known_nonzero = nonzero;
   } catch (const CutShort& cut) {
     book(keys.slice(0, cut.keys));
     throw;
@@ -97,15 +97,14 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
 }
 
 void Stage::insert_one(std::uint64_t hash) noexcept {
-  const std::uint32_t filled = backend->one_key().add(geometry(), store->words(), hash);
-  if (const auto before = known_nonzero.get()) known_nonzero.learn(*before + filled);
+  known_nonzero.add(backend->one_key().add(geometry(), store->words(), hash));
   ++keys_inserted;
 }
 
 bool Stage::remove_one(std::uint64_t hash) noexcept {
   const std::uint32_t emptied = backend->one_key().take(geometry(), store->words(), hash);
   if (emptied == OneKey::kNotThere) return false;
-  if (const auto before = known_nonzero.get()) known_nonzero.learn(*before - emptied);
+  known_nonzero.subtract(emptied);
   ++keys_removed;
   return true;
 }
@@ -136,14 +135,8 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
     report.removed += counts.removed;
     report.ambiguous += counts.ambiguous;
     for (std::size_t i = 0; i < stages.size(); ++i) {
-      Stage& stage = stages[i];
-      const auto before = stage.known_nonzero.get();
-      stage.keys_removed += changes[i].keys;
-      if (before && changes[i].emptied) {
-        stage.known_nonzero.learn(*before - *changes[i].emptied);
-      } else {
-        stage.known_nonzero.forget();
-      }
+      stages[i].keys_removed += changes[i].keys;
+      stages[i].known_nonzero.subtract(changes[i].emptied);
     }
     processed += done;
   };

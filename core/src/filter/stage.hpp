@@ -10,37 +10,11 @@
 #include <optional>
 #include <string>
 
+#include "scbf/detail/known_count.hpp"
 #include "scbf/filter.hpp"
 #include "scbf/store.hpp"
 
 namespace scbf {
-
-/// A number that may or may not be known. Const operations may compute and store it, several at
-/// once: all store the same number, and later ones need not compute it.
-class KnownCount {
- public:
-  KnownCount() noexcept = default;
-  explicit KnownCount(std::uint64_t value) noexcept : value_(value) {}
-  KnownCount(const KnownCount& other) noexcept : value_(other.value_.load()) {}
-  KnownCount& operator=(const KnownCount& other) noexcept {
-    value_ = other.value_.load();
-    return *this;
-  }
-
-  std::optional<std::uint64_t> get() const noexcept {
-    const std::uint64_t value = value_.load(std::memory_order_relaxed);
-    return value == kUnknown ? std::nullopt : std::optional(value);
-  }
-  void learn(std::uint64_t value) const noexcept { value_.store(value, std::memory_order_relaxed); }
-  void forget() noexcept { value_ = kUnknown; }
-  /// Where a view of the filter keeps the number up to date.
-  std::atomic<std::uint64_t>& cell() noexcept { return value_; }
-
- private:
-  // No stage has so many counters.
-  static constexpr std::uint64_t kUnknown = detail::StageNumbers::kUnknown;
-  mutable std::atomic<std::uint64_t> value_{kUnknown};
-};
 
 /// Index of a stage that merge took from a filter with another growth.
 inline constexpr std::uint32_t kForeignStage = 0xFFFF'FFFFu;
@@ -58,7 +32,7 @@ struct Stage {
   /// walk.hpp; for a stage that is never full it is the number of all counters.
   std::uint64_t at_most;
   /// The exact number of non-zero counters; unknown after a change that did not count them.
-  KnownCount known_nonzero{};
+  detail::KnownCount known_nonzero{};
   /// Metadata in the stage's own header in a container; kept when it is saved again.
   std::string metadata = {};
 

@@ -33,7 +33,7 @@ inline std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept {
   return detail::hash_u64<detail::PlainOps>(key, detail::u64_seed_mask(seed));
 }
 inline std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept {
-  return hash_of_bytes(key, seed);
+  return detail::hash_of_bytes(key, seed);
 }
 
 /// Are all eight counters of a key in a block non-zero? Branch-free, since it cannot be predicted

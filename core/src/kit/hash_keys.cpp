@@ -3,7 +3,6 @@
 
 #include "scbf/backend.hpp"
 #include "scbf/detail/hash.hpp"
-#include "scbf/filter_ref.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -29,11 +28,8 @@ std::size_t gather(const KeyBatch& keys, std::size_t first, std::size_t count, s
 
 }  // namespace
 
-std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept {
+std::uint64_t detail::hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
-}
-std::uint64_t detail::hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
-  return hash_of_bytes(bytes, seed);
 }
 
 void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
@@ -66,7 +62,7 @@ std::size_t hash_keys(const KeyBatch& keys, std::size_t first, std::size_t count
       return gather(keys, first, count, hashes, [&](std::size_t i) { return keys.values()[i]; });
     default:
       return gather(keys, first, count, hashes,
-                    [&](std::size_t i) { return hash_of_bytes(keys.bytes(i), seed); });
+                    [&](std::size_t i) { return detail::hash_of_bytes(keys.bytes(i), seed); });
   }
 }
 

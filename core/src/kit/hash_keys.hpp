@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "scbf/key_batch.hpp"
 
@@ -18,9 +17,6 @@ using HashU64 = void (*)(const std::uint64_t* keys, std::size_t n, std::uint64_t
 /// The implementation without vectors.
 void plain_hash_u64(const std::uint64_t* keys, std::size_t n, std::uint64_t seed,
                     std::uint64_t* hashes) noexcept;
-
-/// XXH3-64 of a byte string.
-std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept;
 
 /// Writes the hashes of the valid keys among keys first … first + count − 1, in order, to
 /// `hashes` (room for `count`), and returns how many there are.

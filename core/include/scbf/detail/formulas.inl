@@ -6,8 +6,9 @@
 // more for each vector target of cpu_simd/, because a function must be compiled for the instruction
 // set of the operations that are inlined into it.
 //
-// An operations policy Ops has a type U64 and, on it: set, add, mul (low 64 bits), mul32 (64-bit
-// product of the low halves), bit_xor, bit_and, shr<n>, rotl<n>.
+// An operations policy Ops has a type U64 and, on it: set, add, bit_xor, shr<n>, rotl<n>, and of the
+// product of two numbers the low 64 bits (mul), the upper 64 (mul_high) or, if the second is below
+// 2^32, those from bit 32 on (mul_middle).
 
 /// XXH3-64 (xxHash 0.8) of the eight little-endian bytes of `key`; `seed_mask` is
 /// set(u64_seed_mask(seed)).
@@ -38,24 +39,16 @@ SCBF_INLINE constexpr typename Ops::U64 group_hash(typename Ops::U64 hash,
 template <class Ops>
 SCBF_INLINE constexpr typename Ops::U64 place(typename Ops::U64 hash,
                                               typename Ops::U64 blocks) noexcept {
-  return Ops::add(Ops::mul32(Ops::template shr<32>(hash), blocks),
-                  Ops::template shr<32>(Ops::mul32(hash, blocks)));
+  return Ops::mul_middle(hash, blocks);
 }
 
 /// The counter of slice i, in 0 … m − 1: the upper 64 bits of (hash · multiplier mod 2^64) · m.
-/// `slice_multiplier` is set(kMultipliers[i]). `wide` must be true when m ≥ 2^32. If it is false,
-/// two of the four partial products, which are then zero, are left out.
+/// `slice_multiplier` is set(kMultipliers[i]). `wide` must be true when m ≥ 2^32.
 template <class Ops, bool wide>
 SCBF_INLINE constexpr typename Ops::U64 slice_position(typename Ops::U64 hash,
                                                        typename Ops::U64 slice_multiplier,
                                                        typename Ops::U64 m) noexcept {
   const auto h = Ops::mul(hash, slice_multiplier);
-  const auto high = Ops::template shr<32>(h);
-  const auto middle = Ops::add(Ops::mul32(high, m), Ops::template shr<32>(Ops::mul32(h, m)));
-  if constexpr (!wide) return Ops::template shr<32>(middle);
-  const auto m_high = Ops::template shr<32>(m);
-  const auto low_half = Ops::set(0xFFFF'FFFFu);
-  const auto carry = Ops::add(Ops::mul32(h, m_high), Ops::bit_and(middle, low_half));
-  return Ops::add(Ops::mul32(high, m_high),
-                  Ops::add(Ops::template shr<32>(middle), Ops::template shr<32>(carry)));
+  if constexpr (wide) return Ops::mul_high(h, m);
+  return Ops::template shr<32>(Ops::mul_middle(h, m));
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations policy of plain integers, for hosts and GPUs, and the formulas of formulas.inl on
-// it. Byte strings are hashed by xxHash itself, in core/src/kit/hash_keys.hpp.
+// it. Byte strings are hashed by xxHash itself, on the host.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #if defined(__CUDACC__)
 #define SCBF_HOST_DEVICE __host__ __device__
@@ -21,11 +22,18 @@ struct PlainOps {
   SCBF_INLINE static constexpr U64 set(std::uint64_t v) noexcept { return v; }
   SCBF_INLINE static constexpr U64 add(U64 a, U64 b) noexcept { return a + b; }
   SCBF_INLINE static constexpr U64 mul(U64 a, U64 b) noexcept { return a * b; }
-  SCBF_INLINE static constexpr U64 mul32(U64 a, U64 b) noexcept {
-    return (a & 0xFFFF'FFFFu) * (b & 0xFFFF'FFFFu);
+  SCBF_INLINE static constexpr U64 mul_high(U64 a, U64 b) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<U64>(static_cast<Wide>(a) * b >> 64);
+  }
+  SCBF_INLINE static constexpr U64 mul_middle(U64 a, U64 b) noexcept {
+#if defined(__CUDA_ARCH__)  // two products of 32 bits are fewer instructions than one of 64
+    return (a >> 32) * b + ((a & 0xFFFF'FFFFu) * b >> 32);
+#else
+    return mul_high(a, b << 32);
+#endif
   }
   SCBF_INLINE static constexpr U64 bit_xor(U64 a, U64 b) noexcept { return a ^ b; }
-  SCBF_INLINE static constexpr U64 bit_and(U64 a, U64 b) noexcept { return a & b; }
   template <int n>
   SCBF_INLINE static constexpr U64 shr(U64 a) noexcept {
     return a >> n;
@@ -46,5 +54,8 @@ SCBF_INLINE constexpr std::uint64_t u64_seed_mask(std::uint64_t seed) noexcept {
 }
 
 #include "scbf/detail/formulas.inl"
+
+/// XXH3-64 of a byte string.
+std::uint64_t hash_of_bytes(std::string_view bytes, std::uint64_t seed) noexcept;
 
 }  // namespace scbf::detail

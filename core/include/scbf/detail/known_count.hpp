@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number that a filter keeps of itself while it is cheap to, and counts when it is asked for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+namespace scbf::detail {
+
+/// A number that may or may not be known. Const operations may compute and store it, several at
+/// once: all store the same number, and later ones need not compute it.
+class KnownCount {
+ public:
+  KnownCount() noexcept = default;
+  KnownCount(const KnownCount& other) noexcept : value_(other.value_.load()) {}
+  KnownCount& operator=(const KnownCount& other) noexcept {
+    value_ = other.value_.load();
+    return *this;
+  }
+
+  std::optional<std::uint64_t> get() const noexcept {
+    const std::uint64_t value = value_.load(std::memory_order_relaxed);
+    return value == kUnknown ? std::nullopt : std::optional(value);
+  }
+  void learn(std::uint64_t value) const noexcept { value_.store(value, std::memory_order_relaxed); }
+  void forget() noexcept { value_ = kUnknown; }
+
+  // A change of the number, by one thread at a time. The sum of numbers is known if both are.
+  void add(std::optional<std::uint64_t> n) noexcept {
+    const std::optional<std::uint64_t> before = get();
+    learn(before && n ? *before + *n : kUnknown);
+  }
+  void subtract(std::optional<std::uint64_t> n) noexcept {
+    const std::optional<std::uint64_t> before = get();
+    learn(before && n ? *before - *n : kUnknown);
+  }
+
+ private:
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};  // no stage has so many counters
+  mutable std::atomic<std::uint64_t> value_{kUnknown};
+};
+
+}  // namespace scbf::detail
