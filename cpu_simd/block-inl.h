@@ -132,8 +132,8 @@ inline void BlockLocate(const Array& array, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i, Spread) for i in 0 … n − 1, in order. After each
-/// stretch calls finish(first, end).
+/// Calls visit(i, Spread) for i in 0 … n − 1, in order. After each stretch calls finish(first,
+/// end).
 template <class Visit, class Finish = Nothing>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
                                std::size_t n, const Fetch& fetch, Visit visit,
@@ -223,31 +223,6 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
-// ---- a single key -------------------------------------------------------------------------------
-
-// `groups` is the number of the filter's groups, a constant where it is 1.
-
-/// The key's place in one group of the filter, and its block there.
-template <class Word>
-struct KeyBlock {
-  HWY_INLINE KeyBlock(const Geometry& geometry, Word* words, std::uint64_t hash,
-                      std::uint32_t group) noexcept
-      : place{detail::place_in_group(geometry, hash, group)},
-        block(Block::words_of(words + group * geometry.blocks_per_group() * kWordsPerBlock,
-                              place.place)) {}
-  Place place;
-  Word* block;
-};
-
-HWY_INLINE bool holds_key_in(std::uint32_t groups, const Geometry& geometry,
-                             const std::uint64_t* words, std::uint64_t hash) noexcept {
-  for (std::uint32_t j = 0; j < groups; ++j) {
-    const KeyBlock key(geometry, words, hash, j);
-    if (!holds_all(key.block, key.place)) return false;
-  }
-  return true;
-}
-
 inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
                        const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
@@ -278,11 +253,12 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
 #endif
 }
 
-// Below, some lanes only are added to. On targets with masks, the forms in #if compile to one
+// Below, only some lanes are changed. On targets with masks, the forms in #if compile to one
 // instruction.
 
-/// Counts the counters that turn from zero to non-zero or back, by masks: for many keys lane by
-/// lane, in one register whatever the number of parts.
+// LaneTally and KeyTally count the counters that turn from zero to non-zero or back, by masks.
+
+/// Of many keys: lane by lane, in one register whatever the number of parts.
 struct LaneTally {
   HWY_INLINE LaneTally() noexcept : lanes(hn::Zero(Block::Tag())) {}
   HWY_INLINE void operator+=(Block::Mask mask) noexcept {
@@ -298,7 +274,7 @@ struct LaneTally {
   }
   Block::Vector lanes;
 };
-/// For one key.
+/// Of one key.
 struct KeyTally {
   HWY_INLINE void operator+=(Block::Mask mask) noexcept {
     sum += static_cast<std::uint32_t>(hn::CountTrue(Block::Tag(), mask));
@@ -334,33 +310,6 @@ inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positio
     add_to_block(Block::words_of(words, positions[i]), key, filled);
   });
   return filled.sum();
-}
-
-HWY_INLINE unsigned count_key_in(std::uint32_t groups, const Geometry& geometry,
-                                 const std::uint64_t* words, std::uint64_t hash) noexcept {
-  const Block::Tag tag;
-  const hn::RebindToSigned<Block::Tag> signed_tag;  // has the cheaper minimum; counters are small
-  auto least = hn::Set(signed_tag, kCounterMax);
-  for (std::uint32_t j = 0; j < groups; ++j) {
-    const KeyBlock key(geometry, words, hash, j);
-    for (std::size_t part = 0; part < Block::parts; ++part) {
-      const auto own = hn::And(
-          hn::Shr(hn::Load(tag, key.block + part * Block::lanes), Block::shifts(key.place, part)),
-          hn::Set(tag, 15));
-      least = hn::Min(least, hn::BitCast(signed_tag, own));
-    }
-  }
-  return static_cast<unsigned>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
-}
-
-HWY_INLINE std::uint32_t add_key_in(std::uint32_t groups, const Geometry& geometry,
-                                    std::uint64_t* words, std::uint64_t hash) noexcept {
-  KeyTally filled;
-  for (std::uint32_t j = 0; j < groups; ++j) {
-    const KeyBlock key(geometry, words, hash, j);
-    add_to_block(key.block, key.place, filled);
-  }
-  return filled.sum;
 }
 
 /// A block with one key taken away: counters at 15 or 0 stay.
@@ -411,19 +360,6 @@ HWY_INLINE LessOne less_one(const std::uint64_t* block, Key key) noexcept {
   return less;
 }
 
-HWY_INLINE std::uint32_t take_key_in(std::uint32_t groups, const Geometry& geometry,
-                                     std::uint64_t* words, std::uint64_t hash) noexcept {
-  if (groups > 1 && !holds_key_in(groups, geometry, words, hash)) return OneKey::kNotThere;
-  KeyTally emptied;
-  for (std::uint32_t j = 0; j < groups; ++j) {
-    const KeyBlock key(geometry, words, hash, j);
-    const LessOne less = less_one<false>(key.block, key.place);
-    if (!less.complete) return OneKey::kNotThere;  // the only group
-    less.store(key.block, emptied);
-  }
-  return emptied.sum;
-}
-
 inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
                                       std::uint8_t* answers) noexcept {
   LaneTally emptied;
@@ -439,18 +375,18 @@ inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys,
   }
   const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
   walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    const auto take_from = [&](std::uint32_t a, bool store) HWY_ATTR {
-      const std::uint64_t place = keys.position(a, i);
-      std::uint64_t* block = Block::words_of(words + a * keys.array_words, place);
-      const LessOne less = less_one<false>(block, Place{place});
-      if (store) less.store(block, emptied);
-      return less.complete;
+    const auto block_in = [&](std::uint32_t a) HWY_ATTR {
+      return Block::words_of(words + a * keys.array_words, keys.position(a, i));
     };
     bool present = true;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) present &= take_from(a, false);
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      present &= holds_all(block_in(a), Place{keys.position(a, i)});
+    }
     answers[i] = present;
     if (!present) return;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) take_from(a, true);
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      less_one<false>(block_in(a), Place{keys.position(a, i)}).store(block_in(a), emptied);
+    }
   });
   return emptied.sum();
 }
@@ -474,6 +410,71 @@ inline Taken BlockTake(std::uint64_t* words, const std::uint64_t* positions, std
     less.store(block, emptied);
   });
   return {count, emptied.sum()};
+}
+
+// ---- a single key -------------------------------------------------------------------------------
+
+// `groups` is the number of the filter's groups, a constant where it is 1.
+
+/// The key's place in one group of the filter, and its block there.
+template <class Word>
+struct KeyBlock {
+  HWY_INLINE KeyBlock(const Geometry& geometry, Word* words, std::uint64_t hash,
+                      std::uint32_t group) noexcept
+      : place{detail::place_in_group(geometry, hash, group)},
+        block(Block::words_of(words + group * geometry.blocks_per_group() * kWordsPerBlock,
+                              place.place)) {}
+  Place place;
+  Word* block;
+};
+
+HWY_INLINE bool holds_key_in(std::uint32_t groups, const Geometry& geometry,
+                             const std::uint64_t* words, std::uint64_t hash) noexcept {
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    if (!holds_all(key.block, key.place)) return false;
+  }
+  return true;
+}
+
+HWY_INLINE unsigned count_key_in(std::uint32_t groups, const Geometry& geometry,
+                                 const std::uint64_t* words, std::uint64_t hash) noexcept {
+  const Block::Tag tag;
+  const hn::RebindToSigned<Block::Tag> signed_tag;  // has the cheaper minimum; counters are small
+  auto least = hn::Set(signed_tag, kCounterMax);
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    for (std::size_t part = 0; part < Block::parts; ++part) {
+      const auto own = hn::And(
+          hn::Shr(hn::Load(tag, key.block + part * Block::lanes), Block::shifts(key.place, part)),
+          hn::Set(tag, 15));
+      least = hn::Min(least, hn::BitCast(signed_tag, own));
+    }
+  }
+  return static_cast<unsigned>(hn::GetLane(hn::MinOfLanes(signed_tag, least)));
+}
+
+HWY_INLINE std::uint32_t add_key_in(std::uint32_t groups, const Geometry& geometry,
+                                    std::uint64_t* words, std::uint64_t hash) noexcept {
+  KeyTally filled;
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    add_to_block(key.block, key.place, filled);
+  }
+  return filled.sum;
+}
+
+HWY_INLINE std::uint32_t take_key_in(std::uint32_t groups, const Geometry& geometry,
+                                     std::uint64_t* words, std::uint64_t hash) noexcept {
+  if (groups > 1 && !holds_key_in(groups, geometry, words, hash)) return OneKey::kNotThere;
+  KeyTally emptied;
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBlock key(geometry, words, hash, j);
+    const LessOne less = less_one<false>(key.block, key.place);
+    if (!less.complete) return OneKey::kNotThere;  // the only group
+    less.store(key.block, emptied);
+  }
+  return emptied.sum;
 }
 
 inline constexpr ArrayKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,

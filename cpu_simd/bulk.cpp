@@ -49,60 +49,46 @@ class PartitionedBulk final : public BulkInsertion {
       return false;
     }
   }
-  /// Plans for half of the scratch memory; for the direct path if that is too little.
+  /// Plans for half of the scratch memory; for the direct path if no plan needs less.
   void halve_scratch() noexcept {
-    const std::size_t used = choice_.plan.shard_bytes * choice_.threads;
-    if (used / 2 < kMinScratchBytes) {
-      choice_.way = Way::direct;
-    } else {
-      options_.scratch_bytes = used / 2;
-      choice_ = choose_bulk(filter_.view.geometry, options_);
-    }
+    const auto planned = [&] { return choice_.plan.shard_bytes * choice_.threads; };
+    const std::size_t before = planned();
+    options_.scratch_bytes = std::max(before / 2, kMinScratchBytes);
+    choice_ = choose_bulk(filter_.view.geometry, options_);
+    if (planned() >= before) choice_.way = Way::direct;
   }
 
   void begin() noexcept {
-    for (std::size_t t = 0; t < pass_->shards().size(); ++t) pass_->begin(pass_->shards()[t]);
-  }
-
-  bool is_empty() noexcept {
-    for (std::size_t t = 0; t < pass_->shards().size(); ++t) {
-      if (pass_->shards()[t].kept > 0) return false;
-    }
-    return true;
+    for (Shard& shard : pass_->shards()) pass_->begin(shard);
   }
 
   void drain() noexcept {
-    if (is_empty()) return;
+    if (std::ranges::all_of(pass_->shards(), [](const Shard& s) { return s.kept == 0; })) return;
     filled_ += add_taken_in(filter_, *pass_);
     begin();
   }
 
   /// Takes keys from `first` on, as many as the shards have room for. Threads share them if there
-  /// are enough; otherwise they go to the shard with the most room. Returns how many there were.
+  /// are enough; otherwise they go to the first shard with room, whose partitions are in cache.
+  /// Returns how many there were.
   std::size_t take_some(const KeyBatch& keys, std::size_t first) noexcept {
     Shards& shards = pass_->shards();
     const std::size_t left = keys.size() - first;
-    const auto room = [&](std::size_t t) { return pass_->plan().keys_per_shard - shards[t].kept; };
-    std::size_t widest = 0;
-    for (std::size_t t = 0; t < shards.size(); ++t) {
-      shards[t].count = 0;
-      if (room(t) > room(widest)) widest = t;
-    }
+    const bool shared = left >= shards.size() * kBulkTaskKeys;
+    const std::size_t most_each = shared ? (left + shards.size() - 1) / shards.size() : left;
     std::size_t taken = 0;
-    if (left < shards.size() * kBulkTaskKeys) {
-      shards[widest].first = first;
-      taken = shards[widest].count = std::min(left, room(widest));
-      pass_->take_in(shards[widest], keys, first, taken);
-      return taken;
+    for (Shard& shard : shards) {
+      const std::size_t room = pass_->plan().keys_per_shard - shard.kept;
+      shard.first = first + taken;
+      shard.count = std::min({most_each, left - taken, room});
+      taken += shard.count;
     }
-    const std::size_t share = (left + shards.size() - 1) / shards.size();
-    for (std::size_t t = 0; t < shards.size(); ++t) {
-      shards[t].first = first + taken;
-      shards[t].count = std::min({share, left - taken, room(t)});
-      taken += shards[t].count;
+    const auto take_in = [&](Shard& shard) { pass_->take_in(shard, keys); };
+    if (shared) {
+      pass_->for_each_shard(take_in);
+    } else {
+      std::ranges::for_each(shards, take_in);
     }
-    pass_->for_each_shard(
-        [&](Shard& shard) { pass_->take_in(shard, keys, shard.first, shard.count); });
     return taken;
   }
 

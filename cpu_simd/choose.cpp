@@ -45,12 +45,6 @@ std::uint64_t suitable_scratch(Operation operation, const Geometry& geometry) no
   return std::clamp(2 * kept_scratch(), geometry.bytes() / 4, geometry.bytes() / 2);
 }
 
-PartitionPlan plan_for(Operation operation, const Geometry& geometry, std::size_t keys,
-                       unsigned threads, ScratchNeeds needs, const BatchOptions& options) noexcept {
-  return plan_partitions(geometry, keys, threads,
-                         scratch_budget(suitable_scratch(operation, geometry), options), needs);
-}
-
 /// The fewest keys for which a pass over the filter pays.
 std::size_t enough_keys(const Geometry& geometry) noexcept {
   return static_cast<std::size_t>(lines_per_array(geometry) * kKeysPerLine);
@@ -93,6 +87,11 @@ bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys
 
 }  // namespace
 
+std::size_t scratch_for(Operation operation, const Geometry& geometry,
+                        const BatchOptions& options) noexcept {
+  return scratch_budget(suitable_scratch(operation, geometry), options);
+}
+
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept {
   const unsigned threads = thread_count(options);
@@ -106,7 +105,8 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
   if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;
   }
-  choice.plan = plan_for(operation, geometry, keys, threads, choice.needs, options);
+  choice.plan = plan_partitions(geometry, keys, threads, scratch_for(operation, geometry, options),
+                                choice.needs);
   if (!automatic) {
     choice.way = Way::by_position;
     return choice;

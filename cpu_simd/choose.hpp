@@ -32,6 +32,11 @@ struct Choice {
   double lines = 0;         ///< that the pass reads in each array, in all its windows together
 };
 
+/// Bytes of temporary memory that an operation on a filter may use. That depends on what is kept
+/// from earlier batches, so it changes between calls.
+std::size_t scratch_for(Operation operation, const Geometry& geometry,
+                        const BatchOptions& options) noexcept;
+
 /// Chooses for a lookup in one filter or more.
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept;

@@ -2,10 +2,9 @@
 // Counts counters by value. Included once per target.
 //
 // The four bits of sixteen counters lie side by side in a word. Four words are first turned into
-// four *planes*: plane b holds bit b of all their 64 counters. The number of counters that are v
-// follows from how many have at least the bits of v, of w = v and more bits, and so on (inclusion
-// and exclusion), and how many have at least some bits is a population count of planes. That is 15
-// population counts for 64 counters, instead of 64.
+// four *planes*: plane b holds bit b of all their 64 counters. Population counts of planes say, for
+// each v, how many counters have all the bits of v, and perhaps more; inclusion and exclusion then
+// give how many equal v. That is 15 population counts for 64 counters, instead of 64.
 #if defined(SCBF_HISTOGRAM_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_HISTOGRAM_INL
 #undef SCBF_HISTOGRAM_INL

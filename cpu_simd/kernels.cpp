@@ -40,60 +40,26 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 
 // ---- a single key -------------------------------------------------------------------------------
 
-/// The functions for one key, in filters of several groups or of slices.
-struct OtherShapes {
-  static HWY_NOINLINE bool holds(const Geometry& geometry, const std::uint64_t* words,
-                                 std::uint64_t hash) noexcept {
-    return geometry.layout() == Layout::split_block
-               ? holds_key_in(geometry.groups(), geometry, words, hash)
-               : holds_key(geometry, words, hash);
+/// A function of OneKey for filters of several groups, and of slices.
+template <auto in_blocks, auto in_slices, class Word>
+HWY_NOINLINE auto OtherShapes(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept {
+  return geometry.layout() == Layout::split_block
+             ? in_blocks(geometry.groups(), geometry, words, hash)
+             : in_slices(geometry, words, hash);
+}
+/// A function of OneKey for all filters. Most have one group. Their way is kept short: the fewer
+/// instructions a key takes, the more keys of a loop a core works on at once.
+template <auto in_blocks, auto in_slices, class Word>
+auto OfKey(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept {
+  if (geometry.layout() == Layout::split_block && geometry.groups() == 1) {
+    return in_blocks(1, geometry, words, hash);
   }
-  static HWY_NOINLINE unsigned count(const Geometry& geometry, const std::uint64_t* words,
-                                     std::uint64_t hash) noexcept {
-    return geometry.layout() == Layout::split_block
-               ? count_key_in(geometry.groups(), geometry, words, hash)
-               : count_of(geometry, words, hash);
-  }
-  static HWY_NOINLINE std::uint32_t add(const Geometry& geometry, std::uint64_t* words,
-                                        std::uint64_t hash) noexcept {
-    return geometry.layout() == Layout::split_block
-               ? add_key_in(geometry.groups(), geometry, words, hash)
-               : add_key(geometry, words, hash);
-  }
-  static HWY_NOINLINE std::uint32_t take(const Geometry& geometry, std::uint64_t* words,
-                                         std::uint64_t hash) noexcept {
-    return geometry.layout() == Layout::split_block
-               ? take_key_in(geometry.groups(), geometry, words, hash)
-               : take_key(geometry, words, hash);
-  }
-};
-
-/// Most filters have one group. Their way is kept short: the fewer instructions a key takes, the
-/// more keys of a loop does a core work on at once.
-HWY_INLINE bool is_one_group(const Geometry& geometry) noexcept {
-  return geometry.layout() == Layout::split_block && geometry.groups() == 1;
+  return OtherShapes<in_blocks, in_slices>(geometry, words, hash);
 }
-
-bool HoldsKeyHere(const Geometry& geometry, const std::uint64_t* words,
-                  std::uint64_t hash) noexcept {
-  if (is_one_group(geometry)) return holds_key_in(1, geometry, words, hash);
-  return OtherShapes::holds(geometry, words, hash);
-}
-unsigned CountKeyHere(const Geometry& geometry, const std::uint64_t* words,
-                      std::uint64_t hash) noexcept {
-  if (is_one_group(geometry)) return count_key_in(1, geometry, words, hash);
-  return OtherShapes::count(geometry, words, hash);
-}
-std::uint32_t AddKeyHere(const Geometry& geometry, std::uint64_t* words,
-                         std::uint64_t hash) noexcept {
-  if (is_one_group(geometry)) return add_key_in(1, geometry, words, hash);
-  return OtherShapes::add(geometry, words, hash);
-}
-std::uint32_t TakeKeyHere(const Geometry& geometry, std::uint64_t* words,
-                          std::uint64_t hash) noexcept {
-  if (is_one_group(geometry)) return take_key_in(1, geometry, words, hash);
-  return OtherShapes::take(geometry, words, hash);
-}
+using Word = std::uint64_t;
+inline constexpr OneKey kOneKey = {
+    OfKey<holds_key_in, holds_key, const Word>, OfKey<count_key_in, count_of, const Word>,
+    OfKey<add_key_in, add_key, Word>, OfKey<take_key_in, take_key, Word>};
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
                                std::uint64_t* bits) noexcept {
@@ -125,7 +91,7 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
 const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64Here,
-                                {HoldsKeyHere, CountKeyHere, AddKeyHere, TakeKeyHere},
+                                kOneKey,
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,

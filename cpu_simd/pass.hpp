@@ -153,15 +153,15 @@ class ArrayPass : public Pass {
     shard.begin_array(plan().partitions);
     shard.kept = 0;
   }
-  /// Scatters the keys of a stretch in the first array, and keeps their hashes if there are further
-  /// arrays. The shard must have room: it holds at most plan().keys_per_shard keys.
-  void take_in(Shard& shard, const KeyBatch& keys, std::size_t first, std::size_t count) noexcept {
+  /// Scatters the shard's keys of the batch in the first array, and keeps their hashes if there are
+  /// further arrays. The shard must have room: it holds at most plan().keys_per_shard keys.
+  void take_in(Shard& shard, const KeyBatch& keys) noexcept {
     Strip strip;
     const Array array = filter_.array(0);
-    for (std::size_t i = 0; i < count; i += kStripKeys) {
-      const std::size_t n = std::min(kStripKeys, count - i);
+    for (std::size_t i = 0; i < shard.count; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, shard.count - i);
       std::uint64_t* hashes = filter_.arrays > 1 ? shard.hashes + shard.kept : strip.hashes.data();
-      const std::size_t valid = filter_.hash(keys, first + i, n, hashes);
+      const std::size_t valid = filter_.hash(keys, shard.first + i, n, hashes);
       shard.kept += valid;
       scatter(shard, array, hashes, valid, strip);
     }
@@ -171,7 +171,7 @@ class ArrayPass : public Pass {
   void scatter_all(const KeyBatch& keys) {
     for_each_shard([&](Shard& shard) {
       begin(shard);
-      take_in(shard, keys, shard.first, shard.count);
+      take_in(shard, keys);
     });
   }
 

@@ -50,8 +50,11 @@ PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned th
 /// order. If there is no memory for partitions, `work` goes directly and sets choice.way to that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
-                const BatchOptions& options, Work work) {
-  Choice choice = choose(operation, geometry, keys.size(), options);
+                BatchOptions options, Work work) {
+  // One size for all stretches: the next would else plan with what the first has left behind.
+  options.scratch_bytes = scratch_for(operation, geometry, options);
+  const auto chosen = [&](std::size_t n) { return choose(operation, geometry, n, options); };
+  Choice choice = chosen(keys.size());
   // Keys whose time is taken at once: a task for each thread.
   const std::size_t sample = operation == Operation::lookup && choice.threads > 1
                                  ? kTaskKeys * choice.threads
@@ -74,7 +77,6 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
     times.book(Way::direct, sample, choice.lines, least);
   }
-  const auto chosen = [&](std::size_t n) { return choose(operation, geometry, n, options); };
   Choice rest = chosen(keys.size() - done);
   if (rest.enough != 0 && rest.way == Way::direct && keys.size() - done >= 4 * rest.enough &&
       times.is_due(Way::by_position)) {

@@ -67,6 +67,8 @@ class Shards {
   Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs);
   Shard& operator[](std::size_t thread) noexcept { return shards_[thread]; }
   std::size_t size() const noexcept { return shards_.size(); }
+  auto begin() noexcept { return shards_.begin(); }
+  auto end() noexcept { return shards_.end(); }
 
  private:
   Scratch memory_;

@@ -209,6 +209,38 @@ TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
   EXPECT_GT(all, 100u);
 }
 
+TEST(FaultsOfMemory, BulkInsertionOfManyThreadsGoesDirectly) {
+  // The least plan for so many threads is larger than the least scratch memory.
+  const Nests many([] {}, 300);
+  const auto keys = random_keys(5000, 1);
+  Filter want(Geometry::split_block(1, 16'384));
+  want.insert(keys);
+  for (std::uint64_t nth = 3, refused = 1; refused > 0; ++nth) {
+    Filter filter(want.geometry());
+    scbf::BulkInserter bulk = filter.bulk({.path = Path::partitioned, .executor = &many});
+    {
+      const ShortMemory short_memory(nth, true);
+      bulk.insert(keys);
+    }
+    refused = ShortMemory::refused();
+    bulk.finish();
+    EXPECT_EQ(filter, want) << "no memory from allocation " << nth << " on";
+    ASSERT_LT(nth, 1000u);
+  }
+}
+
+TEST(FaultsOfMemoryDeathTest, FirstScratchOfAProcessMayBeRefused) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto insert_without_memory = [] {
+    Filter filter(Geometry::split_block(1, 16'384));
+    const auto keys = random_keys(5000, 1);
+    const ShortMemory short_memory(1, true);
+    filter.insert(keys, {.threads = 1, .path = Path::partitioned});
+    std::exit(filter.keys_inserted() == keys.size() ? 0 : 1);
+  };
+  EXPECT_EXIT(insert_without_memory(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(FaultsOfMemory, RemovalDoesAllOrNothing) {
   std::uint64_t nothing = 0, all = 0;
   for_each_setup([&](const Filter& empty, const KeyBatch& keys, const BatchOptions& usual) {

@@ -34,11 +34,12 @@ class FailsLater final : public scbf::Executor {
   Does before_;
 };
 
-/// Calls `between` before each task.
+/// Calls `between` before each task. Claims to have so many threads, and has one.
 class Nests final : public scbf::Executor {
  public:
-  explicit Nests(std::function<void()> between) : between_(std::move(between)) {}
-  unsigned concurrency() const noexcept override { return 2; }
+  explicit Nests(std::function<void()> between, unsigned threads = 2)
+      : between_(std::move(between)), threads_(threads) {}
+  unsigned concurrency() const noexcept override { return threads_; }
   void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
     for (std::size_t i = 0; i < count; ++i) {
       between_();
@@ -48,6 +49,7 @@ class Nests final : public scbf::Executor {
 
  private:
   std::function<void()> between_;
+  unsigned threads_;
 };
 
 }  // namespace scbf_test

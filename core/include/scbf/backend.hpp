@@ -51,8 +51,9 @@ struct BatchOptions {
   unsigned threads = 0;
   Path path = Path::automatic;
   /// Most temporary memory of the partitioned path; 0 = the filter's own size, for insertions half
-  /// of it, for the first of a process a quarter, but at most 1 GiB (and at least 1 MiB). Kept for
-  /// the next batch; see release_scratch.
+  /// of it, or a quarter as long as no scratch memory is left from earlier batches, but at most
+  /// 1 GiB (and at least 1 MiB). A pass takes some 64 KiB per thread even where this is less. Kept
+  /// for the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
@@ -123,7 +124,7 @@ inline constexpr std::string_view kHostMemory = "host";
 struct RowKernels;  // core/src/kit/row_kernels.hpp: internal
 
 /// What is done to a single key, by its hash, in counters on the host: the words of a filter of
-/// this geometry.
+/// this geometry, 64-byte aligned. One thread may change the counters while others look keys up.
 struct OneKey {
   /// Are all of its counters non-zero?
   bool (*holds)(const Geometry&, const std::uint64_t* words, std::uint64_t hash) noexcept;
@@ -138,6 +139,7 @@ struct OneKey {
   static constexpr std::uint32_t kNotThere = ~std::uint32_t{0};
 };
 using HoldsKey = decltype(OneKey::holds);
+using CountKey = decltype(OneKey::count);
 
 /// One way to execute batches. Stateless and thread-safe; instances live as long as the program.
 /// All operations have the contract of the scalar backend, byte for byte.

@@ -428,8 +428,8 @@ class Filter {
 /// From the first insert to finish(), any of the keys given so far may be in the counters, only
 /// this inserter may use the filter, and the scratch memory is in use. Every key that insert has
 /// accepted is in the filter after finish(), and after the destructor too, whatever was thrown. The
-/// filter must outlive the inserter, as must BatchOptions::executor; it may be moved, and then the
-/// object that it was moved to must. Movable (errors.hpp: "Moving").
+/// filter must outlive the inserter, as must BatchOptions::executor. It may be moved, and then the
+/// object that it was moved to must; it must not be assigned to. Movable (errors.hpp: "Moving").
 class BulkInserter {
  public:
   /// As Filter::bulk. Throws ReadOnly, or std::bad_alloc before anything is changed.
@@ -440,8 +440,9 @@ class BulkInserter {
 
   /// Accepts a batch, which need not outlive the call, and returns what it was. Throws as
   /// Filter::insert: FilterFull says how many keys of this batch were accepted; after any other
-  /// exception it was none. A device that fails may have counted any of them. Cost: from one to
-  /// two nanoseconds per key, and now and then a pass over the filter; docs/performance.md.
+  /// exception none were, unless a device failed, which may have counted any of them. Cost: from
+  /// one to three nanoseconds per key, and now and then a pass over the filter;
+  /// docs/performance.md.
   InsertReport insert(const KeyBatch& keys);
   /// Adds what has not been added yet. The filter can then be used and changed, and more may be
   /// inserted later. Returns so_far().

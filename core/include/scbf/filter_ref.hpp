@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One key a call, in loops: a view of a filter of one stage on the host. It has looked up what
-// Filter's functions for one key look up in every call, so that a call is a hash and one function
-// of the machine's best vectors.
+// One key a call, in loops: a view of a filter of one stage on the host. It keeps what Filter's
+// functions for one key look up in every call, so that a call is a hash and one function of the
+// machine's best vectors. (scbf::cuda::FilterRef, of scbf/cuda/filter_ref.hpp, is its twin in
+// kernels: the same functions, inline, on counters in the memory of a device.)
 #pragma once
 
 #include <concepts>
@@ -30,14 +31,6 @@ struct StageNumbers {
 /// A view for lookups; see Filter::ref.
 class ConstFilterRef {
  public:
-  ConstFilterRef(const Geometry& geometry, std::uint64_t seed, const std::uint64_t* words,
-                 const OneKey& functions) noexcept
-      : functions_(functions),
-        geometry_(geometry),
-        words_(words),
-        seed_(seed),
-        seed_mask_(detail::u64_seed_mask(seed)) {}
-
   /// As Filter::contains and Filter::count of one key. Cost: the key's cache lines, and about three
   /// nanoseconds for `split_block`.
   bool contains(std::uint64_t key) const noexcept { return contains_hash(hash(key)); }
@@ -50,8 +43,8 @@ class ConstFilterRef {
   unsigned count(T) const = delete;
 
   // The same in steps: for keys that are asked for several times, and for keys that are known
-  // beforehand. A core works on the keys of a few iterations at once, too few to wait for memory
-  // only once. So in filters that outgrow the cache, prefetch about 32 keys ahead.
+  // beforehand. A core works on the keys of a few iterations at once, too few to hide the wait for
+  // memory. So in filters that outgrow the cache, prefetch about 32 keys ahead.
 
   std::uint64_t hash(std::uint64_t key) const noexcept {
     return detail::hash_u64<detail::PlainOps>(key, seed_mask_);
@@ -83,6 +76,15 @@ class ConstFilterRef {
   }
 
  protected:
+  friend class Filter;
+  ConstFilterRef(const Geometry& geometry, std::uint64_t seed, const std::uint64_t* words,
+                 const OneKey& functions) noexcept
+      : functions_(functions),
+        geometry_(geometry),
+        words_(words),
+        seed_(seed),
+        seed_mask_(detail::u64_seed_mask(seed)) {}
+
   OneKey functions_;
   Geometry geometry_;
 
@@ -94,10 +96,6 @@ class ConstFilterRef {
 /// A view for changes and lookups; see Filter::ref.
 class FilterRef : public ConstFilterRef {
  public:
-  FilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words,
-            const OneKey& functions, const detail::StageNumbers& numbers) noexcept
-      : ConstFilterRef(geometry, seed, words, functions), words_(words), numbers_(numbers) {}
-
   /// As Filter::insert and Filter::remove of one key; `remove` returns whether the key was there.
   void insert(std::uint64_t key) const noexcept { insert_hash(hash(key)); }
   void insert(std::string_view key) const noexcept { insert_hash(hash(key)); }
@@ -121,6 +119,11 @@ class FilterRef : public ConstFilterRef {
   }
 
  private:
+  friend class Filter;
+  FilterRef(const Geometry& geometry, std::uint64_t seed, std::uint64_t* words,
+            const OneKey& functions, const detail::StageNumbers& numbers) noexcept
+      : ConstFilterRef(geometry, seed, words, functions), words_(words), numbers_(numbers) {}
+
   std::uint64_t* words_;
   detail::StageNumbers numbers_;
 };

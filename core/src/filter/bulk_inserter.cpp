@@ -2,7 +2,6 @@
 // BulkInserter: leads the keys of many batches to the stages that Filter::insert would choose. One
 // stage at a time has an insertion of its own in the backend. That insertion is finished when the
 // number of the stage's non-zero counters must be known, and when another stage takes over.
-#include <algorithm>
 #include <memory>
 
 #include "filter/insertion.hpp"
@@ -38,7 +37,7 @@ struct BulkInserter::State {
     open.reset();
   }
 
-  /// Walking to the next stage counts the non-zero counters of one that may be full.
+  /// If the open stage may fill, finishes first: the walk then needs its exact count.
   void prepare(const KeyBatch& rest) noexcept {
     if (open != nullptr && surely_taken(stage()) < rest.size()) finish();
   }
@@ -46,18 +45,13 @@ struct BulkInserter::State {
   InsertReport insert(std::size_t stage_number, const KeyBatch& keys) {
     if (open == nullptr || number != stage_number) begin(stage_number);
     stage().known_nonzero.forget();
-    const auto book = [&](const KeyBatch& done) {
-      const std::uint64_t nulls = done.nulls();
-      stage().keys_inserted += done.size() - nulls;
-      return InsertReport{done.size() - nulls, nulls};
-    };
     try {
       open->take(keys);
     } catch (const CutShort& cut) {
-      book(keys.slice(0, cut.keys));
+      stage().book(keys.slice(0, cut.keys));
       throw;
     }
-    return book(keys);
+    return stage().book(keys);
   }
 
   ~State() { finish(); }

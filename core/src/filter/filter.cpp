@@ -174,13 +174,12 @@ unsigned count_one(const FilterState& state, const Filter& filter, const Key& ke
     return answer;
   }
   const std::uint64_t hash = hash_of(key, state.seed);
+  const CountKey count = state.backend->one_key().count;
   const Stage& first = state.stages[0];
-  if (state.stages.size() == 1) {
-    return state.backend->one_key().count(first.geometry(), first.store->words(), hash);
-  }
+  if (state.stages.size() == 1) return count(first.geometry(), first.store->words(), hash);
   const NewestFirst stages{state.stages};
   fetch_keys(stages, {&hash, 1});
-  return sum_of_counts(stages, hash);
+  return sum_of_counts(stages, hash, count);
 }
 
 template <class Key>

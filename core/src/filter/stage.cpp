@@ -79,13 +79,6 @@ void Stage::read_words(std::uint64_t first, std::span<std::uint64_t> out) const 
 InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   detail::KnownCount nonzero = known_nonzero;
   known_nonzero.forget();  // if the backend throws, no wrong number is left
-  const auto book = [&](const KeyBatch& done) {
-    InsertReport report;
-    report.nulls = done.nulls();
-    report.inserted = done.size() - report.nulls;
-    keys_inserted += report.inserted;
-    return report;
-  };
   try {
     nonzero.add(backend->insert(view(), keys, options));
     known_nonzero = nonzero;
@@ -94,6 +87,12 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
     throw;
   }
   return book(keys);
+}
+
+InsertReport Stage::book(const KeyBatch& inserted) noexcept {
+  const std::uint64_t nulls = inserted.nulls();
+  keys_inserted += inserted.size() - nulls;
+  return {inserted.size() - nulls, nulls};
 }
 
 void Stage::insert_one(std::uint64_t hash) noexcept {

@@ -4,10 +4,8 @@
 // which stage a key goes to.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "scbf/detail/known_count.hpp"
@@ -70,6 +68,8 @@ struct Stage {
   // is writable.
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
+  /// Accounts for keys that the backend has inserted.
+  InsertReport book(const KeyBatch& inserted) noexcept;
   // One key, by its hash, in counters on the host.
   void insert_one(std::uint64_t hash) noexcept;
   /// Returns false, changing nothing, if one of its counters is 0.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups of few keys, often a single one, in counters on the host. Their cost is waiting for
-// memory, so the first cache lines of a key in all filters are prefetched before any of them is
-// read. Strips and their buffers pay only for more keys and are not used. (Batches of the scalar
-// backend share nothing with this file: they are the model that it is tested against.)
+// Few keys, often a single one, in counters on the host: the plain functions of OneKey, and lookups
+// in several filters. What a lookup costs is waiting for memory, so the first cache lines of a key
+// in all filters are prefetched before any of them is read. Strips and their buffers pay only for
+// more keys and are not used. (Batches of the scalar backend share nothing with this file: they are
+// the model that it is tested against.)
 //
 // `Filters` is a std::span<const ConstCounterView>, or a type with the same size() and []. All
 // filters have the seed of the hashes, and are looked up in order.
@@ -36,12 +37,22 @@ inline std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept 
   return detail::hash_of_bytes(key, seed);
 }
 
+// One thread may change a filter while others read it (Filter::ref): words are loaded and stored
+// whole.
+SCBF_INLINE std::uint64_t load_word(const std::uint64_t* word) noexcept {
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+SCBF_INLINE void store_word(std::uint64_t* word, std::uint64_t value) noexcept {
+  __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
 /// Are all eight counters of a key in a block non-zero? Branch-free, since it cannot be predicted
 /// which of them is 0.
 SCBF_INLINE bool block_holds(const std::uint64_t* block, std::uint64_t place) noexcept {
   std::uint64_t absent = 0;  // its highest bit: is a counter 0?
   for (unsigned i = 0; i < kWordsPerBlock; ++i) {
-    absent |= std::uint64_t{detail::counter_at(block[i], detail::shift_of(place, i))} - 1;
+    absent |=
+        std::uint64_t{detail::counter_at(load_word(block + i), detail::shift_of(place, i))} - 1;
   }
   return absent >> 63 == 0;
 }
@@ -49,7 +60,7 @@ SCBF_INLINE bool block_holds(const std::uint64_t* block, std::uint64_t place) no
 SCBF_INLINE unsigned block_least(const std::uint64_t* block, std::uint64_t place) noexcept {
   unsigned least = kCounterMax;
   for (unsigned i = 0; i < kWordsPerBlock; ++i) {
-    least = std::min(least, detail::counter_at(block[i], detail::shift_of(place, i)));
+    least = std::min(least, detail::counter_at(load_word(block + i), detail::shift_of(place, i)));
   }
   return least;
 }
@@ -70,7 +81,7 @@ SCBF_INLINE unsigned least_over_groups(const Geometry& geometry, const std::uint
   } else {
     for (std::uint32_t i = 0; i < geometry.probes() && least > 0; ++i) {
       const detail::Probe p = detail::probe(geometry, hash, i);
-      least = std::min(least, detail::counter_at(words[p.word], p.shift));
+      least = std::min(least, detail::counter_at(load_word(words + p.word), p.shift));
     }
   }
   return least;
@@ -91,8 +102,9 @@ SCBF_INLINE std::uint32_t add_key(const Geometry& geometry, std::uint64_t* words
                                   std::uint64_t hash) noexcept {
   std::uint32_t filled = 0;
   detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
-    filled += detail::counter_at(words[p.word], p.shift) == 0;
-    words[p.word] = detail::incremented(words[p.word], p.shift);
+    const std::uint64_t word = load_word(words + p.word);
+    filled += detail::counter_at(word, p.shift) == 0;
+    store_word(words + p.word, detail::incremented(word, p.shift));
   });
   return filled;
 }
@@ -101,8 +113,9 @@ SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* word
   if (!holds_key(geometry, words, hash)) return OneKey::kNotThere;
   std::uint32_t emptied = 0;
   detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
-    emptied += detail::counter_at(words[p.word], p.shift) == 1;
-    words[p.word] = detail::decremented(words[p.word], p.shift);
+    const std::uint64_t word = load_word(words + p.word);
+    emptied += detail::counter_at(word, p.shift) == 1;
+    store_word(words + p.word, detail::decremented(word, p.shift));
   });
   return emptied;
 }
@@ -144,11 +157,12 @@ SCBF_INLINE bool any_holds(const Filters& filters, std::uint64_t hash, HoldsKey 
 
 /// The sum of the key's counts in all filters, at most 15.
 template <class Filters>
-SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash) noexcept {
+SCBF_INLINE unsigned sum_of_counts(const Filters& filters, std::uint64_t hash,
+                                   CountKey count) noexcept {
   unsigned sum = 0;
   for (std::size_t f = 0; f < filters.size(); ++f) {
     const ConstCounterView filter = filters[f];
-    sum += count_of(filter.geometry, filter.words, hash);
+    sum += count(filter.geometry, filter.words, hash);
   }
   return std::min(sum, kCounterMax);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/scratch.hpp"
 
+#include <cstddef>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "scbf/backend.hpp"
@@ -14,9 +16,11 @@ namespace {
 constexpr std::uint64_t kMostKept = 1u << 30;
 
 std::mutex cache_mutex;
-HostMemory& cache() {
-  // Never destroyed: filters may still be in use while the program ends.
-  static auto* kept = new HostMemory();
+HostMemory& cache() noexcept {
+  // Never destroyed: filters may still be in use while the program ends. In memory of its own,
+  // since it is asked for where nothing may throw.
+  alignas(HostMemory) static std::byte room[sizeof(HostMemory)];
+  static auto* kept = new (room) HostMemory();
   return *kept;
 }
 

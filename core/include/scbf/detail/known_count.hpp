@@ -13,18 +13,18 @@ namespace scbf::detail {
 class KnownCount {
  public:
   KnownCount() noexcept = default;
-  KnownCount(const KnownCount& other) noexcept : value_(other.value_.load()) {}
+  KnownCount(const KnownCount& other) noexcept : value_(other.value()) {}
   KnownCount& operator=(const KnownCount& other) noexcept {
-    value_ = other.value_.load();
+    learn(other.value());
     return *this;
   }
 
   std::optional<std::uint64_t> get() const noexcept {
-    const std::uint64_t value = value_.load(std::memory_order_relaxed);
-    return value == kUnknown ? std::nullopt : std::optional(value);
+    const std::uint64_t now = value();
+    return now == kUnknown ? std::nullopt : std::optional(now);
   }
   void learn(std::uint64_t value) const noexcept { value_.store(value, std::memory_order_relaxed); }
-  void forget() noexcept { value_ = kUnknown; }
+  void forget() noexcept { learn(kUnknown); }
 
   // A change of the number, by one thread at a time. The sum of numbers is known if both are.
   void add(std::optional<std::uint64_t> n) noexcept {
@@ -37,6 +37,8 @@ class KnownCount {
   }
 
  private:
+  std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};  // no stage has so many counters
   mutable std::atomic<std::uint64_t> value_{kUnknown};
 };
