@@ -40,9 +40,15 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 
 // ---- a single key -------------------------------------------------------------------------------
 
+// Other threads may look keys up while one changes counters (Filter::ref). C++ has no vectors that
+// may be read so; what is relied on is that machines load and store each aligned 64-bit lane of a
+// vector whole. The thread sanitizer knows only C++.
+#define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))
+
 /// A function of OneKey for filters of several groups, and of slices.
 template <auto in_blocks, auto in_slices, class Word>
-HWY_NOINLINE auto OtherShapes(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept {
+SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto OtherShapes(const Geometry& geometry, Word* words,
+                                                        std::uint64_t hash) noexcept {
   return geometry.layout() == Layout::split_block
              ? in_blocks(geometry.groups(), geometry, words, hash)
              : in_slices(geometry, words, hash);
@@ -50,7 +56,8 @@ HWY_NOINLINE auto OtherShapes(const Geometry& geometry, Word* words, std::uint64
 /// A function of OneKey for all filters. Most have one group. Their way is kept short: the fewer
 /// instructions a key takes, the more keys of a loop a core works on at once.
 template <auto in_blocks, auto in_slices, class Word>
-auto OfKey(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept {
+SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,
+                                     std::uint64_t hash) noexcept {
   if (geometry.layout() == Layout::split_block && geometry.groups() == 1) {
     return in_blocks(1, geometry, words, hash);
   }
