@@ -29,9 +29,9 @@ constexpr std::size_t kMemory = 100'000'000;
 constexpr std::size_t kSample = 4'000'000;
 
 using Operations = std::vector<Operation>;
-const Operations kAll(std::begin(kOperations), std::end(kOperations));
+const Operations kAll = {Operation::insert, Operation::hit,   Operation::miss,
+                         Operation::mix,    Operation::count, Operation::remove};
 const Operations kMain = {Operation::insert, Operation::miss, Operation::hit, Operation::remove};
-const Operations kInsert = {Operation::insert};
 const Operations kFew = {Operation::insert, Operation::hit};
 const Operations kPlain = {Operation::insert, Operation::miss, Operation::hit, Operation::mix};
 
@@ -157,9 +157,13 @@ class Matrix {
     }
   }
 
+  /// Filters of n keys, built, and worked on in all the forms that calls can have but one batch.
   void add_calls(std::size_t n) {
-    for (const Calls calls : {Calls::small, Calls::bulk, Calls::key, Calls::view, Calls::ahead}) {
-      add({.n = n, .calls = calls}, calls == Calls::bulk ? kInsert : kMain);
+    add({.n = n}, {Operation::first_build, Operation::build});
+    add({.n = n, .calls = Calls::bulk},
+        {Operation::first_build, Operation::build, Operation::insert});
+    for (const Calls calls : {Calls::small, Calls::key, Calls::view, Calls::ahead}) {
+      add({.n = n, .calls = calls}, kMain);
     }
   }
 

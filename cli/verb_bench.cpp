@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf bench: measures sizes × layouts × backends × operations with the driver of bench/, and
-// prints a table or JSON.
+// scbf bench: measures sizes × layouts × backends × forms of calls × operations with the driver of
+// bench/, and prints tables or JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +9,14 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/driver/driver.hpp"
 #include "bench/driver/filter_case.hpp"
+#include "bench/driver/floors.hpp"
 #include "bench/driver/machine.hpp"
 #include "errors.hpp"
 #include "options.hpp"
@@ -29,18 +32,24 @@ namespace scbf::cli {
 
 namespace {
 
+using bench::Calls;
 using bench::FilterCase;
+using bench::Floor;
 using bench::kOperations;
 using bench::Operation;
 using bench::RowResult;
+using bench::Where;
 
 /// The scalar backend is slow. With more keys the default matrix would take more than a minute.
 constexpr std::uint64_t kScalarKeys = 1'000'000;
+/// Keys per timed call where each key is a call of its own: enough to measure, and no minutes.
+constexpr std::size_t kKeyByKey = 1'000'000;
 
 struct BenchOptions {
   std::vector<std::uint64_t> sizes = {100'000, 1'000'000, 10'000'000};
   std::vector<Layout> layouts = {Layout::split_block, Layout::split};
   std::vector<std::string> backends;  ///< empty: auto, and scalar up to kScalarKeys keys
+  std::vector<Calls> calls;           ///< empty: all for auto, one batch for other backends
   std::vector<Operation> operations{std::begin(kOperations), std::end(kOperations)};
   double fpr = kDefaultFpr;
   double seconds = 0.1;
@@ -73,12 +82,24 @@ Path path_from_string(const std::string& name) {
       fmt::format("--path {}: must be automatic, direct or partitioned", in_quotes(name)));
 }
 
-Operation operation_from_string(const std::string& name) {
-  for (const Operation operation : kOperations) {
-    if (to_string(operation) == name) return operation;
+/// The one of `all` that has this name.
+template <class Item, std::size_t n>
+Item from_string(const char* option, const Item (&all)[n], const std::string& name) {
+  std::string known;
+  for (const Item item : all) {
+    if (to_string(item) == name) return item;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(item));
   }
-  throw UsageError(fmt::format("--operations {}: must be insert, hit, miss, mix, count or remove",
-                               in_quotes(name)));
+  throw UsageError(fmt::format("{} {}: must be one of {}", option, in_quotes(name), known));
+}
+
+/// What a form of calls is named in tables.
+std::string_view described(Calls calls) {
+  constexpr std::string_view names[] = {"one batch",      "batches of 4,096 keys",
+                                        "a BulkInserter", "one key a call",
+                                        "through a view", "through a view, prefetched"};
+  static_assert(bench::kSmallBatch == 4096);
+  return names[static_cast<std::size_t>(calls)];
 }
 
 Json machine_json(const BenchOptions& options) {
@@ -99,7 +120,7 @@ Json machine_json(const BenchOptions& options) {
   return json;
 }
 
-/// A filter of the matrix, and a row per operation.
+/// A filter of the matrix in one form of calls, and a row per operation.
 struct Cell {
   FilterCase filter;
   Geometry geometry;
@@ -107,6 +128,24 @@ struct Cell {
   std::vector<RowResult> rows;
 
   double figure(const char* name) const { return rows.at(0).figures.at(name).median; }
+  /// Null if the operation was not measured.
+  const bench::Spread* ns(Operation operation) const {
+    const auto at = std::ranges::find(filter.operations, operation);
+    if (at == filter.operations.end()) return nullptr;
+    return &rows.at(static_cast<std::size_t>(at - filter.operations.begin()))
+                .figures.at("ns_per_key");
+  }
+};
+
+/// A random cache line, in ns, where a filter lies.
+struct Floors {
+  Where where;
+  double read, update;
+};
+
+struct Results {
+  std::vector<Cell> cells;
+  std::vector<Floors> floors;
 };
 
 std::vector<std::string> backends_for(const BenchOptions& options, std::uint64_t size) {
@@ -115,36 +154,95 @@ std::vector<std::string> backends_for(const BenchOptions& options, std::uint64_t
   return {"auto"};
 }
 
+std::vector<Calls> calls_for(const BenchOptions& options, const std::string& name) {
+  const Backend& backend = find_backend(name);
+  const bool on_host = backend.memory() == kHostMemory;
+  for (const Calls calls : options.calls) {
+    if ((calls == Calls::view || calls == Calls::ahead) && !on_host) {
+      throw UsageError(fmt::format("--calls {}: there are no views of counters in the memory of {}",
+                                   to_string(calls), backend.memory()));
+    }
+  }
+  if (!options.calls.empty()) return options.calls;
+  if (name == "auto" && on_host) return {std::begin(bench::kCalls), std::end(bench::kCalls)};
+  return {Calls::one};
+}
+
+/// A BulkInserter only inserts. Builds are measured in batches.
+std::vector<Operation> operations_for(const BenchOptions& options, Calls calls) {
+  std::vector<Operation> operations = options.operations;
+  std::erase_if(operations, [&](Operation operation) {
+    return calls == Calls::bulk ? !inserts(operation) : is_key_by_key(calls) && is_build(operation);
+  });
+  return operations;
+}
+
 std::vector<Cell> cells_for(const BenchOptions& options) {
   std::vector<Cell> cells;
   BatchOptions batch = options.run.batch();
   batch.path = options.path;
+  const auto add = [&](std::uint64_t size, Layout layout, const Backend& backend, Calls calls) {
+    const std::vector<Operation> operations = operations_for(options, calls);
+    if (operations.empty()) return;
+    const int repetitions = size < 10'000'000 ? 5 : 3;
+    cells.push_back(
+        {.filter = {.structure = std::string(to_string(layout)),
+                    .n = size,
+                    .fpr = options.fpr,
+                    .keys = {.seed = options.seed},
+                    .backend = std::string(backend.name()),
+                    .options = batch,
+                    .calls = calls,
+                    .operations = operations,
+                    .batch = is_key_by_key(calls) ? std::min<std::size_t>(size, kKeyByKey) : size,
+                    .seconds = options.seconds / repetitions,
+                    .repetitions = repetitions,
+                    .against_floor = false},
+         .geometry = geometry_for(layout, size, options.fpr),
+         .backend = std::string(backend.name()),
+         .target = std::string(backend.target())});
+  };
   for (const std::uint64_t size : options.sizes) {
     for (const Layout layout : options.layouts) {
       for (const std::string& name : backends_for(options, size)) {
-        const Backend& backend = find_backend(name);
-        const int repetitions = size < 10'000'000 ? 5 : 3;
-        cells.push_back({.filter = {.structure = std::string(to_string(layout)),
-                                    .n = size,
-                                    .fpr = options.fpr,
-                                    .keys = {.seed = options.seed},
-                                    .backend = std::string(backend.name()),
-                                    .options = batch,
-                                    .operations = options.operations,
-                                    .seconds = options.seconds / repetitions,
-                                    .repetitions = repetitions,
-                                    .against_floor = false},
-                         .geometry = geometry_for(layout, size, options.fpr),
-                         .backend = std::string(backend.name()),
-                         .target = std::string(backend.target())});
+        for (const Calls calls : calls_for(options, name)) {
+          add(size, layout, find_backend(name), calls);
+        }
       }
     }
+  }
+  if (cells.empty()) {
+    throw UsageError(
+        "--operations: --calls bulk has only insert, build and first_build; key, view and ahead "
+        "have "
+        "no builds");
   }
   return cells;
 }
 
+/// Where the counters lie that a floor is measured for: in the caches of a core, or in memory.
+std::optional<Where> floor_for(const Geometry& geometry) {
+  if (geometry.bytes() <= bench::cache_bytes(2)) return Where::cache;
+  if (bench::beyond_caches(static_cast<double>(geometry.bytes()))) return Where::memory;
+  return std::nullopt;
+}
+
+std::vector<Floors> measure_floors(const BenchOptions& options, const std::vector<Cell>& cells) {
+  std::vector<Floors> floors;
+  for (const Where where : {Where::cache, Where::memory}) {
+    const bool wanted = std::ranges::any_of(
+        cells, [&](const Cell& cell) { return floor_for(cell.geometry) == where; });
+    if (!wanted) continue;
+    const auto ns = [&](Floor floor) {
+      return measure_floor(floor, where, options.run.resolved_threads()).ns_per_line;
+    };
+    floors.push_back({where, ns(Floor::line_read), ns(Floor::line_update)});
+  }
+  return floors;
+}
+
 /// Throws Incompatible when an answer is wrong.
-std::vector<Cell> measure_all(const BenchOptions& options) {
+Results measure_all(const BenchOptions& options) {
   std::vector<Cell> cells = cells_for(options);
   std::uint64_t total = 0, keys_done = 0;
   for (const Cell& cell : cells) {
@@ -152,6 +250,7 @@ std::vector<Cell> measure_all(const BenchOptions& options) {
     add_filter_case(cell.filter);
   }
   Progress progress(options.run.progress, "measuring", total);
+  std::vector<Floors> floors = measure_floors(options, cells);
   // BENCHMARK_ variables of the environment can change the order of rows, or leave some out.
   struct Awaited {
     RowResult* row;
@@ -185,12 +284,21 @@ std::vector<Cell> measure_all(const BenchOptions& options) {
                                  awaited.begin()->first));
   }
   progress.finish(keys_done, total);
-  return cells;
+  return {std::move(cells), std::move(floors)};
 }
 
-Json to_json(const BenchOptions& options, const std::vector<Cell>& cells, double seconds) {
+std::string_view to_string(Where where) { return where == Where::cache ? "cache" : "memory"; }
+
+Json to_json(const BenchOptions& options, const Results& measured, double seconds) {
+  Json floors = Json::array();
+  for (const Floors& floor : measured.floors) {
+    floors.push_back(Json{{"where", to_string(floor.where)},
+                          {"bytes", floor_bytes(floor.where)},
+                          {"line_read_ns", floor.read},
+                          {"line_update_ns", floor.update}});
+  }
   Json results = Json::array();
-  for (const Cell& cell : cells) {
+  for (const Cell& cell : measured.cells) {
     for (std::size_t i = 0; i < cell.rows.size(); ++i) {
       const bench::Spread ns = cell.rows[i].figures.at("ns_per_key");
       results.push_back(Json{{"keys", cell.filter.n},
@@ -199,6 +307,7 @@ Json to_json(const BenchOptions& options, const std::vector<Cell>& cells, double
                              {"bytes", cell.geometry.bytes()},
                              {"backend", cell.backend},
                              {"target", cell.target},
+                             {"calls", to_string(cell.filter.calls)},
                              {"operation", to_string(cell.filter.operations[i])},
                              {"ns_per_key", ns.median},
                              {"fastest_ns_per_key", ns.least},
@@ -214,47 +323,88 @@ Json to_json(const BenchOptions& options, const std::vector<Cell>& cells, double
               {"fpr", options.fpr},
               {"seed", options.seed},
               {"seconds", seconds},
+              {"floors", std::move(floors)},
               {"results", std::move(results)}};
 }
 
-std::string to_text(const BenchOptions& options, const std::vector<Cell>& cells, double seconds) {
+// A table for each filter: a row for each backend and form of calls, a column for each operation.
+
+std::string heading(const BenchOptions& options, const Cell& cell) {
+  std::string text = fmt::format(
+      "\n{} keys in {}, {}: {:.1f} bits per key, rate {} measured, {} predicted\n  {:<32}",
+      grouped(cell.filter.n), cell.geometry.describe(), human_bytes(cell.geometry.bytes()),
+      cell.figure("bits_per_key"), percent(cell.figure("fpr_measured")),
+      percent(cell.figure("fpr_predicted")), "ns per key");
+  for (const Operation operation : options.operations) {
+    text += fmt::format("{:>8}",
+                        operation == Operation::first_build ? "1st build" : to_string(operation));
+  }
+  return text + "  spread\n";
+}
+
+std::string table_row(const BenchOptions& options, const Cell& cell, const std::string& name) {
+  std::string text = fmt::format("  {:<32}", name);
+  double spread = 0;
+  for (const Operation operation : options.operations) {
+    if (const bench::Spread* ns = cell.ns(operation)) {
+      text += fmt::format("{:>8.2f}", ns->median);
+      spread = std::max(spread, (ns->most - ns->least) / ns->median);
+    } else {
+      text += fmt::format("{:>8}", "");
+    }
+  }
+  return text + fmt::format("{:>7.0f}%\n", 100 * spread);
+}
+
+std::string floor_row(const BenchOptions& options, const Floors& floor) {
+  std::string text =
+      fmt::format("  {:<32}", fmt::format("a random line in {}", to_string(floor.where)));
+  for (const Operation operation : options.operations) {
+    text += fmt::format("{:>8.2f}", changes(operation) ? floor.update : floor.read);
+  }
+  return text + "\n";
+}
+
+std::string to_text(const BenchOptions& options, const Results& measured, double seconds) {
   const Json machine = machine_json(options);
   std::string text =
       fmt::format("{}, {} thread{}, {}, scbf {}\n", machine["processor"].get<std::string>(),
                   options.run.resolved_threads(), options.run.resolved_threads() == 1 ? "" : "s",
                   machine["compiler"].get<std::string>(), SCBF_VERSION);
-  const Cell* previous = nullptr;
-  for (const Cell& cell : cells) {
-    if (!previous || previous->filter.n != cell.filter.n || previous->geometry != cell.geometry) {
-      text += fmt::format(
-          "\n{} keys in {}, {}: {:.1f} bits per key, rate {} measured, {} predicted\n"
-          "  backend                 operation   ns/key    keys/s      fastest - slowest, ns\n",
-          grouped(cell.filter.n), cell.geometry.describe(), human_bytes(cell.geometry.bytes()),
-          cell.figure("bits_per_key"), percent(cell.figure("fpr_measured")),
-          percent(cell.figure("fpr_predicted")));
-    }
-    previous = &cell;
-    const std::string name = cell.backend.find(cell.target) == std::string::npos
-                                 ? fmt::format("{} ({})", cell.backend, cell.target)
-                                 : cell.backend;
-    for (std::size_t i = 0; i < cell.rows.size(); ++i) {
-      const bench::Spread ns = cell.rows[i].figures.at("ns_per_key");
-      text += fmt::format("  {:<22}  {:<9} {:>8.2f}  {:>8}      {:.2f} - {:.2f}\n", name,
-                          to_string(cell.filter.operations[i]), ns.median,
-                          human_rate(1e9 / ns.median), ns.least, ns.most);
+  const std::vector<Cell>& cells = measured.cells;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Cell& cell = cells[i];
+    const auto same_filter = [&](const Cell& other) {
+      return other.filter.n == cell.filter.n && other.geometry == cell.geometry;
+    };
+    const bool begins = i == 0 || !same_filter(cells[i - 1]);
+    if (begins) text += heading(options, cell);
+    const std::string backend = cell.backend.find(cell.target) == std::string::npos
+                                    ? fmt::format("{} ({})", cell.backend, cell.target)
+                                    : cell.backend;
+    const bool named = begins || cells[i - 1].backend != cell.backend;
+    text += table_row(options, cell,
+                      named ? fmt::format("{}, {}", backend, described(cell.filter.calls))
+                            : fmt::format("  {}", described(cell.filter.calls)));
+    if (i + 1 < cells.size() && same_filter(cells[i + 1])) continue;
+    for (const Floors& floor : measured.floors) {
+      if (floor_for(cell.geometry) == floor.where) text += floor_row(options, floor);
     }
   }
   return text +
-         fmt::format("\nAnswers were verified before they were timed. {:.0f} s in all.\n", seconds);
+         fmt::format(
+             "\nFigures are medians; spread is the widest of a row, from fastest to slowest. "
+             "Answers were\nverified before they were timed. {:.0f} s in all.\n",
+             seconds);
 }
 
 int run_bench(const BenchOptions& options) {
   const Stopwatch watch;
-  const std::vector<Cell> cells = measure_all(options);
+  const Results measured = measure_all(options);
   if (options.run.json) {
-    print_json(to_json(options, cells, watch.seconds()));
+    print_json(to_json(options, measured, watch.seconds()));
   } else {
-    print_text(to_text(options, cells, watch.seconds()));
+    print_text(to_text(options, measured, watch.seconds()));
   }
   return kOk;
 }
@@ -278,9 +428,22 @@ Run set_up_bench(CommandLine& line) {
   line.option("--backends", "B,...",
               "Names that 'scbf backends' lists; default scalar (up to 1M keys) and auto",
               [o](const std::string& text) { o->backends = items_of("--backends", text); });
-  line.option("--operations", "O,...", "Some of insert,hit,miss,mix,count,remove; default all",
+  line.option(
+      "--calls", "C,...",
+      "How keys are given: one batch, in small batches of 4,096, in bulk through a "
+      "BulkInserter, key by key, through a view, or ahead: a view with prefetching. Some of "
+      "one,small,bulk,key,view,ahead; default all for auto, one for other backends",
+      [o](const std::string& text) {
+        parse_list(o->calls, "--calls", text, [](const std::string& item) {
+          return from_string("--calls", bench::kCalls, item);
+        });
+      });
+  line.option("--operations", "O,...",
+              "Some of first_build,build,insert,hit,miss,mix,count,remove; default all",
               [o](const std::string& text) {
-                parse_list(o->operations, "--operations", text, operation_from_string);
+                parse_list(o->operations, "--operations", text, [](const std::string& item) {
+                  return from_string("--operations", kOperations, item);
+                });
                 std::ranges::sort(o->operations, {}, [](Operation one) {
                   return std::ranges::find(kOperations, one) - std::begin(kOperations);
                 });
@@ -299,12 +462,16 @@ Run set_up_bench(CommandLine& line) {
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print JSON");
   line.footer(
-      R"(Distinct 64-bit keys in whole batches; hit, miss and mix are lookups of present, absent and both
-kinds of keys. If an answer is wrong, bench stops with exit code 4.
+      R"(Distinct 64-bit keys. first_build and build make the filter and insert all keys, without and with
+the temporary memory of an earlier build. hit, miss and mix are lookups of present, absent and both
+kinds of keys. For comparison, a table ends with a random cache line of 64 bytes, read or updated, if
+the filter lies in the L2 cache, or is far larger than all caches. If an answer is wrong, bench stops
+with exit code 4.
 
 Examples:
   scbf bench
   scbf bench --threads 1 --sizes 1e8 --backends auto --layouts split_block
+  scbf bench --calls small,bulk --operations insert
   scbf bench --operations insert,remove --path partitioned --json)");
   return [options] { return run_bench(*options); };
 }

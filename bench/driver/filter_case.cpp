@@ -34,6 +34,7 @@ class FilterSubject : public Subject {
       : filter_(geometry, {.backend = backend}), options_(options) {}
 
   void insert(KeySpan keys) override { filter_.insert(batch(keys), options_); }
+  void fill(KeySpan keys) final { filter_.insert(batch(keys), options_); }
   std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
     return filter_.contains(batch(keys), {out, keys.size}, options_).hits;
   }
@@ -191,11 +192,16 @@ class KeyByKey final : public FilterSubject {
   }
 };
 
-std::unique_ptr<Subject> subject_of(const FilterCase& c) {
-  if (!c.ours()) return c.other();
-  const auto make = [&]<class S>(std::type_identity<S>) -> std::unique_ptr<Subject> {
-    return std::make_unique<S>(geometry_for(layout_from_string(c.structure), c.n, c.fpr), c.backend,
-                               c.options);
+using MakeSubject = std::function<std::unique_ptr<Subject>()>;
+
+MakeSubject subject_of(const FilterCase& c) {
+  if (!c.ours()) return c.other;
+  // The geometry is found here, where no time is taken.
+  const Geometry geometry = geometry_for(layout_from_string(c.structure), c.n, c.fpr);
+  const auto make = [&]<class S>(std::type_identity<S>) -> MakeSubject {
+    return [=, backend = c.backend, options = c.options] {
+      return std::make_unique<S>(geometry, backend, options);
+    };
   };
   switch (c.calls) {
     case Calls::small:
@@ -268,12 +274,6 @@ class Keys {
   std::map<std::pair<std::string, std::size_t>, std::size_t> mix_hits_;
 };
 
-/// Whether so many bytes are too large for any cache, so that the floor of memory applies.
-bool beyond_caches(double bytes) {
-  const std::size_t l3 = cache_bytes(3);
-  return bytes >= 4.0 * (l3 > 0 ? static_cast<double>(l3) : 32.0 * 1024 * 1024);
-}
-
 void expect(const char* what, std::uint64_t got, std::uint64_t wanted) {
   if (got != wanted) throw WrongAnswer(fmt::format("{}: {}, must be {}", what, got, wanted));
 }
@@ -282,13 +282,16 @@ void expect(const char* what, std::uint64_t got, std::uint64_t wanted) {
 class FilterFixture final : public Fixture {
  public:
   explicit FilterFixture(const FilterCase& c)
-      : case_(c), keys_(Keys::of(c)), subject_(subject_of(c)), answers_(std::max(c.n, kProbes)) {}
+      : case_(c),
+        keys_(Keys::of(c)),
+        make_(subject_of(c)),
+        subject_(make_()),
+        answers_(std::max(c.n, kProbes)) {}
 
   void verify() override {
     hold(0);
     bytes_ = subject_->bytes();
-    // Our filter is asked for every key, a slow comparator only for as many as in a timed call.
-    const KeySpan hits = keys_.hits(0, case_.ours() ? case_.n : case_.batch);
+    const KeySpan hits = keys_.hits(0, verified());
     expect("present keys found", subject_->contains(hits, answers()), hits.size);
     for (std::size_t i = 0; i < hits.size; ++i) {
       if (answers_[i] != 1) throw WrongAnswer("a present key is reported absent");
@@ -315,14 +318,15 @@ class FilterFixture final : public Fixture {
   /// One timed call.
   void measure(Repetition& r, Operation operation) {
     r.label(subject_->target());
-    const bool changes = operation == Operation::insert || operation == Operation::remove;
     if (r.pass() == 0 && case_.against_floor && beyond_caches(bytes_)) {
-      floor_ns_ = measure_floor(changes ? Floor::line_update : Floor::line_read, Where::memory,
-                                case_.options.threads)
+      floor_ns_ = measure_floor(changes(operation) ? Floor::line_update : Floor::line_read,
+                                Where::memory, case_.options.threads)
                       .ns_per_line;
     }
     const std::size_t list = r.pass() % keys_.variety();
-    if (operation == Operation::insert) {
+    if (is_build(operation)) {
+      time_build(r, list, operation == Operation::first_build);
+    } else if (operation == Operation::insert) {
       time_insert(r, list);
     } else if (operation == Operation::remove) {
       time_remove(r, list);
@@ -337,6 +341,12 @@ class FilterFixture final : public Fixture {
 
  private:
   std::uint8_t* answers() { return answers_.data(); }
+
+  /// How many keys are looked up and removed to verify. Comparators, and our filter with one key a
+  /// call, would take minutes for all: only as many as in a timed call. At smaller n that is all.
+  std::size_t verified() const {
+    return case_.ours() && !is_key_by_key(case_.calls) ? case_.n : case_.batch;
+  }
 
   /// The keys that a timed call inserts last, or removes from the full structure.
   KeySpan last_of(KeySpan all) const {
@@ -353,13 +363,26 @@ class FilterFixture final : public Fixture {
     if (!set) return;
     const KeySpan all = keys_.present(*set);
     if (!subject_->can_remove() && case_.batch < case_.n) {
-      subject_->insert({all.words, case_.n - case_.batch, all.words_each});
+      subject_->fill({all.words, case_.n - case_.batch, all.words_each});
       subject_->mark();
-      subject_->insert(last_of(all));
+      subject_->fill(last_of(all));
     } else {
-      subject_->insert(all);
+      subject_->fill(all);
     }
     held_ = set;
+  }
+
+  void time_build(Repetition& r, std::size_t set, bool first) {
+    const KeySpan all = keys_.present(set);
+    subject_.reset();
+    held_.reset();
+    if (first) release_scratch();
+    r.time("", all.size, [&] {
+      subject_ = make_();
+      subject_->insert(all);
+    });
+    held_ = set;
+    expect("present keys found", subject_->contains(all, answers()), all.size);
   }
 
   void time_insert(Repetition& r, std::size_t set) {
@@ -386,7 +409,7 @@ class FilterFixture final : public Fixture {
     if (case_.batch == case_.n) {
       held_.reset();
     } else {
-      subject_->insert(last);
+      subject_->fill(last);
     }
   }
 
@@ -437,9 +460,7 @@ class FilterFixture final : public Fixture {
   }
 
   void verify_remove() {
-    // Some comparators would take minutes to be emptied. They are emptied completely only at
-    // smaller n, by the same code.
-    const std::size_t removed = case_.ours() ? case_.n : case_.batch;
+    const std::size_t removed = verified();
     const KeySpan all = keys_.present(0);
     const KeySpan last = {all.words + (case_.n - removed) * all.words_each, removed,
                           all.words_each};
@@ -451,12 +472,13 @@ class FilterFixture final : public Fixture {
         throw WrongAnswer("counters are left after all keys were removed");
       }
     } else {
-      subject_->insert(last);
+      subject_->fill(last);
     }
   }
 
   FilterCase case_;
   Keys& keys_;
+  MakeSubject make_;
   std::unique_ptr<Subject> subject_;
   std::vector<std::uint8_t> answers_;
   std::optional<std::size_t> held_;
@@ -469,8 +491,14 @@ std::string_view to_string(Path path) {
 
 }  // namespace
 
+bool beyond_caches(double bytes) {
+  const std::size_t l3 = cache_bytes(3);
+  return bytes >= 4.0 * (l3 > 0 ? static_cast<double>(l3) : 32.0 * 1024 * 1024);
+}
+
 std::string_view to_string(Operation operation) noexcept {
-  constexpr std::string_view names[] = {"insert", "miss", "hit", "mix", "count", "remove"};
+  constexpr std::string_view names[] = {"insert", "miss",   "hit",   "mix",
+                                        "count",  "remove", "build", "first_build"};
   return names[static_cast<std::size_t>(operation)];
 }
 

@@ -17,11 +17,28 @@
 
 namespace scbf::bench {
 
-enum class Operation : std::uint8_t { insert, miss, hit, mix, count, remove };
+enum class Operation : std::uint8_t {
+  insert,
+  miss,
+  hit,
+  mix,
+  count,
+  remove,
+  build,  ///< makes the filter and inserts all its keys, as a program does that builds several
+  first_build,  ///< the same, as a program does that has built none: without scratch memory
+};
 /// In the order of tables.
-inline constexpr Operation kOperations[] = {Operation::insert, Operation::hit,   Operation::miss,
-                                            Operation::mix,    Operation::count, Operation::remove};
+inline constexpr Operation kOperations[] = {
+    Operation::first_build, Operation::build, Operation::insert, Operation::hit,
+    Operation::miss,        Operation::mix,   Operation::count,  Operation::remove};
 std::string_view to_string(Operation operation) noexcept;
+constexpr bool is_build(Operation operation) noexcept { return operation >= Operation::build; }
+constexpr bool inserts(Operation operation) noexcept {
+  return operation == Operation::insert || is_build(operation);
+}
+constexpr bool changes(Operation operation) noexcept {
+  return inserts(operation) || operation == Operation::remove;
+}
 
 /// How our filter is given the keys of a timed call. All end with the same counters and answers.
 enum class Calls : std::uint8_t {
@@ -32,7 +49,10 @@ enum class Calls : std::uint8_t {
   view,   ///< one key a call, through a FilterRef
   ahead,  ///< the same, and keys are prefetched
 };
+inline constexpr Calls kCalls[] = {Calls::one, Calls::small, Calls::bulk,
+                                   Calls::key, Calls::view,  Calls::ahead};
 inline constexpr std::size_t kSmallBatch = 4096;
+constexpr bool is_key_by_key(Calls calls) noexcept { return calls >= Calls::key; }
 std::string_view to_string(Calls calls) noexcept;
 
 struct FilterCase {
@@ -58,6 +78,9 @@ struct FilterCase {
   /// Everything but the operation: "filter:split_block/n:100000/fpr:0.01/keys:u64/…".
   std::string name() const;
 };
+
+/// Whether so many bytes are too large for any cache, so that the floor of memory applies.
+bool beyond_caches(double bytes);
 
 /// Adds a case with a row per operation. Figures are ns_per_key, fpr_measured, fpr_predicted and
 /// bits_per_key; if the subject is larger than the caches, also floor_ns and ratio_to_floor. The

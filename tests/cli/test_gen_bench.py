@@ -104,8 +104,22 @@ class Bench(CommandTest):
         self.assertTrue(report["machine"]["processor"])
         self.assertTrue(report["machine"]["compiler"])
         self.assertEqual(report["machine"]["threads"], 1)
-        cells = {(r["keys"], r["layout"], r["backend"], r["operation"]) for r in report["results"]}
-        self.assertEqual(len(cells), 2 * 2 * 2 * 6)
+        cells = [(r["keys"], r["layout"], r["backend"], r["calls"], r["operation"])
+                 for r in report["results"]]
+        self.assertEqual(len(set(cells)), len(cells))
+        # Of each filter: the scalar backend in one batch, the best one in six forms.
+        operations = {"first_build", "build", "insert", "hit", "miss", "mix", "count", "remove"}
+        changes = {"first_build", "build", "insert"}
+        lookups_and_changes = operations - {"first_build", "build"}
+        forms = {"one": operations, "small": operations, "bulk": changes,
+                 "key": lookups_and_changes, "view": lookups_and_changes,
+                 "ahead": lookups_and_changes}
+        for keys in (2000, 50000):
+            for layout in ("split_block", "split"):
+                of_this = [c[2:] for c in cells if c[:2] == (keys, layout)]
+                best = next(backend for backend, _, _ in of_this if backend != "scalar")
+                self.assertEqual(set(of_this), {("scalar", "one", o) for o in operations}
+                                 | {(best, form, o) for form in forms for o in forms[form]})
         for row in report["results"]:
             self.assertGreater(row["ns_per_key"], 0)
             self.assertGreaterEqual(row["slowest_ns_per_key"], row["fastest_ns_per_key"])
@@ -113,12 +127,29 @@ class Bench(CommandTest):
             self.assertGreater(row["measured_fpr"], 0)
             self.assertGreater(row["bits_per_key"], 30)
             self.assertGreaterEqual(row["repetitions"], 1)
+        # Filters of 2,000 keys lie in any L2 cache.
+        (floor,) = [f for f in report["floors"] if f["where"] == "cache"]
+        self.assertGreater(floor["line_read_ns"], 0)
+        self.assertGreater(floor["line_update_ns"], 0)
 
     def test_a_choice_of_cells(self):
         report = self.scbf_json(*self.QUICK, "--backends", "scalar", "--layouts", "split",
                                 "--operations", "hit,insert", "--fpr", "0.1%")
         self.assertEqual({r["operation"] for r in report["results"]}, {"insert", "hit"})
         self.assertEqual({r["layout"] for r in report["results"]}, {"split"})
+        self.assertEqual({r["calls"] for r in report["results"]}, {"one"})
+
+    def test_a_choice_of_forms(self):
+        report = self.scbf_json(*self.QUICK, "--backends", "scalar", "--layouts", "split",
+                                "--calls", "bulk,view", "--operations", "hit,insert")
+        self.assertEqual({(r["calls"], r["operation"]) for r in report["results"]},
+                         {("bulk", "insert"), ("view", "insert"), ("view", "hit")})
+        for options, said in (
+                (["--calls", "twice"], "--calls 'twice': must be one of one, small, bulk, key"),
+                (["--operations", "look"], "--operations 'look': must be one of first_build"),
+                (["--calls", "bulk", "--operations", "hit"], "bulk has only insert")):
+            self.scbf(*self.QUICK, *options, code=USAGE)
+            self.assertIn(said, self.err)
 
     def test_both_paths(self):
         for path in ("direct", "partitioned"):
@@ -126,7 +157,8 @@ class Bench(CommandTest):
 
     def test_table(self):
         text = self.scbf(*self.QUICK, "--backends", "auto").decode()
-        for word in ("ns/key", "keys/s", "measured", "predicted", "bits per key", "split_block",
-                     "verified", "insert", "remove", "miss"):
+        for word in ("ns per key", "1st build", "measured", "predicted", "bits per key",
+                     "split_block", "verified", "insert", "remove", "miss", "batches of 4,096 keys",
+                     "BulkInserter", "one key a call", "through a view", "a random line in cache"):
             self.assertIn(word, text)
 
