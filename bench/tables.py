@@ -124,20 +124,21 @@ def headline(results):
 
 
 def calls(results):
-    """The same keys in one batch, in small ones, in bulk, and one a call."""
+    """The same keys in one batch, in small ones, in bulk, and one a call; first and later builds."""
+    columns = {"first_build": "first build", "build": "later builds", **{op: op for op in MAIN}}
     titles = {"one": "one batch", "small": "batches of 4,096", "bulk": "batches of 4,096, `bulk()`",
               "key": "one key a call", "view": "one key a call, `ref()`",
               "ahead": "the same, prefetched"}
     rows = []
     for n in results.sizes:
-        found = {form: {op: results.find(op, "split_block", n, calls=form) for op in MAIN}
+        found = {form: {op: results.find(op, "split_block", n, calls=form) for op in columns}
                  for form in titles}
         if found["view"]["insert"] is None:
             continue
         for form, title in titles.items():
             rows.append([keys(n), title] + [spread(found[form][op]) if found[form][op] else ""
-                                            for op in MAIN])
-    return table(["keys", "given in", "|", *MAIN], rows)
+                                            for op in columns])
+    return table(["keys", "given in", "|", *columns.values()], rows)
 
 
 def comparators(results):

@@ -64,6 +64,42 @@ RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
 
 // ---- partition by partition ---------------------------------------------------------------------
 
+/// Are nearly all keys of this window present? Asks some of them. Keys that are removed mostly are,
+/// but the keys of a stretch may differ from those before.
+bool are_present(const FilterArrays& filter, const KeyBatch& window) noexcept {
+  const std::size_t step = std::max<std::size_t>(1, window.size() / kRemovalSample);
+  std::size_t asked = 0, absent = 0;
+  for (std::size_t i = 0; i < window.size(); i += step) {
+    std::uint64_t hash = 0;
+    if (filter.hash(window, i, 1, &hash) == 0) continue;  // null
+    ++asked;
+    absent += !filter.kernels.one_key.holds(filter.view.geometry, filter.view.words, hash);
+  }
+  return static_cast<double>(absent) <= kFewAbsent * static_cast<double>(asked);
+}
+
+/// Of the keys in play, only those stay that may be contested.
+void keep_contested(const FilterArrays& filter, const ConflictResolver& resolver,
+                    Shard& shard) noexcept {
+  alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+    const std::size_t n = std::min(kStripKeys, shard.kept - i);
+    std::array<bool, kStripKeys> contested = {};
+    for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+      const Array array = filter.array(a);
+      filter.array_kernels.locate(array, shard.hashes + i, n, positions.data());
+      for (std::size_t j = 0; j < n; ++j) contested[j] |= resolver.may_touch(array, positions[j]);
+    }
+    for (std::size_t j = 0; j < n; ++j) {
+      if (!contested[j]) continue;
+      shard.hashes[kept] = shard.hashes[i + j];
+      shard.index[kept++] = shard.index[i + j];
+    }
+  }
+  shard.kept = kept;
+}
+
 /// Takes away the keys in play, then settles the contested ones: the verdicts of keys that were not
 /// present at their turn become 0.
 RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMemory& conflicts,
@@ -95,6 +131,7 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
   removed.keys = kept;
   if (underflows.empty()) return removed;
   ConflictResolver resolver(filter.view, underflows, memory);
+  pass.for_each_shard([&](Shard& shard) { keep_contested(filter, resolver, shard); });
   for (std::size_t t = 0; t < shards.size(); ++t) {
     for (std::size_t i = 0; i < shards[t].kept; ++i) resolver.survey(shards[t].hashes[i]);
   }
@@ -114,7 +151,13 @@ RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const
                              const HostMemory& conflicts, std::uint8_t* verdicts) {
   RemovedKeys removed;
   if (filter.arrays > 1) {
-    pass.ask<kYesOrNo>(keys, filter.is_present(), verdicts);
+    // The more keys are contested, the more there is to settle. So keys are only taken away in the
+    // hope that they are present if nearly all of them are; otherwise they are looked up first.
+    if (are_present(filter, pass.window_of(keys))) {
+      pass.keep_all(keys, verdicts);
+    } else {
+      pass.ask<kYesOrNo>(keys, filter.is_present(), verdicts);
+    }
     removed = take_kept(filter, pass, conflicts, verdicts);
   } else {
     const Array array = filter.array(0);

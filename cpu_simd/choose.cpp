@@ -68,9 +68,6 @@ bool is_likely_to_pay(Operation operation, const Geometry& geometry, unsigned th
   // A pass over all arrays reads lines that a direct lookup does not need: an absent key touches
   // two on average.
   if (operation == Operation::lookup && several) return false;
-  // With several arrays, partitioned removal first looks keys up and then takes them away. That is
-  // twice the work, which pays only if threads share it.
-  if (operation == Operation::remove && several && threads == 1) return false;
   return geometry.bytes() > (shares_changes(operation, threads) ? 2 * l2_bytes() : l3_bytes());
 }
 

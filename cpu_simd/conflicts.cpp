@@ -22,9 +22,15 @@ void Underflows::append(std::uint64_t first_word, std::span<const std::uint64_t>
 
 ConflictResolver::ConflictResolver(CounterView view, const Underflows& underflows,
                                    std::pmr::memory_resource& memory)
-    : view_(view), contested_(&memory), slots_(slots_for(underflows.counters_.size()), &memory) {
+    : view_(view),
+      in_blocks_(view.geometry.layout() == Layout::split_block),
+      marks_(marks_for(underflows.counters_.size()), &memory),
+      contested_(&memory),
+      slots_(slots_for(underflows.counters_.size()), &memory) {
   contested_.reserve(underflows.counters_.size());
   for (const std::uint64_t counter : underflows.counters_) {
+    const std::uint64_t mark = in_blocks_ ? counter / kCountersPerBlock : counter;
+    marks_[mark / 64 & (marks_.size() - 1)] |= std::uint64_t{1} << mark % 64;
     std::size_t& slot = slot_of(counter);
     if (slot == 0) {
       contested_.push_back({counter, 0, 0, 0});

@@ -17,7 +17,9 @@
 #include <span>
 #include <vector>
 
+#include "cpu_simd/kernels.hpp"
 #include "scbf/backend.hpp"
+#include "scbf/detail/positions.hpp"
 
 namespace scbf {
 
@@ -38,8 +40,8 @@ class Underflows {
       counters_;  // word · 16 + nibble in the filter, once per underflow
 };
 
-/// Settles the contested keys. Pass every key that was taken away twice, in batch order: first all
-/// to `survey`, then all to `settle`.
+/// Settles the contested keys. Pass every key that was taken away and may_touch a contested counter
+/// twice, in batch order: first all to `survey`, then all to `settle`. Others may be passed, too.
 class ConflictResolver {
   struct Contested {
     std::uint64_t counter;
@@ -50,6 +52,11 @@ class ConflictResolver {
   static constexpr std::size_t slots_for(std::size_t underflows) noexcept {
     return std::bit_ceil(2 * underflows + 1);
   }
+  /// Words of marks_: 256 to 512 bits for each contested counter, so that few other keys of eight
+  /// counters and more touch one by chance.
+  static constexpr std::size_t marks_for(std::size_t underflows) noexcept {
+    return std::bit_ceil(4 * underflows + 1);
+  }
 
  public:
   ConflictResolver(CounterView view, const Underflows& underflows,
@@ -58,7 +65,17 @@ class ConflictResolver {
   /// Memory for this many underflows and their resolver.
   static constexpr std::size_t bytes_for(std::size_t most) noexcept {
     return most * (sizeof(std::uint64_t) + sizeof(Contested)) +
-           slots_for(most) * sizeof(std::size_t) + 3 * alignof(std::max_align_t);
+           slots_for(most) * sizeof(std::size_t) + marks_for(most) * sizeof(std::uint64_t) +
+           4 * alignof(std::max_align_t);
+  }
+
+  /// May a key with this position in this array touch a contested counter? May be called by several
+  /// threads.
+  bool may_touch(const Array& array, std::uint64_t position) const noexcept {
+    const std::uint64_t mark = in_blocks_
+                                   ? array.first_word / kWordsPerBlock + detail::block_of(position)
+                                   : array.first_word * kCountersPerWord + position;
+    return marks_[mark / 64 & (marks_.size() - 1)] >> mark % 64 & 1;
   }
 
   void survey(std::uint64_t hash);
@@ -75,6 +92,8 @@ class ConflictResolver {
   Contested* find(std::uint64_t counter) noexcept;
 
   CounterView view_;
+  bool in_blocks_;  ///< split_block, where a mark is for a block; else for a counter
+  std::pmr::vector<std::uint64_t> marks_;
   std::pmr::vector<Contested> contested_;
   // Open addressing, at most half full: 1 + index in contested_, or 0. Nearly all probes of nearly
   // all keys end at an empty slot.

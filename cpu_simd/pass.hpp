@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "cpu_simd/answers.hpp"
 #include "cpu_simd/choose.hpp"
@@ -51,6 +52,12 @@ class Pass {
       }
       body();
     }
+  }
+
+  /// The keys of the window.
+  KeyBatch window_of(const KeyBatch& keys) noexcept {
+    const Shard& last = shards_[threads_ - 1];
+    return keys.slice(shards_[0].first, last.first + last.count - shards_[0].first);
   }
 
   template <class Task>
@@ -172,6 +179,16 @@ class ArrayPass : public Pass {
     for_each_shard([&](Shard& shard) {
       begin(shard);
       take_in(shard, keys);
+    });
+  }
+
+  /// Takes a window's keys in without a look at the filter: all stay in play, and their answers are
+  /// 1. For filters of several arrays.
+  void keep_all(const KeyBatch& keys, std::uint8_t* out) {
+    for_each_shard([&](Shard& shard) {
+      shard.kept = filter_.hash(keys, shard.first, shard.count, shard.hashes);
+      std::iota(shard.index, shard.index + shard.kept, 0u);
+      std::fill_n(out + shard.first, shard.kept, std::uint8_t{1});
     });
   }
 

@@ -38,6 +38,10 @@ constexpr std::size_t distance_for(std::uint64_t bytes) noexcept {
 inline constexpr std::size_t kSampleKeys = 64 * 1024;
 inline constexpr unsigned kSamples = 3;
 inline constexpr std::size_t kBatchOfSamples = 16;
+/// Keys of a window of a removal that are looked up to see whether nearly all of them are present.
+inline constexpr std::size_t kRemovalSample = 1024;
+/// The largest share of absent keys with which they are.
+inline constexpr double kFewAbsent = 0.01;
 /// Partitioning reads the whole filter once. It pays if the batch has at least this many keys per
 /// cache line of the filter.
 inline constexpr double kKeysPerLine = 1.0;

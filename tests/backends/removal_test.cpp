@@ -116,6 +116,24 @@ TEST_P(SmallRemoval, AbsentKeysAndRepeatedKeysAmongMany) {
   }
 }
 
+TEST_P(SmallRemoval, AFewAbsentKeysAndAFewTwiceAmongMany) {
+  // So few that keys are taken away before they are looked up.
+  Random random(29);
+  for (const std::size_t one_in : {200u, 400u, 3000u}) {
+    start_again();
+    const auto in = random_keys(2500, one_in);
+    std::vector<std::uint64_t> out;
+    for (const std::uint64_t key : in) {
+      if (random.below(one_in) == 0) out.push_back(random());
+      if (random.below(100) == 0) out.push_back(in[random.below(in.size())]);
+      out.push_back(key);
+    }
+    ASSERT_NO_FATAL_FAILURE(fill(in)) << "one in " << one_in;
+    ASSERT_NO_FATAL_FAILURE(compare_remove(out)) << "one in " << one_in;
+  }
+  EXPECT_GT(absent_, 0u);
+}
+
 TEST_P(SmallRemoval, OfEverythingInAnyOrderLeavesZeros) {
   auto keys = random_keys(1000, 5);
   ASSERT_NO_FATAL_FAILURE(fill(keys));
