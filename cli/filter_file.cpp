@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -87,12 +88,19 @@ Destination changed_filter(const std::string& file, const std::string& out,
   return {file, file == "-" ? filter_path(file) : file, rules};
 }
 
-void save_filter(const Filter& filter, const Destination& to) {
+Saved save_filter(const Filter& filter, const Destination& to, const RunOptions& run) {
+  const auto when = run.resolved_threads() > 1 ? std::launch::async | std::launch::deferred
+                                               : std::launch::deferred;
+  std::future<Statistics> statistics =
+      std::async(when, [&] { return filter.statistics(run.batch()); });
+  const Stopwatch watch;
   to.write([&](Output& out) {
     filter.write([&](std::span<const std::byte> bytes) {
       out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     });
   });
+  const double seconds = watch.seconds();
+  return {statistics.get(), seconds};
 }
 
 void describe_work(Json& json, const KeyTotals& read, const Filter& filter, const RunOptions& run,

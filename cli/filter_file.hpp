@@ -47,8 +47,13 @@ Filter open_for_changes(const std::string& file, const RunOptions& run);
 /// `file`, which must then be a file.
 Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules);
-/// Saves a filter: the bytes of Filter::save.
-void save_filter(const Filter& filter, const Destination& to);
+struct Saved {
+  Statistics statistics;
+  double seconds;  ///< until the file was closed
+};
+/// Saves a filter: the bytes of Filter::save. Its statistics are counted meanwhile, if there are
+/// threads to spare.
+Saved save_filter(const Filter& filter, const Destination& to, const RunOptions& run);
 
 // Parts of JSON reports. Each comment lists the keys that the function adds.
 

@@ -130,8 +130,8 @@ KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat form
 struct Built {
   const Filter& filter;
   KeyTotals read;
-  double seconds, save_seconds;
-  Statistics statistics;
+  double seconds;  ///< of counting, reading and inserting
+  Saved saved;
 };
 
 Json to_json(const BuildOptions& options, const Design& design, const Built& built) {
@@ -139,7 +139,7 @@ Json to_json(const BuildOptions& options, const Design& design, const Built& bui
   json["file"] = options.out;
   describe_work(json, built.read, built.filter, options.run, built.seconds);
   json["input_bytes"] = built.read.bytes;
-  json["save_seconds"] = built.save_seconds;
+  json["save_seconds"] = built.saved.seconds;
   json["seed"] = options.seed;
   if (const std::optional<Plan>& plan = design.plan) {
     json["count_seconds"] = design.count_seconds;
@@ -152,16 +152,16 @@ Json to_json(const BuildOptions& options, const Design& design, const Built& bui
     describe_geometry(json, plan->geometry);
   } else {
     describe_growth(json, design.growth);
-    json["fpr_bound"] = built.statistics.fpr_bound;
+    json["fpr_bound"] = built.saved.statistics.fpr_bound;
   }
   describe_size(json, built.filter);
-  describe_fill(json, built.statistics);
+  describe_fill(json, built.saved.statistics);
   return json;
 }
 
 std::string to_text(const BuildOptions& options, const Design& design, const Built& built) {
   const Backend& backend = built.filter.backend();
-  const Statistics& s = built.statistics;
+  const Statistics& s = built.saved.statistics;
   const std::string keys = fmt::format("{}: {}", options.out, counted(built.read.keys, "key"));
   const std::string time = fmt::format(" in {:.2f} s, {} keys/s", built.seconds,
                                        human_rate(per_second(built.read.keys, built.seconds)));
@@ -211,15 +211,13 @@ int build(const BuildOptions& options) {
   filter.set_metadata(write_notes(design.notes));
   const KeyTotals read = insert_all(options, design, format, filter);
   const double seconds = watch.seconds();
-  const Stopwatch save_watch;
-  save_filter(filter, to);
-  const Built built{filter, read, seconds, save_watch.seconds(), filter.statistics(run.batch())};
+  const Built built{filter, read, seconds, save_filter(filter, to, run)};
   if (run.json) {
     print_json(to_json(options, design, built));
   } else {
     to.report(to_text(options, design, built));
   }
-  warn_if_over_capacity(read.keys, design.notes, built.statistics.estimated_fpr);
+  warn_if_over_capacity(read.keys, design.notes, built.saved.statistics.estimated_fpr);
   return kOk;
 }
 

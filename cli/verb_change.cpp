@@ -64,9 +64,8 @@ struct ChangeSession {
   /// Saves the filter, and prints `text` or `json`, completed: `text` to standard error if the
   /// filter or `other`, a second result, goes to standard output.
   void finish(Json json, const std::string& text, const Destination* other = nullptr) const {
-    save_filter(filter, to);
     const RunOptions& run = options.run;
-    const Statistics statistics = filter.statistics(run.batch());
+    const Statistics statistics = save_filter(filter, to, run).statistics;
     const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
     if (run.json) {
       json["file"] = to.path();

@@ -76,8 +76,7 @@ int combine_all(const CombineOptions& options, const char* verb, Json report,
                                      display_name(name), error.what()));
     }
   }
-  save_filter(filter, to);
-  const Statistics statistics = filter.statistics(options.run.batch());
+  const Statistics statistics = save_filter(filter, to, options.run).statistics;
   const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["file"] = to.path();
   report["filters"] = options.others.size();

@@ -24,6 +24,7 @@ class WatchedCalls : public FileSystemCalls {
   std::function<int(int, const std::string&)> before = [](int, const std::string&) { return 0; };
   std::size_t most_bytes = SIZE_MAX;  // written or read by one call
   std::vector<std::string> log;
+  std::vector<std::pair<off_t, off_t>> begun;  // stretches of begin_writeback: offset, bytes
 
   int open(const char* path, int flags, mode_t mode) override {
     return fails("open") ? -1 : FileSystemCalls::open(path, flags, mode);
@@ -42,6 +43,10 @@ class WatchedCalls : public FileSystemCalls {
     return FileSystemCalls::write(fd, buffer, std::min(bytes, most_bytes));
   }
   int fsync(int fd) override { return fails("fsync") ? -1 : FileSystemCalls::fsync(fd); }
+  int begin_writeback(int fd, off_t offset, off_t bytes) override {
+    begun.emplace_back(offset, bytes);
+    return fails("begin_writeback") ? -1 : FileSystemCalls::begin_writeback(fd, offset, bytes);
+  }
   int fstat(int fd, struct stat* out) override {
     return fails("fstat") ? -1 : FileSystemCalls::fstat(fd, out);
   }
@@ -105,6 +110,27 @@ TEST_F(FileFault, ASaveDoesWhatItPromisesInThisOrder) {
                                       "write", "write", "fsync", "close", "rename", "open", "fsync",
                                       "close"}));
   EXPECT_EQ(read_bytes(path_), new_bytes_);
+}
+
+TEST_F(FileFault, ALargeFileIsWrittenToTheDiskAsItComes) {
+  const Bytes piece(3 << 20, std::byte{7});
+  for (const bool works : {true, false}) {
+    WatchedCalls calls;
+    calls.before = [&](int, const std::string& name) {
+      return !works && name == "begin_writeback" ? ENOSYS : 0;
+    };
+    write_file(
+        path_,
+        [&](const ByteSink& sink) {
+          for (int i = 0; i < 10; ++i) sink(piece);
+        },
+        calls);
+    // Ten pieces of 3 MiB: three make more than 8.
+    const off_t nine = off_t{9} << 20;
+    EXPECT_EQ(calls.begun,
+              (std::vector<std::pair<off_t, off_t>>{{0, nine}, {nine, nine}, {2 * nine, nine}}));
+    EXPECT_EQ(read_bytes(path_).size(), 10 * piece.size());
+  }
 }
 
 TEST_F(FileFault, EveryCallFailsOnce) {

@@ -32,6 +32,9 @@ off_t FileSystemCalls::lseek(int fd, off_t offset, int whence) {
   return ::lseek(fd, offset, whence);
 }
 int FileSystemCalls::fsync(int fd) { return ::fsync(fd); }
+int FileSystemCalls::begin_writeback(int fd, off_t offset, off_t bytes) {
+  return ::sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+}
 int FileSystemCalls::fstat(int fd, struct stat* out) { return ::fstat(fd, out); }
 int FileSystemCalls::stat(const char* path, struct stat* out) { return ::stat(path, out); }
 int FileSystemCalls::access(const char* path, int mode) { return ::access(path, mode); }
@@ -48,6 +51,9 @@ FileSystemCalls& FileSystemCalls::system() noexcept {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Bytes of a file that the system is told to write at once.
+constexpr off_t kWritebackBytes = off_t{8} << 20;
 
 [[noreturn]] void throw_io(const fs::path& path, const char* what, int error) {
   throw IoError(fmt::format("{}: {}: {}", detail::in_quotes(path.string()), what,
@@ -232,7 +238,15 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
       throw_io(path, "cannot keep the permissions", errno);
     }
   }
-  produce([&](std::span<const std::byte> bytes) { write_all(calls, fd, bytes, path); });
+  // The disk writes each stretch while the next is produced. Otherwise all would wait for fsync.
+  off_t written = 0, under_way = 0;
+  produce([&](std::span<const std::byte> bytes) {
+    write_all(calls, fd, bytes, path);
+    written += static_cast<off_t>(bytes.size());
+    if (written - under_way < kWritebackBytes) return;
+    calls.begin_writeback(fd, under_way, written - under_way);  // fsync reports what fails
+    under_way = written;
+  });
   if (retry_interrupted([&] { return calls.fsync(fd); }) < 0) {
     throw_io(path, "cannot write", errno);
   }

@@ -28,6 +28,8 @@ class FileSystemCalls {
   virtual ssize_t write(int fd, const void* buffer, std::size_t bytes);
   virtual off_t lseek(int fd, off_t offset, int whence);
   virtual int fsync(int fd);
+  /// sync_file_range: begins to write these bytes to the disk, and does not wait.
+  virtual int begin_writeback(int fd, off_t offset, off_t bytes);
   virtual int fstat(int fd, struct stat* out);
   virtual int stat(const char* path, struct stat* out);
   virtual int access(const char* path, int mode);
