@@ -132,19 +132,23 @@ inline void BlockLocate(const Array& array, const std::uint64_t* hashes, std::si
   }
 }
 
-/// Calls visit(i, Spread) for i in 0 … n − 1, in order. After each stretch calls finish(first,
-/// end).
-template <class Visit, class Finish = Nothing>
+/// Calls visit(i, Spread) for i in 0 … n − 1, in order. Before each stretch calls begin(first),
+/// after it finish(first, end).
+template <class Visit, class Begin = Nothing, class Finish = Nothing>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
-                               std::size_t n, const Fetch& fetch, Visit visit,
+                               std::size_t n, const Fetch& fetch, Visit visit, Begin begin = {},
                                Finish finish = {}) noexcept {
   alignas(64) std::uint64_t bytes[kStretchKeys];
+  std::size_t stretch = 0;
   walk<1>(
       n, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return Block::words_of(words, positions[i]); },
-      [&](std::size_t first, std::size_t end)
-          HWY_ATTR { Block::spread(positions + first, end - first, bytes); },
-      [&](std::size_t i) HWY_ATTR { visit(i, Spread{bytes[i % kStretchKeys]}); }, finish);
+      [&](std::size_t first, std::size_t end) HWY_ATTR {
+        stretch = first;
+        Block::spread(positions + first, end - first, bytes);
+        begin(first, end);
+      },
+      [&](std::size_t i) HWY_ATTR { visit(i, Spread{bytes[i - stretch]}); }, finish);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -184,6 +188,31 @@ HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
     }
   }
 }
+
+/// Calls note(i, Spread, slot) for i in 0 … n − 1, in order, which leaves something of the key in
+/// the slot, and answer(slots, m, answers) for the slots of each stretch, which turns them into
+/// answers together. It does so a stretch late, because a vector cannot be loaded while parts of it
+/// are still in the store buffer.
+template <class Slot, class Note, class Answer>
+HWY_INLINE void answer_stretches(const std::uint64_t* words, const std::uint64_t* positions,
+                                 std::size_t n, const Fetch& fetch, std::uint8_t* answers,
+                                 Note note, Answer answer) noexcept {
+  alignas(64) Slot slots[2][kStretchKeys] = {};
+  Slot* own = slots[0];
+  std::size_t stretch = 0;
+  for_each_block(
+      words, positions, n, fetch,
+      [&](std::size_t i, Spread key) HWY_ATTR { note(i, key, own + (i - stretch)); },
+      [&](std::size_t first, std::size_t) HWY_ATTR {
+        stretch = first;
+        own = slots[first / kStretchKeys % 2];
+      },
+      [&](std::size_t first, std::size_t) HWY_ATTR {
+        const Slot* before = slots[(first / kStretchKeys + 1) % 2];
+        if (first > 0) answer(before, kStretchKeys, answers + first - kStretchKeys);
+      });
+  answer(own, n - stretch, answers + stretch);
+}
 #endif
 
 /// Are all counters of a key in this block non-zero?
@@ -205,17 +234,15 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
-  // A mask of eight lanes is one byte. The masks of 64 keys are turned into answers together.
-  alignas(64) std::uint8_t empty[kStretchKeys];
-  for_each_block(
-      words, positions, n, fetch,
-      [&](std::size_t i, Spread key) HWY_ATTR {
+  // A mask of eight lanes is one byte.
+  answer_stretches<std::uint8_t>(
+      words, positions, n, fetch, answers,
+      [&](std::size_t i, Spread key, std::uint8_t* empty) HWY_ATTR {
         const auto mine = hn::Shl(fifteen, Block::shifts(key, 0));
         const auto block = hn::Load(tag, Block::words_of(words, positions[i]));
-        hn::StoreMaskBits(tag, disjoint(tag, block, mine), empty + i % kStretchKeys);
+        hn::StoreMaskBits(tag, disjoint(tag, block, mine), empty);
       },
-      [&](std::size_t first, std::size_t end)
-          HWY_ATTR { answers_of(empty, end - first, answers + first); });
+      answers_of);
 #else
   for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
     answers[i] = holds_all(Block::words_of(words, positions[i]), key);
@@ -228,16 +255,14 @@ inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* position
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  alignas(64) std::uint64_t counters[kStretchKeys] = {};
-  for_each_block(
-      words, positions, n, fetch,
-      [&](std::size_t i, Spread key) HWY_ATTR {
+  answer_stretches<std::uint64_t>(
+      words, positions, n, fetch, answers,
+      [&](std::size_t i, Spread key, std::uint64_t* counters) HWY_ATTR {
         const auto block = hn::Load(tag, Block::words_of(words, positions[i]));
         const auto own = hn::And(hn::Shr(block, Block::shifts(key, 0)), fifteen);
-        store_bytes(own, reinterpret_cast<std::uint8_t*>(counters + i % kStretchKeys));
+        store_bytes(own, reinterpret_cast<std::uint8_t*>(counters));
       },
-      [&](std::size_t first, std::size_t end)
-          HWY_ATTR { least_of(counters, end - first, answers + first); });
+      least_of);
 #else
   const hn::RebindToSigned<Block::Tag> signed_tag;  // has the cheaper minimum; counters are small
   for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
