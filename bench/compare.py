@@ -4,18 +4,21 @@
 
 Both programs run in turn, so that both meet the same hours of a noisy machine. A row seems to differ
 if every median of one build is above all of the other's, and their means differ by more than a
-threshold. By chance that happens to one row in ten. So the rows that seem to differ run again, more
-often, and differ only if the new runs say the same. The exit code is 1 if a row became slower, and
-2 if nothing could be compared.
+threshold. By chance that happens to one row in ten with three runs, to one in three with two. So the
+rows that seem to differ run again, twice as often, and differ only if the new runs say the same. The
+exit code is 1 if a row became slower, and 2 if something could not be compared.
 """
 
 import argparse
 import json
+import math
+import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +81,7 @@ class Programs:
             done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
             if done.returncode != 0:
                 fail(f"{' '.join(command)} ended with {done.returncode}")
-            if not out.stat().st_size:
+            if not out.exists() or not out.stat().st_size:
                 fail(f"{which}: --benchmark_filter picks no row")
             raw = json.loads(out.read_text())
         return figures(raw, which)
@@ -90,7 +93,12 @@ class Programs:
             for which in ((BASE, HEAD) if i % 2 == 0 else (HEAD, BASE)):
                 self.show(f"round {i + 1} of {rounds}: {which}")
                 runs[which].append(self.run(which, rows))
-        names = {which: set.intersection(*(set(run) for run in some)) for which, some in runs.items()}
+        names = {which: set(some[0]) for which, some in runs.items()}
+        for which, some in runs.items():
+            for run in some[1:]:
+                if set(run) != names[which]:
+                    fail(f"{which}: not the same rows in each run, such as "
+                         f"{''.join(min(set(run) ^ names[which]))}")
         both = {name: Row([run[name] for run in runs[BASE]], [run[name] for run in runs[HEAD]])
                 for name in sorted(names[BASE] & names[HEAD])}
         return both, sorted(names[BASE] - names[HEAD]), sorted(names[HEAD] - names[BASE])
@@ -105,6 +113,8 @@ def compare(programs, rounds, threshold):
     differ = {}
     if seem:
         again, _, _ = programs.in_turn(2 * rounds, seem)
+        if missing := sorted(set(seem) - set(again)):
+            fail(f"{''.join(missing[0])} is not there when it runs again")
         differ = {name: again[name] for name, row in seem.items()
                   if again[name].differs(threshold) and (again[name].change() > 0) == (row.change() > 0)}
     return rows, differ, len(seem) - len(differ), only_base, only_head
@@ -112,7 +122,7 @@ def compare(programs, rounds, threshold):
 
 def line(name, row):
     def times(some):
-        return f"{statistics.median(some):.4g} ({min(some):.4g} - {max(some):.4g})"
+        return f"{statistics.mean(some):.4g} ({min(some):.4g} - {max(some):.4g})"
     return (f"  {''.join(name)}\n"
             f"    {times(row.base)} -> {times(row.head)} ns, {100 * row.change():+.1f} %")
 
@@ -142,17 +152,29 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="runs of each; default 3")
     parser.add_argument("--threshold", type=float, default=3,
                         help="per cent that do not count; default 3")
+    parser.add_argument("--allow-missing", action="store_true",
+                        help="rows of base that head does not have are no failure")
     args, flags = parser.parse_known_args()
     if args.rounds < 2:
         fail(f"--rounds {args.rounds}: at least 2, or there is no spread")
-    if args.threshold < 0:
-        fail(f"--threshold {args.threshold:g}: at least 0")
+    if not 0 <= args.threshold < math.inf:
+        fail(f"--threshold {args.threshold:g}: a number from 0 on")
+    for program in (args.base, args.head):
+        if not os.access(program, os.X_OK) or program.is_dir():
+            fail(f"{program}: is no program")
     programs = Programs(args.base.resolve(), args.head.resolve(), flags,
                         lambda text: print(text, file=sys.stderr))
     threshold = args.threshold / 100
     result = compare(programs, args.rounds, threshold)
-    sys.exit(1 if report(*result, threshold) else 0)
+    slower = report(*result, threshold)
+    if (gone := result[3]) and not args.allow_missing:
+        fail(f"{len(gone)} rows of base are not in head; --allow-missing if that is meant")
+    sys.exit(1 if slower else 0)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception:  # not 1, which says that a row became slower
+        traceback.print_exc()
+        sys.exit(2)

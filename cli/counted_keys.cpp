@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "counted_keys.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <new>
+#include <string>
+#include <string_view>
 
 namespace scbf::cli {
 
@@ -20,14 +20,26 @@ std::uint64_t number_in(const char* path, std::uint64_t otherwise) {
   return std::ifstream(path) >> number ? number : otherwise;
 }
 
+/// The number after this word in a file of words and numbers, or `otherwise`.
+std::uint64_t number_after(std::string_view word, const char* path, std::uint64_t otherwise) {
+  std::ifstream file(path);
+  for (std::string next; file >> next;) {
+    if (std::uint64_t number = 0; next == word && file >> number) return number;
+  }
+  return otherwise;
+}
+
 }  // namespace
 
 std::uint64_t memory_to_spare() {
-  const auto free = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_AVPHYS_PAGES))) *
-                    static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  // What the system would give without pressing programs out; caches of files do not count as used.
+  constexpr std::uint64_t kKiB = 1024;
+  const std::uint64_t free = kKiB * number_after("MemAvailable:", "/proc/meminfo", 0);
   const std::uint64_t most = number_in("/sys/fs/cgroup/memory.max", ~std::uint64_t{0});
   const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", 0);
-  return std::min(free, most > used ? most - used : 0);
+  const std::uint64_t files = number_after("inactive_file", "/sys/fs/cgroup/memory.stat", 0);
+  const std::uint64_t held = used - std::min(used, files);
+  return std::min(free, most > held ? most - held : 0);
 }
 
 CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat& format,
@@ -42,7 +54,7 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
   const auto keep = [&](const KeyBatch& keys) {
     if (hashes_.empty() || hashes_.back().size() + keys.size() > kPart) {
       if ((hashes_.size() + 1) * kPart * sizeof(std::uint64_t) > most_bytes) return false;
-      hashes_.emplace_back().reserve(std::max(kPart, keys.size()));
+      hashes_.emplace_back().reserve(kPart);  // a block has fewer keys
     }
     const std::vector<std::uint64_t> more = keys.hashes(seed);
     hashes_.back().insert(hashes_.back().end(), more.begin(), more.end());
@@ -51,11 +63,10 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
   run.go_through(reader, "counting", [&](const KeyBlock& block) {
     if (!have_hashes_) return;
     try {
-      have_hashes_ = keep(block.batch());
+      if (!keep(block.batch())) forget_hashes();
     } catch (const std::bad_alloc&) {
-      have_hashes_ = false;
+      forget_hashes();
     }
-    if (!have_hashes_) hashes_ = {};
   });
   totals_ = reader.totals();
 }

@@ -14,8 +14,8 @@
 
 namespace scbf::cli {
 
-/// Memory that this process can use without pressing others out, in bytes: what is free, and what a
-/// control group leaves.
+/// Memory that this process can use without pressing others out, in bytes: what is available, and
+/// what a control group leaves.
 std::uint64_t memory_to_spare();
 
 class CountedKeys {
@@ -31,6 +31,11 @@ class CountedKeys {
   bool were_read() const noexcept { return were_read_; }
   /// Are the hashes of all keys there?
   bool have_hashes() const noexcept { return have_hashes_; }
+  /// Frees the hashes; the inputs must then be read again.
+  void forget_hashes() noexcept {
+    have_hashes_ = false;
+    hashes_ = {};
+  }
   /// What was read.
   const KeyTotals& totals() const noexcept { return totals_; }
   /// Calls use(hashes, how many were used before and with these) for all hashes and frees them.

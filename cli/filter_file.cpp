@@ -93,14 +93,20 @@ Saved save_filter(const Filter& filter, const Destination& to, const RunOptions&
                                                : std::launch::deferred;
   std::future<Statistics> statistics =
       std::async(when, [&] { return filter.statistics(run.batch()); });
+  Saved saved{};
+  double counting = 0;
   const Stopwatch watch;
   to.write([&](Output& out) {
     filter.write([&](std::span<const std::byte> bytes) {
       out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     });
+    // Before the file takes its name: if this fails, nothing has been done.
+    const Stopwatch waiting;
+    saved.statistics = statistics.get();
+    counting = waiting.seconds();
   });
-  const double seconds = watch.seconds();
-  return {statistics.get(), seconds};
+  saved.seconds = watch.seconds() - counting;
+  return saved;
 }
 
 void describe_work(Json& json, const KeyTotals& read, const Filter& filter, const RunOptions& run,

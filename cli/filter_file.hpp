@@ -49,7 +49,7 @@ Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules);
 struct Saved {
   Statistics statistics;
-  double seconds;  ///< until the file was closed
+  double seconds;  ///< of saving
 };
 /// Saves a filter: the bytes of Filter::save. Its statistics are counted meanwhile, if there are
 /// threads to spare.

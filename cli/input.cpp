@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "decoder.hpp"
 #include "scbf/errors.hpp"
@@ -118,16 +119,17 @@ std::size_t ByteInput::read(std::span<char> into) {
   return decoder_ ? decode(into) : read_file(into.data(), into.size());
 }
 
-std::string_view ByteInput::peek() {
+std::string_view ByteInput::peek(const std::function<bool(std::string_view)>& enough) {
   if (!recognised_) recognise();
-  if (at_ == ahead_.size()) {
-    ahead_.clear();
-    at_ = 0;
-    std::string fresh(kPeekBytes, '\0');
-    fresh.resize(read(fresh));
-    ahead_ = std::move(fresh);
+  const auto shown = [&] { return std::string_view(ahead_).substr(at_); };
+  while ((shown().empty() || !enough(shown())) && shown().size() < kPeekBytes) {
+    ahead_.erase(0, std::exchange(at_, 0));
+    std::string more(kPeekBytes - ahead_.size(), '\0');
+    const std::size_t n = decoder_ ? decode(more) : read_file(more.data(), more.size());
+    if (n == 0) break;
+    ahead_.append(more, 0, n);
   }
-  return std::string_view(ahead_).substr(at_);
+  return shown();
 }
 
 bool ByteInput::compressed() {

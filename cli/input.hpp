@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,8 +46,10 @@ class ByteInput {
   /// Reads up to `into.size()` bytes. Returns how many were read; 0 at the end. Throws IoError,
   /// also if compressed bytes are damaged or cut off.
   std::size_t read(std::span<char> into);
-  /// The next bytes, without consuming them: what one read gives, at most 64 KiB. Empty at the end.
-  std::string_view peek();
+  /// The next bytes, without consuming them, at most 64 KiB. Empty at the end. A pipe may deliver
+  /// any part of what was written to it, so bytes are read until enough(bytes) says that no more
+  /// are needed, or there are no more.
+  std::string_view peek(const std::function<bool(std::string_view)>& enough);
   /// Skips bytes that peek() has shown.
   void skip(std::size_t bytes) { at_ += bytes; }
 

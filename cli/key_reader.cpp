@@ -36,6 +36,8 @@ constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+/// Binary files have zero bytes long before this one.
+constexpr std::size_t kZeroCheck = std::size_t{64} << 10;
 
 [[noreturn]] void throw_odd_length(const std::string& input, std::uint64_t bytes) {
   throw IoError(
@@ -54,12 +56,29 @@ std::optional<std::uint64_t> place_of(const std::string& column) {
   return place;
 }
 
-/// Whether these first bytes of an input of u64 keys are decimal numbers in lines. Of 8 random
-/// bytes one in 10^11 looks like that, and then a later one does not and is refused.
+/// Bytes of the longest decimal number, with CR and the end of its line.
+constexpr std::size_t kMostDigits = 20 + 2;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+/// Could all these bytes be decimal numbers in lines?
+bool may_be_decimal(std::string_view bytes, char end) {
+  return std::ranges::all_of(bytes, [&](char c) { return is_digit(c) || c == end || c == '\r'; });
+}
+
+/// Whether these first bytes of an input of u64 keys are decimal numbers in lines; they are all, or
+/// as many as is_enough asks for. Of 8 random bytes one in 10^11 looks like that, and then a later
+/// one does not and is refused.
 bool looks_decimal(std::string_view first, char end) {
-  const auto fits = [&](char c) { return (c >= '0' && c <= '9') || c == end || c == '\r'; };
-  return !first.empty() && first[0] >= '0' && first[0] <= '9' &&
-         first.find(end) != std::string_view::npos && std::all_of(first.begin(), first.end(), fits);
+  return !first.empty() && is_digit(first[0]) && may_be_decimal(first, end) &&
+         (first.find(end) != std::string_view::npos || first.size() < kMostDigits);
+}
+
+/// Do these first bytes tell what an input is: a line, or enough for a filter, UTF-16 or a number?
+auto is_enough(const KeyFormat& format) {
+  return [end = format.end, numbers = format.kind == KeyKind::u64](std::string_view first) {
+    return first.size() >= kMostDigits || first.find(end) != std::string_view::npos ||
+           (numbers && !may_be_decimal(first, end));
+  };
 }
 
 /// What the first bytes of a file tell. The input is opened only for this.
@@ -68,7 +87,7 @@ struct FirstLook {
 };
 FirstLook look_at(const std::string& input, const KeyFormat& format) {
   ByteInput bytes(input, format.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
-  const std::string_view first = bytes.peek();
+  const std::string_view first = bytes.peek(is_enough(format));
   return {bytes.compressed(), format.decimal || (format.check && looks_decimal(first, format.end))};
 }
 
@@ -172,7 +191,7 @@ void KeyReader::examine() {
   examined_ = true;
   decimal_ = format_.decimal;
   const std::string& name = input_->name();
-  std::string_view first = input_->peek();
+  std::string_view first = input_->peek(is_enough(format_));
   if (format_.decode && (format_.kind == KeyKind::lines || decimal_) &&
       first.starts_with(kByteOrderMark)) {
     input_->skip(kByteOrderMark.size());
@@ -197,12 +216,6 @@ void KeyReader::examine() {
         "iconv -f UTF-16 -t UTF-8; --raw takes the bytes as they are",
         name));
   }
-  if (first.find('\0') != std::string_view::npos) {
-    throw IoError(fmt::format(
-        "{}: zero bytes in lines: is it binary? --keys u64 reads integers of 8 bytes, -0 keys that "
-        "end in a zero byte; --raw takes the lines as they are",
-        name));
-  }
   const std::size_t newline = first.find('\n');
   if (newline != std::string_view::npos && newline > 0 && first[newline - 1] == '\r' &&
       !format_.chomp_cr && format_.tell && !std::exchange(told_of_cr_, true)) {
@@ -213,7 +226,17 @@ void KeyReader::examine() {
   }
 }
 
+void KeyReader::check_for_zeros(std::string_view bytes) const {
+  if (!format_.check || format_.kind != KeyKind::lines || format_.end == '\0') return;
+  if (bytes.find('\0') == std::string_view::npos) return;
+  throw IoError(fmt::format(
+      "{}: zero bytes in lines: is it binary? --keys u64 reads integers of 8 bytes, -0 keys that "
+      "end in a zero byte; --raw takes the lines as they are",
+      input_->name()));
+}
+
 bool KeyReader::fill(KeyBlock& block) {
+  if (failed_) std::rethrow_exception(failed_);
   block.kind_ = format_.kind;
   do {
     block.lines_.clear();
@@ -230,6 +253,7 @@ bool KeyReader::fill(KeyBlock& block) {
       fill_numbers(block);
     }
     if (text && format_.kind == KeyKind::u64) parse_numbers(block);
+    if (failed_ && block.size() == 0) std::rethrow_exception(failed_);
   } while (block.size() == 0);
   keys_ += block.size();
   block.keys_so_far_ = keys_;
@@ -237,18 +261,24 @@ bool KeyReader::fill(KeyBlock& block) {
   return block.size() > 0;
 }
 
-void KeyReader::parse_numbers(KeyBlock& block) const {
+/// If a line is no number, the block gets those before it, and the next call of fill throws.
+void KeyReader::parse_numbers(KeyBlock& block) {
   block.parsed_.clear();
   for (const std::string_view line : block.lines_) {
     const std::string_view digits = line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0));
+    if (digits.empty()) {
+      ++empty_lines_;
+      continue;
+    }
     std::uint64_t number = 0;
     const char* const end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, number);
     if (error != std::errc{} || stop != end) {
-      throw IoError(
+      failed_ = std::make_exception_ptr(IoError(
           fmt::format("{}: {}: must be a decimal number from 0 to 2^64 - 1; for 8 bytes each: "
                       "--keys u64 --raw",
-                      display_name(current_name()), in_quotes(digits, 40)));
+                      display_name(current_name()), in_quotes(digits, 40))));
+      break;
     }
     block.parsed_.push_back(number);
   }
@@ -280,6 +310,7 @@ void KeyReader::fill_column(KeyBlock& block) {
     }
     if (!records_->next(record)) {
       close_current();
+      if (format_.kind == KeyKind::u64 && !ends.empty()) break;  // as in fill_lines
       continue;
     }
     if (place_ >= record.fields.size()) {
@@ -349,8 +380,11 @@ void KeyReader::fill_lines(KeyBlock& block) {
       if (end > line) add(end);
       line = end;
       close_current();
+      if (decimal_ && !lines.empty()) break;  // what is wrong with a number is told of this input
       continue;
     }
+    if (input_bytes_ < kZeroCheck) check_for_zeros({data + end, n});
+    input_bytes_ += n;
     const char* at = data + end;
     end += n;
     while (const void* found =

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -132,7 +133,9 @@ class KeyReader {
   void fill_lines(KeyBlock& block);
   void fill_numbers(KeyBlock& block);
   void fill_column(KeyBlock& block);
-  void parse_numbers(KeyBlock& block) const;
+  void parse_numbers(KeyBlock& block);
+  /// Refuses lines with zero bytes.
+  void check_for_zeros(std::string_view bytes) const;
   const std::string& current_name() const { return inputs_[next_input_ - 1]; }
 
   std::vector<std::string> inputs_;
@@ -151,6 +154,7 @@ class KeyReader {
   std::uint64_t keys_ = 0, empty_lines_ = 0;
   std::uint64_t bytes_before_ = 0;  // read from earlier inputs
   std::uint64_t input_bytes_ = 0;   // delivered by the current input
+  std::exception_ptr failed_;       // what the next fill throws
 };
 
 /// Calls use(block) for each block. With `overlap`, a second thread reads the next block meanwhile.

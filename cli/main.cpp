@@ -74,7 +74,9 @@ int guarded(int argc, char** argv) {
     note(error.what());
     return kCorrupt;
   } catch (const std::bad_alloc&) {
-    note("out of memory; a smaller --capacity, --memory or --scratch may fit");
+    note(
+        "out of memory; with --threads 1, or a smaller --capacity, --memory or --scratch where the "
+        "command has them, it may fit");
     return kInputOutput;
   } catch (const std::exception& error) {  // IoError and errors of the system
     note(error.what());

@@ -74,6 +74,17 @@ void remove_unfinished(int signal) {
   ::raise(signal);  // by now its default again: SA_RESETHAND
 }
 
+/// A page of a mapped file is not there any more.
+void report_cut_file(int) {
+  constexpr std::string_view text =
+      "scbf: a filter was cut short while it was in use: it must be replaced as a whole, and "
+      "--load "
+      "reads it into memory\n";
+  if (unfinished.set.load()) ::unlink(unfinished.name.data());
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(kInputOutput);
+}
+
 /// Notes the name of the temporary file, which is the one that must not exist yet.
 class NotingCalls final : public FileSystemCalls {
  public:
@@ -102,7 +113,8 @@ class NotingCalls final : public FileSystemCalls {
 bool begins_as_filter(const std::string& path) {
   try {
     ByteInput file(path, ByteInput::Decode::no);
-    return cli::begins_as_filter(file.peek());
+    return cli::begins_as_filter(
+        file.peek([](std::string_view first) { return first.size() >= 8; }));
   } catch (const IoError&) {
     return false;  // cannot be read, so cannot be known for a filter
   }
@@ -248,6 +260,8 @@ void clean_up_on_signals() {
     if (::sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;  // nohup
     ::sigaction(signal, &action, nullptr);
   }
+  action.sa_handler = report_cut_file;
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 void print_json(const Json& json) {

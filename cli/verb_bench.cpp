@@ -71,7 +71,12 @@ template <class Item, class Parse>
 void parse_list(std::vector<Item>& into, const std::string& option, const std::string& text,
                 const Parse& parse) {
   into.clear();
-  for (const std::string& item : items_of(option, text)) into.push_back(parse(item));
+  for (const std::string& item : items_of(option, text)) {
+    into.push_back(parse(item));
+    if (std::count(into.begin(), into.end(), into.back()) > 1) {
+      throw UsageError(fmt::format("{} {}: {} is there twice", option, in_quotes(text), item));
+    }
+  }
 }
 
 Path path_from_string(const std::string& name) {
@@ -427,7 +432,10 @@ Run set_up_bench(CommandLine& line) {
   });
   line.option("--backends", "B,...",
               "Names that 'scbf backends' lists; default scalar (up to 1M keys) and auto",
-              [o](const std::string& text) { o->backends = items_of("--backends", text); });
+              [o](const std::string& text) {
+                parse_list(o->backends, "--backends", text,
+                           [](const std::string& item) { return item; });
+              });
   line.option(
       "--calls", "C,...",
       "How keys are given: one batch, in small batches of 4,096, in bulk through a "

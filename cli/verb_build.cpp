@@ -182,9 +182,18 @@ std::string to_text(const BuildOptions& options, const Design& design, const Bui
       grouped(s.saturated), rate);
 }
 
-Filter empty_filter(const Growth& growth, const BuildOptions& options) {
+Filter empty_filter(Design& design, const BuildOptions& options) {
+  const Growth& growth = design.growth;
+  const FilterOptions of{.seed = options.seed, .backend = options.run.backend};
+  if (design.counted && design.counted->have_hashes()) {
+    try {
+      return Filter(growth, of);
+    } catch (const std::bad_alloc&) {
+      design.counted->forget_hashes();  // the inputs are read again instead
+    }
+  }
   try {
-    return Filter(growth, {.seed = options.seed, .backend = options.run.backend});
+    return Filter(growth, of);
   } catch (const std::bad_alloc&) {
     throw IoError(fmt::format(
         "build: no memory for {} of counters; a smaller --capacity or --memory, or a higher --fpr, "
@@ -207,7 +216,7 @@ int build(const BuildOptions& options) {
   const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
   const Stopwatch watch;
   Design design = options.scalable ? growing(options, format) : single_stage(options, format);
-  Filter filter = empty_filter(design.growth, options);
+  Filter filter = empty_filter(design, options);
   filter.set_metadata(write_notes(design.notes));
   const KeyTotals read = insert_all(options, design, format, filter);
   const double seconds = watch.seconds();

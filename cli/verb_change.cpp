@@ -56,17 +56,20 @@ struct ChangeSession {
                blocks == Blocks::large ? large_block(filter) : bulk_block(filter)) {}
 
   /// Calls use(block) for all keys.
-  void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
-    options.run.go_through(reader, progress, use);
+  void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use,
+                  RunOptions::Writes writes = RunOptions::Writes::at_the_end) {
+    options.run.go_through(reader, progress, use, writes);
     seconds = watch.seconds();
   }
 
-  /// Saves the filter, and prints `text` or `json`, completed: `text` to standard error if the
-  /// filter or `other`, a second result, goes to standard output.
-  void finish(Json json, const std::string& text, const Destination* other = nullptr) const {
+  /// Saves the filter, and prints `text` or json_of(statistics), completed: `text` to standard
+  /// error if the filter or `other`, a second result, goes to standard output.
+  template <class JsonOf>
+  void finish(JsonOf json_of, const std::string& text, const Destination* other = nullptr) const {
     const RunOptions& run = options.run;
     const Statistics statistics = save_filter(filter, to, run).statistics;
     const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
+    Json json = json_of(statistics);
     if (run.json) {
       json["file"] = to.path();
       describe_work(json, reader.totals(), filter, run, seconds);
@@ -109,21 +112,26 @@ int insert(const ChangeOptions& options) {
   BulkInserter bulk = session.filter.bulk(options.run.batch());
   session.go_through("inserting", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
   const std::uint64_t inserted = bulk.finish().inserted;
-  session.finish(Json{{"inserted", inserted}}, fmt::format("inserted {}", grouped(inserted)));
+  session.finish(
+      [&](const Statistics&) {
+        return Json{{"inserted", inserted}};
+      },
+      fmt::format("inserted {}", grouped(inserted)));
   return kOk;
 }
 
 /// How many keys may be absent: a number of keys, or a share of them.
 struct Limit {
   std::optional<std::uint64_t> keys = {};
-  double share = 0.5;
+  static constexpr double kHalf = 0.5;
+  double share = kHalf;
   bool given = false;
 
   bool exceeded(std::uint64_t absent, std::uint64_t all) const {
     return keys ? absent > *keys : static_cast<double>(absent) > share * static_cast<double>(all);
   }
   std::string text() const {
-    return keys ? grouped(*keys) : share == 0.5 ? std::string("half of them") : percent(share);
+    return keys ? grouped(*keys) : share == kHalf ? std::string("half of them") : percent(share);
   }
 };
 
@@ -137,7 +145,7 @@ struct RemoveOptions : ChangeOptions {
 RemoveReport remove_all(ChangeSession& session, Output* absent) {
   RemoveReport sum;
   std::vector<std::uint8_t> verdicts;
-  session.go_through("removing", [&](const KeyBlock& block) {
+  const auto remove_block = [&](const KeyBlock& block) {
     verdicts.resize(absent != nullptr ? block.size() : 0);
     const RemoveReport some =
         session.filter.remove(block.batch(), verdicts, session.options.run.batch());
@@ -149,7 +157,10 @@ RemoveReport remove_all(ChangeSession& session, Output* absent) {
       write_key(*absent, block, i, session.reader.format());
       absent->write(session.reader.format().end);
     }
-  });
+  };
+  using Writes = RunOptions::Writes;
+  session.go_through("removing", remove_block,
+                     absent != nullptr ? Writes::meanwhile : Writes::at_the_end);
   return sum;
 }
 
@@ -190,17 +201,20 @@ int remove(const RemoveOptions& options) {
     throw Incompatible(fmt::format(
         "{}: {}, more than {}: nothing is removed. Were they removed before, or do they end in a "
         "CR? Then the other {} may be false positives, whose removal makes other keys absent; "
-        "--max-absent {} removes them all the same",
+        "--max-absent {} removes them all the same{}",
         display_name(options.file), absent_of_all, options.most_absent.text(),
-        grouped(keys - sum.absent), sum.absent));
+        grouped(keys - sum.absent), sum.absent,
+        list ? fmt::format(". {} lists the absent ones", list->path()) : ""));
   }
-  const double lost =
-      lost_per_false_removal(session.filter.statistics(options.run.batch()), session.filter);
+  double lost = 0;
   session.finish(
-      Json{{"removed", sum.removed},
-           {"absent", sum.absent},
-           {"ambiguous", sum.ambiguous},
-           {"lost_per_false_removal", lost}},
+      [&](const Statistics& statistics) {
+        lost = lost_per_false_removal(statistics, session.filter);
+        return Json{{"removed", sum.removed},
+                    {"absent", sum.absent},
+                    {"ambiguous", sum.ambiguous},
+                    {"lost_per_false_removal", lost}};
+      },
       fmt::format("removed {}, absent {}{}", grouped(sum.removed), grouped(sum.absent),
                   sum.ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(sum.ambiguous)) : ""),
       list ? &*list : nullptr);

@@ -48,11 +48,12 @@ struct QuerySession {
   template <class Ask, class Use>
   void go_through(const Ask& ask, const Use& use) {
     std::vector<std::uint8_t> answers;
-    options.run.go_through(reader, "asking", [&](const KeyBlock& block) {
+    const auto use_block = [&](const KeyBlock& block) {
       answers.resize(block.size());
       ask(block.batch(), answers);
       use(block, answers);
-    });
+    };
+    options.run.go_through(reader, "asking", use_block, RunOptions::Writes::meanwhile);
   }
 
   Json report(double seconds) const {

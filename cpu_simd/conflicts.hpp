@@ -2,12 +2,13 @@
 // Makes the removal of many keys at once, from a filter of several arrays, equal to removal one by
 // one.
 //
-// The engine first looks up all keys, then takes away the present ones, array by array, in any
-// order. If no counter would fall below zero, the result is that of removal one by one. A counter
+// The engine takes keys away array by array, in any order: all keys, or those that a lookup found
+// present. If no counter would fall below zero, the result is that of removal one by one. A counter
 // that would fall below zero (an *underflow*) had more takers than it held. Exactly the keys that
 // touch such a counter are contested. Their verdicts follow from replaying them in batch order on
 // the contested counters alone, because their other counters held enough for all takers. For a key
-// that turns out absent, the other counters are restored.
+// that turns out absent, the other counters are restored. A table of bits says quickly of nearly
+// all other keys that they are not contested.
 #pragma once
 
 #include <bit>
@@ -66,7 +67,7 @@ class ConflictResolver {
   static constexpr std::size_t bytes_for(std::size_t most) noexcept {
     return most * (sizeof(std::uint64_t) + sizeof(Contested)) +
            slots_for(most) * sizeof(std::size_t) + marks_for(most) * sizeof(std::uint64_t) +
-           4 * alignof(std::max_align_t);
+           4 * alignof(std::max_align_t);  // underflows, and the three vectors below
   }
 
   /// May a key with this position in this array touch a contested counter? May be called by several

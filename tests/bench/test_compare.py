@@ -24,7 +24,7 @@ flags = dict(a.split("=", 1) for a in sys.argv[1:])
 with open(os.path.join(folder, "plan.json")) as file:
     plan = json.load(file)
 rows = []
-for name, times in plan["rows"].items():
+for name, times in plan.get("rows_later" if run > 2 else "rows", plan["rows"]).items():
     full = name + "/iterations:1/repeats:2"
     if not re.search(flags.get("--benchmark_filter", "."), full):
         continue
@@ -34,7 +34,7 @@ for name, times in plan["rows"].items():
                          ns_per_key_apart=factor * 7, bits_per_key=time,
                          **({{"error_occurred": True, "error_message": "wrong"}} if time < 0 else {{}})))
 with open(flags["--benchmark_out"], "w") as file:
-    json.dump({{"context": {{}}, "benchmarks": rows}}, file)
+    if rows: json.dump({{"context": {{}}, "benchmarks": rows}}, file)
 sys.exit(plan.get("exit", 0))
 """
 
@@ -124,16 +124,23 @@ class Compare(unittest.TestCase):
     def test_rows_of_one_program_alone_are_named(self):
         base = self.program("base", {"hit/n:1": [10], "old/n:1": [10]})
         code, out, _ = self.compare(base, self.program("head", {"hit/n:1": [10], "new/n:1": [10]}))
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 2)
         self.assertIn("only in base, not compared: 2 rows, such as old/n:1", out)
         self.assertIn("only in head, not compared: 2 rows, such as new/n:1", out)
+        head = self.program("again", {"hit/n:1": [10], "new/n:1": [10]})
+        self.assertEqual(self.compare(base, head, "--allow-missing")[0], 0)
+        # Rows that only head has are new, and no failure.
+        self.assertEqual(self.compare(head, self.program("more", {
+            "hit/n:1": [10], "new/n:1": [10], "newer/n:1": [10]}))[0], 0)
 
     def test_failures_are_no_results(self):
         good = self.program("good", {"hit/n:1": [10]})
         for name, other, message in (
                 ("exits", self.program("exits", {"hit/n:1": [10]}, exit=1), "ended with 1"),
                 ("wrong", self.program("wrong", {"hit/n:1": [-1]}), "hit/n:1/iterations:1/repeats:2: wrong"),
-                ("apart", self.program("apart", {"miss/n:1": [10]}), "no row in common")):
+                ("apart", self.program("apart", {"miss/n:1": [10]}), "no row in common"),
+                ("later", self.program("later", {"hit/n:1": [12]}, rows_later={}), "--benchmark_filter picks no row"),
+                ("nothing", "/bin/true", "picks no row"), ("none", "/no/program", "is no program")):
             with self.subTest(name):
                 code, out, told = self.compare(good, other)
                 self.assertEqual(code, 2)
@@ -143,7 +150,9 @@ class Compare(unittest.TestCase):
     def test_arguments(self):
         good = self.program("good", {"hit/n:1": [10]})
         self.assertIn("--rounds 1: at least 2", self.compare(good, good, "--rounds", "1")[2])
-        self.assertIn("--threshold -1: at least 0", self.compare(good, good, "--threshold", "-1")[2])
+        for threshold in ("-1", "nan", "inf"):
+            self.assertIn(f"--threshold {threshold}: a number from 0 on",
+                          self.compare(good, good, "--threshold", threshold)[2])
 
 
 if __name__ == "__main__":
