@@ -506,14 +506,15 @@ class Pieces(CommandTest):
                 self.assertFalse(os.path.exists(self.path("out.scbf")))
 
     def test_a_reader_that_goes_away_ends_the_command(self):
-        keys = b"".join(b"absent%d\n" % i for i in range(100_000))
+        # One block of keys, whose absent ones find no reader, and the beginning of the next.
+        keys = b"".join(b"absent%07d\n" % i for i in range(100_000))
+        self.assertTrue(1 << 20 < len(keys) < 2 << 20)
         self.scbf("build", "--capacity", 10, "-o", "f.scbf", stdin=b"a\n")
         process = self.start("remove", "f.scbf", "-o", "g.scbf", "--absent", "-", "--threads", 2,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.close()
-        with contextlib.suppress(BrokenPipeError):  # more than pipes and buffers hold
-            for _ in range(20):
-                process.stdin.write(keys)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(keys)
             process.stdin.flush()
         # The input stays open: only the lost reader can end the command.
         process.wait(timeout=20)
