@@ -52,8 +52,9 @@ struct BatchOptions {
   Path path = Path::automatic;
   /// Most temporary memory of the partitioned path; 0 = the filter's own size, for insertions half
   /// of it, or a quarter as long as no scratch memory is left from earlier batches, but at most
-  /// 1 GiB (and at least 1 MiB). A pass takes some 64 KiB per thread even where this is less. Kept
-  /// for the next batch; see release_scratch.
+  /// 1 GiB (and at least 1 MiB). A pass takes some 64 KiB per thread even where this is less. A
+  /// removal of keys of which many are not there, or there less often than they are removed, takes
+  /// more, to settle which they are. Kept for the next batch; see release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
