@@ -42,9 +42,8 @@ std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexc
                                                                     : Way::direct;
 }
 
-bool PathTimes::is_due(Way way) noexcept {
-  std::atomic<std::uint32_t>& asked = way == Way::direct ? asked_direct_ : asked_by_position_;
-  const std::uint32_t before = asked.fetch_add(1, std::memory_order_relaxed);
+bool PathTimes::are_due() noexcept {
+  const std::uint32_t before = asked_.fetch_add(1, std::memory_order_relaxed);
   return before < kFirstTries || before % kBetweenTries == 0;
 }
 

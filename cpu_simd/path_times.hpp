@@ -32,22 +32,25 @@ class PathTimes {
   /// The faster way for so many keys; empty until both are known.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
-  /// Counts the batches that ask. Is it time to try this way again? At first always, later rarely.
-  bool is_due(Way way) noexcept;
+  /// Counts the batches that ask. Is it time to try both ways again? At first always, later rarely.
+  bool are_due() noexcept;
 
  private:
   std::atomic<float> direct_{0};       // ns per key; 0: not known
   std::atomic<float> by_position_{0};  // ns per key, less what the lines cost
-  std::atomic<std::uint32_t> asked_direct_{0}, asked_by_position_{0};
+  std::atomic<std::uint32_t> asked_{0};
 };
 
 /// The times of one kind of work: an operation on filters of one array or several, of about this
 /// size, by one thread, two, or more.
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept;
 
-/// Works on a batch in the way that is known to be faster. Of a large batch, some keys may go the
-/// other way, to find that out. Calls work(first, keys, choice) for stretches of the batch, in
-/// order. If there is no memory for partitions, `work` goes directly and sets choice.way to that.
+/// Works on a batch in the way that is known to be faster. Of some large batches, a few keys go
+/// directly and others by position, to find that out. Only these batches are booked: memory that
+/// nobody has touched before is paid for by the first keys that go directly, whose time is not the
+/// least, so that both ways are measured on the same terms. Calls work(first, keys, choice) for
+/// stretches of the batch, in order. If there is no memory for partitions, `work` goes directly and
+/// sets choice.way to that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
                 BatchOptions options, Work work) {
@@ -63,6 +66,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     return work(std::size_t{0}, keys, choice);
   }
   PathTimes& times = path_times(operation, geometry, choice.threads);
+  if (!times.are_due()) return work(std::size_t{0}, keys, choice);
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice& way) {
     const auto began = std::chrono::steady_clock::now();
@@ -70,16 +74,13 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     done += n;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   };
-  if (times.is_due(Way::direct)) {
-    double least = 1e9;
-    Choice direct = choice;
-    direct.way = Way::direct;
-    for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
-    times.book(Way::direct, sample, choice.lines, least);
-  }
+  double least = 1e9;
+  Choice direct = choice;
+  direct.way = Way::direct;
+  for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
+  times.book(Way::direct, sample, choice.lines, least);
   Choice rest = chosen(keys.size() - done);
-  if (rest.enough != 0 && rest.way == Way::direct && keys.size() - done >= 4 * rest.enough &&
-      times.is_due(Way::by_position)) {
+  if (rest.enough != 0 && rest.way == Way::direct && keys.size() - done >= 4 * rest.enough) {
     const std::size_t some = std::max(2 * rest.enough, (keys.size() - done) / 4);
     // An executor may have another number of threads than a moment ago.
     if (Choice other = chosen(some); other.enough != 0) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -50,15 +52,13 @@ TEST(PathTimes, TheLeastTimeCountsUntilItIsOld) {
 
 TEST(PathTimes, BothAreTriedAtFirstAndThenRarely) {
   PathTimes times;
-  for (const Way way : {Way::direct, Way::by_position}) {
-    int due = 0;
-    for (int i = 0; i < 320; ++i) {
-      const bool is_due = times.is_due(way);
-      EXPECT_TRUE(is_due || i > 2) << i;
-      due += is_due;
-    }
-    EXPECT_EQ(due, 3 + 9);
+  int due = 0;
+  for (int i = 0; i < 320; ++i) {
+    const bool are_due = times.are_due();
+    EXPECT_TRUE(are_due || i > 2) << i;
+    due += are_due;
   }
+  EXPECT_EQ(due, 3 + 9);
 }
 
 /// A batch for which either path may pay, in a filter that nobody else asks about.
@@ -109,6 +109,25 @@ TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
   times.book(Way::by_position, 10'000'000, lines, 0.1);
   EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000'000, {.threads = 1}).way, Way::by_position);
   EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000, {.threads = 1}).way, Way::direct);
+}
+
+TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {
+  PathTimes& times = scbf::path_times(GetParam(), kGeometry, 1);
+  while (times.are_due()) {
+  }
+  for (int i = 0; i < 200; ++i) times.book(Way::direct, 1000, 200'000, 1);
+  times.book(Way::direct, 10'000'000, 200'000, 0.002);
+  times.book(Way::by_position, 10'000'000, 200'000, 0.001);
+  const std::vector<std::uint64_t> keys(2'000'000);
+  for (int i = 0; i < 25; ++i) {
+    // Slow, as in memory that nobody has touched before.
+    scbf::run_faster(GetParam(), kGeometry, keys, {.threads = 1},
+                     [&](std::size_t, const KeyBatch& all, const Choice& choice) {
+                       EXPECT_EQ(all.size(), keys.size());
+                       EXPECT_EQ(choice.way, Way::by_position) << i;
+                       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                     });
+  }
 }
 
 TEST_P(RunFaster, ForcedPathsAndSmallBatchesGoAtOnce) {
