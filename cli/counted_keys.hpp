@@ -15,7 +15,7 @@
 namespace scbf::cli {
 
 /// Memory that this process can use without pressing others out, in bytes: what is available, and
-/// what a control group leaves.
+/// what control groups and `ulimit -v` leave.
 std::uint64_t memory_to_spare();
 
 class CountedKeys {

@@ -81,12 +81,16 @@ auto is_enough(const KeyFormat& format) {
   };
 }
 
+ByteInput::Decode decode_of(const KeyFormat& format) {
+  return format.decode ? ByteInput::Decode::yes : ByteInput::Decode::no;
+}
+
 /// What the first bytes of a file tell. The input is opened only for this.
 struct FirstLook {
   bool compressed, decimal;
 };
 FirstLook look_at(const std::string& input, const KeyFormat& format) {
-  ByteInput bytes(input, format.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
+  ByteInput bytes(input, decode_of(format));
   const std::string_view first = bytes.peek(is_enough(format));
   return {bytes.compressed(), format.decimal || (format.check && looks_decimal(first, format.end))};
 }
@@ -164,10 +168,11 @@ bool KeyReader::open_next() {
   if (next_input_ == inputs_.size()) return false;
   const std::string& name = inputs_[next_input_];
   if (format_.column) {
-    records_ = std::make_unique<RecordReader>(name, format_of(name, format_.column->format));
+    const KeyColumn& column = *format_.column;
+    records_ = std::make_unique<RecordReader>(name, format_of(name, column.format), column.escapes,
+                                              decode_of(format_));
   } else {
-    input_ = std::make_unique<ByteInput>(
-        name, format_.decode ? ByteInput::Decode::yes : ByteInput::Decode::no);
+    input_ = std::make_unique<ByteInput>(name, decode_of(format_));
   }
   ++next_input_;
   input_bytes_ = 0;

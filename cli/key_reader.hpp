@@ -33,6 +33,7 @@ std::string_view to_string(KeyKind kind) noexcept;
 struct KeyColumn {
   std::string name;
   std::optional<TableFormat> format = {};
+  Escapes escapes = Escapes::yes;
 };
 
 /// How keys are written in the inputs.

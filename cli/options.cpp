@@ -62,6 +62,10 @@ void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
                 if (!format.column) format.column.emplace();
                 format.column->format = table_format_from_string(text);
               });
+  line.flag("--no-escapes", "With --column, TSV: take backslashes as they are", [this] {
+    if (!format.column) format.column.emplace();
+    format.column->escapes = Escapes::no;
+  });
   line.flag("-0,--null", "Keys end in a zero byte, not in a newline; printed keys, too",
             [this] { format.end = '\0'; });
   line.flag("--chomp-cr", "A carriage return at the end of a line is no part of the key",
@@ -78,7 +82,7 @@ void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
 
 KeyFormat KeyOptions::format_for(KeyKind of) const {
   if (format.column && format.column->name.empty()) {
-    throw UsageError("--separator goes with --column");
+    throw UsageError("--separator and --no-escapes go with --column");
   }
   KeyFormat result = format;
   result.kind = of;

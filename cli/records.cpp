@@ -39,8 +39,9 @@ TableFormat format_of(const std::string& file, std::optional<TableFormat> option
   return name.ends_with(".tsv") || name.ends_with(".tab") ? TableFormat::tsv : TableFormat::csv;
 }
 
-RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes escapes)
-    : input_(file),
+RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes escapes,
+                           ByteInput::Decode decode)
+    : input_(file, decode),
       format_(format),
       escapes_(escapes),
       buffer_(new char[kBlock]),

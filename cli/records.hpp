@@ -46,7 +46,8 @@ struct Record {
 class RecordReader {
  public:
   /// Opens a file; "-" is standard input. Throws IoError.
-  RecordReader(const std::string& file, TableFormat format, Escapes escapes = Escapes::yes);
+  RecordReader(const std::string& file, TableFormat format, Escapes escapes = Escapes::yes,
+               ByteInput::Decode decode = ByteInput::Decode::yes);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
   ~RecordReader();

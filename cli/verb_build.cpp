@@ -184,22 +184,18 @@ std::string to_text(const BuildOptions& options, const Design& design, const Bui
 
 Filter empty_filter(Design& design, const BuildOptions& options) {
   const Growth& growth = design.growth;
-  const FilterOptions of{.seed = options.seed, .backend = options.run.backend};
-  if (design.counted && design.counted->have_hashes()) {
+  for (;;) {
     try {
-      return Filter(growth, of);
+      return Filter(growth, {.seed = options.seed, .backend = options.run.backend});
     } catch (const std::bad_alloc&) {
+      if (!design.counted || !design.counted->have_hashes()) break;
       design.counted->forget_hashes();  // the inputs are read again instead
     }
   }
-  try {
-    return Filter(growth, of);
-  } catch (const std::bad_alloc&) {
-    throw IoError(fmt::format(
-        "build: no memory for {} of counters; a smaller --capacity or --memory, or a higher --fpr, "
-        "takes less ('scbf plan' says how much)",
-        human_bytes(growth.first_geometry().bytes())));
-  }
+  throw IoError(
+      fmt::format("build: no memory for {} of counters; a smaller --capacity or --memory, or a "
+                  "higher --fpr, takes less ('scbf plan' says how much)",
+                  human_bytes(growth.first_geometry().bytes())));
 }
 
 int build(const BuildOptions& options) {

@@ -59,17 +59,20 @@ struct ChangeSession {
   void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use,
                   RunOptions::Writes writes = RunOptions::Writes::at_the_end) {
     options.run.go_through(reader, progress, use, writes);
-    seconds = watch.seconds();
   }
 
-  /// Saves the filter, and prints `text` or json_of(statistics), completed: `text` to standard
-  /// error if the filter or `other`, a second result, goes to standard output.
-  template <class JsonOf>
-  void finish(JsonOf json_of, const std::string& text, const Destination* other = nullptr) const {
+  /// Saves the filter, after all changes.
+  Statistics save() {
+    seconds = watch.seconds();
+    return save_filter(filter, to, options.run).statistics;
+  }
+
+  /// Prints `text` or `json`, completed: `text` to standard error if the filter or `other`, a
+  /// second result, goes to standard output.
+  void report(const Statistics& statistics, Json json, const std::string& text,
+              const Destination* other = nullptr) const {
     const RunOptions& run = options.run;
-    const Statistics statistics = save_filter(filter, to, run).statistics;
     const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
-    Json json = json_of(statistics);
     if (run.json) {
       json["file"] = to.path();
       describe_work(json, reader.totals(), filter, run, seconds);
@@ -94,7 +97,7 @@ struct ChangeSession {
   FilterNotes notes;
   Stopwatch watch;
   KeyReader reader;
-  double seconds = 0;
+  double seconds = 0;  ///< of reading and changing
 
  private:
   static Destination destination(const ChangeOptions& o) {
@@ -112,11 +115,8 @@ int insert(const ChangeOptions& options) {
   BulkInserter bulk = session.filter.bulk(options.run.batch());
   session.go_through("inserting", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
   const std::uint64_t inserted = bulk.finish().inserted;
-  session.finish(
-      [&](const Statistics&) {
-        return Json{{"inserted", inserted}};
-      },
-      fmt::format("inserted {}", grouped(inserted)));
+  session.report(session.save(), Json{{"inserted", inserted}},
+                 fmt::format("inserted {}", grouped(inserted)));
   return kOk;
 }
 
@@ -206,15 +206,14 @@ int remove(const RemoveOptions& options) {
         grouped(keys - sum.absent), sum.absent,
         list ? fmt::format(". {} lists the absent ones", list->path()) : ""));
   }
-  double lost = 0;
-  session.finish(
-      [&](const Statistics& statistics) {
-        lost = lost_per_false_removal(statistics, session.filter);
-        return Json{{"removed", sum.removed},
-                    {"absent", sum.absent},
-                    {"ambiguous", sum.ambiguous},
-                    {"lost_per_false_removal", lost}};
-      },
+  const Statistics statistics = session.save();
+  const double lost = lost_per_false_removal(statistics, session.filter);
+  session.report(
+      statistics,
+      Json{{"removed", sum.removed},
+           {"absent", sum.absent},
+           {"ambiguous", sum.ambiguous},
+           {"lost_per_false_removal", lost}},
       fmt::format("removed {}, absent {}{}", grouped(sum.removed), grouped(sum.absent),
                   sum.ambiguous > 0 ? fmt::format(", ambiguous {}", grouped(sum.ambiguous)) : ""),
       list ? &*list : nullptr);
@@ -257,8 +256,8 @@ Run set_up_remove(CommandLine& line) {
               [o = options.get()](const std::string& text) {
                 Limit limit{.given = true};
                 if (text.ends_with('%')) {
-                  limit.share = parse_real("--max-absent", text.substr(0, text.size() - 1), 0, 100);
-                  limit.share /= 100;
+                  const std::string number = text.substr(0, text.size() - 1);
+                  limit.share = parse_real("--max-absent (in %)", number, 0, 100) / 100;
                 } else {
                   limit.keys = parse_count("--max-absent", text, 0);
                 }

@@ -175,6 +175,43 @@ class Lines(CommandTest):
             self.assertEqual(self.digest("f.scbf"), self.digest("want.scbf"))
         self.assertEqual(kept, {True, False})
 
+    def test_a_control_group_without_memory_for_hashes(self):
+        # 6 million hashes take 48 MB, of which a quarter must be free.
+        group = self.control_group(100 << 20)
+        self.write("in.txt", b"".join(b"%d\n" % i for i in range(6_000_000)))
+        process = self.run_raw("build", "--threads", 1, "--json", "-o", "f.scbf", "in.txt",
+                               preexec_fn=lambda: self.enter(group))
+        self.assertEqual(process.returncode, OK, process.err)
+        self.assertFalse(json.loads(process.out)["hashes_kept"])
+
+    def control_group(self, most_bytes):
+        """A new control group inside this process's own; skips the test if none can be made."""
+        with open("/proc/self/cgroup") as file:
+            paths = dict(line.rstrip("\n").split(":", 2)[1:] for line in file)
+        for controllers, path in paths.items():
+            if "memory" in controllers.split(","):
+                group, limit = "/sys/fs/cgroup/memory" + path, "memory.limit_in_bytes"
+                break
+        else:
+            group, limit = "/sys/fs/cgroup" + paths.get("", "/"), "memory.max"
+        group = os.path.join(group, f"scbf-test-{os.getpid()}")
+        try:
+            os.mkdir(group)
+        except OSError as error:
+            self.skipTest(f"no control group can be made here: {error}")
+        self.addCleanup(os.rmdir, group)
+        try:
+            with open(os.path.join(group, limit), "w") as file:
+                file.write(str(most_bytes))
+        except OSError as error:
+            self.skipTest(f"control groups do not limit memory here: {error}")
+        return group
+
+    @staticmethod
+    def enter(group):
+        with open(os.path.join(group, "cgroup.procs"), "w") as file:
+            file.write(str(os.getpid()))
+
     def test_standard_input_needs_a_capacity(self):
         self.scbf("build", "-o", "f.scbf", stdin=b"a\n", code=USAGE)
         self.assertIn("--capacity", self.err)
@@ -367,6 +404,25 @@ def zstd_frame(data):
     """A frame of one raw block, as RFC 8878 has it."""
     return (b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(data) - 256)
             + (len(data) << 3 | 1).to_bytes(3, "little") + data)
+
+
+class Escaped(CommandTest):
+    def test_backslashes_in_a_column(self):
+        self.write("t.tsv", b"id\ta\nx\\y\tb\n")
+        self.scbf("build", "--column", "id", "--capacity", 9, "-o", "f.scbf", "t.tsv",
+                  code=INPUT_OUTPUT)
+        self.assertIn("--no-escapes", self.err)
+        self.scbf("build", "--column", "id", "--no-escapes", "--capacity", 9, "-o", "f.scbf", "t.tsv")
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"x\\y\n"), b"x\\y\n")
+        self.scbf("build", "--no-escapes", "--capacity", 9, "-o", "f.scbf", "t.tsv", code=USAGE)
+        self.assertIn("go with --column", self.err)
+
+    def test_raw_columns_are_not_decompressed(self):
+        with open(self.path("t.csv"), "wb") as file:
+            file.write(gzip.compress(b"id\na\n"))
+        self.scbf("build", "--column", "id", "--capacity", 9, "-o", "f.scbf", "t.csv")
+        self.scbf("build", "--column", "id", "--raw", "--capacity", 9, "-o", "g.scbf", "t.csv",
+                  code=INPUT_OUTPUT)
 
 
 class Decimal(CommandTest):
