@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
@@ -35,6 +37,11 @@ int open_for_reading(const std::string& input) {
   return fd;
 }
 
+bool is_regular(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 }  // namespace
 
 std::string display_name(const std::string& input) {
@@ -57,15 +64,36 @@ bool begins_as_filter(std::string_view first) noexcept {
   return first.starts_with("\x89SCBF\r\n\x1A") || first.starts_with("\x89SCBS\r\n\x1A");
 }
 
-ByteInput::ByteInput(const std::string& input, Decode decode)
-    : name_(display_name(input)), fd_(open_for_reading(input)), recognised_(decode == Decode::no) {}
+StopSignal::StopSignal() : fd_(::eventfd(0, EFD_CLOEXEC)) {
+  if (fd_ < 0) throw_io("input", "cannot read", errno);
+}
+
+StopSignal::~StopSignal() { ::close(fd_); }
+
+void StopSignal::stop() noexcept { ::eventfd_write(fd_, 1); }
+
+ByteInput::ByteInput(const std::string& input, Decode decode, const StopSignal* stop)
+    : name_(display_name(input)),
+      fd_(open_for_reading(input)),
+      stop_(is_regular(fd_) ? nullptr : stop),
+      recognised_(decode == Decode::no) {}
 
 ByteInput::~ByteInput() {
   if (fd_ > STDIN_FILENO) ::close(fd_);
 }
 
+/// Waits until there is something to read.
+void ByteInput::wait() const {
+  if (stop_ == nullptr) return;
+  std::array<struct pollfd, 2> look = {{{fd_, POLLIN, 0}, {stop_->fd(), POLLIN, 0}}};
+  while (::poll(look.data(), look.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (look[1].revents != 0) throw IoError(fmt::format("{}: reading was stopped", name_));
+}
+
 std::size_t ByteInput::read_file(char* into, std::size_t bytes) {
   for (;;) {
+    wait();
     const ssize_t n = ::read(fd_, into, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_io(name_, "cannot read", errno);

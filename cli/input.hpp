@@ -18,6 +18,21 @@ namespace scbf::cli {
 
 class Decoder;
 
+/// Ends reads that wait for input, from any thread.
+class StopSignal {
+ public:
+  StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+  ~StopSignal();
+  void stop() noexcept;
+  /// A file descriptor that becomes readable when stop() is called.
+  int fd() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
 /// What some programs begin text with, to say that it is UTF-8.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -37,8 +52,10 @@ class ByteInput {
  public:
   enum class Decode : unsigned char { yes, no };
 
-  /// Opens the input and reads nothing yet. Throws IoError.
-  explicit ByteInput(const std::string& input, Decode decode = Decode::yes);
+  /// Opens the input and reads nothing yet. A read that waits ends when `stop` says so; it then
+  /// throws IoError. Throws IoError.
+  explicit ByteInput(const std::string& input, Decode decode = Decode::yes,
+                     const StopSignal* stop = nullptr);
   ByteInput(const ByteInput&) = delete;
   ByteInput& operator=(const ByteInput&) = delete;
   ~ByteInput();
@@ -61,12 +78,14 @@ class ByteInput {
   const std::string& name() const noexcept { return name_; }
 
  private:
+  void wait() const;
   std::size_t read_file(char* into, std::size_t bytes);
   std::size_t decode(std::span<char> into);
   void recognise();
 
   std::string name_;
   int fd_;
+  const StopSignal* stop_;  // none if reads never wait
   bool recognised_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<char[]> buffer_;

@@ -9,15 +9,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <bit>
 #include <charconv>
 #include <cstring>
 #include <exception>
 #include <new>
-#include <semaphore>
-#include <thread>
 #include <utility>
 
 #include "errors.hpp"
@@ -41,9 +37,8 @@ constexpr std::size_t kZeroCheck = std::size_t{64} << 10;
 
 [[noreturn]] void throw_odd_length(const std::string& input, std::uint64_t bytes) {
   throw IoError(
-      fmt::format("{}: {}: not a multiple of 8, so these are not u64 keys; for text use "
-                  "--keys lines, for numbers as "
-                  "text --keys decimal",
+      fmt::format("{}: {}: not a multiple of 8, so these are not u64 keys; for text use --keys "
+                  "lines, for numbers as text --keys decimal",
                   display_name(input), counted(bytes, "byte")));
 }
 
@@ -73,12 +68,28 @@ bool looks_decimal(std::string_view first, char end) {
          (first.find(end) != std::string_view::npos || first.size() < kMostDigits);
 }
 
-/// Do these first bytes tell what an input is: a line, or enough for a filter, UTF-16 or a number?
-auto is_enough(const KeyFormat& format) {
-  return [end = format.end, numbers = format.kind == KeyKind::u64](std::string_view first) {
-    return first.size() >= kMostDigits || first.find(end) != std::string_view::npos ||
-           (numbers && !may_be_decimal(first, end));
-  };
+bool is_text(std::string_view bytes) {
+  return std::ranges::all_of(
+      bytes, [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); });
+}
+
+/// Whether these first bytes of an input of u64 keys are lines of text: a table, or numbers with a
+/// header or signs. Of inputs of 8 random bytes one in 10^5 looks like that, of longer ones one in
+/// 10^9.
+bool looks_like_lines(std::string_view first, char end) {
+  const std::size_t line = first.find(end);
+  return line != std::string_view::npos && is_text(first.substr(0, std::max(line, kMostDigits)));
+}
+
+/// The first bytes of an input, as many as tell what it is: a line, or enough for a filter, UTF-16
+/// or a number. Whoever waits for the answer to a single number of 8 bytes gets it.
+std::string_view first_bytes(ByteInput& input, const KeyFormat& format) {
+  return input.peek([&](std::string_view first) {
+    if (first.size() >= kMostDigits || first.find(format.end) != std::string_view::npos)
+      return true;
+    return format.kind == KeyKind::u64 && !may_be_decimal(first, format.end) &&
+           (first.size() >= kWord || !is_text(first));
+  });
 }
 
 ByteInput::Decode decode_of(const KeyFormat& format) {
@@ -91,7 +102,7 @@ struct FirstLook {
 };
 FirstLook look_at(const std::string& input, const KeyFormat& format) {
   ByteInput bytes(input, decode_of(format));
-  const std::string_view first = bytes.peek(is_enough(format));
+  const std::string_view first = first_bytes(bytes, format);
   return {bytes.compressed(), format.decimal || (format.check && looks_decimal(first, format.end))};
 }
 
@@ -122,6 +133,19 @@ void KeyBlock::reserve(std::size_t bytes, std::size_t kept) {
   if (kept > 0) std::memcpy(fresh.get(), words_.get(), kept);
   words_ = std::move(fresh);
   capacity_ = rounded;
+}
+
+void KeyBlock::append(std::string_view line, std::size_t used) {
+  if (used + line.size() > capacity_) {
+    reserve(2 * (used + line.size()), used);
+    const char* at = bytes();
+    for (std::string_view& moved : lines_) {
+      moved = {at, moved.size()};
+      at += moved.size();
+    }
+  }
+  line.copy(bytes() + used, line.size());
+  lines_.emplace_back(bytes() + used, line.size());
 }
 
 void write_key(Output& out, const KeyBlock& block, std::size_t i, const KeyFormat& format) {
@@ -170,9 +194,9 @@ bool KeyReader::open_next() {
   if (format_.column) {
     const KeyColumn& column = *format_.column;
     records_ = std::make_unique<RecordReader>(name, format_of(name, column.format), column.escapes,
-                                              decode_of(format_));
+                                              decode_of(format_), &stop_);
   } else {
-    input_ = std::make_unique<ByteInput>(name, decode_of(format_));
+    input_ = std::make_unique<ByteInput>(name, decode_of(format_), &stop_);
   }
   ++next_input_;
   input_bytes_ = 0;
@@ -196,7 +220,7 @@ void KeyReader::examine() {
   examined_ = true;
   decimal_ = format_.decimal;
   const std::string& name = input_->name();
-  std::string_view first = input_->peek(is_enough(format_));
+  std::string_view first = first_bytes(*input_, format_);
   if (format_.decode && (format_.kind == KeyKind::lines || decimal_) &&
       first.starts_with(kByteOrderMark)) {
     input_->skip(kByteOrderMark.size());
@@ -212,6 +236,12 @@ void KeyReader::examine() {
   }
   if (format_.kind == KeyKind::u64) {
     decimal_ |= looks_decimal(first, format_.end);
+    if (!decimal_ && looks_like_lines(first, format_.end)) {
+      throw IoError(fmt::format(
+          "{}: text, not integers of 8 bytes: {}…; numbers in lines are read by --keys decimal, "
+          "those of a table by --column; --raw takes the bytes as they are",
+          name, in_quotes(first.substr(0, first.find(format_.end)), 40)));
+    }
     return;
   }
   if (format_.end == '\0') return;
@@ -241,29 +271,36 @@ void KeyReader::check_for_zeros(std::string_view bytes) const {
 }
 
 bool KeyReader::fill(KeyBlock& block) {
-  if (failed_) std::rethrow_exception(failed_);
   block.kind_ = format_.kind;
   do {
     block.lines_.clear();
     block.numbers_ = {};
-    block.reserve(block_bytes_, 0);
-    if (!input_ && !records_ && !open_next()) break;
-    if (input_ && !examined_) examine();
-    const bool text = format_.kind == KeyKind::lines || decimal_ || format_.column;
-    if (format_.column) {
-      fill_column(block);
-    } else if (text) {
-      fill_lines(block);
-    } else {
-      fill_numbers(block);
+    if (failed_) std::rethrow_exception(failed_);
+    try {
+      block.reserve(block_bytes_, 0);
+      if (!input_ && !records_ && !open_next()) break;
+      fill_some(block);
+    } catch (...) {
+      failed_ = std::current_exception();  // told when the keys before it are delivered
     }
-    if (text && format_.kind == KeyKind::u64) parse_numbers(block);
-    if (failed_ && block.size() == 0) std::rethrow_exception(failed_);
+    if (format_.kind == KeyKind::u64 && !block.lines_.empty()) parse_numbers(block);
   } while (block.size() == 0);
   keys_ += block.size();
   block.keys_so_far_ = keys_;
   block.bytes_so_far_ = bytes_read();
   return block.size() > 0;
+}
+
+/// Fills the block from the current input on. The block holds the keys before an error, too.
+void KeyReader::fill_some(KeyBlock& block) {
+  if (input_ && !examined_) examine();
+  if (format_.column) {
+    fill_column(block);
+  } else if (format_.kind == KeyKind::lines || decimal_) {
+    fill_lines(block);
+  } else {
+    fill_numbers(block);
+  }
 }
 
 /// If a line is no number, the block gets those before it, and the next call of fill throws.
@@ -293,12 +330,12 @@ void KeyReader::parse_numbers(KeyBlock& block) {
 void KeyReader::fill_column(KeyBlock& block) {
   const KeyColumn& column = *format_.column;
   const std::optional<std::uint64_t> number = place_of(column.name);
-  std::vector<std::size_t> ends;
-  std::size_t end = 0;
+  const std::vector<std::string_view>& keys = block.lines_;
+  std::size_t used = 0;
   Record record;
-  while (ends.size() < kMaxLines && end < block_bytes_) {
+  while (keys.size() < kMaxLines && used < block_bytes_) {
     if (!records_ && !open_next()) break;
-    if (pace_ == Pace::prompt && !ends.empty() && !more_is_waiting()) break;
+    if (pace_ == Pace::prompt && !keys.empty() && !more_is_waiting()) break;
     if (!examined_) {
       examined_ = true;
       if (number) {
@@ -315,7 +352,7 @@ void KeyReader::fill_column(KeyBlock& block) {
     }
     if (!records_->next(record)) {
       close_current();
-      if (format_.kind == KeyKind::u64 && !ends.empty()) break;  // as in fill_lines
+      if (format_.kind == KeyKind::u64 && !keys.empty()) break;  // as in fill_lines
       continue;
     }
     if (place_ >= record.fields.size()) {
@@ -327,21 +364,15 @@ void KeyReader::fill_column(KeyBlock& block) {
       ++empty_lines_;
       continue;
     }
-    if (end + key.size() > block.capacity_) block.reserve(2 * (end + key.size()), end);
-    key.copy(reinterpret_cast<char*>(block.words_.get()) + end, key.size());
-    ends.push_back(end += key.size());
-  }
-  const char* at = reinterpret_cast<const char*>(block.words_.get());
-  for (std::size_t from = 0; const std::size_t to : ends) {
-    block.lines_.emplace_back(at + from, to - from);
-    from = to;
+    block.append(key, used);
+    used += key.size();
   }
 }
 
 void KeyReader::fill_lines(KeyBlock& block) {
   std::vector<std::string_view>& lines = block.lines_;
   block.reserve(cut_off_.size() + kStepBytes, 0);
-  auto* data = reinterpret_cast<char*>(block.words_.get());
+  char* data = block.bytes();
   cut_off_.copy(data, cut_off_.size());
   std::size_t line = 0;               // start of the line that is still incomplete
   std::size_t end = cut_off_.size();  // end of the bytes read and split so far
@@ -372,7 +403,7 @@ void KeyReader::fill_lines(KeyBlock& block) {
                                   display_name(current_name()), human_bytes(kMaxLineBytes)));
       }
       block.reserve(std::min(2 * block.capacity_, kMaxLineBytes), end);
-      data = reinterpret_cast<char*>(block.words_.get());
+      data = block.bytes();
     }
     if (pace_ == Pace::prompt && !lines.empty() && !more_is_waiting()) break;
     if (!examined_) {
@@ -404,7 +435,7 @@ void KeyReader::fill_lines(KeyBlock& block) {
 }
 
 void KeyReader::fill_numbers(KeyBlock& block) {
-  auto* data = reinterpret_cast<char*>(block.words_.get());
+  char* const data = block.bytes();
   std::size_t end = cut_off_.size();
   cut_off_.copy(data, end);
   cut_off_.clear();
@@ -422,58 +453,10 @@ void KeyReader::fill_numbers(KeyBlock& block) {
       close_current();
     }
     end += n;
+    block.numbers_ = {block.words_.get(), end / kWord};
   }
   const std::size_t whole = end / kWord * kWord;
   cut_off_.assign(data + whole, end - whole);
-  block.numbers_ = {block.words_.get(), whole / kWord};
-}
-
-void for_each_block(KeyReader& reader, bool overlap,
-                    const std::function<void(const KeyBlock&)>& use) {
-  if (!overlap) {
-    KeyBlock block;
-    while (reader.fill(block)) use(block);
-    return;
-  }
-  // A thread fills one block while the other is used.
-  std::array<KeyBlock, 2> blocks;
-  std::array<bool, 2> filled{};
-  std::exception_ptr error;
-  std::counting_semaphore<2> free(2), full(0);
-  std::atomic<bool> stop = false;
-  const auto fill = [&] {
-    for (std::size_t i = 0;; i ^= 1) {
-      free.acquire();
-      if (stop) return;
-      try {
-        filled[i] = reader.fill(blocks[i]);
-      } catch (...) {
-        error = std::current_exception();
-        filled[i] = false;
-      }
-      full.release();
-      if (!filled[i]) return;
-    }
-  };
-  const auto use_all = [&] {
-    for (std::size_t i = 0;; i ^= 1) {
-      full.acquire();
-      if (!filled[i]) return;
-      use(blocks[i]);
-      free.release();
-    }
-  };
-  std::thread thread(fill);
-  try {
-    use_all();
-  } catch (...) {
-    stop = true;
-    free.release();
-    thread.join();
-    throw;
-  }
-  thread.join();
-  if (error) std::rethrow_exception(error);
 }
 
 bool all_regular(std::span<const std::string> inputs) {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,6 +66,10 @@ class KeyBlock {
   friend class KeyReader;
   /// Makes room for at least `bytes` bytes and keeps the first `kept` bytes.
   void reserve(std::size_t bytes, std::size_t kept);
+  char* bytes() const noexcept { return reinterpret_cast<char*>(words_.get()); }
+  /// Copies a line behind the others, which lie one behind the other from bytes() on and take
+  /// `used` bytes.
+  void append(std::string_view line, std::size_t used);
 
   KeyKind kind_ = KeyKind::lines;
   struct Free {
@@ -113,8 +116,10 @@ class KeyReader {
   ~KeyReader();
 
   /// Replaces the contents of `block` by the next keys, at most a few million. Returns false at the
-  /// end. Throws IoError.
+  /// end. Throws IoError, after all keys before the error are delivered.
   bool fill(KeyBlock& block);
+  /// From any thread: a fill() that waits for input ends, and so does every later one, by IoError.
+  void stop() noexcept { stop_.stop(); }
 
   KeyKind kind() const noexcept { return format_.kind; }
   const KeyFormat& format() const noexcept { return format_; }
@@ -131,6 +136,7 @@ class KeyReader {
   void close_current() noexcept;
   void examine();
   bool more_is_waiting() const;
+  void fill_some(KeyBlock& block);
   void fill_lines(KeyBlock& block);
   void fill_numbers(KeyBlock& block);
   void fill_column(KeyBlock& block);
@@ -143,6 +149,7 @@ class KeyReader {
   KeyFormat format_;
   Pace pace_;
   std::size_t block_bytes_;
+  StopSignal stop_;
   std::optional<std::uint64_t> total_bytes_ = 0;
   std::size_t next_input_ = 0;
   std::unique_ptr<ByteInput> input_;       // the current one,
@@ -157,10 +164,6 @@ class KeyReader {
   std::uint64_t input_bytes_ = 0;   // delivered by the current input
   std::exception_ptr failed_;       // what the next fill throws
 };
-
-/// Calls use(block) for each block. With `overlap`, a second thread reads the next block meanwhile.
-void for_each_block(KeyReader& reader, bool overlap,
-                    const std::function<void(const KeyBlock&)>& use);
 
 /// Whether every input is a regular file, so that it can be read twice. Throws IoError if one is
 /// missing.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "read_ahead.hpp"
 #include "sizes.hpp"
 
 #if defined(__linux__)
@@ -163,11 +164,9 @@ BatchOptions RunOptions::batch() const {
 }
 
 void RunOptions::go_through(KeyReader& reader, const char* what,
-                            const std::function<void(const KeyBlock&)>& use, Writes writes) const {
+                            const std::function<void(const KeyBlock&)>& use) const {
   Progress progress_line(progress, what, reader.total_bytes());
-  // A second thread that waits for a slow pipe could not be stopped if our reader closes its end.
-  const bool may_wait = writes == Writes::meanwhile && !reader.total_bytes();
-  for_each_block(reader, resolved_threads() > 1 && !may_wait, [&](const KeyBlock& block) {
+  for_each_block(reader, resolved_threads() > 1, [&](const KeyBlock& block) {
     use(block);
     progress_line.update(block.keys_so_far(), block.bytes_so_far());
   });

@@ -57,13 +57,10 @@ struct RunOptions {
   /// `threads`, or if that is 0, the number of processors that this process may use.
   unsigned resolved_threads() const;
   BatchOptions batch() const;
-  /// When the output is written whose reader may go away.
-  enum class Writes : bool { at_the_end, meanwhile };
   /// Calls use(block) for all keys and shows progress, labelled `what`. If `threads` allows it, a
   /// second thread reads ahead.
   void go_through(KeyReader& reader, const char* what,
-                  const std::function<void(const KeyBlock&)>& use,
-                  Writes writes = Writes::at_the_end) const;
+                  const std::function<void(const KeyBlock&)>& use) const;
 
  private:
   /// Sets `backend` to the one for `device`. The two options may come in any order.

@@ -59,8 +59,7 @@ void spell_out_bytes(Json& json) {
   }
 }
 
-// ---- unfinished files and signals
-// ----------------------------------------------------------------
+// ---- unfinished files and signals ------------------------------------------------------------
 
 /// The temporary file that is being written. The handler reads the name while `set` is true.
 struct Unfinished {
@@ -77,8 +76,7 @@ void remove_unfinished(int signal) {
 /// A page of a mapped file is not there any more.
 void report_cut_file(int) {
   constexpr std::string_view text =
-      "scbf: a filter was cut short while it was in use: it must be replaced as a whole, and "
-      "--load "
+      "scbf: a filter was cut short while it was in use: it must be replaced as a whole; --load "
       "reads it into memory\n";
   if (unfinished.set.load()) ::unlink(unfinished.name.data());
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -40,8 +40,8 @@ TableFormat format_of(const std::string& file, std::optional<TableFormat> option
 }
 
 RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes escapes,
-                           ByteInput::Decode decode)
-    : input_(file, decode),
+                           ByteInput::Decode decode, const StopSignal* stop)
+    : input_(file, decode, stop),
       format_(format),
       escapes_(escapes),
       buffer_(new char[kBlock]),
@@ -64,8 +64,15 @@ void RecordReader::fail(std::uint64_t line, std::string_view what) const {
 }
 
 bool RecordReader::next(Record& record) {
-  while (ready_.empty() && !ended_) read_more();
-  if (ready_.empty()) return false;
+  while (ready_.empty()) {
+    if (failure_) std::rethrow_exception(failure_);
+    if (ended_) return false;
+    try {
+      read_more();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
   record = std::move(ready_.front());
   ready_.pop_front();
   return true;

@@ -45,15 +45,16 @@ struct Record {
 
 class RecordReader {
  public:
-  /// Opens a file; "-" is standard input. Throws IoError.
+  /// Opens a file; "-" is standard input. `stop` ends reads that wait, as in ByteInput. Throws
+  /// IoError.
   RecordReader(const std::string& file, TableFormat format, Escapes escapes = Escapes::yes,
-               ByteInput::Decode decode = ByteInput::Decode::yes);
+               ByteInput::Decode decode = ByteInput::Decode::yes, const StopSignal* stop = nullptr);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
   ~RecordReader();
 
   /// Reads the next record; returns false at the end. Throws IoError, also if the text is
-  /// malformed.
+  /// malformed, after the records before it.
   bool next(Record& record);
   const std::string& name() const noexcept { return input_.name(); }
   std::uint64_t bytes_read() const noexcept { return input_.bytes_read(); }
@@ -78,7 +79,7 @@ class RecordReader {
   Record current_{.fields = {}, .line = 1};
   std::size_t current_bytes_ = 0;  // length of its text
   std::deque<Record> ready_;
-  std::exception_ptr failure_;  // from a callback, which must not throw through C
+  std::exception_ptr failure_;  // told when all of ready_ are taken
   std::uint64_t line_ = 1;
   bool begun_ = false, ended_ = false;
 };

@@ -108,22 +108,28 @@ KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat form
                      Filter& filter) {
   const RunOptions& run = options.run;
   BulkInserter bulk = filter.bulk(run.batch());
+  KeyTotals totals;
   if (design.counted && design.counted->have_hashes()) {
-    const KeyTotals& totals = design.counted->totals();
+    totals = design.counted->totals();
     Progress progress(run.progress, "building", totals.keys);
     design.counted->take_hashes([&](const KeyBatch& hashes, std::uint64_t so_far) {
       bulk.insert(hashes);
       progress.update(so_far, so_far);
     });
-    bulk.finish();
     progress.finish(totals.keys, totals.keys);
-    return totals;
+  } else {
+    if (design.counted && design.counted->were_read()) format.tell = false;
+    KeyReader reader(options.keys.sources(), format, KeyReader::Pace::bulk, bulk_block(filter));
+    run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
+    totals = reader.totals();
   }
-  if (design.counted && design.counted->were_read()) format.tell = false;
-  KeyReader reader(options.keys.sources(), format, KeyReader::Pace::bulk, bulk_block(filter));
-  run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
   bulk.finish();
-  return reader.totals();
+  if (design.counted && totals.keys < design.counted->keys()) {
+    throw IoError(
+        fmt::format("build: {} counted, and then only {} read: an input was cut meanwhile",
+                    counted(design.counted->keys(), "key"), grouped(totals.keys)));
+  }
+  return totals;
 }
 
 /// The result of a build: the filter with all keys, and the times.
@@ -273,7 +279,7 @@ Run set_up_build(CommandLine& line) {
       R"(Without --capacity, the keys of regular files are counted first, repetitions included, so the filter
 is large enough. Their hashes are kept, 8 bytes each, while a quarter of the free memory is enough for
 them; otherwise the files are read again. Without --fpr and --memory the rate is 1%. gzip and zstd are
-decompressed; filters, UTF-16 and lines with zero bytes are refused (--raw takes them).
+decompressed; filters, UTF-16 and lines with zero bytes (in the first 64 KiB) are refused; --raw takes them.
 'seconds' covers counting, reading and inserting; saving is reported separately.
 
 Examples:

@@ -56,9 +56,8 @@ struct ChangeSession {
                blocks == Blocks::large ? large_block(filter) : bulk_block(filter)) {}
 
   /// Calls use(block) for all keys.
-  void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use,
-                  RunOptions::Writes writes = RunOptions::Writes::at_the_end) {
-    options.run.go_through(reader, progress, use, writes);
+  void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
+    options.run.go_through(reader, progress, use);
   }
 
   /// Saves the filter, after all changes.
@@ -158,9 +157,7 @@ RemoveReport remove_all(ChangeSession& session, Output* absent) {
       absent->write(session.reader.format().end);
     }
   };
-  using Writes = RunOptions::Writes;
-  session.go_through("removing", remove_block,
-                     absent != nullptr ? Writes::meanwhile : Writes::at_the_end);
+  session.go_through("removing", remove_block);
   return sum;
 }
 

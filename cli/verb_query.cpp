@@ -10,6 +10,7 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -44,17 +45,30 @@ struct QuerySession {
         reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
                KeyReader::Pace::prompt, large_block(filter)) {}
 
-  /// Calls ask(batch, answers), which fills one byte per key, and then use(block, answers).
-  template <class Ask, class Use>
-  void go_through(const Ask& ask, const Use& use) {
+  /// Calls ask(batch, answers), which fills one byte per key, and print(block, i, answer) for each
+  /// key i. What was printed is written also if an error follows.
+  template <class Ask, class Print>
+  void go_through(const Ask& ask, const Print& print) {
     std::vector<std::uint8_t> answers;
-    const auto use_block = [&](const KeyBlock& block) {
+    const auto use = [&](const KeyBlock& block) {
       answers.resize(block.size());
       ask(block.batch(), answers);
-      use(block, answers);
+      for (std::size_t i = 0; i < answers.size(); ++i) print(block, i, answers[i]);
+      // If the input is a pipe, answers are written as soon as they are known.
+      if (!reader.total_bytes()) out.flush();
     };
-    options.run.go_through(reader, "asking", use_block, RunOptions::Writes::meanwhile);
+    try {
+      options.run.go_through(reader, "asking", use);
+    } catch (const IoError&) {
+      out.flush();
+      throw;
+    }
   }
+
+  void print_key(const KeyBlock& block, std::size_t i) {
+    write_key(out, block, i, reader.format());
+  }
+  void end_line() { out.write(reader.format().end); }
 
   Json report(double seconds) const {
     Json json;
@@ -66,6 +80,7 @@ struct QuerySession {
   const QueryOptions& options;
   Filter filter;
   KeyReader reader;
+  Output out;
 
  private:
   static Filter opened(const QueryOptions& o) {
@@ -78,7 +93,6 @@ struct QuerySession {
 
 int query(const QueryOptions& options) {
   QuerySession session(options);
-  Output out;
   const bool print_keys = !options.only_count && !options.run.json;
   const std::uint8_t wanted = options.invert ? 0 : 1;
   std::uint64_t present = 0;
@@ -87,15 +101,10 @@ int query(const QueryOptions& options) {
       [&](const KeyBatch& keys, std::span<std::uint8_t> answers) {
         present += session.filter.contains(keys, answers, options.run.batch()).hits;
       },
-      [&](const KeyBlock& block, std::span<const std::uint8_t> answers) {
-        if (!print_keys) return;
-        for (std::size_t i = 0; i < answers.size(); ++i) {
-          if (answers[i] != wanted) continue;
-          write_key(out, block, i, session.reader.format());
-          out.write(session.reader.format().end);
-        }
-        // If the input is a pipe, answers are written as soon as they are known.
-        if (!session.reader.total_bytes()) out.flush();
+      [&](const KeyBlock& block, std::size_t i, std::uint8_t answer) {
+        if (!print_keys || answer != wanted) return;
+        session.print_key(block, i);
+        session.end_line();
       });
   const std::uint64_t absent = session.reader.keys() - present;
   const std::uint64_t matched = options.invert ? absent : present;
@@ -104,42 +113,38 @@ int query(const QueryOptions& options) {
     json["present"] = present;
     json["absent"] = absent;
     json["matched"] = matched;
-    out.write_json(json);
+    session.out.write_json(json);
   } else if (options.only_count) {
-    out.write(fmt::format("{}\n", matched));
+    session.out.write(fmt::format("{}\n", matched));
   }
-  out.finish();
+  session.out.finish();
   return matched > 0 ? kOk : kNothingFound;
 }
 
 int count(const QueryOptions& options) {
   QuerySession session(options);
-  Output out;
   std::uint64_t found = 0;
   const Stopwatch watch;
   session.go_through(
       [&](const KeyBatch& keys, std::span<std::uint8_t> answers) {
         session.filter.count(keys, answers, options.run.batch());
       },
-      [&](const KeyBlock& block, std::span<const std::uint8_t> answers) {
-        for (std::size_t i = 0; i < answers.size(); ++i) {
-          found += answers[i] > 0;
-          if (options.run.json) continue;
-          const fmt::format_int digits(static_cast<unsigned>(answers[i]));
-          write_key(out, block, i, session.reader.format());
-          out.write('\t');
-          out.write(std::string_view(digits.data(), digits.size()));
-          out.write(session.reader.format().end);
-        }
-        if (!session.reader.total_bytes()) out.flush();
+      [&](const KeyBlock& block, std::size_t i, std::uint8_t count) {
+        found += count > 0;
+        if (options.run.json) return;
+        const fmt::format_int digits(static_cast<unsigned>(count));
+        session.print_key(block, i);
+        session.out.write('\t');
+        session.out.write(std::string_view(digits.data(), digits.size()));
+        session.end_line();
       });
   if (options.run.json) {
     Json json = session.report(watch.seconds());
     json["present"] = found;
     json["absent"] = session.reader.keys() - found;
-    out.write_json(json);
+    session.out.write_json(json);
   }
-  out.finish();
+  session.out.finish();
   return kOk;
 }
 

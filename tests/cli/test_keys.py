@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading keys: every kind of input, and each key arrives with exactly its bytes."""
 
-import contextlib
 import gzip
 import json
 import os
@@ -9,7 +8,6 @@ import resource
 import struct
 import subprocess
 import sys
-import time
 import unittest
 
 from support import COMMAND, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
@@ -320,7 +318,7 @@ class NotLines(CommandTest):
         frames = b"".join(zstd_frame(self.text[i:i + 3000]) for i in range(0, len(self.text), 3000))
         self.write("keys.zst", frames)
         self.assertEqual(self.scbf("query", "f.scbf", "keys.zst"), self.text)
-        self.scbf("query", "f.scbf", stdin=frames[:-1], code=INPUT_OUTPUT)
+        self.scbf("query", "f.scbf", "--count", stdin=frames[:-1], code=INPUT_OUTPUT)
         self.assertIn("cut off", self.err)
         damaged = bytearray(frames)
         damaged[6] |= 6  # a type of block that is reserved
@@ -406,25 +404,6 @@ def zstd_frame(data):
             + (len(data) << 3 | 1).to_bytes(3, "little") + data)
 
 
-class Escaped(CommandTest):
-    def test_backslashes_in_a_column(self):
-        self.write("t.tsv", b"id\ta\nx\\y\tb\n")
-        self.scbf("build", "--column", "id", "--capacity", 9, "-o", "f.scbf", "t.tsv",
-                  code=INPUT_OUTPUT)
-        self.assertIn("--no-escapes", self.err)
-        self.scbf("build", "--column", "id", "--no-escapes", "--capacity", 9, "-o", "f.scbf", "t.tsv")
-        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"x\\y\n"), b"x\\y\n")
-        self.scbf("build", "--no-escapes", "--capacity", 9, "-o", "f.scbf", "t.tsv", code=USAGE)
-        self.assertIn("go with --column", self.err)
-
-    def test_raw_columns_are_not_decompressed(self):
-        with open(self.path("t.csv"), "wb") as file:
-            file.write(gzip.compress(b"id\na\n"))
-        self.scbf("build", "--column", "id", "--capacity", 9, "-o", "f.scbf", "t.csv")
-        self.scbf("build", "--column", "id", "--raw", "--capacity", 9, "-o", "g.scbf", "t.csv",
-                  code=INPUT_OUTPUT)
-
-
 class Decimal(CommandTest):
     def setUp(self):
         super().setUp()
@@ -453,19 +432,40 @@ class Decimal(CommandTest):
 
     def test_what_is_no_number(self):
         for bad in (b"12a\n", b"18446744073709551616\n", b"-1\n", b"1 2\n", b"0x10\n"):
-            self.scbf("query", "f.scbf", "--keys", "decimal", stdin=b"7\n" + bad,
+            self.scbf("query", "f.scbf", "--keys", "decimal", stdin=bad,
                       code=INPUT_OUTPUT)
             self.assertIn("2^64 - 1", self.err)
-        self.write("odd", b"123")
+        self.write("odd", b"\1\2\3")
         self.scbf("query", "f.scbf", "odd", code=INPUT_OUTPUT)
         self.assertIn("--keys decimal", self.err)
         self.assertEqual(self.scbf("query", "f.scbf", "--keys", "decimal", stdin=b"7"), b"7\n")
 
-    def test_eight_digits_are_eight_bytes(self):
+    def test_empty_lines_with_carriage_returns_are_skipped(self):
+        report = self.scbf_json("build", "--keys", "decimal", "--capacity", 10, "-o", "f.scbf",
+                                stdin=b"1\r\n\r\n\n2\r\n")
+        self.assertEqual((report["keys"], report["empty_lines"]), (2, 2))
+
+    def test_a_header_or_a_sign_is_no_number_of_eight_bytes(self):
+        for text in (b"number\n12\n34567\n", b"-1\n+2345\n", b"a_name_longer_than_a_number\n1234\n",
+                     b"1;2\r\n3;4\r\n5;67\r\n"):
+            text += b"8\n" * 9
+            text = text[:len(text) // 8 * 8]
+            self.write("t.txt", text)
+            for options in ({"stdin": text}, {"in_file": ["t.txt"]}):
+                names = options.pop("in_file", [])
+                self.scbf("build", "--keys", "u64", "--capacity", 99, "-o", "g.scbf", *names,
+                          code=INPUT_OUTPUT, **options)
+                self.assertIn("text, not integers of 8 bytes", self.err)
+            self.scbf("build", "--keys", "u64", "--raw", "-o", "g.scbf", "t.txt")
+
+    def test_eight_digits_are_a_number_in_text_unless_raw(self):
         self.scbf("build", "--keys", "u64", "--capacity", 9, "-o", "g.scbf", stdin=b"12345678")
-        self.assertEqual(self.scbf("query", "g.scbf", stdin=b"12345678"),
+        self.assertEqual(self.scbf("query", "g.scbf", stdin=b"12345678\n"), b"12345678\n")
+        self.scbf("query", "g.scbf", "--raw", stdin=b"12345678", code=NOTHING_FOUND)
+        self.scbf("build", "--keys", "u64", "--raw", "--capacity", 9, "-o", "g.scbf",
+                  stdin=b"12345678")
+        self.assertEqual(self.scbf("query", "g.scbf", "--raw", stdin=b"12345678"),
                          b"%d\n" % int.from_bytes(b"12345678", "little"))
-        self.scbf("query", "g.scbf", "--raw", stdin=b"1234567\n", code=NOTHING_FOUND)
 
 
 class Columns(CommandTest):
@@ -517,101 +517,19 @@ class Columns(CommandTest):
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, OK)
 
-class Pieces(CommandTest):
-    """Pipes deliver any part of what was written to them: what the input is must not depend on it."""
+    def test_backslashes_in_a_column(self):
+        self.write("t.tsv", b"id\ta\nx\\y\tb\n")
+        self.scbf("build", "--column", "id", "--capacity", 9, "-o", "f.scbf", "t.tsv",
+                  code=INPUT_OUTPUT)
+        self.assertIn("--no-escapes", self.err)
+        self.scbf("build", "--column", "id", "--no-escapes", "--capacity", 9, "-o", "f.scbf", "t.tsv")
+        self.assertEqual(self.scbf("query", "f.scbf", stdin=b"x\\y\n"), b"x\\y\n")
+        self.scbf("build", "--no-escapes", "--capacity", 9, "-o", "f.scbf", "t.tsv", code=USAGE)
+        self.assertIn("go with --column", self.err)
 
-    def in_pieces(self, pieces, *arguments):
-        process = self.start(*arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE)
-        with contextlib.suppress(BrokenPipeError):
-            for piece in pieces:
-                process.stdin.write(piece)
-                process.stdin.flush()
-                time.sleep(0.1)
-        process.out, process.err = process.communicate(timeout=60)
-        return process
-
-    def setUp(self):
-        super().setUp()
-        self.scbf("build", "--keys", "decimal", "--capacity", 10, "-o", "ids.scbf",
-                  stdin=b"123\n7\n12345678\n")
-
-    def test_decimal_numbers(self):
-        for pieces, found in (([b"0000123", b"\n"], b"123\n"), ([b"1", b"23\n7", b"\n"], b"123\n7\n"),
-                              ([b"00000000000000000123", b"\r", b"\n"], b"123\n"),
-                              ([b"12345678"], b"12345678\n"), ([b"7"], b"7\n")):
-            with self.subTest(pieces):
-                process = self.in_pieces(pieces, "query", "ids.scbf")
-                self.assertEqual((process.returncode, process.out), (OK, found), process.err)
-
-    def test_binary_numbers(self):
-        number = struct.pack("<Q", 123)
-        for pieces in ([number[:1], number[1:]], [number[:7], number[7:] + number]):
-            process = self.in_pieces(pieces, "query", "ids.scbf")
-            self.assertEqual(process.out, b"123\n" * (sum(map(len, pieces)) // 8), process.err)
-
-    def test_what_is_no_file_of_keys_is_refused(self):
-        for pieces, said in (([b"\xff", b"\xfea\0\n\0"], b"UTF-16"),
-                             ([self.read("ids.scbf")[:3], self.read("ids.scbf")[3:]], b"a filter"),
-                             ([b"key\n", b"a\0b\n"], b"zero bytes"),
-                             ([b"k" * 30000, b"k" * 20000 + b"\0\n"], b"zero bytes")):
-            with self.subTest(said):
-                process = self.in_pieces(pieces, "build", "--capacity", 9, "-o", "out.scbf")
-                self.assertEqual(process.returncode, INPUT_OUTPUT)
-                self.assertIn(said, process.err)
-                self.assertFalse(os.path.exists(self.path("out.scbf")))
-
-    def test_a_reader_that_goes_away_ends_the_command(self):
-        # One block of keys, whose absent ones find no reader, and the beginning of the next.
-        keys = b"".join(b"absent%07d\n" % i for i in range(100_000))
-        self.assertTrue(1 << 20 < len(keys) < 2 << 20)
-        self.scbf("build", "--capacity", 10, "-o", "f.scbf", stdin=b"a\n")
-        process = self.start("remove", "f.scbf", "-o", "g.scbf", "--absent", "-", "--threads", 2,
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.stdout.close()
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(keys)
-            process.stdin.flush()
-        # The input stays open: only the lost reader can end the command.
-        process.wait(timeout=20)
-        self.assertFalse(os.path.exists(self.path("g.scbf")))
-        self.stop(process)
-
-
-class Decimal(CommandTest):
-    def test_empty_lines_with_carriage_returns_are_skipped(self):
-        report = self.scbf_json("build", "--keys", "decimal", "--capacity", 10, "-o", "f.scbf",
-                                stdin=b"1\r\n\r\n\n2\r\n")
-        self.assertEqual((report["keys"], report["empty_lines"]), (2, 2))
-
-    def test_an_error_names_its_file(self):
-        self.write("a", b"1\nx\n")
-        self.write("b", b"3\n")
-        self.write("t.csv", b"id\n5\ny\n")
-        self.write("u.csv", b"id\n6\n")
-        for files, name in ((["a", "b"], "'a': 'x'"), (["b", "a"], "'a': 'x'"),
-                            (["--column", "id", "t.csv", "u.csv"], "'t.csv': 'y'")):
-            kind = "u64" if "--column" in files else "decimal"
-            self.scbf("build", "--keys", kind, "--capacity", 9, "-o", "f.scbf", *files,
-                      code=INPUT_OUTPUT)
-            self.assertIn(name, self.err)
-
-    def test_answers_before_an_error_are_given(self):
-        self.scbf("build", "--keys", "decimal", "--capacity", 9, "-o", "f.scbf", stdin=b"1\n2\n")
-        process = self.run_raw("query", "f.scbf", "--keys", "decimal", stdin=b"2\n3\n1\nx\n1\n")
-        self.assertEqual((process.returncode, process.out), (INPUT_OUTPUT, b"2\n1\n"))
-        self.assertIn(b"'x': must be a decimal number", process.err)
-
-
-class CutFilter(CommandTest):
-    def test_a_mapped_filter_that_is_cut_is_told(self):
-        self.scbf("build", "--capacity", 1_000_000, "-o", "f.scbf", stdin=b"a\n")
-        process = self.start("query", "f.scbf", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE)
-        process.stdin.write(b"a\n")
-        process.stdin.flush()
-        self.assertEqual(self.next_line(process), b"a\n")
-        os.truncate(self.path("f.scbf"), 0)
-        _, told = process.communicate(lines([b"key%d" % i for i in range(1000)]), timeout=60)
-        self.assertEqual(process.returncode, INPUT_OUTPUT)
-        self.assertIn(b"cut short while it was in use", told)
+    def test_raw_columns_are_not_decompressed(self):
+        with open(self.path("t.csv"), "wb") as file:
+            file.write(gzip.compress(b"id\na\n"))
+        self.scbf("build", "--column", "id", "--capacity", 9, "-o", "f.scbf", "t.csv")
+        self.scbf("build", "--column", "id", "--raw", "--capacity", 9, "-o", "g.scbf", "t.csv",
+                  code=INPUT_OUTPUT)
