@@ -3,13 +3,15 @@
 """Compares two builds of a benchmark program, and says which rows differ beyond the spread.
 
 Both programs run in turn, so that both meet the same hours of a noisy machine. A row seems to differ
-if every median of one build is above all of the other's, and their means differ by more than a
-threshold. By chance that happens to one row in ten with three runs, to one in three with two. So the
-rows that seem to differ run again, twice as often, and differ only if the new runs say the same. The
-exit code is 1 if a row became slower, and 2 if something could not be compared.
+if the medians over the runs of the two builds differ by more than a threshold. Those rows run again,
+at least five times, and differ if the new medians say the same and chance does so in less than one
+case of fifty (exact Mann-Whitney test of the new runs); if only the medians say so, the row is
+undecided. Beside the rows, the mean change of all of them is printed: many small changes make a large
+one. The exit code is 1 if a row became slower, and 2 if something could not be compared.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -25,6 +27,9 @@ from pathlib import Path
 from condense import NO_COUNTERS, TIME
 
 BASE, HEAD = "base", "head"
+SAME = ("bits_per_key", "fpr_predicted")  # figures that do not depend on time
+LEAST_RUNS = 5  # with fewer, no difference is less likely than CHANCE
+CHANCE = 0.02
 ERE_SPECIAL = re.compile(r"([.^$*+?()\[\]{}|\\])")
 
 
@@ -41,33 +46,52 @@ class Row:
 
     def change(self):
         """How much slower head is: 0.1 means by a tenth."""
-        return statistics.mean(self.head) / statistics.mean(self.base) - 1
+        return statistics.median(self.head) / statistics.median(self.base) - 1
 
     def differs(self, threshold):
-        apart = min(self.head) > max(self.base) or max(self.head) < min(self.base)
-        return apart and abs(self.change()) > threshold
+        return abs(self.change()) > threshold
+
+    def chance(self):
+        """How often runs of two equal builds lie as far apart as these: the exact two-sided
+        p value of Mann and Whitney's test, over all ways to deal the runs out."""
+        runs = self.base + self.head
+
+        def far(head):
+            """How far the number of pairs in which head is slower is from one half of them."""
+            base = [i for i in range(len(runs)) if i not in head]
+            wins = sum((runs[h] > runs[b]) + (runs[h] == runs[b]) / 2 for h in head for b in base)
+            return abs(wins - len(head) * len(base) / 2)
+
+        deals = list(itertools.combinations(range(len(runs)), len(self.head)))
+        seen = far(deals[-1])  # the last runs are those of head
+        return sum(far(deal) >= seen for deal in deals) / len(deals)
 
 
 def figures(raw, program):
-    """Name of a row, or of one of its forms → median over its repetitions."""
-    times = {}
+    """Name of a row, or of one of its forms → median over its repetitions; and name of a row → the
+    figures that say which filter it was."""
+    times, filters = {}, {}
     for entry in raw["benchmarks"]:
         if entry.get("error_occurred"):
             fail(f"{program}: {entry['name']}: {entry['error_message']}")
         if entry["run_type"] != "iteration":
             continue
         name = re.sub(r"/iterations:.*$", "", entry["run_name"])
+        filters[name] = {figure: entry[figure] for figure in SAME if figure in entry}
         for counter in (c for c in entry if c not in NO_COUNTERS):
             if time := TIME.match(counter):
                 form = f" ({time[1][1:]})" if time[1] else ""
+                if not 0 < entry[counter] < math.inf:
+                    fail(f"{program}: {name}: {counter} is {entry[counter]}")
                 times.setdefault((name, form), []).append(entry[counter])
-    return {name: statistics.median(values) for name, values in times.items()}
+    return {name: statistics.median(values) for name, values in times.items()}, filters
 
 
 class Programs:
     def __init__(self, base, head, flags, show):
         self.paths = {BASE: base, HEAD: head}
         self.flags, self.show = flags, show
+        self.filters = {}
 
     def run(self, which, rows=None):
         """One run; of these rows only, if any are given."""
@@ -84,7 +108,8 @@ class Programs:
             if not out.exists() or not out.stat().st_size:
                 fail(f"{which}: --benchmark_filter picks no row")
             raw = json.loads(out.read_text())
-        return figures(raw, which)
+        times, self.filters[which] = figures(raw, which)
+        return times
 
     def in_turn(self, rounds, rows=None):
         """Rows that both have, and those that only one has. Order: base head, head base, …"""
@@ -104,43 +129,66 @@ class Programs:
         return both, sorted(names[BASE] - names[HEAD]), sorted(names[HEAD] - names[BASE])
 
 
+@dataclass
+class Compared:
+    rows: dict
+    seemed: dict  # rows of the first runs that seem to differ,
+    differ: dict  # and runs of those that do,
+    undecided: dict  # or may
+    only_base: list
+    only_head: list
+    other_filters: list
+
+    def mean_change(self):
+        """The geometric mean of all changes, in the first runs."""
+        return math.exp(statistics.mean(math.log1p(row.change()) for row in self.rows.values())) - 1
+
+
 def compare(programs, rounds, threshold):
-    """All rows, those that differ, and how many only seemed to."""
     rows, only_base, only_head = programs.in_turn(rounds)
     if not rows:
         fail("the programs have no row in common")
+    filters = programs.filters
+    others = [name for name in rows if filters[BASE][name[0]] != filters[HEAD][name[0]]]
     seem = {name: row for name, row in rows.items() if row.differs(threshold)}
-    differ = {}
+    differ, undecided = {}, {}
     if seem:
-        again, _, _ = programs.in_turn(2 * rounds, seem)
+        again, _, _ = programs.in_turn(max(2 * rounds, LEAST_RUNS), seem)
         if missing := sorted(set(seem) - set(again)):
             fail(f"{''.join(missing[0])} is not there when it runs again")
-        differ = {name: again[name] for name, row in seem.items()
-                  if again[name].differs(threshold) and (again[name].change() > 0) == (row.change() > 0)}
-    return rows, differ, len(seem) - len(differ), only_base, only_head
+        for name, row in seem.items():
+            new = again[name]
+            if new.differs(threshold) and (new.change() > 0) == (row.change() > 0):
+                (differ if new.chance() < CHANCE else undecided)[name] = new
+    return Compared(rows, seem, differ, undecided, only_base, only_head, others)
 
 
 def line(name, row):
     def times(some):
-        return f"{statistics.mean(some):.4g} ({min(some):.4g} - {max(some):.4g})"
+        return f"{statistics.median(some):.4g} ({min(some):.4g} - {max(some):.4g})"
     return (f"  {''.join(name)}\n"
             f"    {times(row.base)} -> {times(row.head)} ns, {100 * row.change():+.1f} %")
 
 
-def report(rows, differ, seemed, only_base, only_head, threshold):
-    slower = {name: row for name, row in differ.items() if row.change() > 0}
-    faster = {name: row for name, row in differ.items() if row.change() < 0}
-    for title, some in (("slower", slower), ("faster", faster)):
+def report(compared, threshold):
+    rows, undecided = compared.rows, compared.undecided
+    slower = {name: row for name, row in compared.differ.items() if row.change() > 0}
+    faster = {name: row for name, row in compared.differ.items() if row.change() < 0}
+    for title, some in (("slower", slower), ("faster", faster), ("undecided", undecided)):
         if some:
             print(f"{title}:")
             for name, row in sorted(some.items(), key=lambda item: -abs(item[1].change())):
                 print(line(name, row))
-    for where, some in ((BASE, only_base), (HEAD, only_head)):
+    for what, some in ((f"only in {BASE}, not compared", compared.only_base),
+                       (f"only in {HEAD}, not compared", compared.only_head),
+                       (f"not the same filters ({', '.join(SAME)})", compared.other_filters)):
         if some:
-            print(f"only in {where}, not compared: {len(some)} rows, such as {some[0][0]}")
-    print(f"{len(rows)} rows: {len(slower)} slower, {len(faster)} faster, {len(rows) - len(differ)} equal "
-          f"within their spread or {100 * threshold:g} %"
-          + (f"; {seemed} of them seemed to differ, and did not when they ran again" if seemed else ""))
+            print(f"{what}: {len(some)} rows, such as {some[0][0]}")
+    equal = len(rows) - len(compared.differ) - len(undecided)
+    passed = len(compared.seemed) - len(compared.differ) - len(undecided)
+    print(f"{len(rows)} rows, {100 * compared.mean_change():+.1f} % on average: {len(slower)} slower, "
+          f"{len(faster)} faster, {len(undecided)} undecided, {equal} equal within {100 * threshold:g} %"
+          + (f"; {passed} of them seemed to differ, and did not when they ran again" if passed else ""))
     return slower
 
 
@@ -153,7 +201,8 @@ def main():
     parser.add_argument("--threshold", type=float, default=3,
                         help="per cent that do not count; default 3")
     parser.add_argument("--allow-missing", action="store_true",
-                        help="rows of base that head does not have are no failure")
+                        help="rows of base that head does not have, or has of another filter, "
+                             "are no failure")
     args, flags = parser.parse_known_args()
     if args.rounds < 2:
         fail(f"--rounds {args.rounds}: at least 2, or there is no spread")
@@ -166,9 +215,11 @@ def main():
                         lambda text: print(text, file=sys.stderr))
     threshold = args.threshold / 100
     result = compare(programs, args.rounds, threshold)
-    slower = report(*result, threshold)
-    if (gone := result[3]) and not args.allow_missing:
-        fail(f"{len(gone)} rows of base are not in head; --allow-missing if that is meant")
+    slower = report(result, threshold)
+    for what, some in (("are not in head", result.only_base),
+                       ("measure another filter in head", result.other_filters)):
+        if some and not args.allow_missing:
+            fail(f"{len(some)} rows of base {what}; --allow-missing if that is meant")
     sys.exit(1 if slower else 0)
 
 

@@ -100,11 +100,22 @@ Item from_string(const char* option, const Item (&all)[n], const std::string& na
 
 /// What a form of calls is named in tables.
 std::string_view described(Calls calls) {
-  constexpr std::string_view names[] = {"one batch",      "batches of 4,096 keys",
-                                        "a BulkInserter", "one key a call",
-                                        "through a view", "through a view, prefetched"};
   static_assert(bench::kSmallBatch == 4096);
-  return names[static_cast<std::size_t>(calls)];
+  switch (calls) {
+    case Calls::one:
+      return "one batch";
+    case Calls::small:
+      return "batches of 4,096 keys";
+    case Calls::bulk:
+      return "a BulkInserter";
+    case Calls::key:
+      return "one key a call, one thread";
+    case Calls::view:
+      return "through a view, one thread";
+    case Calls::ahead:
+      return "through a view, prefetched";
+  }
+  return "";
 }
 
 Json machine_json(const BenchOptions& options) {
@@ -190,13 +201,15 @@ std::vector<Cell> cells_for(const BenchOptions& options) {
     const std::vector<Operation> operations = operations_for(options, calls);
     if (operations.empty()) return;
     const int repetitions = size < 10'000'000 ? 5 : 3;
+    BatchOptions of_calls = batch;
+    if (is_key_by_key(calls)) of_calls.threads = 1;
     cells.push_back(
         {.filter = {.structure = std::string(to_string(layout)),
                     .n = size,
                     .fpr = options.fpr,
                     .keys = {.seed = options.seed},
                     .backend = std::string(backend.name()),
-                    .options = batch,
+                    .options = of_calls,
                     .calls = calls,
                     .operations = operations,
                     .batch = is_key_by_key(calls) ? std::min<std::size_t>(size, kKeyByKey) : size,
@@ -299,6 +312,7 @@ Json to_json(const BenchOptions& options, const Results& measured, double second
   for (const Floors& floor : measured.floors) {
     floors.push_back(Json{{"where", to_string(floor.where)},
                           {"bytes", floor_bytes(floor.where)},
+                          {"threads", options.run.resolved_threads()},
                           {"line_read_ns", floor.read},
                           {"line_update_ns", floor.update}});
   }
@@ -313,6 +327,7 @@ Json to_json(const BenchOptions& options, const Results& measured, double second
                              {"backend", cell.backend},
                              {"target", cell.target},
                              {"calls", to_string(cell.filter.calls)},
+                             {"threads", cell.filter.options.threads},
                              {"operation", to_string(cell.filter.operations[i])},
                              {"ns_per_key", ns.median},
                              {"fastest_ns_per_key", ns.least},

@@ -25,14 +25,16 @@ enum class Operation : std::uint8_t {
   count,
   remove,
   build,  ///< makes the filter and inserts all its keys, as a program does that builds several
-  first_build,  ///< the same, as a program does that has built none: without scratch memory
+  first_build,  ///< the same, without scratch memory left from before
 };
 /// In the order of tables.
 inline constexpr Operation kOperations[] = {
     Operation::first_build, Operation::build, Operation::insert, Operation::hit,
     Operation::miss,        Operation::mix,   Operation::count,  Operation::remove};
 std::string_view to_string(Operation operation) noexcept;
-constexpr bool is_build(Operation operation) noexcept { return operation >= Operation::build; }
+constexpr bool is_build(Operation operation) noexcept {
+  return operation == Operation::build || operation == Operation::first_build;
+}
 constexpr bool inserts(Operation operation) noexcept {
   return operation == Operation::insert || is_build(operation);
 }
@@ -52,7 +54,9 @@ enum class Calls : std::uint8_t {
 inline constexpr Calls kCalls[] = {Calls::one, Calls::small, Calls::bulk,
                                    Calls::key, Calls::view,  Calls::ahead};
 inline constexpr std::size_t kSmallBatch = 4096;
-constexpr bool is_key_by_key(Calls calls) noexcept { return calls >= Calls::key; }
+constexpr bool is_key_by_key(Calls calls) noexcept {
+  return calls == Calls::key || calls == Calls::view || calls == Calls::ahead;
+}
 std::string_view to_string(Calls calls) noexcept;
 
 struct FilterCase {

@@ -3,6 +3,7 @@
 """bench/compare.py, with programs that report what a plan tells them to."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -31,7 +32,7 @@ for name, times in plan.get("rows_later" if run > 2 else "rows", plan["rows"]).i
     time = times[min(run, len(times) - 1)]
     for factor in (0.9, 1, 1.5):
         rows.append(dict(name=full, run_name=full, run_type="iteration", ns_per_key=factor * time,
-                         ns_per_key_apart=factor * 7, bits_per_key=time,
+                         ns_per_key_apart=factor * 7, bits_per_key=plan.get("bits", 45.7),
                          **({{"error_occurred": True, "error_message": "wrong"}} if time < 0 else {{}})))
 with open(flags["--benchmark_out"], "w") as file:
     if rows: json.dump({{"context": {{}}, "benchmarks": rows}}, file)
@@ -76,7 +77,7 @@ class Compare(unittest.TestCase):
         self.assertIn("  hit/n:1\n    10 (10 - 10) -> 8 (8 - 8) ns, -20.0 %", faster)
         self.assertNotIn("miss", out)  # by 1 %
         # Each row has a second form, `apart`, which is the same in both.
-        self.assertIn("8 rows: 1 slower, 1 faster, 6 equal within their spread or 3 %\n", out)
+        self.assertIn("8 rows, -1.5 % on average: 1 slower, 1 faster, 0 undecided, 6 equal within 3 %\n", out)
 
     def test_faster_is_no_failure(self):
         base = self.program("base", {"insert/n:1": [10]})
@@ -89,12 +90,37 @@ class Compare(unittest.TestCase):
         self.assertEqual(self.compare(base, head)[0], 0)
         self.assertEqual(self.compare(base, head, "--threshold", "1")[0], 1)
 
-    def test_times_that_overlap_are_equal(self):
-        base = self.program("base", {"hit/n:1": [10, 13, 10]})
-        head = self.program("head", {"hit/n:1": [12, 14, 13]})
+    def test_one_outlier_hides_no_change(self):
+        base = self.program("base", {"hit/n:1": [10, 10, 30, 10, 10, 30, 10, 10, 10]})
+        code, out, _ = self.compare(base, self.program("head", {"hit/n:1": [12]}))
+        self.assertEqual(code, 1)
+        self.assertIn("10 (10 - 30) -> 12 (12 - 12) ns, +20.0 %", out)
+
+    def test_times_that_overlap_are_undecided(self):
+        base = self.program("base", {"hit/n:1": [10, 10, 10, 10, 13, 10, 13, 10, 13]})
+        head = self.program("head", {"hit/n:1": [12, 12, 12, 12, 10, 12, 10, 12, 12]})
         code, out, _ = self.compare(base, head)
         self.assertEqual(code, 0)
-        self.assertIn("2 equal", out)
+        self.assertIn("undecided:\n  hit/n:1\n", out)
+        self.assertIn("1 undecided, 1 equal", out)
+
+    def test_two_rounds_suffice(self):
+        base, head = self.program("base", {"hit/n:1": [10]}), self.program("head", {"hit/n:1": [12]})
+        self.assertEqual(self.compare(base, head, "--rounds", "2")[0], 1)
+
+    def test_many_small_changes_are_seen(self):
+        base = self.program("base", {"hit/n:1": [10], "miss/n:1": [20]})
+        head = self.program("head", {"hit/n:1": [10.2], "miss/n:1": [20.4]})
+        self.assertIn("4 rows, +1.0 % on average", self.compare(base, head)[1])
+
+    def test_another_filter_is_not_compared(self):
+        base = self.program("base", {"hit/n:1": [10]})
+        head = self.program("head", {"hit/n:1": [10]}, bits=30)
+        code, out, told = self.compare(base, head)
+        self.assertEqual(code, 2)
+        self.assertIn("not the same filters (bits_per_key, fpr_predicted): 2 rows, such as hit/n:1", out)
+        self.assertIn("measure another filter", told)
+        self.assertEqual(self.compare(base, head, "--allow-missing")[0], 0)
 
     def test_what_differs_only_at_first_is_equal(self):
         base = self.program("base", {"hit/n:1": [10, 10, 10, 11.9], "miss/n:1": [10]})
@@ -116,7 +142,7 @@ class Compare(unittest.TestCase):
                          ["base", "head", "head", "base"])
         for name in ("base", "head"):
             runs = self.runs(name)
-            self.assertEqual(len(runs), 2 + 4)
+            self.assertEqual(len(runs), 2 + 5)
             self.assertTrue(all("--matrix=quick" in run for run in runs))
             for run in runs[2:]:
                 self.assertIn(r"--benchmark_filter=^(hit/n:1\.5)(/iterations|$)", run)
@@ -138,6 +164,8 @@ class Compare(unittest.TestCase):
         for name, other, message in (
                 ("exits", self.program("exits", {"hit/n:1": [10]}, exit=1), "ended with 1"),
                 ("wrong", self.program("wrong", {"hit/n:1": [-1]}), "hit/n:1/iterations:1/repeats:2: wrong"),
+                ("nan", self.program("nan", {"hit/n:1": [math.nan]}), "ns_per_key is nan"),
+                ("zero", self.program("zero", {"hit/n:1": [0]}), "ns_per_key is 0"),
                 ("apart", self.program("apart", {"miss/n:1": [10]}), "no row in common"),
                 ("later", self.program("later", {"hit/n:1": [12]}, rows_later={}), "--benchmark_filter picks no row"),
                 ("nothing", "/bin/true", "picks no row"), ("none", "/no/program", "is no program")):
