@@ -31,7 +31,7 @@ struct BasicFilterArrays {
 
   BasicFilterArrays(const Kernels& all, BasicCounterView<Word> counters)
       : kernels(all),
-        array_kernels(counters.geometry.layout() == Layout::split_block ? all.block : all.slice),
+        array_kernels(all.of(counters.geometry)),
         view(counters),
         arrays(counters.geometry.cache_lines_per_key()),
         array_words(counters.geometry.words() / arrays) {}
@@ -47,8 +47,8 @@ struct BasicFilterArrays {
   /// Where the line of a position in an array begins, or an address in it.
   Word* line_of(const Array& array, std::uint64_t position) const noexcept {
     const bool blocks = view.geometry.layout() == Layout::split_block;
-    return words(array) +
-           (blocks ? detail::block_of(position) * kWordsPerBlock : position / kCountersPerWord);
+    return words(array) + (blocks ? detail::block_of(position) * view.geometry.block_words()
+                                  : position / view.geometry.cells_per_word());
   }
 
   Question is_present() const noexcept { return {array_kernels.test, kYesOrNo}; }

@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "cpu_simd/bits-inl.h"
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/histogram-inl.h"
 #include "cpu_simd/kernel_table.hpp"
@@ -103,6 +104,8 @@ const Kernels* Table() {
                                 PackAnswers,
                                 kBlockKernels,
                                 kSliceKernels,
+                                kBitBlockKernels,
+                                kBitSliceKernels,
                                 ScatterPositions,
                                 row_kernels(HashU64Here)};
   return &table;

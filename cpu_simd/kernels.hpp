@@ -85,7 +85,8 @@ struct Taken {
 inline constexpr std::size_t kMostKeys = 1024;
 static_assert(kSegmentEntries <= kMostKeys);
 
-/// The kernels of a layout. `words` points to the beginning of the array.
+/// The kernels of a layout, of counters or of bits. `words` points to the beginning of the array.
+/// With bits there are only `locate`, `test` and `add`.
 struct ArrayKernels {
   void (*locate)(const Array& array, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* positions) noexcept;
@@ -119,12 +120,18 @@ struct Kernels {
   /// 0. `answers` must be readable up to a multiple of 64. Returns how many are 1.
   std::size_t (*pack_answers)(const std::uint8_t* answers, std::size_t n,
                               std::uint64_t* bits) noexcept;
-  ArrayKernels block;
-  ArrayKernels slice;
+  ArrayKernels block, slice;
+  ArrayKernels bit_block, bit_slice;
   /// Appends positions to the chains of their partitions.
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
                   PartitionShift shift) noexcept;
   RowKernels rows;
+
+  const ArrayKernels& of(const Geometry& geometry) const noexcept {
+    const bool blocks = geometry.layout() == Layout::split_block;
+    if (geometry.cell() == Cell::bit) return blocks ? bit_block : bit_slice;
+    return blocks ? block : slice;
+  }
 };
 
 }  // namespace scbf

@@ -48,12 +48,13 @@ bool PathTimes::are_due() noexcept {
 }
 
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept {
-  constexpr std::size_t kOperations = 3, kShapes = 2, kThreads = 3, kSizes = 65;
+  constexpr std::size_t kOperations = 3, kShapes = 4, kThreads = 3, kSizes = 65;
   static std::array<PathTimes, kOperations * kShapes * kThreads * kSizes> all;
-  const std::size_t several = geometry.cache_lines_per_key() > 1;
+  const std::size_t shape =
+      2 * (geometry.cell() == Cell::bit) + (geometry.cache_lines_per_key() > 1);
   const std::size_t shared = std::min(threads, 3u) - 1;
   const auto size = static_cast<std::size_t>(std::bit_width(geometry.bytes()));
-  return all[((static_cast<std::size_t>(operation) * kShapes + several) * kThreads + shared) *
+  return all[((static_cast<std::size_t>(operation) * kShapes + shape) * kThreads + shared) *
                  kSizes +
              size];
 }

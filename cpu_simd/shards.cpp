@@ -75,7 +75,8 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   // Units are what positions count: blocks (in their upper halves) or counters.
   const bool blocks = geometry.layout() == Layout::split_block;
   const std::uint64_t units = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
-  const std::uint64_t units_per_64_bytes = blocks ? 1 : kCountersPerBlock;
+  const std::uint64_t units_per_64_bytes =
+      blocks ? kWordsPerBlock / geometry.block_words() : kWordsPerBlock * geometry.cells_per_word();
   const auto partitions_at = [&](unsigned bits) { return ((units - 1) >> bits) + 1; };
 
   const auto partition_bits = [&](std::uint64_t bytes) {
@@ -100,8 +101,8 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   PartitionPlan plan{};
   plan.partitions = partitions_at(bits);
   plan.shift = bits + (blocks ? 32u : 0u);
-  plan.partition_words =
-      (std::uint64_t{1} << bits) * (blocks ? kWordsPerBlock : 1) / (blocks ? 1 : kCountersPerWord);
+  plan.partition_words = blocks ? (std::uint64_t{1} << bits) * geometry.block_words()
+                                : (std::uint64_t{1} << bits) / geometry.cells_per_word();
   fit_keys(plan, keys, threads, budget, needs);
   return plan;
 }

@@ -41,6 +41,7 @@ class SimdBackend final : public Backend {
   std::string_view description() const noexcept override { return description_; }
   std::string_view target() const noexcept override { return kernels_.target; }
   std::string unavailable_reason() const override { return {}; }
+  bool supports(Cell) const noexcept override { return true; }
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
@@ -63,7 +64,8 @@ class SimdBackend final : public Backend {
     return with_arrays(filters, keys, out, [&](std::span<const ConstFilterArrays> arrays) {
       Choice choice = choose_lookup(arrays, keys.size(), options);
       if (choice.way == Way::few) {
-        return contains_few(filters, keys, kernels_.hash_u64, kernels_.one_key.holds, out);
+        return contains_few(filters, keys, kernels_.hash_u64,
+                            one_key(filters[0].geometry.cell()).holds, out);
       }
       if (arrays.size() > 1) return look_up(arrays, keys, out, choice, options);
       std::uint64_t hits = 0;
@@ -98,7 +100,30 @@ class SimdBackend final : public Backend {
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
     for_each_stretch(into.geometry, options, [&](std::size_t first, std::size_t words) {
-      merge_words(into.words + first, from.words + first, words);
+      merge_words(into.geometry.cell(), into.words + first, from.words + first, words);
+    });
+  }
+
+  void intersect(CounterView into, ConstCounterView from,
+                 const BatchOptions& options) const override {
+    for_each_stretch(into.geometry, options, [&](std::size_t first, std::size_t words) {
+      intersect_words(into.words + first, from.words + first, words);
+    });
+  }
+
+  std::uint64_t count_joined(ConstCounterView a, ConstCounterView b,
+                             const BatchOptions& options) const override {
+    std::atomic<std::uint64_t> ones{0};
+    for_each_stretch(a.geometry, options, [&](std::size_t first, std::size_t words) {
+      ones += ones_in_either(a.words + first, b.words + first, words);
+    });
+    return ones;
+  }
+
+  void project(CounterView bits, ConstCounterView counters,
+               const BatchOptions& options) const override {
+    for_each_stretch(bits.geometry, options, [&](std::size_t first, std::size_t words) {
+      project_words(bits.words + first, counters.words + 4 * first, words);
     });
   }
 
@@ -144,11 +169,13 @@ class SimdBackend final : public Backend {
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions& options) const override {
     std::atomic<std::uint64_t> total{0};
     for_each_stretch(view.geometry, options, [&](std::size_t first, std::size_t words) {
-      total += nonzero_in_words(view.words + first, words);
+      total += nonzero_in_words(view.geometry.cell(), view.words + first, words);
     });
     return total;
   }
-  const OneKey& one_key() const noexcept override { return kernels_.one_key; }
+  const OneKey& one_key(Cell cell) const noexcept override {
+    return cell == Cell::bit ? Backend::one_key(cell) : kernels_.one_key;
+  }
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 
  private:

@@ -18,6 +18,7 @@
 
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -84,37 +85,40 @@ HWY_INLINE std::uint32_t step(std::uint8_t* byte, std::uint64_t position,
 }
 
 /// Calls visit(i) for i in 0 … n − 1, in order.
-template <class Visit>
+template <Cell cell = Cell::counter, class Visit>
 HWY_INLINE void for_each_counter(const std::uint64_t* words, const std::uint64_t* positions,
                                  std::size_t n, const Fetch& fetch, Visit visit) noexcept {
   walk<1>(
       n, fetch, 1,
-      [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
+      [&](std::size_t i, std::uint32_t)
+          HWY_ATTR { return words + positions[i] / (64 / static_cast<unsigned>(cell)); },
       Nothing(), visit);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define SCBF_GATHER 1
 
-/// Calls visit(i, counters) for as many keys at a time as there are lanes. Returns how many keys
-/// were visited.
-template <class Visit>
+/// Calls visit(i, counters), or bits, for as many keys at a time as there are lanes. Returns how
+/// many keys were visited.
+template <Cell cell = Cell::counter, class Visit>
 HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::uint64_t* positions,
                                        std::size_t n, const Fetch& fetch, Visit visit) noexcept {
   const Tag64 tag;
   constexpr std::size_t lanes = hn::MaxLanes(tag);
-  const auto last_shift = hn::Set(tag, (kCountersPerWord - 1) * kCounterBits);
-  const auto fifteen = hn::Set(tag, 15);
+  constexpr unsigned bits = static_cast<unsigned>(cell), cells = 64 / bits;
+  const auto last_shift = hn::Set(tag, (cells - 1) * bits);
+  const auto all_bits = hn::Set(tag, (1u << bits) - 1);
   const std::size_t whole = n / lanes * lanes;
   walk<lanes>(
       whole, fetch, 1,
-      [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + word_of(positions[i]); },
+      [&](std::size_t i, std::uint32_t) HWY_ATTR { return words + positions[i] / cells; },
       Nothing(),
       [&](std::size_t i) HWY_ATTR {
         const auto position = hn::LoadU(tag, positions + i);
-        const auto index = hn::BitCast(hn::RebindToSigned<Tag64>(), hn::ShiftRight<4>(position));
-        const auto shift = hn::And(hn::ShiftLeft<2>(position), last_shift);
-        visit(i, hn::And(hn::Shr(hn::GatherIndex(tag, words, index), shift), fifteen));
+        const auto index = hn::BitCast(hn::RebindToSigned<Tag64>(),
+                                       hn::ShiftRight<std::countr_zero(cells)>(position));
+        const auto shift = hn::And(hn::ShiftLeft<std::countr_zero(bits)>(position), last_shift);
+        visit(i, hn::And(hn::Shr(hn::GatherIndex(tag, words, index), shift), all_bits));
       });
   return whole;
 }

@@ -62,7 +62,8 @@ struct BatchOptions {
   std::uint64_t most_absent = kAnyNumber;
 };
 
-/// The counters that a backend works on: shape, seed and memory. A small value, passed by copy.
+/// The counters, or bits, that a backend works on: shape, seed and memory. A small value, passed by
+/// copy.
 template <class Word>
 struct BasicCounterView {
   Geometry geometry;
@@ -72,7 +73,7 @@ struct BasicCounterView {
 using CounterView = BasicCounterView<std::uint64_t>;
 using ConstCounterView = BasicCounterView<const std::uint64_t>;
 
-/// values[v] = counters that are v, padding not included.
+/// values[v] = counters, or bits, that are v, padding not included.
 using Histogram = std::array<std::uint64_t, kCounterMax + 1>;
 
 /// What Backend::subtract met.
@@ -126,6 +127,7 @@ struct RowKernels;  // core/src/kit/row_kernels.hpp: internal
 
 /// What is done to a single key, by its hash, in counters on the host: the words of a filter of
 /// this geometry, 64-byte aligned. One thread may change the counters while others look keys up.
+/// With bits, a key counts 1 if it is there, and cannot be taken away: `take` is null.
 struct OneKey {
   /// Are all of its counters non-zero?
   bool (*holds)(const Geometry&, const std::uint64_t* words, std::uint64_t hash) noexcept;
@@ -168,7 +170,13 @@ class Backend {
   // insert and remove throw std::bad_alloc, if at all, before they change a counter. A device whose
   // memory ends later throws CutShort (core/src/kit/cut_short.hpp), which says how far it got.
 
-  /// Adds 1 to the k counters of every valid key, saturating. Returns how many became non-zero.
+  // Filters have counters or bits: see Geometry::cell. A call is given filters of one of them.
+
+  /// Can it work on such filters? All can on counters.
+  virtual bool supports(Cell cell) const noexcept { return cell == Cell::counter; }
+
+  /// Adds 1 to the k counters of every valid key, saturating, or sets its bits. Returns how many
+  /// became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
   /// Begins an insertion in many batches, with the counters of one by `insert` at its end. By
   /// default every batch is inserted as it comes. The view and the executor must outlive it, and
@@ -180,20 +188,27 @@ class Backend {
   virtual std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch&,
                                  std::uint8_t* out, const BatchOptions&) const = 0;
   /// out[i] = the smallest counter of key i, summed over the filters, at most 15; 0 for null keys.
-  /// Returns how many are not 0. All filters have the same seed; there may be none.
+  /// Returns how many are not 0. All filters have counters and the same seed; there may be none.
   virtual std::uint64_t count(std::span<const ConstCounterView> filters, const KeyBatch&,
                               std::uint8_t* out, const BatchOptions&) const = 0;
   /// Removes keys one after another, each from the one filter that claims it at its turn. If no
   /// filter or several filters claim a key, nothing is changed for it. verdicts[i] = what became of
   /// key i, as a Removal (absent for null keys); changes[f] = what was changed in filter f. There
-  /// is at least one filter; all have the same seed. Returns how many keys were removed and how
-  /// many were ambiguous.
+  /// is at least one filter; all have counters and the same seed. Returns how many keys were
+  /// removed and how many were ambiguous.
   virtual RemoveCounts remove(std::span<const CounterView> filters, const KeyBatch&,
                               std::uint8_t* verdicts, std::span<RemovalChange> changes,
                               const BatchOptions&) const = 0;
 
-  /// into += from, saturating.
+  /// into += from, saturating; of bits, into |= from.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;
+  /// Of bits: into &= from. By default on the host, with one thread.
+  virtual void intersect(CounterView into, ConstCounterView from, const BatchOptions&) const;
+  /// Of bits: how many are 1 in one or both. By default on the host, with one thread.
+  virtual std::uint64_t count_joined(ConstCounterView a, ConstCounterView b,
+                                     const BatchOptions&) const;
+  /// Writes the bits of counters of the same positions. By default on the host, with one thread.
+  virtual void project(CounterView bits, ConstCounterView counters, const BatchOptions&) const;
   /// Reports what subtract would meet. Changes nothing.
   virtual SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
                                         const BatchOptions&) const = 0;
@@ -207,7 +222,7 @@ class Backend {
 
   /// The functions that look up and change a single key on the host; plain ones by default.
   /// Filter's functions for one key call them, not those for batches.
-  virtual const OneKey& one_key() const noexcept;
+  virtual const OneKey& one_key(Cell cell) const noexcept;
   /// The kernels for the rows of a bank, on the host; plain ones by default.
   virtual const RowKernels& rows() const noexcept;
 };

@@ -193,6 +193,7 @@ class StageView {
   const Stage* stage_;
 };
 
+class BloomFilter;  // bloom_filter.hpp
 class BulkInserter;
 
 /// A split counting Bloom filter of one stage, or of as many as its growth adds. Keys go to the
@@ -434,6 +435,7 @@ class BulkInserter {
  public:
   /// As Filter::bulk. Throws ReadOnly, or std::bad_alloc before anything is changed.
   explicit BulkInserter(Filter& filter, const BatchOptions& options = {});
+  explicit BulkInserter(BloomFilter& filter, const BatchOptions& options = {});
   BulkInserter(BulkInserter&&) noexcept;
   BulkInserter& operator=(BulkInserter&&) noexcept;
   ~BulkInserter();

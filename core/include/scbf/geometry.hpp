@@ -23,6 +23,14 @@ std::string_view to_string(Layout layout) noexcept;
 /// The inverse of to_string. Throws InvalidArgument for any other name.
 Layout layout_from_string(std::string_view name);
 
+/// What a filter keeps at each position.
+enum class Cell : std::uint32_t {
+  counter = 4,  ///< of 4 bits: a counting filter, which can take keys away
+  bit = 1,      ///< is the counter non-zero? A plain Bloom filter, which only answers and grows
+};
+/// "counter" or "bit".
+std::string_view to_string(Cell cell) noexcept;
+
 inline constexpr std::uint32_t kCounterBits = 4;
 inline constexpr std::uint32_t kCounterMax = 15;  ///< a counter at 15 is saturated and stays at 15
 inline constexpr std::uint32_t kCountersPerWord = 16;  ///< in a 64-bit word
@@ -40,6 +48,10 @@ inline constexpr std::uint64_t kMaxCountersPerSlice = 1ull << 40;
 /// that every slice begins on a cache line; counters past m in its last line are padding and
 /// always zero. split_block: block b of group j is the eight words from
 /// (j · blocks_per_group() + b) · 8 on; word i of a block belongs to slice 8·j + i.
+///
+/// Filters of bits have one bit for each counter, padding included: bit i of all, counted from the
+/// least significant bit of the first word, stands for counter i of all. A block is then two words,
+/// with sixteen bits for each of its eight slices.
 class Geometry {
  public:
   /// k = `probes` slices of m = `counters_per_slice` counters.
@@ -50,7 +62,18 @@ class Geometry {
   /// groups ≤ 8 and 1 ≤ blocks_per_group ≤ 2^32 − 1.
   static Geometry split_block(std::uint32_t groups, std::uint64_t blocks_per_group);
 
+  /// The same positions with other cells. Geometries are made with counters.
+  constexpr Geometry with(Cell cell) const noexcept {
+    Geometry other = *this;
+    other.cell_ = cell;
+    return other;
+  }
+
   constexpr Layout layout() const noexcept { return layout_; }
+  constexpr Cell cell() const noexcept { return cell_; }
+  constexpr std::uint32_t cell_bits() const noexcept { return static_cast<std::uint32_t>(cell_); }
+  /// Counters, or bits, in a 64-bit word.
+  constexpr std::uint32_t cells_per_word() const noexcept { return 64 / cell_bits(); }
   /// k, the number of hash functions, slices, and counters that a key touches.
   constexpr std::uint32_t probes() const noexcept { return probes_; }
   /// g; 0 for split.
@@ -61,39 +84,49 @@ class Geometry {
   constexpr std::uint64_t blocks_per_group() const noexcept {
     return layout_ == Layout::split_block ? extent_ : 0;
   }
-  /// m, counters in one slice.
+  /// m, counters in one slice; of a filter of bits, bits.
   constexpr std::uint64_t counters_per_slice() const noexcept {
     return layout_ == Layout::split_block ? extent_ * kCountersPerWord : extent_;
   }
   /// k · m, not counting padding.
   constexpr std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
+  /// split only: counters from the start of one slice to the start of the next; a multiple of 128.
+  constexpr std::uint64_t slice_stride() const noexcept {
+    return (extent_ + kCountersPerBlock - 1) / kCountersPerBlock * kCountersPerBlock;
+  }
   /// split only: 64-bit words from the start of one slice to the start of the next.
   constexpr std::uint64_t slice_stride_words() const noexcept {
-    return (extent_ + kCountersPerBlock - 1) / kCountersPerBlock * kWordsPerBlock;
+    return slice_stride() / cells_per_word();
   }
-  /// 64-bit words of all counters, padding included; a multiple of 8.
+  /// split_block only: 64-bit words of a block: 8 of counters, or 2 of bits.
+  constexpr std::uint64_t block_words() const noexcept {
+    return kCountersPerBlock / cells_per_word();
+  }
+  /// 64-bit words of all counters, padding included; a multiple of 8 (of bits: of 2).
   constexpr std::uint64_t words() const noexcept {
     return layout_ == Layout::split ? slice_stride_words() * probes_
-                                    : extent_ * kWordsPerBlock * groups();
+                                    : extent_ * block_words() * groups();
   }
-  /// Bytes of all counters, padding included; a multiple of 64.
+  /// Bytes of all counters, padding included; a multiple of 64 (of bits: of 16).
   constexpr std::uint64_t bytes() const noexcept { return words() * 8; }
   /// Cache lines that an insertion, or a lookup of a present key, touches.
   constexpr std::uint32_t cache_lines_per_key() const noexcept {
     return layout_ == Layout::split_block ? groups() : probes_;
   }
-  /// For messages: "split_block, 2 groups of 1000 blocks".
+  /// For messages: "split_block, 2 groups of 1000 blocks", and of bits "split_block, 2 groups of
+  /// 1000 blocks of bits".
   std::string describe() const;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;
 
  private:
-  Geometry(Layout layout, std::uint32_t probes, std::uint64_t extent) noexcept
+  constexpr Geometry(Layout layout, std::uint32_t probes, std::uint64_t extent) noexcept
       : layout_(layout), probes_(probes), extent_(extent) {}
 
   Layout layout_;
   std::uint32_t probes_;
   std::uint64_t extent_;  // counters per slice, or blocks per group
+  Cell cell_ = Cell::counter;
 };
 
 }  // namespace scbf

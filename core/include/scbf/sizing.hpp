@@ -24,6 +24,14 @@ double expected_fill(double n, double m);
 /// infinity for a fill of 1. Throws InvalidArgument outside [0, 1].
 double keys_for_fill(double fill, double m);
 
+/// The covariance, in keys², of two numbers of keys that keys_for_fill gives for filters of this
+/// geometry, of sets with `common` keys in common; with all keys of a filter in common, the
+/// variance of its estimate. With x = common / m and C(x) = m (e^x − 1 − x) it is C / k for
+/// `split`, as known for one slice (Whang, Vander-Zanden, Taylor 1990). In `split_block` the eight
+/// slices of a group share the choice of the block: (C + 7 D) / 8g with D(x) = m (16 (e^(x/16) − 1)
+/// − x). See docs/maths.md. Infinite for infinitely many keys.
+double estimate_covariance(const Geometry& geometry, double common);
+
 /// P of `split`: expected_fill(n, m)^k. Exact for ideal hashes.
 double split_fpr(double n, std::uint32_t k, double m);
 /// P of `split_block`: (Σ_j Poisson(j; n/blocks) · (1 − (15/16)^j)^8)^g. Differs from the exact

@@ -20,6 +20,11 @@ struct BulkInserter::State {
   std::size_t number = 0;
   detail::KnownCount nonzero = {};  ///< counters of that stage, before what `open` has taken
 
+  static std::unique_ptr<State> of(FilterState& filter, const BatchOptions& options) {
+    filter.check_writable();
+    return std::unique_ptr<State>(new State{filter, options});
+  }
+
   Stage& stage() const noexcept { return filter.stages[number]; }
 
   void begin(std::size_t stage_number) {
@@ -57,11 +62,10 @@ struct BulkInserter::State {
   ~State() { finish(); }
 };
 
-BulkInserter::BulkInserter(Filter& filter, const BatchOptions& options) {
-  FilterState& state = FilterAccess::state(filter);
-  state.check_writable();
-  state_ = std::unique_ptr<State>(new State{state, options});
-}
+BulkInserter::BulkInserter(Filter& filter, const BatchOptions& options)
+    : state_(State::of(FilterAccess::state(filter), options)) {}
+BulkInserter::BulkInserter(BloomFilter& filter, const BatchOptions& options)
+    : state_(State::of(FilterAccess::state(filter), options)) {}
 BulkInserter::BulkInserter(BulkInserter&&) noexcept = default;
 BulkInserter& BulkInserter::operator=(BulkInserter&&) noexcept = default;
 BulkInserter::~BulkInserter() = default;

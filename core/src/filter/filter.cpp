@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter: checks arguments, cuts batches where stages fill, looks keys up in all stages, removes a
-// key from the stage that claims it. walk.hpp decides which keys go to which stage; operations on
-// whole filters are in whole.cpp, files in files/filter_files.cpp.
+// Filter: checks arguments, counts, removes a key from the stage that claims it, subtracts. What it
+// does like a BloomFilter is in state.cpp, files in files/filter_files.cpp.
 #include "scbf/filter.hpp"
 
 #include <fmt/format.h>
+
+#include <optional>
+#include <utility>
 
 #include "filter/all_or_nothing.hpp"
 #include "filter/insertion.hpp"
@@ -15,31 +17,23 @@
 
 namespace scbf {
 
+Filter::Filter(std::unique_ptr<FilterState> state) noexcept : state_(std::move(state)) {}
+
 namespace {
 
-/// The stages, in the form that few_keys.hpp asks for. The newest stage is likely to hold most
-/// keys.
-struct NewestFirst {
-  const std::vector<Stage>& stages;
-
-  std::size_t size() const noexcept { return stages.size(); }
-  ConstCounterView operator[](std::size_t i) const noexcept {
-    return stages[stages.size() - 1 - i].view();
-  }
-};
+const Geometry& of_counters(const Geometry& geometry) {
+  if (geometry.cell() == Cell::counter) return geometry;
+  throw InvalidArgument(
+      fmt::format("{}: a Filter counts, and a BloomFilter has bits", geometry.describe()));
+}
 
 }  // namespace
 
-Filter::Filter(std::unique_ptr<FilterState> state) noexcept : state_(std::move(state)) {}
-
 Filter::Filter(const Growth& growth, const FilterOptions& options)
-    : state_(std::make_unique<FilterState>(
-          FilterState{growth, options.seed, &find_backend(options.backend)})) {
-  state_->stages.push_back(state_->make_stage(0));
-}
+    : state_(FilterState::empty(growth, Cell::counter, options)) {}
 
 Filter::Filter(const Geometry& geometry, const FilterOptions& options)
-    : Filter(Growth::one(geometry), options) {}
+    : Filter(Growth::one(of_counters(geometry)), options) {}
 
 Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
     : Filter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
@@ -53,45 +47,16 @@ Filter::Filter(Filter&&) noexcept = default;
 Filter& Filter::operator=(Filter&&) noexcept = default;
 Filter::~Filter() = default;
 
-// ---- insertion ----------------------------------------------------------------------------------
+// ---- batches ------------------------------------------------------------------------------------
 
 InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
-  FilterState& state = *state_;
-  state.check_writable();
-  return insert_in_steps(
-      state, keys, [](const KeyBatch&) {},
-      [&](std::size_t stage, const KeyBatch& some) {
-        return state.stages[stage].insert(some, options);
-      });
+  return state_->insert(keys, options);
 }
-
-// ---- questions ----------------------------------------------------------------------------------
-
-namespace {
-
-/// Calls ask(views) with views of all stages, the newest first.
-template <class Ask>
-std::uint64_t ask_stages(const std::vector<Stage>& stages, Ask ask) {
-  if (stages.size() == 1) {
-    const ConstCounterView view = stages[0].view();
-    return ask(std::span(&view, 1));
-  }
-  const NewestFirst newest_first{stages};
-  std::vector<ConstCounterView> views;
-  views.reserve(stages.size());
-  for (std::size_t i = 0; i < stages.size(); ++i) views.push_back(newest_first[i]);
-  return ask(std::span<const ConstCounterView>(views));
-}
-
-}  // namespace
 
 ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                                 const BatchOptions& options) const {
   check_answers(keys.size(), out.size(), "out");
-  const std::uint64_t hits = ask_stages(state_->stages, [&](auto views) {
-    return state_->backend->contains(views, keys, out.data(), options);
-  });
-  return {hits, keys.nulls()};
+  return {state_->contains(keys, out.data(), options), keys.nulls()};
 }
 
 CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
@@ -112,8 +77,6 @@ ContainsReport Filter::find(const KeyBatch& keys, std::span<std::uint64_t> indic
   return contains_as_indices(*this, keys, indices, options);
 }
 
-// ---- removal ------------------------------------------------------------------------------------
-
 RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
                             const BatchOptions& options) {
   FilterState& state = *state_;
@@ -133,48 +96,15 @@ RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdic
 
 namespace {
 
-bool on_host(const FilterState& state) { return state.stages[0].store->on_host(); }
-
-template <class Key>
-void insert_one(FilterState& state, Filter& filter, const Key& key) {
-  if (!on_host(state)) {
-    filter.insert(one(key), kOneKey);
-    return;
-  }
-  state.check_writable();
-  std::size_t s = 0;
-  if (state.growth.policy() != Growth::Policy::one) {
-    OwnStages stages{state};
-    s = stage_with_room(stages, 0, {});
-    book_key(state.stages[s]);
-  }
-  state.stages[s].insert_one(hash_of(key, state.seed));
-}
-
-template <class Key>
-bool contains_one(const FilterState& state, const Filter& filter, const Key& key) {
-  if (!on_host(state)) {
-    std::uint8_t answer = 0;
-    return filter.contains(one(key), {&answer, 1}, kOneKey).hits == 1;
-  }
-  const std::uint64_t hash = hash_of(key, state.seed);
-  const HoldsKey holds = state.backend->one_key().holds;
-  const Stage& first = state.stages[0];
-  if (state.stages.size() == 1) return holds(first.geometry(), first.store->words(), hash);
-  const NewestFirst stages{state.stages};
-  fetch_keys(stages, {&hash, 1});
-  return any_holds(stages, hash, holds);
-}
-
 template <class Key>
 unsigned count_one(const FilterState& state, const Filter& filter, const Key& key) {
-  if (!on_host(state)) {
+  if (!state.on_host()) {
     std::uint8_t answer = 0;
     filter.count(one(key), {&answer, 1}, kOneKey);
     return answer;
   }
   const std::uint64_t hash = hash_of(key, state.seed);
-  const CountKey count = state.backend->one_key().count;
+  const CountKey count = state.backend->one_key(Cell::counter).count;
   const Stage& first = state.stages[0];
   if (state.stages.size() == 1) return count(first.geometry(), first.store->words(), hash);
   const NewestFirst stages{state.stages};
@@ -184,7 +114,7 @@ unsigned count_one(const FilterState& state, const Filter& filter, const Key& ke
 
 template <class Key>
 Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
-  if (!on_host(state)) {
+  if (!state.on_host()) {
     std::uint8_t verdict = 0;
     filter.remove(one(key), {&verdict, 1}, kOneKey);
     return static_cast<Removal>(verdict);
@@ -194,7 +124,7 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
   if (state.stages.size() == 1) {
     return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
   }
-  const HoldsKey holds = state.backend->one_key().holds;
+  const HoldsKey holds = state.backend->one_key(Cell::counter).holds;
   const NewestFirst newest_first{state.stages};
   fetch_keys(newest_first, {&hash, 1});
   Stage* claimant = nullptr;
@@ -210,10 +140,10 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
 
 }  // namespace
 
-void Filter::insert(std::uint64_t key) { insert_one(*state_, *this, key); }
-void Filter::insert(std::string_view key) { insert_one(*state_, *this, key); }
-bool Filter::contains(std::uint64_t key) const { return contains_one(*state_, *this, key); }
-bool Filter::contains(std::string_view key) const { return contains_one(*state_, *this, key); }
+void Filter::insert(std::uint64_t key) { state_->insert_key(key); }
+void Filter::insert(std::string_view key) { state_->insert_key(key); }
+bool Filter::contains(std::uint64_t key) const { return state_->contains_key(key); }
+bool Filter::contains(std::string_view key) const { return state_->contains_key(key); }
 Removal Filter::remove(std::uint64_t key) { return remove_one(*state_, *this, key); }
 Removal Filter::remove(std::string_view key) { return remove_one(*state_, *this, key); }
 unsigned Filter::count(std::uint64_t key) const { return count_one(*state_, *this, key); }
@@ -229,7 +159,7 @@ auto& stage_to_view(State& state) {
         "ref: the filter grows, and a view is of one stage: use insert, contains "
         "and remove of the filter");
   }
-  if (!on_host(state)) {
+  if (!state.on_host()) {
     throw NotOnHost(
         fmt::format("ref: the counters are in the memory of {}: move the filter with to(\"simd\")",
                     state.backend->memory()));
@@ -245,14 +175,118 @@ FilterRef Filter::ref() {
   return {stage.geometry(),
           stage.seed,
           stage.store->words(),
-          stage.backend->one_key(),
+          stage.backend->one_key(Cell::counter),
           {&stage.keys_inserted, &stage.keys_removed, &stage.known_nonzero}};
 }
 
 ConstFilterRef Filter::ref() const {
   const FilterState& state = *state_;
   const Stage& stage = stage_to_view(state);
-  return {stage.geometry(), stage.seed, stage.store->words(), stage.backend->one_key()};
+  return {stage.geometry(), stage.seed, stage.store->words(),
+          stage.backend->one_key(Cell::counter)};
+}
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+const Growth& Filter::growth() const { return state_->growth; }
+std::uint64_t Filter::seed() const { return state_->seed; }
+const Backend& Filter::backend() const { return *state_->backend; }
+bool Filter::read_only() const { return state_->read_only(); }
+std::size_t Filter::stages() const { return state_->stages.size(); }
+StageView Filter::stage(std::size_t i) const { return state_->stage(i); }
+const Geometry& Filter::geometry() const { return state_->stages.front().geometry(); }
+std::uint64_t Filter::bytes() const { return state_->bytes(); }
+std::uint64_t Filter::keys_inserted() const { return state_->keys_inserted(); }
+std::uint64_t Filter::keys_removed() const { return state_->keys_removed(); }
+double Filter::fpr_bound() const { return state_->fpr_bound(); }
+std::uint64_t Filter::nonzero(const BatchOptions& options) const {
+  return state_->nonzero(options);
+}
+double Filter::fill(const BatchOptions& options) const { return state_->fill(options); }
+Statistics Filter::statistics(const BatchOptions& options) const {
+  return state_->statistics(options);
+}
+std::span<const std::uint64_t> Filter::words() const { return state_->stages.front().words(); }
+void Filter::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
+  state_->stages.front().read_words(first, out);
+}
+const std::string& Filter::metadata() const { return state_->metadata; }
+void Filter::set_metadata(std::string metadata) { state_->set_metadata(std::move(metadata)); }
+
+Filter& Filter::to(std::string_view backend) {
+  state_->move_to(find_backend(backend));
+  return *this;
+}
+void Filter::clear() { state_->clear(); }
+void Filter::merge(const Filter& other, const BatchOptions& options) {
+  state_->merge(*other.state_, options);
+}
+bool operator==(const Filter& a, const Filter& b) { return a.state_->equals(*b.state_); }
+
+void Filter::assign(std::span<const std::uint64_t> words, std::uint64_t keys_inserted,
+                    std::uint64_t keys_removed) {
+  state_->check_writable();
+  if (growth().policy() != Growth::Policy::one) {
+    throw InvalidArgument(
+        fmt::format("assign: the filter grows ({}): only one of a single stage can be assigned",
+                    growth().describe()));
+  }
+  state_->stages[0].assign(words, keys_inserted, keys_removed);
+}
+
+namespace {
+
+/// Subtracts a stage, number `number` of its filter, from the one stage that contains it.
+SubtractReport subtract_stage(std::vector<Stage>& stages, const Stage& theirs, std::size_t number,
+                              const BatchOptions& options) {
+  Stage* container = nullptr;
+  SubtractReport report;
+  std::optional<Stage> rest;
+  for (Stage& mine : stages) {
+    if (mine.geometry() != theirs.geometry()) continue;
+    Stage trial = mine;
+    SubtractReport trial_report;
+    try {
+      trial_report = trial.subtract(theirs, options);
+    } catch (const Incompatible&) {
+      continue;  // not contained in this one
+    }
+    if (container == nullptr) {
+      container = &mine;
+      rest = std::move(trial);
+      report = trial_report;
+    } else if (!container->equals(mine)) {
+      throw Incompatible(fmt::format(
+          "stage {} of the filter to subtract is contained in several stages that differ, so "
+          "it is not clear which of them to subtract it from",
+          number));
+    }
+  }
+  if (container == nullptr) {
+    throw Incompatible(fmt::format(
+        "stage {} of the filter to subtract is contained in no stage of this one", number));
+  }
+  *container = std::move(*rest);
+  container->at_most = container->nonzero(options);
+  return report;
+}
+
+}  // namespace
+
+SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options) {
+  state_->check_writable();
+  if (check_combines(*state_, *other.state_)) {
+    return state_->stages[0].subtract(other.state_->stages[0], options);
+  }
+  std::vector<Stage> next = state_->stages;
+  SubtractReport report;
+  for (std::size_t i = 0; i < other.stages(); ++i) {
+    const Stage& theirs = other.state_->stages[i];
+    if (is_empty(theirs)) continue;
+    report.inexact_counters += subtract_stage(next, theirs, i, options).inexact_counters;
+  }
+  state_->stages = std::move(next);
+  return report;
 }
 
 }  // namespace scbf

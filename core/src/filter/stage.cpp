@@ -96,12 +96,13 @@ InsertReport Stage::book(const KeyBatch& inserted) noexcept {
 }
 
 void Stage::insert_one(std::uint64_t hash) noexcept {
-  known_nonzero.add(backend->one_key().add(geometry(), store->words(), hash));
+  known_nonzero.add(backend->one_key(geometry().cell()).add(geometry(), store->words(), hash));
   ++keys_inserted;
 }
 
 bool Stage::remove_one(std::uint64_t hash) noexcept {
-  const std::uint32_t emptied = backend->one_key().take(geometry(), store->words(), hash);
+  const std::uint32_t emptied =
+      backend->one_key(geometry().cell()).take(geometry(), store->words(), hash);
   if (emptied == OneKey::kNotThere) return false;
   known_nonzero.subtract(emptied);
   ++keys_removed;
@@ -220,6 +221,18 @@ SubtractReport Stage::subtract(const Stage& other, const BatchOptions& options) 
   backend->subtract(view(), what, options);
   keys_removed += keys;
   return {counts.inexact};
+}
+
+void Stage::intersect(const Stage& other, const BatchOptions& options) {
+  std::unique_ptr<CounterStore> copy;
+  const ConstCounterView from = other.view_on(*backend, copy);
+  known_nonzero.forget();
+  backend->intersect(view(), from, options);
+}
+
+std::uint64_t Stage::nonzero_with(const Stage& other, const BatchOptions& options) const {
+  std::unique_ptr<CounterStore> copy;
+  return backend->count_joined(view(), other.view_on(*backend, copy), options);
 }
 
 void Stage::clear() {

@@ -81,11 +81,15 @@ struct Stage {
   void merge(const Stage& other, const BatchOptions& options);
   /// Subtracts them. Throws Incompatible, changing nothing, if a counter would fall below zero.
   SubtractReport subtract(const Stage& other, const BatchOptions& options);
+  /// Of bits: keeps those that the other has too.
+  void intersect(const Stage& other, const BatchOptions& options);
   void clear();
   /// As Filter::assign.
   void assign(std::span<const std::uint64_t> words, std::uint64_t inserted, std::uint64_t removed);
 
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
+  /// Of bits: how many are 1 here or in the other.
+  std::uint64_t nonzero_with(const Stage& other, const BatchOptions& options) const;
   StageStatistics statistics(const BatchOptions& options) const;
   /// Compares shape, seed and counters, not the numbers of keys.
   bool equals(const Stage& other) const;

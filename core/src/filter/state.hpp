@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Filter is made of, and the way in for files and banks, which take filters apart and put
-// them together.
+// What a Filter and a BloomFilter are made of, and do alike; and the way in for files and banks,
+// which take filters apart and put them together.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,124 @@
 #include <vector>
 
 #include "filter/stage.hpp"
+#include "kit/answer_forms.hpp"
+#include "kit/few_keys.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
 
-/// What a Filter is made of.
+/// What a filter is made of. Functions have the contracts of Filter's and BloomFilter's.
 struct FilterState {
-  static constexpr const char* kOwner = "Filter";
+  static constexpr const char* kOwner = "filter";
 
   Growth growth;
   std::uint64_t seed;
   const Backend* backend;
   std::vector<Stage> stages = {};  ///< oldest first; not empty
   std::string metadata = {};
+  Cell cell = Cell::counter;  ///< of all stages
+
+  /// A filter of one empty stage. Throws BackendUnavailable, or what the backend throws if there is
+  /// too little memory.
+  static std::unique_ptr<FilterState> empty(const Growth& growth, Cell cell,
+                                            const FilterOptions& options);
 
   bool read_only() const noexcept;
   /// Throws ReadOnly.
   void check_writable() const;
+  /// Are the counters in the memory of the process?
+  bool on_host() const noexcept { return stages[0].store->on_host(); }
   /// Makes an empty stage of the growth's shape for this index.
   Stage make_stage(std::uint32_t index) const;
+
+  // ---- keys
+
+  InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
+  std::uint64_t contains(const KeyBatch& keys, std::uint8_t* out,
+                         const BatchOptions& options) const;
+  // One key: a std::uint64_t or a std::string_view.
+  template <class Key>
+  void insert_key(const Key& key) {
+    if (!on_host()) {
+      insert(one(key), kOneKey);
+      return;
+    }
+    insert_hash(hash_of(key, seed));
+  }
+  template <class Key>
+  bool contains_key(const Key& key) const {
+    if (on_host()) return contains_hash(hash_of(key, seed));
+    std::uint8_t answer = 0;
+    return contains(one(key), &answer, kOneKey) == 1;
+  }
+  // The same by its hash, on the host.
+  void insert_hash(std::uint64_t hash);
+  bool contains_hash(std::uint64_t hash) const;
+
+  // ---- the whole
+
+  template <class Of>
+  std::uint64_t sum(Of of) const {
+    std::uint64_t total = 0;
+    for (const Stage& stage : stages) total += of(stage);
+    return total;
+  }
+  std::uint64_t bytes() const;
+  std::uint64_t counters() const;
+  std::uint64_t keys_inserted() const;
+  std::uint64_t keys_removed() const;
+  std::uint64_t nonzero(const BatchOptions& options) const;
+  double fill(const BatchOptions& options) const;
+  double fpr_bound() const;
+  Statistics statistics(const BatchOptions& options) const;
+  StageView stage(std::size_t i) const;
+
+  void set_metadata(std::string text);
+  void move_to(const Backend& other);
+  void clear();
+  void merge(const FilterState& other, const BatchOptions& options);
+  bool equals(const FilterState& other) const;
 };
+
+/// Throws BackendUnavailable if the backend cannot work on such filters.
+void check_supports(const Backend& backend, Cell cell);
+/// Throws Incompatible unless the filters can be combined at all. Returns true if both have a
+/// single stage that is never full, of equal geometry.
+bool check_combines(const FilterState& a, const FilterState& b);
+/// Has nothing been inserted into the stage?
+bool is_empty(const Stage& stage);
+
+/// The stages, in the form that few_keys.hpp asks for. The newest stage is likely to hold most
+/// keys.
+struct NewestFirst {
+  const std::vector<Stage>& stages;
+
+  std::size_t size() const noexcept { return stages.size(); }
+  ConstCounterView operator[](std::size_t i) const noexcept {
+    return stages[stages.size() - 1 - i].view();
+  }
+};
+
+/// Calls ask(views) with views of all stages, the newest first.
+template <class Ask>
+std::uint64_t ask_stages(const std::vector<Stage>& stages, Ask ask) {
+  if (stages.size() == 1) {
+    const ConstCounterView view = stages[0].view();
+    return ask(std::span(&view, 1));
+  }
+  const NewestFirst newest_first{stages};
+  std::vector<ConstCounterView> views;
+  views.reserve(stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i) views.push_back(newest_first[i]);
+  return ask(std::span<const ConstCounterView>(views));
+}
 
 /// Lets files and banks take filters apart and put them together.
 struct FilterAccess {
   static FilterState& state(Filter& filter) { return *filter.state_; }
   static const FilterState& state(const Filter& filter) { return *filter.state_; }
+  static FilterState& state(BloomFilter& filter) { return *filter.state_; }
   static Filter make(std::unique_ptr<FilterState> state) noexcept {
     return Filter(std::move(state));
   }

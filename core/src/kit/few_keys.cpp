@@ -5,21 +5,28 @@
 
 namespace scbf {
 
-const OneKey& Backend::one_key() const noexcept {
-  static constexpr OneKey plain = {
-      [](const Geometry& geometry, const std::uint64_t* words, std::uint64_t hash) noexcept {
-        return holds_key(geometry, words, hash);
-      },
-      [](const Geometry& geometry, const std::uint64_t* words, std::uint64_t hash) noexcept {
-        return count_of(geometry, words, hash);
-      },
-      [](const Geometry& geometry, std::uint64_t* words, std::uint64_t hash) noexcept {
-        return add_key(geometry, words, hash);
-      },
-      [](const Geometry& geometry, std::uint64_t* words, std::uint64_t hash) noexcept {
-        return take_key(geometry, words, hash);
-      }};
-  return plain;
+namespace {
+
+// As functions with addresses.
+
+template <auto function, class Word>
+auto of_key(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept {
+  return function(geometry, words, hash);
+}
+using Word = std::uint64_t;
+constexpr OneKey kOfCounters = {of_key<holds_key, const Word>, of_key<count_of, const Word>,
+                                of_key<add_key, Word>, of_key<take_key, Word>};
+constexpr OneKey kOfBits = {
+    of_key<holds_bits, const Word>,
+    [](const Geometry& geometry, const Word* words, std::uint64_t hash) noexcept -> unsigned {
+      return holds_bits(geometry, words, hash);
+    },
+    of_key<add_bits, Word>, nullptr};
+
+}  // namespace
+
+const OneKey& Backend::one_key(Cell cell) const noexcept {
+  return cell == Cell::bit ? kOfBits : kOfCounters;
 }
 
 std::uint64_t contains_few(std::span<const ConstCounterView> filters, const KeyBatch& keys,

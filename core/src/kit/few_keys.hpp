@@ -120,6 +120,34 @@ SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* word
   return emptied;
 }
 
+// The same in filters of bits.
+
+SCBF_INLINE bool holds_bits(const Geometry& geometry, const std::uint64_t* words,
+                            std::uint64_t hash) noexcept {
+  bool all = true;
+  const auto look = [&](const detail::Probe& counter) {
+    const detail::Probe bit = detail::bit_of(counter);
+    all &= detail::bit_at(load_word(words + bit.word), bit.shift);
+  };
+  // Within a block without a branch, since it cannot be predicted which bit is missing.
+  const std::uint32_t at_once = geometry.layout() == Layout::split_block ? kWordsPerBlock : 1;
+  for (std::uint32_t i = 0; i < geometry.probes() && all; i += at_once) {
+    for (std::uint32_t j = 0; j < at_once; ++j) look(detail::probe(geometry, hash, i + j));
+  }
+  return all;
+}
+SCBF_INLINE std::uint32_t add_bits(const Geometry& geometry, std::uint64_t* words,
+                                   std::uint64_t hash) noexcept {
+  std::uint32_t filled = 0;
+  detail::for_each_probe(geometry, hash, [&](const detail::Probe& counter) {
+    const detail::Probe bit = detail::bit_of(counter);
+    const std::uint64_t word = load_word(words + bit.word);
+    filled += !detail::bit_at(word, bit.shift);
+    store_word(words + bit.word, word | std::uint64_t{1} << bit.shift);
+  });
+  return filled;
+}
+
 /// Prefetches the lines that lookups of these keys need first, unless there is only one or they are
 /// likely to be in cache. (Inlining is forced: g++ drops calls of functions that only prefetch.)
 template <class Filters>
@@ -139,7 +167,8 @@ SCBF_INLINE void fetch_keys(const Filters& filters,
     const ConstCounterView filter = filters[f];
     for (const std::uint64_t hash : hashes) {
       for (std::uint32_t i = 0; i < lines_of(filter.geometry); ++i) {
-        __builtin_prefetch(filter.words + detail::probe(filter.geometry, hash, i).word);
+        const detail::Probe probe = detail::probe(filter.geometry, hash, i);
+        __builtin_prefetch(filter.words + detail::word_of(filter.geometry, probe));
       }
     }
   }

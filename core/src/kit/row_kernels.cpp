@@ -73,7 +73,8 @@ std::uint64_t row_stride(std::uint32_t members) noexcept {
 }
 
 const RowKernels& Backend::rows() const noexcept {
-  static constexpr RowKernels plain = {plain_hash_u64, locate, locate_zeros, intersect, gather};
+  static constexpr RowKernels plain = {plain_hash_u64, locate, locate_zeros, scbf::intersect,
+                                       gather};
   return plain;
 }
 

@@ -8,6 +8,47 @@
 
 namespace scbf {
 
+namespace {
+
+// Bits are counted in four lanes of a word: population counts are slow where a machine's simplest
+// instructions must do, and this compiles to vectors.
+
+constexpr unsigned kLanes = 4, kLaneBits = 64 / kLanes;
+/// More sums of ones_in_lanes might overflow a lane.
+constexpr std::uint64_t kSumsAtOnce = 0xFFFF / kLaneBits;
+
+/// How many bits of each lane are 1.
+std::uint64_t ones_in_lanes(std::uint64_t bits) noexcept {
+  bits -= bits >> 1 & 0x5555'5555'5555'5555u;
+  bits = (bits & 0x3333'3333'3333'3333u) + (bits >> 2 & 0x3333'3333'3333'3333u);
+  bits = (bits + (bits >> 4)) & 0x0F0F'0F0F'0F0F'0F0Fu;
+  return (bits + (bits >> 8)) & 0x00FF'00FF'00FF'00FFu;
+}
+std::uint64_t lane(std::uint64_t word, unsigned i) noexcept {
+  return word >> i * kLaneBits & 0xFFFF;
+}
+
+/// How many bits of word_at(0) … word_at(count − 1) are 1.
+template <class WordAt>
+std::uint64_t count_ones(std::size_t count, WordAt word_at) noexcept {
+  std::uint64_t ones = 0;
+  for (std::size_t first = 0; first < count; first += kSumsAtOnce) {
+    std::uint64_t sums = 0;
+    for (std::size_t i = first; i < std::min(count, first + kSumsAtOnce); ++i) {
+      sums += ones_in_lanes(word_at(i));
+    }
+    for (unsigned i = 0; i < kLanes; ++i) ones += lane(sums, i);
+  }
+  return ones;
+}
+
+}  // namespace
+
+std::uint64_t ones_in_either(const std::uint64_t* a, const std::uint64_t* b,
+                             std::size_t words) noexcept {
+  return count_ones(words, [&](std::size_t i) { return a[i] | b[i]; });
+}
+
 void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
                         HistogramByWord& by_word) noexcept {
   for (std::uint64_t w = 0; w < count * kWordsPerBlock; ++w) {
@@ -15,8 +56,25 @@ void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
   }
 }
 
-void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept {
-  for (std::size_t i = 0; i < words; ++i) into[i] = detail::added(into[i], from[i]);
+void merge_words(Cell cell, std::uint64_t* into, const std::uint64_t* from,
+                 std::size_t words) noexcept {
+  if (cell == Cell::bit) {
+    for (std::size_t i = 0; i < words; ++i) into[i] |= from[i];
+  } else {
+    for (std::size_t i = 0; i < words; ++i) into[i] = detail::added(into[i], from[i]);
+  }
+}
+
+void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept {
+  for (std::size_t i = 0; i < words; ++i) into[i] &= from[i];
+}
+
+void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words) noexcept {
+  for (std::size_t i = 0; i < words; ++i) {
+    const std::uint64_t* four = counters + 4 * i;
+    bits[i] = detail::bits_of_counters(four[0]) | detail::bits_of_counters(four[1]) << 16 |
+              detail::bits_of_counters(four[2]) << 32 | detail::bits_of_counters(four[3]) << 48;
+  }
 }
 
 SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
@@ -34,7 +92,8 @@ void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t 
   for (std::size_t i = 0; i < words; ++i) from[i] = detail::subtracted(from[i], what[i]).word;
 }
 
-std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept {
+std::uint64_t nonzero_in_words(Cell cell, const std::uint64_t* words, std::size_t count) noexcept {
+  if (cell == Cell::bit) return count_ones(count, [&](std::size_t i) { return words[i]; });
   // The bits of fifteen words can be added up within their nibbles before these overflow. So
   // fifteen words need one final sum, and no population count, which the simplest machines lack.
   constexpr std::size_t kAtOnce = 15;
@@ -55,12 +114,13 @@ std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_
   if (geometry.layout() != Layout::split) return {};
   const std::uint64_t stride = geometry.slice_stride_words();
   const std::uint64_t counters = geometry.counters_per_slice();
+  const std::uint64_t per_word = geometry.cells_per_word();
   const std::uint64_t end = first_word + words.size();
   for (std::uint64_t slice = first_word / stride; slice * stride < end; ++slice) {
-    const std::uint64_t first = slice * stride + counters / kCountersPerWord;
+    const std::uint64_t first = slice * stride + counters / per_word;
     const std::uint64_t last = std::min((slice + 1) * stride, end);
     for (std::uint64_t w = std::max(first, first_word); w < last; ++w) {
-      const std::uint64_t used = w == first ? counters % kCountersPerWord * kCounterBits : 0;
+      const std::uint64_t used = w == first ? counters % per_word * geometry.cell_bits() : 0;
       if (const std::uint64_t stray = words[w - first_word] >> used << used; stray != 0) {
         const auto bits = w * 64 + static_cast<unsigned>(std::countr_zero(stray));
         return StrayPadding{slice, bits / 8};
@@ -71,15 +131,63 @@ std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_
 }
 
 std::uint64_t histogram_units(const Geometry& geometry) noexcept {
-  return geometry.layout() == Layout::split ? geometry.slice_stride_words() / kWordsPerBlock
+  return geometry.layout() == Layout::split ? geometry.slice_stride() / kCountersPerBlock
                                             : geometry.blocks_per_group();
 }
+
+namespace {
+
+/// Counts which bits of `count` blocks are 1, each of its eight lanes of sixteen bits by itself.
+void count_bits_of_blocks(const std::uint64_t* blocks, std::uint64_t count,
+                          std::array<std::uint64_t, kWordsPerBlock>& ones) noexcept {
+  constexpr std::size_t kWords = kWordsPerBlock / kLanes;
+  for (std::uint64_t first = 0; first < count; first += kSumsAtOnce) {
+    std::array<std::uint64_t, kWords> sums = {};
+    for (std::uint64_t b = first; b < std::min(count, first + kSumsAtOnce); ++b) {
+      for (std::size_t w = 0; w < kWords; ++w) sums[w] += ones_in_lanes(blocks[b * kWords + w]);
+    }
+    for (unsigned i = 0; i < kWordsPerBlock; ++i) ones[i] += lane(sums[i / kLanes], i % kLanes);
+  }
+}
+
+std::vector<Histogram> histograms_of_bits(ConstCounterView view, std::uint64_t first,
+                                          std::uint64_t last) {
+  const Geometry& geometry = view.geometry;
+  std::vector<Histogram> histograms(geometry.probes(), Histogram{});
+  const std::uint64_t unit_words = kCountersPerBlock / geometry.cells_per_word();
+  const auto record = [&](std::size_t slice, std::uint64_t all, std::uint64_t ones) {
+    histograms[slice][0] = all - ones;
+    histograms[slice][1] = ones;
+  };
+  if (geometry.layout() == Layout::split_block) {
+    for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
+      std::array<std::uint64_t, kWordsPerBlock> ones = {};
+      const std::uint64_t block = group * geometry.blocks_per_group() + first;
+      count_bits_of_blocks(view.words + block * unit_words, last - first, ones);
+      for (std::size_t i = 0; i < ones.size(); ++i) {
+        record(group * kWordsPerBlock + i, (last - first) * kCountersPerWord, ones[i]);
+      }
+    }
+    return histograms;
+  }
+  const std::uint64_t end = std::min(last * kCountersPerBlock, geometry.counters_per_slice());
+  for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
+    const std::uint64_t* words =
+        view.words + slice * geometry.slice_stride_words() + first * unit_words;
+    record(slice, end - first * kCountersPerBlock,
+           nonzero_in_words(Cell::bit, words, (last - first) * unit_words));
+  }
+  return histograms;
+}
+
+}  // namespace
 
 std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
                                      CountValues count) {
   const Geometry& geometry = view.geometry;
   std::vector<Histogram> histograms(geometry.probes(), Histogram{});
   if (first >= last) return histograms;
+  if (geometry.cell() == Cell::bit) return histograms_of_bits(view, first, last);
   if (geometry.layout() == Layout::split_block) {
     for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
       HistogramByWord by_word{};
@@ -101,6 +209,19 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
     if (has_end) histograms[slice][0] -= padding;
   }
   return histograms;
+}
+
+void Backend::intersect(CounterView into, ConstCounterView from, const BatchOptions&) const {
+  intersect_words(into.words, from.words, into.geometry.words());
+}
+
+std::uint64_t Backend::count_joined(ConstCounterView a, ConstCounterView b,
+                                    const BatchOptions&) const {
+  return ones_in_either(a.words, b.words, a.geometry.words());
+}
+
+void Backend::project(CounterView bits, ConstCounterView counters, const BatchOptions&) const {
+  project_words(bits.words, counters.words, bits.geometry.words());
 }
 
 std::uint64_t Backend::count_nonzero(ConstCounterView view, const BatchOptions& options) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on whole stretches of packed counters, for backends that run on the host: merge,
-// subtract, counting, histograms. Memory-bound, so plain 64-bit arithmetic does.
+// Operations on whole stretches of packed counters, or of bits, for backends that run on the host:
+// merge, subtract, counting, histograms. Memory-bound, so plain 64-bit arithmetic does.
 #pragma once
 
 #include <array>
@@ -14,13 +14,22 @@
 
 namespace scbf {
 
-void merge_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept;
+/// Adds counters, saturating, or joins bits.
+void merge_words(Cell cell, std::uint64_t* into, const std::uint64_t* from,
+                 std::size_t words) noexcept;
+/// Bits that are 1 in both.
+void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept;
+/// How many bits are 1 in a or b.
+std::uint64_t ones_in_either(const std::uint64_t* a, const std::uint64_t* b,
+                             std::size_t words) noexcept;
+/// The bits of counters: `words` of bits, of four times as many words of counters.
+void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words) noexcept;
 SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
                                     std::size_t words) noexcept;
 void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept;
 
-/// How many counters are not 0; padding is 0 and does not count.
-std::uint64_t nonzero_in_words(const std::uint64_t* words, std::size_t count) noexcept;
+/// How many counters, or bits, are not 0; padding is 0 and does not count.
+std::uint64_t nonzero_in_words(Cell cell, const std::uint64_t* words, std::size_t count) noexcept;
 
 /// A byte with padding that is not zero.
 struct StrayPadding {
@@ -41,11 +50,11 @@ using CountValues = void (*)(const std::uint64_t* blocks, std::uint64_t count,
 void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
                         HistogramByWord& by_word) noexcept;
 
-/// How many units a histogram's work can be cut into: cache lines of one slice (split), or blocks
-/// of all groups (split_block).
+/// How many units of 128 positions a histogram's work can be cut into: cache lines of one slice
+/// (split), or blocks of all groups (split_block).
 std::uint64_t histogram_units(const Geometry& geometry) noexcept;
-/// One histogram per slice over units first … last − 1; padding counters are not counted.
-/// Histograms of disjoint ranges add up.
+/// One histogram per slice over units first … last − 1; padding counters are not counted. Of bits,
+/// the values are 0 and 1. Histograms of disjoint ranges add up.
 std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
                                      CountValues count);
 

@@ -12,6 +12,8 @@ std::string_view to_string(Layout layout) noexcept {
   return layout == Layout::split ? "split" : "split_block";
 }
 
+std::string_view to_string(Cell cell) noexcept { return cell == Cell::counter ? "counter" : "bit"; }
+
 Layout layout_from_string(std::string_view name) {
   if (name == "split") return Layout::split;
   if (name == "split_block") return Layout::split_block;
@@ -42,9 +44,12 @@ Geometry Geometry::split_block(std::uint32_t groups, std::uint64_t blocks_per_gr
 }
 
 std::string Geometry::describe() const {
-  return layout_ == Layout::split ? fmt::format("split, {} slices of {} counters", probes_, extent_)
-                                  : fmt::format("split_block, {} group{} of {} blocks", groups(),
-                                                groups() == 1 ? "" : "s", extent_);
+  const bool bits = cell_ == Cell::bit;
+  return layout_ == Layout::split
+             ? fmt::format("split, {} slices of {} {}", probes_, extent_,
+                           bits ? "bits" : "counters")
+             : fmt::format("split_block, {} group{} of {} blocks{}", groups(),
+                           groups() == 1 ? "" : "s", extent_, bits ? " of bits" : "");
 }
 
 }  // namespace scbf

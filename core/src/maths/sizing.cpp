@@ -202,6 +202,18 @@ double keys_for_fill(double fill, double m) {
   return std::log1p(-fill) / std::log1p(-1 / m);
 }
 
+double estimate_covariance(const Geometry& geometry, double common) {
+  check_keys("common", common);
+  const auto m = static_cast<double>(geometry.counters_per_slice());
+  const double x = common / m;
+  if (!std::isfinite(x)) return kInfinity;
+  const double one_slice = m * (std::expm1(x) - x);
+  if (geometry.layout() == Layout::split) return one_slice / geometry.probes();
+  constexpr double kPerWord = kCountersPerWord;
+  const double two_slices = m * (kPerWord * std::expm1(x / kPerWord) - x);
+  return (one_slice + (kWordsPerBlock - 1) * two_slices) / geometry.probes();
+}
+
 double split_fpr(double n, std::uint32_t k, double m) {
   check_parts(Layout::split, k);
   return std::pow(expected_fill(n, m), k);

@@ -34,9 +34,31 @@ unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
 
 bool has_key(ConstCounterView view, std::uint64_t hash) noexcept {
   bool all = true;
-  for_each_probe(view.geometry, hash,
-                 [&](Probe p) { all &= detail::counter_at(view.words[p.word], p.shift) != 0; });
+  for_each_probe(view.geometry, hash, [&](Probe p) {
+    if (view.geometry.cell() == Cell::bit) {
+      const Probe bit = detail::bit_of(p);
+      all &= detail::bit_at(view.words[bit.word], bit.shift);
+    } else {
+      all &= detail::counter_at(view.words[p.word], p.shift) != 0;
+    }
+  });
   return all;
+}
+
+/// Returns how many counters, or bits, became non-zero.
+std::uint64_t add(CounterView view, std::uint64_t hash) noexcept {
+  std::uint64_t filled = 0;
+  for_each_probe(view.geometry, hash, [&](Probe p) {
+    if (view.geometry.cell() == Cell::bit) {
+      const Probe bit = detail::bit_of(p);
+      filled += !detail::bit_at(view.words[bit.word], bit.shift);
+      view.words[bit.word] |= std::uint64_t{1} << bit.shift;
+    } else {
+      filled += detail::counter_at(view.words[p.word], p.shift) == 0;
+      view.words[p.word] = detail::incremented(view.words[p.word], p.shift);
+    }
+  });
+  return filled;
 }
 
 /// The filters that hold a key: how many, and the last of them.
@@ -73,15 +95,12 @@ class ScalarBackend final : public Backend {
   }
   std::string_view target() const noexcept override { return "scalar"; }
   std::string unavailable_reason() const override { return {}; }
+  bool supports(Cell) const noexcept override { return true; }
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys, const BatchOptions&) const override {
     std::uint64_t filled = 0;
-    for_each_hash(keys, view.seed, [&](std::size_t, std::uint64_t hash) {
-      for_each_probe(view.geometry, hash, [&](Probe p) {
-        filled += detail::counter_at(view.words[p.word], p.shift) == 0;
-        view.words[p.word] = detail::incremented(view.words[p.word], p.shift);
-      });
-    });
+    for_each_hash(keys, view.seed,
+                  [&](std::size_t, std::uint64_t hash) { filled += add(view, hash); });
     return filled;
   }
 
@@ -135,7 +154,7 @@ class ScalarBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions&) const override {
-    merge_words(into.words, from.words, into.geometry.words());
+    merge_words(into.geometry.cell(), into.words, from.words, into.geometry.words());
   }
   SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
                                 const BatchOptions&) const override {
@@ -148,7 +167,7 @@ class ScalarBackend final : public Backend {
     return histograms_of(view, 0, histogram_units(view.geometry), plain_count_values);
   }
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions&) const override {
-    return nonzero_in_words(view.words, view.geometry.words());
+    return nonzero_in_words(view.geometry.cell(), view.words, view.geometry.words());
   }
 };
 

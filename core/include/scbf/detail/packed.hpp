@@ -29,6 +29,11 @@ SCBF_INLINE constexpr std::uint64_t decremented(std::uint64_t word, unsigned shi
   return word - (std::uint64_t{c != 15 && c != 0} << shift);
 }
 
+/// Is the bit set?
+SCBF_INLINE constexpr bool bit_at(std::uint64_t word, unsigned shift) noexcept {
+  return (word >> shift & 1) != 0;
+}
+
 // ---- eight bytes to eight bits, or to eight counters; the first is lowest -----------------------
 
 /// Bytes of 0 or 1.
@@ -51,6 +56,14 @@ SCBF_INLINE constexpr std::uint64_t saturated_bits(std::uint64_t word) noexcept 
 /// Lowest bit of each counter that is not 0.
 SCBF_INLINE constexpr std::uint64_t nonzero_bits(std::uint64_t word) noexcept {
   return (word | (word >> 1) | (word >> 2) | (word >> 3)) & kLowBits;
+}
+/// One bit for each counter, from the lowest on: is it not 0?
+SCBF_INLINE constexpr std::uint64_t bits_of_counters(std::uint64_t word) noexcept {
+  word = nonzero_bits(word);
+  word = (word | word >> 3) & 0x0303'0303'0303'0303u;
+  word = (word | word >> 6) & 0x000F'000F'000F'000Fu;
+  word = (word | word >> 12) & 0x0000'00FF'0000'00FFu;
+  return (word | word >> 24) & 0xFFFFu;
 }
 /// How many bits are 1.
 SCBF_INLINE constexpr unsigned bits_set(std::uint64_t word) noexcept {

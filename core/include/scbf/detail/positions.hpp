@@ -56,11 +56,21 @@ SCBF_INLINE constexpr unsigned shift_of(std::uint64_t place, unsigned i) noexcep
 
 // ---- both, one key at a time --------------------------------------------------------------------
 
-/// One counter of a filter: the word that holds it, and the bit where its nibble begins.
+/// One counter of a filter: the word that holds it, and the bit where its nibble begins. Or, in a
+/// filter of bits, one bit.
 struct Probe {
   std::uint64_t word;
   unsigned shift;
 };
+/// The bit that stands for a counter.
+SCBF_INLINE constexpr Probe bit_of(Probe counter) noexcept {
+  const std::uint64_t number = counter.word * kCountersPerWord + counter.shift / kCounterBits;
+  return {number / 64, static_cast<unsigned>(number % 64)};
+}
+/// The word that holds a counter, or in a filter of bits the bit that stands for it.
+SCBF_INLINE constexpr std::uint64_t word_of(const Geometry& geometry, Probe counter) noexcept {
+  return geometry.cell() == Cell::bit ? counter.word / 4 : counter.word;
+}
 
 /// The place of a key in one group of a split_block filter.
 SCBF_INLINE constexpr std::uint64_t place_in_group(const Geometry& geometry, std::uint64_t hash,
@@ -69,7 +79,7 @@ SCBF_INLINE constexpr std::uint64_t place_in_group(const Geometry& geometry, std
   return place<PlainOps>(h, geometry.blocks_per_group());
 }
 
-/// The i-th of a key's k counters, i < k.
+/// The i-th of a key's k counters, i < k; for a filter of bits see bit_of.
 SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
                                   std::uint32_t i) noexcept {
   if (geometry.layout() == Layout::split_block) {
@@ -80,11 +90,11 @@ SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
   }
   const std::uint64_t position =
       slice_position<PlainOps, true>(hash, multiplier_of(i), geometry.counters_per_slice());
-  return {i * geometry.slice_stride_words() + position / kCountersPerWord,
+  return {(i * geometry.slice_stride() + position) / kCountersPerWord,
           static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
 }
 
-/// Calls visit(Probe) for the k counters of a key, in slice order.
+/// Calls visit(Probe) for the k counters of a key, in slice order; for a filter of bits see bit_of.
 template <class Visit>
 constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visit visit) {
   if (geometry.layout() == Layout::split_block) {

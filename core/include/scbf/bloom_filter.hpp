@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// BloomFilter: the bits of a split counting Bloom filter, for whoever only asks. One bit stands for
+// each counter and says whether it is 0, so that the answers are those of the counters, key by key,
+// from a quarter of the memory (Fan, Cao, Almeida, Broder 2000: a proxy counts at home, and gives
+// the bits to the others).
+//
+//   scbf::BloomFilter reader(filter);                 // the bits of a scbf::Filter
+//   scbf::BloomFilter built(1'000'000, 0.01);         // or a plain Bloom filter, built from keys
+//   built.insert(keys);
+//   built.contains(queries, hit);
+//
+// Thread safety: as of Filter.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "scbf/filter.hpp"
+
+namespace scbf {
+
+/// An estimate of a number of distinct keys.
+struct KeyEstimate {
+  double keys;            ///< infinity where every bit is 1, because then the fill does not tell
+  double standard_error;  ///< of `keys`, also in keys; see estimate_covariance
+};
+
+/// A split Bloom filter, blocked or not: what remains of a Filter if counters become bits. Keys can
+/// be added, and not removed. Grows, takes batches of all kinds, chooses its path, uses threads and
+/// backends as Filter does; where a contract is not repeated here, it is Filter's.
+///
+/// Copyable (deep), movable (errors.hpp: "Moving"). Equality compares growth, seed, shapes and
+/// bits.
+class BloomFilter {
+ public:
+  /// Makes one empty stage. Throws BackendUnavailable, also of a backend that works on counters
+  /// only, or std::bad_alloc.
+  explicit BloomFilter(const Growth& growth, const FilterOptions& options = {});
+  /// A single stage that is never full. It is the same whether the geometry has counters or bits.
+  explicit BloomFilter(const Geometry& geometry, const FilterOptions& options = {});
+  /// A single stage for `capacity` keys at false-positive rate `fpr`, of the geometry that plan()
+  /// chooses for counters, with a quarter of its memory. Throws InvalidArgument as plan() does.
+  BloomFilter(std::uint64_t capacity, double fpr, const FilterOptions& options = {});
+  /// The bits of a filter, stage by stage, with its growth, seed, numbers of keys and metadata, on
+  /// its backend; on "auto" if that works on counters only. Cost: one pass over the counters.
+  /// Throws std::bad_alloc.
+  explicit BloomFilter(const Filter& counters, const BatchOptions& options = {});
+  BloomFilter(const BloomFilter&);
+  BloomFilter& operator=(const BloomFilter&);
+  BloomFilter(BloomFilter&&) noexcept;
+  BloomFilter& operator=(BloomFilter&&) noexcept;
+  ~BloomFilter();
+
+  const Growth& growth() const;
+  std::uint64_t seed() const;
+  const Backend& backend() const;
+  BloomFilter& to(std::string_view backend);
+
+  std::size_t stages() const;
+  StageView stage(std::size_t i) const;
+  /// Geometry of the first stage; its cell() is Cell::bit.
+  const Geometry& geometry() const;
+  std::uint64_t bytes() const;  ///< bits of all stages
+  /// Keys inserted, here or into the counters that the bits were made from, as recorded.
+  std::uint64_t keys_inserted() const;
+  /// Keys removed from the counters that the bits were made from.
+  std::uint64_t keys_removed() const;
+  double fpr_bound() const;
+
+  // ---- keys -----------------------------------------------------------------------------------
+
+  /// Sets the k bits of each valid key in the oldest stage with room. Throws FilterFull.
+  InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
+  /// One insertion in many batches of any size; see BulkInserter.
+  BulkInserter bulk(const BatchOptions& options = {});
+
+  ContainsReport contains(const KeyBatch& keys, std::span<std::uint8_t> out,
+                          const BatchOptions& options = {}) const;
+  ContainsReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                               const BatchOptions& options = {}) const;
+  ContainsReport find(const KeyBatch& keys, std::span<std::uint64_t> indices,
+                      const BatchOptions& options = {}) const;
+
+  // One key; for loops use batches, they are many times faster.
+  void insert(std::uint64_t key);
+  void insert(std::string_view key);
+  bool contains(std::uint64_t key) const;
+  bool contains(std::string_view key) const;
+  template <std::floating_point T>
+  void insert(T) = delete;
+  template <std::floating_point T>
+  bool contains(T) const = delete;
+
+  // ---- whole filters --------------------------------------------------------------------------
+
+  /// Joins the other filter's bits (OR): the filter of the keys of both. Filters that grow are
+  /// merged as in Filter::merge. Throws Incompatible, changing nothing, as there.
+  void merge(const BloomFilter& other, const BatchOptions& options = {});
+  /// Keeps the bits that both have (AND): holds every key that both held, and more keys that
+  /// neither held than the filter of the common keys would. Numbers of keys are those of this
+  /// filter, as before. Throws Incompatible, changing nothing, unless both have a single stage that
+  /// is never full, equal geometry and equal seeds.
+  void intersect(const BloomFilter& other, const BatchOptions& options = {});
+  /// Resets the filter to one empty stage.
+  void clear();
+  friend bool operator==(const BloomFilter& a, const BloomFilter& b);
+
+  // Cost of all below: one pass over the bits, unless the number of ones is known from insertions.
+
+  /// Bits that are 1.
+  std::uint64_t nonzero(const BatchOptions& options = {}) const;
+  double fill(const BatchOptions& options = {}) const;
+  /// As Filter's. Histograms have the values 0 and 1; nothing is saturated or ambiguous.
+  Statistics statistics(const BatchOptions& options = {}) const;
+  /// How many distinct keys would give this fill, over all stages.
+  KeyEstimate estimated_keys(const BatchOptions& options = {}) const;
+  /// How many distinct keys are in this filter or the other, or in both of them. Estimated from the
+  /// fill of each and of both together, without a copy of either. Throws Incompatible unless both
+  /// have a single stage that is never full, equal geometry and equal seeds.
+  KeyEstimate estimated_union(const BloomFilter& other, const BatchOptions& options = {}) const;
+  KeyEstimate estimated_intersection(const BloomFilter& other,
+                                     const BatchOptions& options = {}) const;
+
+  /// stage(0).words() and stage(0).read_words(…).
+  std::span<const std::uint64_t> words() const;
+  void read_words(std::uint64_t first, std::span<std::uint64_t> out) const;
+
+  void set_metadata(std::string metadata);
+  const std::string& metadata() const;
+
+ private:
+  friend struct FilterAccess;
+
+  detail::Owned<FilterState> state_;
+};
+
+inline BulkInserter BloomFilter::bulk(const BatchOptions& options) {
+  return BulkInserter(*this, options);
+}
+
+}  // namespace scbf

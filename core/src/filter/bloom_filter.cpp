@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// BloomFilter: makes bits from counters, intersects, and estimates numbers of keys. What it does
+// like a Filter is in state.cpp.
+#include "scbf/bloom_filter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "filter/state.hpp"
+#include "kit/answer_forms.hpp"
+#include "kit/few_keys.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf {
+
+namespace {
+
+/// The bits of a stage of counters, on a backend that works on bits.
+Stage bits_of(const Stage& counters, const Backend& on, const BatchOptions& options) {
+  StageShape shape = counters.shape;
+  shape.geometry = shape.geometry.with(Cell::bit);
+  Stage bits(shape, counters.index, counters.seed, on, on.allocate(shape.geometry.words()));
+  if (counters.backend->memory() == on.memory()) {
+    on.project(bits.view(), counters.view(), options);
+  } else {
+    const Stage copy = counters.copy_on(on);
+    on.project(bits.view(), copy.view(), options);
+  }
+  bits.keys_inserted = counters.keys_inserted;
+  bits.keys_removed = counters.keys_removed;
+  bits.at_most = counters.at_most;
+  bits.known_nonzero = counters.known_nonzero;
+  bits.metadata = counters.metadata;
+  return bits;
+}
+
+}  // namespace
+
+BloomFilter::BloomFilter(const Growth& growth, const FilterOptions& options)
+    : state_(FilterState::empty(growth, Cell::bit, options)) {}
+
+BloomFilter::BloomFilter(const Geometry& geometry, const FilterOptions& options)
+    : BloomFilter(Growth::one(geometry), options) {}
+
+BloomFilter::BloomFilter(std::uint64_t capacity, double fpr, const FilterOptions& options)
+    : BloomFilter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
+
+BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options) {
+  const FilterState& of = FilterAccess::state(counters);
+  const Backend& on = of.backend->supports(Cell::bit) ? *of.backend : find_backend();
+  check_supports(on, Cell::bit);
+  auto state = std::make_unique<FilterState>(FilterState{of.growth, of.seed, &on});
+  state->cell = Cell::bit;
+  state->metadata = of.metadata;
+  state->stages.reserve(of.stages.size());
+  for (const Stage& stage : of.stages) state->stages.push_back(bits_of(stage, on, options));
+  state_ = std::move(state);
+}
+
+BloomFilter::BloomFilter(const BloomFilter& other)
+    : state_(std::make_unique<FilterState>(*other.state_)) {}
+BloomFilter& BloomFilter::operator=(const BloomFilter& other) {
+  if (this != &other) *this = BloomFilter(other);
+  return *this;
+}
+BloomFilter::BloomFilter(BloomFilter&&) noexcept = default;
+BloomFilter& BloomFilter::operator=(BloomFilter&&) noexcept = default;
+BloomFilter::~BloomFilter() = default;
+
+// ---- keys ---------------------------------------------------------------------------------------
+
+InsertReport BloomFilter::insert(const KeyBatch& keys, const BatchOptions& options) {
+  return state_->insert(keys, options);
+}
+
+ContainsReport BloomFilter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                     const BatchOptions& options) const {
+  check_answers(keys.size(), out.size(), "out");
+  return {state_->contains(keys, out.data(), options), keys.nulls()};
+}
+ContainsReport BloomFilter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                                          const BatchOptions& options) const {
+  return contains_as_bits(*this, keys, bits, options);
+}
+ContainsReport BloomFilter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
+                                 const BatchOptions& options) const {
+  return contains_as_indices(*this, keys, indices, options);
+}
+
+void BloomFilter::insert(std::uint64_t key) { state_->insert_key(key); }
+void BloomFilter::insert(std::string_view key) { state_->insert_key(key); }
+bool BloomFilter::contains(std::uint64_t key) const { return state_->contains_key(key); }
+bool BloomFilter::contains(std::string_view key) const { return state_->contains_key(key); }
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+const Growth& BloomFilter::growth() const { return state_->growth; }
+std::uint64_t BloomFilter::seed() const { return state_->seed; }
+const Backend& BloomFilter::backend() const { return *state_->backend; }
+std::size_t BloomFilter::stages() const { return state_->stages.size(); }
+StageView BloomFilter::stage(std::size_t i) const { return state_->stage(i); }
+const Geometry& BloomFilter::geometry() const { return state_->stages.front().geometry(); }
+std::uint64_t BloomFilter::bytes() const { return state_->bytes(); }
+std::uint64_t BloomFilter::keys_inserted() const { return state_->keys_inserted(); }
+std::uint64_t BloomFilter::keys_removed() const { return state_->keys_removed(); }
+double BloomFilter::fpr_bound() const { return state_->fpr_bound(); }
+std::uint64_t BloomFilter::nonzero(const BatchOptions& options) const {
+  return state_->nonzero(options);
+}
+double BloomFilter::fill(const BatchOptions& options) const { return state_->fill(options); }
+Statistics BloomFilter::statistics(const BatchOptions& options) const {
+  Statistics statistics = state_->statistics(options);
+  statistics.ambiguous_share = 0;  // nothing is removed
+  return statistics;
+}
+std::span<const std::uint64_t> BloomFilter::words() const { return state_->stages[0].words(); }
+void BloomFilter::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
+  state_->stages[0].read_words(first, out);
+}
+const std::string& BloomFilter::metadata() const { return state_->metadata; }
+void BloomFilter::set_metadata(std::string metadata) { state_->set_metadata(std::move(metadata)); }
+
+BloomFilter& BloomFilter::to(std::string_view backend) {
+  state_->move_to(find_backend(backend));
+  return *this;
+}
+void BloomFilter::clear() { state_->clear(); }
+bool operator==(const BloomFilter& a, const BloomFilter& b) { return a.state_->equals(*b.state_); }
+
+void BloomFilter::merge(const BloomFilter& other, const BatchOptions& options) {
+  state_->merge(*other.state_, options);
+}
+
+namespace {
+
+/// Throws Incompatible unless the filters have one stage each, of equal geometry and seed.
+void check_single(const FilterState& a, const FilterState& b, const char* what) {
+  if (check_combines(a, b)) return;
+  throw Incompatible(std::string(what) +
+                     ": the filters grow by stages, and only filters of a single stage have bits "
+                     "that stand for the same keys");
+}
+
+KeyEstimate estimate(const Geometry& geometry, std::uint64_t ones) {
+  const double fill = static_cast<double>(ones) / static_cast<double>(geometry.counters());
+  const double keys = keys_for_fill(fill, static_cast<double>(geometry.counters_per_slice()));
+  return {keys, std::sqrt(estimate_covariance(geometry, keys))};
+}
+
+}  // namespace
+
+void BloomFilter::intersect(const BloomFilter& other, const BatchOptions& options) {
+  state_->check_writable();
+  check_single(*state_, *other.state_, "intersect");
+  state_->stages[0].intersect(other.state_->stages[0], options);
+}
+
+KeyEstimate BloomFilter::estimated_keys(const BatchOptions& options) const {
+  KeyEstimate sum{0, 0};
+  double variance = 0;
+  for (const Stage& stage : state_->stages) {
+    const KeyEstimate of_stage = estimate(stage.geometry(), stage.nonzero(options));
+    sum.keys += of_stage.keys;
+    variance += of_stage.standard_error * of_stage.standard_error;
+  }
+  sum.standard_error = std::sqrt(variance);
+  return sum;
+}
+
+KeyEstimate BloomFilter::estimated_union(const BloomFilter& other,
+                                         const BatchOptions& options) const {
+  check_single(*state_, *other.state_, "estimated_union");
+  const Stage &mine = state_->stages[0], &theirs = other.state_->stages[0];
+  return estimate(geometry(), mine.nonzero_with(theirs, options));
+}
+
+KeyEstimate BloomFilter::estimated_intersection(const BloomFilter& other,
+                                                const BatchOptions& options) const {
+  check_single(*state_, *other.state_, "estimated_intersection");
+  const Stage &mine = state_->stages[0], &theirs = other.state_->stages[0];
+  const double a = estimate(geometry(), mine.nonzero(options)).keys;
+  const double b = estimate(geometry(), theirs.nonzero(options)).keys;
+  const double either = estimate(geometry(), mine.nonzero_with(theirs, options)).keys;
+  const double common = std::max(0.0, a + b - either);
+  if (!std::isfinite(either)) return {either, either};
+  // The variance of â + b̂ − û: the sets of û have those of â, and of b̂, in common with it.
+  const auto covariance = [&](double keys) { return estimate_covariance(geometry(), keys); };
+  const double variance =
+      covariance(either) - covariance(a) - covariance(b) + 2 * covariance(common);
+  return {common, std::sqrt(std::max(0.0, variance))};
+}
+
+}  // namespace scbf

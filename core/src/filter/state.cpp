@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// What filters of counters and of bits do alike: insert, look up, describe, move, merge, compare.
+// An operation that can fail in the middle works on a copy, so that nothing is left half done.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "filter/insertion.hpp"
+#include "filter/state.hpp"
+#include "kit/few_keys.hpp"
+
+namespace scbf {
+
+// ---- state --------------------------------------------------------------------------------------
+
+bool FilterState::read_only() const noexcept {
+  return std::ranges::any_of(stages, &Stage::read_only);
+}
+
+void FilterState::check_writable() const {
+  if (read_only()) {
+    throw ReadOnly("the filter is mapped from a file, read-only: load the file to change it");
+  }
+}
+
+Stage FilterState::make_stage(std::uint32_t index) const {
+  StageShape shape = growth.stage(index);
+  shape.geometry = shape.geometry.with(cell);
+  return Stage::empty(shape, index, seed, *backend);
+}
+
+void check_supports(const Backend& backend, Cell cell) {
+  if (backend.supports(cell)) return;
+  throw BackendUnavailable(fmt::format("backend '{}' does not work on filters of {}s: use 'auto'",
+                                       backend.name(), to_string(cell)));
+}
+
+std::unique_ptr<FilterState> FilterState::empty(const Growth& growth, Cell cell,
+                                                const FilterOptions& options) {
+  const Backend& backend = find_backend(options.backend);
+  check_supports(backend, cell);
+  auto state = std::make_unique<FilterState>(FilterState{growth, options.seed, &backend});
+  state->cell = cell;
+  state->stages.push_back(state->make_stage(0));
+  return state;
+}
+
+// ---- keys ---------------------------------------------------------------------------------------
+
+InsertReport FilterState::insert(const KeyBatch& keys, const BatchOptions& options) {
+  check_writable();
+  return insert_in_steps(
+      *this, keys, [](const KeyBatch&) {},
+      [&](std::size_t number, const KeyBatch& some) {
+        return stages[number].insert(some, options);
+      });
+}
+
+std::uint64_t FilterState::contains(const KeyBatch& keys, std::uint8_t* out,
+                                    const BatchOptions& options) const {
+  return ask_stages(stages,
+                    [&](auto views) { return backend->contains(views, keys, out, options); });
+}
+
+void FilterState::insert_hash(std::uint64_t hash) {
+  check_writable();
+  std::size_t s = 0;
+  if (growth.policy() != Growth::Policy::one) {
+    OwnStages own{*this};
+    s = stage_with_room(own, 0, {});
+    book_key(stages[s]);
+  }
+  stages[s].insert_one(hash);
+}
+
+bool FilterState::contains_hash(std::uint64_t hash) const {
+  const HoldsKey holds = backend->one_key(cell).holds;
+  const Stage& first = stages[0];
+  if (stages.size() == 1) return holds(first.geometry(), first.store->words(), hash);
+  const NewestFirst newest_first{stages};
+  fetch_keys(newest_first, {&hash, 1});
+  return any_holds(newest_first, hash, holds);
+}
+
+// ---- what a filter is ---------------------------------------------------------------------------
+
+const StageShape& StageView::shape() const noexcept { return stage_->shape; }
+std::uint64_t StageView::keys_inserted() const noexcept { return stage_->keys_inserted; }
+std::uint64_t StageView::keys_removed() const noexcept { return stage_->keys_removed; }
+std::uint64_t StageView::nonzero(const BatchOptions& options) const {
+  return stage_->nonzero(options);
+}
+double StageView::fill(const BatchOptions& options) const {
+  return static_cast<double>(nonzero(options)) / static_cast<double>(geometry().counters());
+}
+std::span<const std::uint64_t> StageView::words() const { return stage_->words(); }
+void StageView::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
+  stage_->read_words(first, out);
+}
+
+bool operator==(const StageView& a, const StageView& b) { return a.stage_->equals(*b.stage_); }
+
+StageView FilterState::stage(std::size_t i) const {
+  if (i >= stages.size()) {
+    throw InvalidArgument(fmt::format("stage {}: there are {}", i, stages.size()));
+  }
+  return StageView(stages[i]);
+}
+
+std::uint64_t FilterState::bytes() const {
+  return sum([](const Stage& stage) { return stage.geometry().bytes(); });
+}
+std::uint64_t FilterState::counters() const {
+  return sum([](const Stage& stage) { return stage.geometry().counters(); });
+}
+std::uint64_t FilterState::keys_inserted() const {
+  return sum([](const Stage& stage) { return stage.keys_inserted; });
+}
+std::uint64_t FilterState::keys_removed() const {
+  return sum([](const Stage& stage) { return stage.keys_removed; });
+}
+std::uint64_t FilterState::nonzero(const BatchOptions& options) const {
+  return sum([&](const Stage& stage) { return stage.nonzero(options); });
+}
+double FilterState::fill(const BatchOptions& options) const {
+  return static_cast<double>(nonzero(options)) / static_cast<double>(counters());
+}
+
+double FilterState::fpr_bound() const {
+  std::vector<StageLoad> loads;
+  for (const Stage& stage : stages) loads.push_back({0, stage.shape.fpr});
+  return compound_fpr(loads);
+}
+
+Statistics FilterState::statistics(const BatchOptions& options) const {
+  Statistics result;
+  std::vector<StageLoad> loads;
+  for (const Stage& stage : stages) {
+    StageStatistics s = stage.statistics(options);
+    result.bytes += stage.geometry().bytes();
+    result.counters += stage.geometry().counters();
+    result.nonzero += s.nonzero;
+    result.saturated += s.saturated;
+    result.keys_inserted += s.keys_inserted;
+    result.keys_removed += s.keys_removed;
+    result.estimated_keys += s.estimated_keys;
+    loads.push_back({s.estimated_keys, s.estimated_fpr});
+    result.stages.push_back(std::move(s));
+  }
+  result.fill = static_cast<double>(result.nonzero) / static_cast<double>(result.counters);
+  // A single stage's rate is taken as it is: compound_fpr goes through logarithms and would lose
+  // its last digits.
+  result.estimated_fpr = loads.size() == 1 ? loads[0].fpr : compound_fpr(loads);
+  result.fpr_bound = fpr_bound();
+  result.ambiguous_share = ambiguous_share(loads);
+  return result;
+}
+
+void check_metadata(const std::string& metadata) {
+  if (metadata.size() > kMaxMetadataBytes) {
+    throw InvalidArgument(
+        fmt::format("metadata of {} bytes: at most {}", metadata.size(), kMaxMetadataBytes));
+  }
+}
+
+void FilterState::set_metadata(std::string text) {
+  check_metadata(text);
+  metadata = std::move(text);
+}
+
+// ---- changes of the whole -----------------------------------------------------------------------
+
+void FilterState::move_to(const Backend& other) {
+  check_supports(other, cell);
+  if (other.memory() != backend->memory()) {
+    std::vector<Stage> moved;
+    moved.reserve(stages.size());
+    for (const Stage& stage : stages) moved.push_back(stage.copy_on(other));
+    stages = std::move(moved);
+  }
+  for (Stage& stage : stages) stage.backend = &other;
+  backend = &other;
+}
+
+void FilterState::clear() {
+  check_writable();
+  if (growth.policy() == Growth::Policy::one) return stages[0].clear();
+  std::vector<Stage> one;
+  one.push_back(make_stage(0));
+  stages = std::move(one);
+}
+
+bool FilterState::equals(const FilterState& other) const {
+  return seed == other.seed && growth == other.growth &&
+         std::ranges::equal(stages, other.stages, &Stage::equals);
+}
+
+bool check_combines(const FilterState& a, const FilterState& b) {
+  const bool a_is_one = a.growth.policy() == Growth::Policy::one;
+  const bool b_is_one = b.growth.policy() == Growth::Policy::one;
+  if (a_is_one != b_is_one) {
+    throw Incompatible(fmt::format("one grows by stages, the other has a single stage: {} and {}",
+                                   a.growth.describe(), b.growth.describe()));
+  }
+  const Geometry &of_a = a.stages[0].geometry(), &of_b = b.stages[0].geometry();
+  if (a_is_one && of_a != of_b) {
+    throw Incompatible(
+        fmt::format("the geometries differ: {} and {}", of_a.describe(), of_b.describe()));
+  }
+  if (a.seed != b.seed) {
+    throw Incompatible(fmt::format("the seeds differ: {} and {}", a.seed, b.seed));
+  }
+  return a_is_one;
+}
+
+bool is_empty(const Stage& stage) { return stage.keys_inserted == 0 && stage.nonzero() == 0; }
+
+namespace {
+
+/// The most non-zero counters that a stage can have after insertions.
+std::uint64_t most_nonzero(const StageShape& shape) {
+  return shape.full_at + shape.geometry.probes() - 1;
+}
+
+/// Merges a stage into one of equal shape, unless the sum is too full. Returns whether it did.
+bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
+  if (!(mine.shape == theirs.shape)) return false;
+  const std::uint64_t most = most_nonzero(mine.shape);
+  const std::uint64_t a = mine.nonzero(options), b = theirs.nonzero(options);
+  if (std::max(a, b) > most) return false;
+  if (a + b <= most) {
+    mine.merge(theirs, options);
+  } else {
+    // The sum may still fit, since both may hold the same keys or share counters.
+    Stage sum = mine;
+    sum.merge(theirs, options);
+    if (sum.nonzero(options) > most) return false;
+    mine = std::move(sum);
+  }
+  mine.at_most = mine.nonzero(options);
+  return true;
+}
+
+}  // namespace
+
+void FilterState::merge(const FilterState& other, const BatchOptions& options) {
+  check_writable();
+  if (check_combines(*this, other)) return stages[0].merge(other.stages[0], options);
+  std::vector<Stage> next = stages;
+  for (const Stage& theirs : other.stages) {
+    if (is_empty(theirs)) continue;
+    if (std::ranges::any_of(next, [&](Stage& mine) { return join(mine, theirs, options); })) {
+      continue;
+    }
+    if (next.size() >= growth.most_stages()) {
+      throw Incompatible(fmt::format(
+          "together they need more than {} stages, which is the most that this filter may have",
+          growth.most_stages()));
+    }
+    next.push_back(theirs.copy_on(*backend));
+    if (!(growth == other.growth)) next.back().index = kForeignStage;
+    next.back().at_most = next.back().nonzero(options);
+  }
+  stages = std::move(next);
+}
+
+}  // namespace scbf

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of both layouts for filters of bits. Included once per target.
+//
+// A block is 128 bits: eight lanes of sixteen, one for each slice. The nibbles in the lower half of
+// a key's place choose one bit in each lane. A byte shuffle brings each nibble to both bytes of its
+// lane, and another looks the bit up in a table: of the nibble for the lower byte of the lane, of
+// the nibble minus eight for the upper byte. What the key asks for and the block lacks decides.
+// With vectors of 512 bits, four keys share every step but the loads of their blocks.
+#if defined(SCBF_BITS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SCBF_BITS_INL
+#undef SCBF_BITS_INL
+#else
+#define SCBF_BITS_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "cpu_simd/block-inl.h"
+#include "cpu_simd/hwy_ops-inl.h"
+#include "cpu_simd/kernels.hpp"
+#include "cpu_simd/slice-inl.h"
+#include "cpu_simd/walk-inl.h"
+#include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace scbf {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Words of a block of bits.
+inline constexpr std::size_t kBitBlockWords = 2;
+
+template <class Word>
+HWY_INLINE Word* bit_block_of(Word* words, std::uint64_t place) noexcept {
+  return words + detail::block_of(place) * kBitBlockWords;
+}
+
+/// The nibbles of places as a byte each: those of even lanes in the lower half, those of odd lanes
+/// in the upper half.
+template <class V>
+HWY_INLINE V nibbles_of(V places) noexcept {
+  const hn::DFromV<V> tag;
+  const auto low = hn::Set(tag, 0x0F0F'0F0Fu);
+  const auto even = hn::And(places, low);
+  const auto odd = hn::And(hn::ShiftRight<4>(places), low);
+  return hn::Or(even, hn::ShiftLeft<32>(odd));
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+/// The bits of a key in its block, as two words.
+struct KeyBits {
+  std::uint64_t word[kBitBlockWords] = {};
+};
+HWY_INLINE KeyBits key_bits(std::uint64_t place) noexcept {
+  KeyBits bits;
+  for (unsigned i = 0; i < kWordsPerBlock; ++i) {
+    bits.word[i / 4] |= std::uint64_t{1} << (i % 4 * 16 + (place >> (4 * i) & 15));
+  }
+  return bits;
+}
+HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexcept {
+  const KeyBits bits = key_bits(place);
+  return ((bits.word[0] & ~block[0]) | (bits.word[1] & ~block[1])) == 0;
+}
+/// Counts the bits that were 0.
+struct BitTally {
+  HWY_INLINE void add(std::uint64_t* block, std::uint64_t place) noexcept {
+    const KeyBits bits = key_bits(place);
+    for (std::size_t w = 0; w < kBitBlockWords; ++w) {
+      sum += static_cast<unsigned>(__builtin_popcountll(bits.word[w] & ~block[w]));
+      block[w] |= bits.word[w];
+    }
+  }
+  std::uint64_t total() const noexcept { return sum; }
+  std::uint64_t sum = 0;
+};
+
+#else
+
+/// Turns nibbles, which nibbles_of has spread to both words of each 128-bit block of a vector, into
+/// the bits of the key.
+template <class V>
+HWY_INLINE V bits_of_nibbles(V nibbles) noexcept {
+  const hn::DFromV<V> tag;
+  const hn::Repartition<std::uint8_t, decltype(tag)> tag8;
+  alignas(16) static constexpr std::uint8_t kLanes[16] = {0, 0, 4, 4, 1, 1, 5, 5,
+                                                          2, 2, 6, 6, 3, 3, 7, 7};
+  alignas(16) static constexpr std::uint8_t kUpper[16] = {0, 8, 0, 8, 0, 8, 0, 8,
+                                                          0, 8, 0, 8, 0, 8, 0, 8};
+  alignas(16) static constexpr std::uint8_t kBit[16] = {1, 2, 4, 8, 16, 32, 64, 128};
+  const auto lanes = hn::TableLookupBytes(hn::BitCast(tag8, nibbles), hn::LoadDup128(tag8, kLanes));
+  return hn::BitCast(tag, hn::TableLookupBytes(hn::LoadDup128(tag8, kBit),
+                                               hn::Xor(lanes, hn::LoadDup128(tag8, kUpper))));
+}
+
+using BitTag = hn::FixedTag<std::uint64_t, kBitBlockWords>;
+using BitVector = hn::Vec<BitTag>;
+
+/// The bits of a key in its block.
+HWY_INLINE BitVector key_bits(std::uint64_t place) noexcept {
+  return bits_of_nibbles(nibbles_of(hn::Set(BitTag(), place & 0xFFFF'FFFFu)));
+}
+HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexcept {
+  const BitTag tag;
+  const auto missing = hn::AndNot(hn::Load(tag, block), key_bits(place));
+  return hn::AllTrue(tag, hn::Eq(missing, hn::Zero(tag)));
+}
+/// Counts the bits that were 0, for at most kMostKeys keys.
+struct BitTally {
+  using Tag16 = hn::Repartition<std::uint16_t, BitTag>;
+
+  HWY_INLINE BitTally() noexcept : lanes(hn::Zero(Tag16())) {}
+  HWY_INLINE void add(std::uint64_t* block, std::uint64_t place) noexcept {
+    add(block, key_bits(place));
+  }
+  HWY_INLINE void add(std::uint64_t* block, BitVector bits) noexcept {
+    const BitTag tag;
+    const auto before = hn::Load(tag, block);
+    hn::Store(hn::Or(before, bits), tag, block);
+    const auto lacks = hn::Eq(hn::BitCast(Tag16(), hn::And(before, bits)), hn::Zero(Tag16()));
+    lanes = hn::Sub(lanes, hn::VecFromMask(Tag16(), lacks));
+  }
+  HWY_INLINE std::uint64_t total() const noexcept {
+    alignas(16) std::uint16_t each[kWordsPerBlock];
+    hn::Store(lanes, Tag16(), each);
+    std::uint64_t sum = 0;
+    for (const std::uint16_t one : each) sum += one;
+    return sum;
+  }
+  hn::Vec<Tag16> lanes;
+};
+static_assert(kMostKeys <= 0xFFFF);
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+/// Calls visit(i) for keys 0 … n − 1, in order, `step` at a time; n is a multiple of `step`.
+template <std::size_t step, class Visit>
+HWY_INLINE void for_each_bit_block(const std::uint64_t* words, const std::uint64_t* positions,
+                                   std::size_t n, const Fetch& fetch, Visit visit) noexcept {
+  walk<step>(
+      n, fetch, 1,
+      [&](std::size_t i, std::uint32_t) HWY_ATTR { return bit_block_of(words, positions[i]); },
+      Nothing(), visit);
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+
+inline constexpr std::size_t kKeysAtOnce = 8;
+
+/// The bits of eight keys, four to a vector.
+struct BitsOfEight {
+  hn::Vec<Tag64> of[2];
+
+  HWY_INLINE explicit BitsOfEight(const std::uint64_t* places) noexcept {
+    const Tag64 tag;
+    alignas(64) static constexpr std::uint64_t kTwice[2][kKeysAtOnce] = {{0, 0, 1, 1, 2, 2, 3, 3},
+                                                                         {4, 4, 5, 5, 6, 6, 7, 7}};
+    const auto nibbles = nibbles_of(hn::LoadU(tag, places));
+    for (std::size_t half = 0; half < 2; ++half) {
+      of[half] =
+          bits_of_nibbles(hn::TableLookupLanes(nibbles, hn::SetTableIndices(tag, kTwice[half])));
+    }
+  }
+};
+
+/// Do the blocks of four keys lack some of their bits? Two answers for each key: one for each word.
+HWY_INLINE unsigned lacks(const std::uint64_t* words, const std::uint64_t* places,
+                          hn::Vec<Tag64> bits) noexcept {
+  const auto block = [&](std::size_t i) HWY_ATTR {
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(bit_block_of(words, places[i])));
+  };
+  __m512i blocks = _mm512_castsi128_si512(block(0));
+  blocks = _mm512_inserti64x2(blocks, block(1), 1);
+  blocks = _mm512_inserti64x2(blocks, block(2), 2);
+  blocks = _mm512_inserti64x2(blocks, block(3), 3);
+  const __m512i missing = _mm512_andnot_si512(blocks, bits.raw);
+  return _mm512_test_epi64_mask(missing, missing);
+}
+
+/// Eight bytes of 1, but 0 for keys that lack bits, two of `lacking` for each.
+HWY_INLINE void store_answers(unsigned lacking, std::uint8_t* answers) noexcept {
+  const __m128i both = _mm_movm_epi8(static_cast<__mmask16>(lacking));
+  const __mmask8 present = _mm_cmpeq_epi16_mask(both, _mm_setzero_si128());
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(answers), _mm_maskz_set1_epi8(present, 1));
+}
+
+inline void BitBlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                         const Fetch& fetch, std::uint8_t* answers) noexcept {
+  const std::size_t whole = n / kKeysAtOnce * kKeysAtOnce;
+  for_each_bit_block<kKeysAtOnce>(words, positions, whole, fetch, [&](std::size_t i) HWY_ATTR {
+    const BitsOfEight bits(positions + i);
+    const unsigned low = lacks(words, positions + i, bits.of[0]);
+    const unsigned high = lacks(words, positions + i + 4, bits.of[1]);
+    store_answers(low | high << 8, answers + i);
+  });
+  for (std::size_t i = whole; i < n; ++i) {
+    answers[i] = block_has(bit_block_of(words, positions[i]), positions[i]);
+  }
+}
+
+inline std::uint64_t BitBlockAdd(std::uint64_t* words, const std::uint64_t* positions,
+                                 std::size_t n, const Fetch& fetch) noexcept {
+  BitTally filled;
+  const std::size_t whole = n / kKeysAtOnce * kKeysAtOnce;
+  for_each_bit_block<kKeysAtOnce>(words, positions, whole, fetch, [&](std::size_t i) HWY_ATTR {
+    const BitsOfEight bits(positions + i);
+    alignas(64) std::uint64_t each[kKeysAtOnce * kBitBlockWords];
+    hn::Store(bits.of[0], Tag64(), each);
+    hn::Store(bits.of[1], Tag64(), each + kKeysAtOnce);
+    for (std::size_t j = 0; j < kKeysAtOnce; ++j) {
+      filled.add(bit_block_of(words, positions[i + j]),
+                 hn::Load(BitTag(), each + j * kBitBlockWords));
+    }
+  });
+  for (std::size_t i = whole; i < n; ++i) {
+    filled.add(bit_block_of(words, positions[i]), positions[i]);
+  }
+  return filled.total();
+}
+
+#else
+
+inline void BitBlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                         const Fetch& fetch, std::uint8_t* answers) noexcept {
+  for_each_bit_block<1>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    answers[i] = block_has(bit_block_of(words, positions[i]), positions[i]);
+  });
+}
+
+inline std::uint64_t BitBlockAdd(std::uint64_t* words, const std::uint64_t* positions,
+                                 std::size_t n, const Fetch& fetch) noexcept {
+  BitTally filled;
+  for_each_bit_block<1>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    filled.add(bit_block_of(words, positions[i]), positions[i]);
+  });
+  return filled.total();
+}
+
+#endif
+
+// ---- slices -------------------------------------------------------------------------------------
+
+inline void BitSliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
+                         const Fetch& fetch, std::uint8_t* answers) noexcept {
+  std::size_t done = 0;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  done = for_each_vector<Cell::bit>(words, positions, n, fetch,
+                                    [&](std::size_t i, auto bits)
+                                        HWY_ATTR { store_bytes(bits, answers + i); });
+#endif
+  for_each_counter<Cell::bit>(
+      words, positions + done, n - done, rest_of(fetch, done), [&](std::size_t i) HWY_ATTR {
+        const std::uint64_t position = positions[done + i];
+        answers[done + i] = detail::bit_at(words[position / 64], position % 64);
+      });
+}
+
+inline std::uint64_t BitSliceAdd(std::uint64_t* words, const std::uint64_t* positions,
+                                 std::size_t n, const Fetch& fetch) noexcept {
+  std::uint64_t filled = 0;
+  for_each_counter<Cell::bit>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    std::uint64_t& word = words[positions[i] / 64];
+    const unsigned shift = positions[i] % 64;
+    filled += !detail::bit_at(word, shift);
+    word |= std::uint64_t{1} << shift;
+  });
+  return filled;
+}
+
+inline constexpr ArrayKernels kBitBlockKernels = {BlockLocate, BitBlockTest, nullptr,
+                                                  BitBlockAdd, nullptr,      nullptr};
+inline constexpr ArrayKernels kBitSliceKernels = {SliceLocate, BitSliceTest, nullptr,
+                                                  BitSliceAdd, nullptr,      nullptr};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace scbf
+HWY_AFTER_NAMESPACE();
+
+#endif
