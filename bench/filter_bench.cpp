@@ -126,6 +126,8 @@ class Matrix {
     }
     add({.n = n, .fpr = 0.001, .keys = {.words_each = 2}}, kAll);
     add_calls(n);
+    add_bits("split_block", n);
+    add_bits("split", n);
     add_comparators(n);
   }
 
@@ -167,6 +169,22 @@ class Matrix {
     }
   }
 
+  /// Filters of bits, built and asked.
+  void add_bits(const char* layout, std::size_t n) {
+    add({.structure = layout, .n = n, .cell = Cell::bit},
+        {Operation::first_build, Operation::build, Operation::insert, Operation::miss,
+         Operation::hit});
+    for (const Path path : {Path::direct, Path::partitioned}) {
+      if (n < kAround) break;
+      add({.structure = layout, .n = n, .options = {.threads = 1, .path = path}, .cell = Cell::bit},
+          kPlain);
+    }
+    if (two_threads()) {
+      add({.structure = layout, .n = n, .options = {.threads = 2}, .cell = Cell::bit},
+          {Operation::insert, Operation::miss, Operation::hit});
+    }
+  }
+
   void add_two_threads(const char* layout, std::size_t n) {
     if (two_threads()) add({.structure = layout, .n = n, .options = {.threads = 2}}, kMain);
   }
@@ -192,6 +210,7 @@ class Matrix {
         }
         add({.n = n, .backend = "scalar"}, kMain);
       }
+      for (const char* layout : {"split_block", "split"}) add_bits(layout, n);
       add_comparators(n);
     }
   }
@@ -206,6 +225,7 @@ class Matrix {
     for (const char* layout : {"split_block", "split"}) add_two_threads(layout, n);
     add({.n = n, .fpr = 0.001}, kMain);
     add({.n = n, .backend = "scalar"}, kFew);
+    for (const char* layout : {"split_block", "split"}) add_bits(layout, n);
     add_comparators(n);
   }
 

@@ -142,6 +142,23 @@ HWY_INLINE std::size_t store_chosen(D d, V v, hn::Mask<D> chosen, std::uint64_t*
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+/// words[index], lane by lane. (What Highway's gather begins with is undefined, and g++ takes what
+/// is in the register: then each gather waits for all that was done with the one before it.)
+template <class V>
+HWY_INLINE V gather(const std::uint64_t* words, V index) noexcept {
+#if HWY_TARGET <= HWY_AVX3
+  __mmask8 all = 0xFF;
+  asm("" : "+k"(all));  // else g++ sees that the zeros are overwritten, and leaves them out
+  return V{_mm512_mask_i64gather_epi64(_mm512_setzero_si512(), all, index.raw, words, 8)};
+#else
+  __m256i all = _mm256_set1_epi64x(-1);
+  asm("" : "+x"(all));
+  return V{_mm256_mask_i64gather_epi64(_mm256_setzero_si256(),
+                                       reinterpret_cast<const long long*>(words), index.raw, all,
+                                       8)};
+#endif
+}
+
 /// Stores each lane as a byte.
 template <class V>
 HWY_INLINE void store_bytes(V v, std::uint8_t* bytes) noexcept {

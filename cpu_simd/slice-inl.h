@@ -115,10 +115,9 @@ HWY_INLINE std::size_t for_each_vector(const std::uint64_t* words, const std::ui
       Nothing(),
       [&](std::size_t i) HWY_ATTR {
         const auto position = hn::LoadU(tag, positions + i);
-        const auto index = hn::BitCast(hn::RebindToSigned<Tag64>(),
-                                       hn::ShiftRight<std::countr_zero(cells)>(position));
+        const auto index = hn::ShiftRight<std::countr_zero(cells)>(position);
         const auto shift = hn::And(hn::ShiftLeft<std::countr_zero(bits)>(position), last_shift);
-        visit(i, hn::And(hn::Shr(hn::GatherIndex(tag, words, index), shift), all_bits));
+        visit(i, hn::And(hn::Shr(gather(words, index), shift), all_bits));
       });
   return whole;
 }

@@ -16,6 +16,7 @@
 #include "driver.hpp"
 #include "floors.hpp"
 #include "machine.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 #include "scbf/sizing.hpp"
 
@@ -27,10 +28,13 @@ constexpr std::size_t kProbes = 1'000'000;  // absent keys for measuring the fal
 constexpr std::uint64_t kProbeBatch = 1 << 11;
 constexpr std::uint64_t kAllNumbersApart = 1 << 8;  // batches of misses begin here
 
-/// Our filter.
-class FilterSubject : public Subject {
+/// Our filter, of counters or of bits.
+template <class AnyFilter>
+class OurSubject : public Subject {
  public:
-  FilterSubject(const Geometry& geometry, const std::string& backend, const BatchOptions& options)
+  static constexpr bool kCounts = std::is_same_v<AnyFilter, Filter>;
+
+  OurSubject(const Geometry& geometry, const std::string& backend, const BatchOptions& options)
       : filter_(geometry, {.backend = backend}), options_(options) {}
 
   void insert(KeySpan keys) override { filter_.insert(batch(keys), options_); }
@@ -39,15 +43,23 @@ class FilterSubject : public Subject {
     return filter_.contains(batch(keys), {out, keys.size}, options_).hits;
   }
   std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
-    return filter_.remove(batch(keys), {out, keys.size}, options_).removed;
+    if constexpr (!kCounts) throw std::logic_error("bits cannot be removed");
+    if constexpr (kCounts) return filter_.remove(batch(keys), {out, keys.size}, options_).removed;
   }
   void count(KeySpan keys, std::uint8_t* out) override {
-    filter_.count(batch(keys), {out, keys.size}, options_);
+    if constexpr (!kCounts) throw std::logic_error("bits do not count");
+    if constexpr (kCounts) filter_.count(batch(keys), {out, keys.size}, options_);
   }
+  bool can_remove() const override { return kCounts; }
+  bool can_count() const override { return kCounts; }
   void reset(KeySpan present) override {
-    // Not clear(): removal checks every key once more.
-    const RemoveReport report = filter_.remove(batch(present), {}, options_);
-    if (report.removed != present.size) throw WrongAnswer("reset: a present key was absent");
+    if constexpr (kCounts) {
+      // Not clear(): removal checks every key once more.
+      const RemoveReport report = filter_.remove(batch(present), {}, options_);
+      if (report.removed != present.size) throw WrongAnswer("reset: a present key was absent");
+    } else {
+      filter_.clear();
+    }
   }
   bool empty() const override { return filter_.statistics(options_).nonzero == 0; }
   bool saturated() const override { return filter_.statistics(options_).saturated > 0; }
@@ -74,35 +86,38 @@ class FilterSubject : public Subject {
                                 std::size_t{8} * keys.words_each);
   }
 
-  Filter filter_;
+  AnyFilter filter_;
   BatchOptions options_;
 };
 
 /// The same in small batches.
-class InSmallBatches : public FilterSubject {
+template <class AnyFilter>
+class InSmallBatches : public OurSubject<AnyFilter> {
+  using OneBatch = OurSubject<AnyFilter>;
+
  public:
-  using FilterSubject::FilterSubject;
+  using OneBatch::OneBatch;
 
   void insert(KeySpan keys) override {
-    for_each_batch(keys, [&](KeySpan some, std::size_t) { FilterSubject::insert(some); });
+    for_each_batch(keys, [&](KeySpan some, std::size_t) { OneBatch::insert(some); });
   }
   std::uint64_t contains(KeySpan keys, std::uint8_t* out) override {
     std::uint64_t hits = 0;
     for_each_batch(keys, [&](KeySpan some, std::size_t first) {
-      hits += FilterSubject::contains(some, out + first);
+      hits += OneBatch::contains(some, out + first);
     });
     return hits;
   }
   std::uint64_t remove(KeySpan keys, std::uint8_t* out) override {
     std::uint64_t removed = 0;
     for_each_batch(keys, [&](KeySpan some, std::size_t first) {
-      removed += FilterSubject::remove(some, out + first);
+      removed += OneBatch::remove(some, out + first);
     });
     return removed;
   }
   void count(KeySpan keys, std::uint8_t* out) override {
-    for_each_batch(
-        keys, [&](KeySpan some, std::size_t first) { FilterSubject::count(some, out + first); });
+    for_each_batch(keys,
+                   [&](KeySpan some, std::size_t first) { OneBatch::count(some, out + first); });
   }
 
  protected:
@@ -116,22 +131,23 @@ class InSmallBatches : public FilterSubject {
   }
 };
 
-class InBulk final : public InSmallBatches {
+template <class AnyFilter>
+class InBulk final : public InSmallBatches<AnyFilter> {
  public:
-  using InSmallBatches::InSmallBatches;
+  using InSmallBatches<AnyFilter>::InSmallBatches;
 
   void insert(KeySpan keys) override {
-    BulkInserter bulk = filter_.bulk(options_);
-    for_each_batch(keys, [&](KeySpan some, std::size_t) { bulk.insert(batch(some)); });
+    BulkInserter bulk = this->filter_.bulk(this->options_);
+    this->for_each_batch(keys, [&](KeySpan some, std::size_t) { bulk.insert(this->batch(some)); });
     bulk.finish();
   }
 };
 
 /// One key a call: of the filter, of a view of it, or of a view that prefetches. Keys are numbers.
 template <Calls calls>
-class KeyByKey final : public FilterSubject {
+class KeyByKey final : public OurSubject<Filter> {
  public:
-  using FilterSubject::FilterSubject;
+  using OurSubject<Filter>::OurSubject;
 
   void insert(KeySpan keys) override {
     for_each(keys, [](auto& callee, std::uint64_t key, std::size_t) { callee.insert(key); });
@@ -203,11 +219,16 @@ MakeSubject subject_of(const FilterCase& c) {
       return std::make_unique<S>(geometry, backend, options);
     };
   };
+  const auto in_batches = [&]<class AnyFilter>(std::type_identity<AnyFilter>) -> MakeSubject {
+    if (c.calls == Calls::small) return make(std::type_identity<InSmallBatches<AnyFilter>>());
+    if (c.calls == Calls::bulk) return make(std::type_identity<InBulk<AnyFilter>>());
+    return make(std::type_identity<OurSubject<AnyFilter>>());
+  };
+  if (c.cell == Cell::bit) {
+    if (is_key_by_key(c.calls)) throw std::invalid_argument("one key a call: of counters only");
+    return in_batches(std::type_identity<BloomFilter>());
+  }
   switch (c.calls) {
-    case Calls::small:
-      return make(std::type_identity<InSmallBatches>());
-    case Calls::bulk:
-      return make(std::type_identity<InBulk>());
     case Calls::key:
       return make(std::type_identity<KeyByKey<Calls::key>>());
     case Calls::view:
@@ -215,9 +236,11 @@ MakeSubject subject_of(const FilterCase& c) {
     case Calls::ahead:
       return make(std::type_identity<KeyByKey<Calls::ahead>>());
     case Calls::one:
+    case Calls::small:
+    case Calls::bulk:
       break;
   }
-  return make(std::type_identity<FilterSubject>());
+  return in_batches(std::type_identity<Filter>());
 }
 
 /// The keys of one n. Lists are made when first needed and live until n changes.
@@ -309,7 +332,11 @@ class FilterFixture final : public Fixture {
       }
     }
     verify_contents();
-    if (subject_->can_remove()) verify_changes();
+    if (subject_->can_remove()) {
+      verify_changes();
+    } else if (case_.ours()) {
+      verify_insertion();
+    }
   }
 
   std::map<std::string, double> counters() const override {
@@ -459,10 +486,22 @@ class FilterFixture final : public Fixture {
     static std::map<std::string, std::uint64_t> known;
     const auto print = subject_->fingerprint();
     if (!print) return;
-    const std::string what = fmt::format("{} {} {} {} {}", case_.structure, case_.n, case_.fpr,
-                                         case_.keys.words_each, case_.keys.seed);
+    const std::string what =
+        fmt::format("{} {} {} {} {} {}", case_.structure, to_string(case_.cell), case_.n, case_.fpr,
+                    case_.keys.words_each, case_.keys.seed);
     if (known.emplace(what, *print).first->second != *print) {
       throw WrongAnswer("counters differ from those of the backend before it");
+    }
+  }
+
+  /// Inserts all keys as timed calls do, which must give the same bits as one batch.
+  void verify_insertion() {
+    const auto before = subject_->fingerprint();
+    subject_->reset(keys_.present(0));
+    if (!subject_->empty()) throw WrongAnswer("bits are left after a reset");
+    subject_->insert(keys_.present(0));
+    if (subject_->fingerprint() != before) {
+      throw WrongAnswer("keys inserted again give other bits than one batch");
     }
   }
 
@@ -549,6 +588,7 @@ std::string FilterCase::name() const {
   if (fpr > 0) name += fmt::format("/fpr:{:g}", fpr);
   name += fmt::format("/keys:{}", keys.words_each == 1 ? "u64" : "bytes16");
   if (ours()) name += fmt::format("/backend:{}/path:{}", backend, to_string(options.path));
+  if (cell == Cell::bit) name += "/cells:bit";
   if (calls != Calls::one) name += fmt::format("/calls:{}", to_string(calls));
   return name + fmt::format("/threads:{}", options.threads);
 }

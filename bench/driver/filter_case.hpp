@@ -67,6 +67,7 @@ struct FilterCase {
   std::string backend = "simd";
   BatchOptions options = {.threads = 1};
   Calls calls = Calls::one;
+  Cell cell = Cell::counter;  ///< of our filter
   /// Makes the comparator; empty: the subject is our filter.
   std::function<std::unique_ptr<Subject>()> other = {};
   std::vector<Operation> operations = {};

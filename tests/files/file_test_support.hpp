@@ -49,7 +49,8 @@ inline void write_bytes(const fs::path& path, const Bytes& bytes) {
   if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-inline Bytes to_bytes(const Filter& filter) {
+template <class AnyFilter>
+Bytes to_bytes(const AnyFilter& filter) {
   Bytes bytes;
   filter.write([&](std::span<const std::byte> part) {
     bytes.insert(bytes.end(), part.begin(), part.end());

@@ -96,7 +96,8 @@ class Container:
         return {"stages": self.entries}
 
     def count(self, key):
-        return min(MOST_COUNT, sum(stage.count(key) for stage in self.stages))
+        most = MOST_COUNT if self.stages[0].bits == 4 else 1
+        return min(most, sum(stage.count(key) for stage in self.stages))
 
 
 if __name__ == "__main__":

@@ -57,18 +57,21 @@ class Filter:
         self.header = dict(zip(FIELDS, FIXED.unpack_from(data)))
         h = self.header
         for field, value in (("version", 1), ("fixed_bytes", 128), ("hash", 1),
-                             ("hash_version", 1), ("counter_bits", 4), ("chunk_bytes", CHUNK)):
+                             ("hash_version", 1), ("chunk_bytes", CHUNK)):
             require(h[field] == value, f"{field} {h[field]}: must be {value}")
+        self.bits = h["counter_bits"]
+        require(self.bits in (1, 4), "counter_bits")
+        line = 128 * self.bits // 8  # bytes of 128 counters
         if h["layout"] == SPLIT:
             require(1 <= h["probes"] <= 64 and h["groups"] == 0, "probes or groups")
             require(1 <= h["extent"] <= 1 << 40, "extent")
-            self.stride = (h["extent"] + 127) // 128 * 64  # bytes from slice to slice
-            payload_bytes = self.stride * h["probes"]
+            self.stride = (h["extent"] + 127) // 128 * 128  # counters from slice to slice
+            payload_bytes = self.stride // 128 * line * h["probes"]
         else:
             require(h["layout"] == SPLIT_BLOCK, "layout")
             require(1 <= h["groups"] <= 8 and h["probes"] == 8 * h["groups"], "probes or groups")
             require(1 <= h["extent"] < 1 << 32, "extent")
-            payload_bytes = h["extent"] * 64 * h["groups"]
+            payload_bytes = h["extent"] * line * h["groups"]
         chunks = (payload_bytes + CHUNK - 1) // CHUNK
         require(h["payload_bytes"] == payload_bytes, "payload_bytes")
         require(h["chunks"] == chunks, "chunks")
@@ -86,16 +89,17 @@ class Filter:
         for i, expected in enumerate(struct.unpack_from(f"<{chunks}Q", data, 128)):
             computed = xxhash.xxh3_64_intdigest(self.payload[i * CHUNK:(i + 1) * CHUNK])
             require(computed == expected, f"payload chunk {i}")
-        saturated = sum((b & 15 == 15) + (b >> 4 == 15) for b in self.payload)
+        saturated = sum((b & 15 == 15) + (b >> 4 == 15) for b in self.payload) if self.bits == 4 else 0
         require(saturated == h["saturated"], "saturated")
         if h["layout"] == SPLIT:
             for i in range(h["probes"]):
-                for c in range(h["extent"], self.stride * 2):
-                    require(self.nibble(i * self.stride * 2 + c) == 0, f"padding of slice {i}")
+                for c in range(h["extent"], self.stride):
+                    require(self.counter(i * self.stride + c) == 0, f"padding of slice {i}")
 
-    def nibble(self, n):
-        """Counter n of the payload: two to a byte, the even one in the low half."""
-        return self.payload[n // 2] >> 4 * (n % 2) & 15
+    def counter(self, n):
+        """Counter n of the payload, or the bit that stands for it; lower ones in lower bits."""
+        first = n * self.bits
+        return self.payload[first // 8] >> first % 8 & (1 << self.bits) - 1
 
     def counters(self, key):
         """Where the k counters of a key (bytes) lie."""
@@ -104,7 +108,7 @@ class Filter:
         if h["layout"] == SPLIT:
             for i in range(h["probes"]):
                 position = (key_hash * multiplier(i) & U64) * h["extent"] >> 64
-                yield i * self.stride * 2 + position
+                yield i * self.stride + position
             return
         for j in range(h["groups"]):
             x = key_hash
@@ -121,7 +125,7 @@ class Filter:
         return {}
 
     def count(self, key):
-        return min(self.nibble(n) for n in self.counters(key))
+        return min(self.counter(n) for n in self.counters(key))
 
 
 def parse_key(line):

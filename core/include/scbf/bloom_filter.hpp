@@ -14,6 +14,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -132,8 +133,24 @@ class BloomFilter {
   void set_metadata(std::string metadata);
   const std::string& metadata() const;
 
+  // ---- files: docs/file_format.md -------------------------------------------------------------
+
+  // As Filter's, in the same format: a file says whether it holds counters or bits. Files of
+  // counters are read, too, and only their bits are kept. A Filter cannot be made from bits.
+
+  void save(const std::filesystem::path& path) const;
+  /// Memory: that of the bits, and two chunks (1.25 MiB).
+  static BloomFilter load(const std::filesystem::path& path, const FilterOptions& options = {});
+  /// Of a file of counters the same as load.
+  static BloomFilter map(const std::filesystem::path& path, const FilterOptions& options = {});
+  void write(const ByteSink& sink) const;
+  static BloomFilter read(const ByteSource& source, const FilterOptions& options = {});
+  /// True for a mapped filter; insert, merge, intersect and clear throw ReadOnly.
+  bool read_only() const;
+
  private:
   friend struct FilterAccess;
+  explicit BloomFilter(std::unique_ptr<FilterState> state) noexcept;
 
   detail::Owned<FilterState> state_;
 };

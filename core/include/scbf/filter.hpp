@@ -395,17 +395,17 @@ class Filter {
   /// Writes atomically: temporary file in the same directory, fsync, rename, fsync of the
   /// directory. An existing file is replaced as a whole or not at all. Throws IoError.
   void save(const std::filesystem::path& path) const;
-  /// Reads and verifies everything. Throws IoError or CorruptFile. FilterOptions::seed is ignored,
-  /// here and in map and read: the seed is in the file.
+  /// Reads and verifies everything. Throws IoError, CorruptFile, or Incompatible if the file holds
+  /// bits (bloom_filter.hpp). FilterOptions::seed is ignored, here and in map and read: the seed is
+  /// in the file.
   static Filter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// Maps the file for read-only queries. Verifies the headers and the padding, one page for each
   /// slice of `split`, but not the counters (use verify_file for these); pages are read on demand.
-  /// With a backend that has its own memory this is the same as load. Throws IoError or
-  /// CorruptFile.
+  /// With a backend that has its own memory this is the same as load. Throws as load.
   static Filter map(const std::filesystem::path& path, const FilterOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink) const;
-  /// Reads the bytes that write wrote and verifies everything. Throws CorruptFile.
+  /// Reads the bytes that write wrote and verifies everything. Throws CorruptFile or Incompatible.
   static Filter read(const ByteSource& source, const FilterOptions& options = {});
 
  private:
@@ -468,7 +468,7 @@ struct StageFileInfo {
   std::uint32_t version;
   std::string_view hash;  ///< "XXH3-64"
   std::uint32_t hash_version;
-  std::uint32_t counter_bits;
+  std::uint32_t counter_bits;  ///< 4, or 1 in a filter of bits
   std::uint64_t keys_inserted, keys_removed, saturated;
   std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks;
 };
@@ -482,6 +482,8 @@ struct FileInfo {
   std::uint64_t file_bytes;
   std::string metadata;
 
+  /// Does it hold the counters of a Filter, or the bits of a BloomFilter?
+  Cell cell() const noexcept { return stages.front().shape.geometry.cell(); }
   /// Is the file a container? Filters that grow are saved as containers: a header, then a filter
   /// file for each stage.
   bool is_container() const noexcept { return growth.policy() != Growth::Policy::one; }

@@ -75,16 +75,21 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
 
 // The limits of Geometry bound everything computed from it: at most 2^45 payload bytes.
 Geometry checked_geometry(const FixedFields& f, const std::string& name) {
+  if (f.counter_bits != kCounterBits && f.counter_bits != 1) {
+    throw_damaged(
+        name, fmt::format("counter bits {}: must be 4, or 1 (a filter of bits)", f.counter_bits));
+  }
+  const Cell cell = f.counter_bits == 1 ? Cell::bit : Cell::counter;
   try {
     if (f.layout == static_cast<std::uint32_t>(Layout::split)) {
       const Geometry geometry = Geometry::split(f.probes, f.extent);
       require_equal(name, "groups of a split filter", f.groups, 0);
-      return geometry;
+      return geometry.with(cell);
     }
     if (f.layout == static_cast<std::uint32_t>(Layout::split_block)) {
       const Geometry geometry = Geometry::split_block(f.groups, f.extent);
       require_equal(name, "probes", f.probes, geometry.probes());
-      return geometry;
+      return geometry.with(cell);
     }
   } catch (const InvalidArgument& error) {
     throw_damaged(name, error.what());
@@ -118,8 +123,8 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
   require_equal(name, "fixed header bytes", f.header_fixed_bytes, kFixedBytes);
   require_equal(name, "hash", f.hash, kHashXxh3);
   require_equal(name, "hash version", f.hash_version, kHashVersion);
-  require_equal(name, "counter bits", f.counter_bits, kCounterBits);
   const Geometry geometry = checked_geometry(f, name);
+  if (geometry.cell() == Cell::bit) require_equal(name, "saturated bits", f.saturated, 0);
   if (f.saturated > geometry.counters()) {
     throw_damaged(name, fmt::format("saturated counters {}: the filter has {} counters",
                                     f.saturated, geometry.counters()));
@@ -190,7 +195,7 @@ std::vector<std::byte> encode_header(const Header& header) {
   out.put(static_cast<std::uint32_t>(g.layout()));
   out.put(g.probes());
   out.put(g.groups());
-  out.put(kCounterBits);
+  out.put(g.cell_bits());
   out.put(blocks ? g.blocks_per_group() : g.counters_per_slice());
   out.put(header.keys_inserted);
   out.put(header.keys_removed);
@@ -252,7 +257,8 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
   }
 }
 
-std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept {
+std::uint64_t count_saturated(Cell cell, std::span<const std::uint64_t> words) noexcept {
+  if (cell == Cell::bit) return 0;
   // Saturated counters are rare, and lines without one are scanned at the speed of memory.
   using detail::saturated_bits;
   std::uint64_t count = 0;
@@ -288,7 +294,7 @@ void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
                     name_, chunk_, expected, computed));
   }
   check_padding(header_, word_, words, name_);
-  saturated_ += count_saturated(words);
+  saturated_ += count_saturated(header_.geometry.cell(), words);
   ++chunk_;
   word_ += words.size();
 }

@@ -71,8 +71,8 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
 [[noreturn]] void throw_truncated(std::uint64_t actual_bytes, std::uint64_t expected_bytes,
                                   const std::string& name);
 
-/// How many counters are at 15.
-std::uint64_t count_saturated(std::span<const std::uint64_t> words) noexcept;
+/// How many counters are at 15; of bits, none.
+std::uint64_t count_saturated(Cell cell, std::span<const std::uint64_t> words) noexcept;
 
 /// Throws CorruptFile, naming the byte, if there is padding that is not zero among these words of
 /// the payload. Reads no other words.

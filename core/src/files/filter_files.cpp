@@ -21,6 +21,7 @@
 #include "filter/state.hpp"
 #include "filter/store_copies.hpp"
 #include "kit/host_memory.hpp"
+#include "kit/word_ops.hpp"
 #include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
@@ -108,6 +109,18 @@ std::unique_ptr<CounterStore> read_counters(Input& input, const StageHeader& hea
   return store;
 }
 
+/// The bits of counters, which are verified and not kept.
+std::unique_ptr<CounterStore> read_bits_of_counters(Input& input, const StageHeader& header,
+                                                    const Backend& backend) {
+  std::unique_ptr<CounterStore> store = backend.allocate(header.geometry.with(Cell::bit).words());
+  std::vector<std::uint64_t> bits(kChunkWords / 4);
+  read_payload_chunks(input, header, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
+    project_words(bits.data(), chunk.data(), chunk.size() / 4);
+    store->write(word / 4, std::span(bits).first(chunk.size() / 4));
+  });
+  return store;
+}
+
 template <class Use>
 void for_each_chunk(const Stage& stage, Use use) {
   std::vector<std::uint64_t> buffer;
@@ -129,7 +142,7 @@ StageHeader header_of(const Stage& stage, const std::string& metadata) {
   header.chunk_checksums.reserve(file_format::chunk_count(header.payload_bytes()));
   for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
     header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
-    header.saturated += file_format::count_saturated(chunk);
+    header.saturated += file_format::count_saturated(stage.geometry().cell(), chunk);
   });
   return header;
 }
@@ -206,7 +219,8 @@ StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth&
     if (said.fpr == fpr || !close(said.fpr, fpr)) return said;
   }
   try {
-    const StageShape here = growth.stage(entry.index);
+    StageShape here = growth.stage(entry.index);
+    here.geometry = here.geometry.with(said.geometry.cell());
     const auto [less, more] = std::minmax(here.full_at, said.full_at);
     if (here.geometry == said.geometry && close(said.fpr, here.fpr) && more - less <= 1) {
       return here;
@@ -241,6 +255,7 @@ template <class Use>
 FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, Use use) {
   std::uint64_t file_bytes = 0;
   ContainerHeader container = read_container_header(input, std::move(fixed_bytes), file_bytes);
+  std::optional<Cell> first_cell;
   for (std::size_t i = 0; i < container.stages.size(); ++i) {
     const Entry& entry = container.stages[i];
     read_padding(input, entry.offset, file_bytes);
@@ -257,6 +272,11 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, Use us
                input.bytes() ? std::optional(entry.bytes) : std::nullopt);
     StageHeader header = read_stage_header(part, read_fixed_bytes(part));
     check_stage_header(header, part.name(), container, entry);
+    if (header.geometry.cell() != first_cell.value_or(header.geometry.cell())) {
+      throw CorruptFile(fmt::format("{}: it has {}s: the stages before it have {}s", part.name(),
+                                    to_string(header.geometry.cell()), to_string(*first_cell)));
+    }
+    first_cell = header.geometry.cell();
     const StageShape shape = shape_of(header, entry, container.growth);
     use(part, StageHead{std::move(header), shape, entry.index, entry.offset});
   }
@@ -270,7 +290,9 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, Use use) 
   StageHeader header = read_stage_header(input, std::move(fixed_bytes));
   const Growth growth = Growth::one(header.geometry);
   FileHead head{file_format::kVersion, growth, header.seed, header.file_bytes(), header.metadata};
-  use(input, StageHead{std::move(header), growth.stage(0), 0, 0});
+  StageShape shape = growth.stage(0);
+  shape.geometry = header.geometry;
+  use(input, StageHead{std::move(header), shape, 0, 0});
   return head;
 }
 
@@ -289,25 +311,87 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
   return stage;
 }
 
-/// Makes a filter; get(part, stage) returns the counters of each stage.
+/// Makes a filter of these cells; get(part, stage) returns the cells of each stage. A file of
+/// counters also gives a filter of bits, and not the other way round: then it throws Incompatible.
 template <class Get>
-Filter read_filter(Input& input, const Backend& backend, Get get) {
+std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
   std::vector<Stage> stages;
   FileHead head = read_file(input, [&](Input& part, StageHead&& stage) {
+    if (cell == Cell::counter && stage.header.geometry.cell() == Cell::bit) {
+      throw Incompatible(fmt::format(
+          "{}: a filter of bits: there are no counters to load; as a BloomFilter it can be asked",
+          part.name()));
+    }
     std::unique_ptr<CounterStore> store = get(part, stage);
+    stage.shape.geometry = stage.shape.geometry.with(cell);
     stages.push_back(make_stage(stage, std::move(store), backend));
     stages.back().metadata = std::move(stage.header.metadata);
   });
   // In a filter file the metadata belongs to the filter, not to its stage.
   if (head.growth.policy() == Growth::Policy::one) stages[0].metadata.clear();
-  return FilterAccess::make(std::make_unique<FilterState>(
-      FilterState{head.growth, head.seed, &backend, std::move(stages), std::move(head.metadata)}));
+  return std::make_unique<FilterState>(FilterState{
+      head.growth, head.seed, &backend, std::move(stages), std::move(head.metadata), cell});
 }
 
-Filter read_filter(Input& input, const Backend& backend) {
-  return read_filter(input, backend, [&](Input& part, const StageHead& stage) {
-    return read_counters(part, stage.header, backend);
+std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, Cell cell) {
+  return read_filter(input, backend, cell, [&](Input& part, const StageHead& stage) {
+    return stage.header.geometry.cell() == cell
+               ? read_counters(part, stage.header, backend)
+               : read_bits_of_counters(part, stage.header, backend);
   });
+}
+
+std::unique_ptr<FilterState> read_filter(const ByteSource& source, const FilterOptions& options,
+                                         Cell cell) {
+  const Backend& backend = find_backend(options.backend);
+  check_supports(backend, cell);
+  Input input("stream", source);
+  return read_filter(input, backend, cell);
+}
+
+std::unique_ptr<FilterState> load_filter(const std::filesystem::path& path,
+                                         const FilterOptions& options, Cell cell) {
+  const Backend& backend = find_backend(options.backend);
+  check_supports(backend, cell);
+  FileInput file(path);
+  std::unique_ptr<FilterState> filter = read_filter(file.input, backend, cell);
+  check_end(file.input);
+  return filter;
+}
+
+std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
+                                        const FilterOptions& options, Cell cell) {
+  const Backend& backend = find_backend(options.backend);
+  check_supports(backend, cell);
+  if (backend.memory() != kHostMemory) return load_filter(path, options, cell);
+  // Another process may replace the file while we open it by name several times; the mapped
+  // counters would then belong to another header. So try again until the name refers to the same
+  // file throughout.
+  constexpr int kTries = 100;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    FileInput file(path);
+    if (!file.input.bytes()) {
+      throw IoError(fmt::format("{}: cannot map: not a regular file; load it",
+                                detail::in_quotes(path.string())));
+    }
+    std::unique_ptr<FilterState> filter =
+        read_filter(file.input, backend, cell,
+                    [&](Input& part, const StageHead& stage) -> std::unique_ptr<CounterStore> {
+                      const StageHeader& header = stage.header;
+                      if (header.geometry.cell() != cell)
+                        return read_bits_of_counters(part, header, backend);
+                      auto store = std::make_unique<HostMemory>(
+                          path, stage.offset + header.payload_offset(), header.payload_bytes());
+                      file_format::check_padding(
+                          header, 0, {store->words(), header.geometry.words()}, part.name());
+                      file.input.skip(header.payload_bytes(), header.file_bytes());
+                      return store;
+                    });
+    check_end(file.input);
+    if (file.file.still_named()) return filter;
+  }
+  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile",
+                            detail::in_quotes(path.string()), kTries));
 }
 
 StageFileInfo info_of(const StageHead& stage) {
@@ -317,7 +401,7 @@ StageFileInfo info_of(const StageHead& stage) {
           .version = file_format::kVersion,
           .hash = "XXH3-64",
           .hash_version = file_format::kHashVersion,
-          .counter_bits = kCounterBits,
+          .counter_bits = header.geometry.cell_bits(),
           .keys_inserted = header.keys_inserted,
           .keys_removed = header.keys_removed,
           .saturated = header.saturated,
@@ -367,59 +451,41 @@ void write_container(const FilterState& filter, const ByteSink& sink) {
   }
 }
 
-}  // namespace
-
-void Filter::write(const ByteSink& sink) const {
-  if (growth().policy() != Growth::Policy::one) return write_container(*state_, sink);
-  const Stage& stage = state_->stages[0];
-  sink(file_format::encode_header(header_of(stage, metadata())));
+void write_filter(const FilterState& filter, const ByteSink& sink) {
+  if (filter.growth.policy() != Growth::Policy::one) return write_container(filter, sink);
+  const Stage& stage = filter.stages[0];
+  sink(file_format::encode_header(header_of(stage, filter.metadata)));
   write_counters(stage, sink);
 }
 
+}  // namespace
+
+void Filter::write(const ByteSink& sink) const { write_filter(*state_, sink); }
 void Filter::save(const std::filesystem::path& path) const {
   write_file(path, [this](const ByteSink& sink) { write(sink); });
 }
-
 Filter Filter::read(const ByteSource& source, const FilterOptions& options) {
-  const Backend& backend = find_backend(options.backend);
-  Input input("stream", source);
-  return read_filter(input, backend);
+  return FilterAccess::make(read_filter(source, options, Cell::counter));
 }
-
 Filter Filter::load(const std::filesystem::path& path, const FilterOptions& options) {
-  const Backend& backend = find_backend(options.backend);
-  FileInput file(path);
-  Filter filter = read_filter(file.input, backend);
-  check_end(file.input);
-  return filter;
+  return FilterAccess::make(load_filter(path, options, Cell::counter));
+}
+Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
+  return FilterAccess::make(map_filter(path, options, Cell::counter));
 }
 
-Filter Filter::map(const std::filesystem::path& path, const FilterOptions& options) {
-  const Backend& backend = find_backend(options.backend);
-  if (backend.memory() != kHostMemory) return load(path, options);
-  // Another process may replace the file while we open it by name several times; the mapped
-  // counters would then belong to another header. So try again until the name refers to the same
-  // file throughout.
-  constexpr int kTries = 100;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    FileInput file(path);
-    if (!file.input.bytes()) {
-      throw IoError(fmt::format("{}: cannot map: not a regular file; load it",
-                                detail::in_quotes(path.string())));
-    }
-    Filter filter = read_filter(file.input, backend, [&](Input& part, const StageHead& stage) {
-      const StageHeader& header = stage.header;
-      auto store = std::make_unique<HostMemory>(path, stage.offset + header.payload_offset(),
-                                                header.payload_bytes());
-      file_format::check_padding(header, 0, {store->words(), header.geometry.words()}, part.name());
-      file.input.skip(header.payload_bytes(), header.file_bytes());
-      return store;
-    });
-    check_end(file.input);
-    if (file.file.still_named()) return filter;
-  }
-  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile",
-                            detail::in_quotes(path.string()), kTries));
+void BloomFilter::write(const ByteSink& sink) const { write_filter(*state_, sink); }
+void BloomFilter::save(const std::filesystem::path& path) const {
+  write_file(path, [this](const ByteSink& sink) { write(sink); });
+}
+BloomFilter BloomFilter::read(const ByteSource& source, const FilterOptions& options) {
+  return BloomFilter(read_filter(source, options, Cell::bit));
+}
+BloomFilter BloomFilter::load(const std::filesystem::path& path, const FilterOptions& options) {
+  return BloomFilter(load_filter(path, options, Cell::bit));
+}
+BloomFilter BloomFilter::map(const std::filesystem::path& path, const FilterOptions& options) {
+  return BloomFilter(map_filter(path, options, Cell::bit));
 }
 
 FileInfo read_file_info(const std::filesystem::path& path) { return read_info(path, false); }

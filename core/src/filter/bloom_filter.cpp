@@ -58,6 +58,7 @@ BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options) {
   state_ = std::move(state);
 }
 
+BloomFilter::BloomFilter(std::unique_ptr<FilterState> state) noexcept : state_(std::move(state)) {}
 BloomFilter::BloomFilter(const BloomFilter& other)
     : state_(std::make_unique<FilterState>(*other.state_)) {}
 BloomFilter& BloomFilter::operator=(const BloomFilter& other) {
@@ -98,6 +99,7 @@ bool BloomFilter::contains(std::string_view key) const { return state_->contains
 const Growth& BloomFilter::growth() const { return state_->growth; }
 std::uint64_t BloomFilter::seed() const { return state_->seed; }
 const Backend& BloomFilter::backend() const { return *state_->backend; }
+bool BloomFilter::read_only() const { return state_->read_only(); }
 std::size_t BloomFilter::stages() const { return state_->stages.size(); }
 StageView BloomFilter::stage(std::size_t i) const { return state_->stage(i); }
 const Geometry& BloomFilter::geometry() const { return state_->stages.front().geometry(); }
