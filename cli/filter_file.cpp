@@ -55,19 +55,38 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 
 std::string filter_path(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
 
-Filter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+namespace {
+
+bool can_be_mapped(const std::string& path) {
   std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+}  // namespace
+
+Filter open_counters(const std::string& file, const RunOptions& run, bool load) {
   const std::string path = filter_path(file);
-  if (load || !fs::is_regular_file(path, ignored)) return open_for_changes(file, run);
+  if (load || !can_be_mapped(path)) return open_for_changes(file, run);
   return Filter::map(path, {.backend = run.backend});
+}
+
+AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+  const std::string path = filter_path(file);
+  const FilterOptions options{.backend = run.backend};
+  if (load || !can_be_mapped(path)) {
+    if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(path, options);
+    return Filter::load(path, options);
+  }
+  if (read_file_info(path).cell() == Cell::bit) return BloomFilter::map(path, options);
+  return Filter::map(path, options);
 }
 
 std::size_t bulk_block(const Filter& filter) {
   return filter.backend().memory() == kHostMemory ? kSmallBlock : 64 * kSmallBlock;
 }
 
-std::size_t large_block(const Filter& filter) {
-  return std::clamp<std::size_t>(filter.bytes() / 64 * 5 / 4 * sizeof(std::uint64_t), kSmallBlock,
+std::size_t large_block(std::uint64_t filter_bytes) {
+  return std::clamp<std::size_t>(filter_bytes / 64 * 5 / 4 * sizeof(std::uint64_t), kSmallBlock,
                                  256 * kSmallBlock);
 }
 
@@ -109,15 +128,15 @@ Saved save_filter(const Filter& filter, const Destination& to, const RunOptions&
   return saved;
 }
 
-void describe_work(Json& json, const KeyTotals& read, const Filter& filter, const RunOptions& run,
+void describe_work(Json& json, const KeyTotals& read, const Backend& backend, const RunOptions& run,
                    double seconds) {
   json["keys"] = read.keys;
   json["empty_lines"] = read.empty_lines;
   json["key_kind"] = to_string(read.kind);
   json["seconds"] = seconds;
   json["keys_per_second"] = per_second(read.keys, seconds);
-  json["backend"] = filter.backend().name();
-  json["target"] = filter.backend().target();
+  json["backend"] = backend.name();
+  json["target"] = backend.target();
   json["threads"] = run.resolved_threads();
 }
 

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf::cli {
@@ -33,13 +35,17 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 std::size_t bulk_block(const Filter& filter);
 /// Bytes of blocks whose keys are looked up or removed together: 8-byte keys for five quarters of
 /// the filter's cache lines, so that a pass over the filter pays, but from 1 to 256 MiB.
-std::size_t large_block(const Filter& filter);
+std::size_t large_block(std::uint64_t filter_bytes);
 
 /// The path of a filter that may be "-".
 std::string filter_path(const std::string& file);
-/// Opens a filter for lookups. Maps it if the file allows that and `load` is false; otherwise loads
+/// Opens a filter of counters. Maps it if the file allows that and `load` is false; otherwise loads
 /// and verifies it.
-Filter open_for_queries(const std::string& file, const RunOptions& run, bool load);
+Filter open_counters(const std::string& file, const RunOptions& run, bool load);
+/// The same for queries. A filter that is loaded becomes one of bits, if the backend has them: the
+/// answers are the same.
+using AnyFilter = std::variant<Filter, BloomFilter>;
+AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load);
 /// Opens a filter for changes: loads and verifies it.
 Filter open_for_changes(const std::string& file, const RunOptions& run);
 
@@ -58,7 +64,7 @@ Saved save_filter(const Filter& filter, const Destination& to, const RunOptions&
 // Parts of JSON reports. Each comment lists the keys that the function adds.
 
 /// keys, empty_lines, key_kind, seconds, keys_per_second, backend, target, threads.
-void describe_work(Json& json, const KeyTotals& read, const Filter& filter, const RunOptions& run,
+void describe_work(Json& json, const KeyTotals& read, const Backend& backend, const RunOptions& run,
                    double seconds);
 /// layout, groups, probes, counters …
 void describe_geometry(Json& json, const Geometry& geometry);

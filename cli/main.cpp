@@ -24,6 +24,7 @@ constexpr Verb kVerbs[] = {
     {"count", "Print how often each key is in a filter", set_up_count},
     {"merge", "Add filters to a filter", set_up_merge},
     {"subtract", "Take a filter out of a filter", set_up_subtract},
+    {"project", "Make the bits of a filter, for readers", set_up_project},
     {"info", "Show a filter's header and statistics", set_up_info},
     {"verify", "Check every checksum of filter files", set_up_verify},
     {"index", "A table in regions, found by the values of its columns", set_up_index},

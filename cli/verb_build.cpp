@@ -143,7 +143,7 @@ struct Built {
 Json to_json(const BuildOptions& options, const Design& design, const Built& built) {
   Json json;
   json["file"] = options.out;
-  describe_work(json, built.read, built.filter, options.run, built.seconds);
+  describe_work(json, built.read, built.filter.backend(), options.run, built.seconds);
   json["input_bytes"] = built.read.bytes;
   json["save_seconds"] = built.saved.seconds;
   json["seed"] = options.seed;

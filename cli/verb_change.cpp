@@ -53,7 +53,7 @@ struct ChangeSession {
         filter(open_for_changes(o.file, o.run)),
         notes(read_notes(filter.metadata())),
         reader(o.keys.sources(), agreed_format(o.keys, notes, o.file), KeyReader::Pace::bulk,
-               blocks == Blocks::large ? large_block(filter) : bulk_block(filter)) {}
+               blocks == Blocks::large ? large_block(filter.bytes()) : bulk_block(filter)) {}
 
   /// Calls use(block) for all keys.
   void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
@@ -74,7 +74,7 @@ struct ChangeSession {
     const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
     if (run.json) {
       json["file"] = to.path();
-      describe_work(json, reader.totals(), filter, run, seconds);
+      describe_work(json, reader.totals(), filter.backend(), run, seconds);
       describe_size(json, filter);
       json["keys_in_filter"] = keys;
       json["fill"] = statistics.fill;

@@ -202,7 +202,7 @@ void show(const InfoOptions& options, const std::string& path) {
   if (!options.header_only) {
     // Statistics of a damaged file would be wrong but look plausible, so the whole file is
     // verified.
-    const Filter filter = open_for_queries(path, options.run, false);
+    const Filter filter = open_counters(path, options.run, false);
     if (filter.stages() != info.stages.size()) {
       throw IoError(fmt::format("{}: replaced by another meanwhile", display_name(options.file)));
     }

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "errors.hpp"
@@ -37,13 +39,21 @@ struct QueryOptions {
   }
 };
 
+/// The inputs are checked before the filter is opened.
+void check_inputs_of(const QueryOptions& o) {
+  std::vector<std::string> inputs = o.keys.sources();
+  inputs.insert(inputs.begin(), o.file);
+  check_inputs(inputs);
+}
+
 /// A filter, and the keys to look up.
+template <class OneFilter>
 struct QuerySession {
-  explicit QuerySession(const QueryOptions& o)
+  QuerySession(const QueryOptions& o, OneFilter opened)
       : options(o),
-        filter(opened(o)),
+        filter(std::move(opened)),
         reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
-               KeyReader::Pace::prompt, large_block(filter)) {}
+               KeyReader::Pace::prompt, large_block(filter.bytes())) {}
 
   /// Calls ask(batch, answers), which fills one byte per key, and print(block, i, answer) for each
   /// key i. What was printed is written also if an error follows.
@@ -73,26 +83,19 @@ struct QuerySession {
   Json report(double seconds) const {
     Json json;
     json["file"] = options.file;
-    describe_work(json, reader.totals(), filter, options.run, seconds);
+    describe_work(json, reader.totals(), filter.backend(), options.run, seconds);
     return json;
   }
 
   const QueryOptions& options;
-  Filter filter;
+  OneFilter filter;
   KeyReader reader;
   Output out;
-
- private:
-  static Filter opened(const QueryOptions& o) {
-    std::vector<std::string> inputs = o.keys.sources();
-    inputs.insert(inputs.begin(), o.file);
-    check_inputs(inputs);
-    return open_for_queries(o.file, o.run, o.load);
-  }
 };
 
-int query(const QueryOptions& options) {
-  QuerySession session(options);
+template <class OneFilter>
+int query_in(OneFilter filter, const QueryOptions& options) {
+  QuerySession session(options, std::move(filter));
   const bool print_keys = !options.only_count && !options.run.json;
   const std::uint8_t wanted = options.invert ? 0 : 1;
   std::uint64_t present = 0;
@@ -121,8 +124,16 @@ int query(const QueryOptions& options) {
   return matched > 0 ? kOk : kNothingFound;
 }
 
+int query(const QueryOptions& options) {
+  check_inputs_of(options);
+  return std::visit(
+      [&](auto&& filter) { return query_in(std::forward<decltype(filter)>(filter), options); },
+      open_for_queries(options.file, options.run, options.load));
+}
+
 int count(const QueryOptions& options) {
-  QuerySession session(options);
+  check_inputs_of(options);
+  QuerySession session(options, open_counters(options.file, options.run, options.load));
   std::uint64_t found = 0;
   const Stopwatch watch;
   session.go_through(

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf project: makes the bits of a filter, for readers.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "scbf/bloom_filter.hpp"
+#include "sizes.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+struct ProjectOptions {
+  std::string file, out;
+  bool force = false, json = false;
+};
+
+int project(const ProjectOptions& options) {
+  check_inputs(std::span(&options.file, 1));
+  const Destination to("-o " + in_quotes(options.out), options.out,
+                       {.force = options.force, .json = options.json, .inputs = {options.file}});
+  const BloomFilter bits = BloomFilter::load(filter_path(options.file));
+  to.write([&](Output& out) {
+    bits.write([&](std::span<const std::byte> bytes) {
+      out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    });
+  });
+  const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
+  if (options.json) {
+    Json json{{"file", to.path()}, {"keys", keys}, {"fill", bits.fill()}};
+    describe_geometry(json, bits.geometry());
+    json["bytes"] = bits.bytes();
+    json["stages"] = bits.stages();
+    print_json(json);
+  } else {
+    to.report(fmt::format("{}: the bits of {}, {}; fill {}\n", to.path(), counted(keys, "key"),
+                          human_bytes(bits.bytes()), percent(bits.fill())));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_project(CommandLine& line) {
+  auto options = std::make_shared<ProjectOptions>();
+  line.positional("FILE", "The filter; - is standard input", options->file);
+  line.option("-o,--output", "OUT",
+              "The filter of bits; replaced as a whole; - is standard output, and the report then "
+              "goes to standard error",
+              options->out, CommandLine::Need::required);
+  line.flag("--force", "Replace OUT even if it is no filter", options->force);
+  line.flag("--json", "Print a report as JSON", options->json);
+  line.footer(
+      R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the
+memory and of the file. Keys cannot be inserted, removed or counted there: keep FILE for that. FILE is
+verified, and read in memory for the bits only.
+
+Examples:
+  scbf project words.scbf -o words_bits.scbf
+  scbf project words.scbf -o - | scbf query - candidates.txt)");
+  return [options] { return project(*options); };
+}
+
+}  // namespace scbf::cli
