@@ -153,9 +153,8 @@ HWY_INLINE V gather(const std::uint64_t* words, V index) noexcept {
 #else
   __m256i all = _mm256_set1_epi64x(-1);
   asm("" : "+x"(all));
-  return V{_mm256_mask_i64gather_epi64(_mm256_setzero_si256(),
-                                       reinterpret_cast<const long long*>(words), index.raw, all,
-                                       8)};
+  return V{_mm256_mask_i64gather_epi64(
+      _mm256_setzero_si256(), reinterpret_cast<const long long*>(words), index.raw, all, 8)};
 #endif
 }
 

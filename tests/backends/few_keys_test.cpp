@@ -119,7 +119,8 @@ TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
         ASSERT_NE(backend->one_key(scbf::Cell::counter).holds, plain);
       }
       for (const std::uint64_t key : keys) {
-        ASSERT_EQ(backend->one_key(scbf::Cell::counter).holds(shape, filter.words().data(), xxh3(key, kSeed)),
+        ASSERT_EQ(backend->one_key(scbf::Cell::counter)
+                      .holds(shape, filter.words().data(), xxh3(key, kSeed)),
                   reference.contains(key));
       }
     }

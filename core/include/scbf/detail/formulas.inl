@@ -6,9 +6,9 @@
 // more for each vector target of cpu_simd/, because a function must be compiled for the instruction
 // set of the operations that are inlined into it.
 //
-// An operations policy Ops has a type U64 and, on it: set, add, bit_xor, shr<n>, rotl<n>, and of the
-// product of two numbers the low 64 bits (mul), the upper 64 (mul_high) or, if the second is below
-// 2^32, those from bit 32 on (mul_middle).
+// An operations policy Ops has a type U64 and, on it: set, add, bit_xor, shr<n>, rotl<n>, and of
+// the product of two numbers the low 64 bits (mul), the upper 64 (mul_high) or, if the second is
+// below 2^32, those from bit 32 on (mul_middle).
 
 /// XXH3-64 (xxHash 0.8) of the eight little-endian bytes of `key`; `seed_mask` is
 /// set(u64_seed_mask(seed)).
