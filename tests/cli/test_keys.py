@@ -173,6 +173,7 @@ class Lines(CommandTest):
             self.assertEqual(self.digest("f.scbf"), self.digest("want.scbf"))
         self.assertEqual(kept, {True, False})
 
+    @unittest.skipIf(os.environ.get("SCBF_SANITIZE"), "sanitizers take memory of their own")
     def test_a_control_group_without_memory_for_hashes(self):
         # 6 million hashes take 48 MB, of which a quarter must be free.
         group = self.control_group(100 << 20)
