@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: every function that reads the container of a growing filter is given arbitrary
-// bytes. Each returns a filter or throws CorruptFile, and all agree. An accepted filter is written
-// again as the same bytes. No header makes a reader allocate much more memory than the file has
-// bytes. Good seed: tests/golden/scalable.scbf.
+// libFuzzer target: every function that reads filters is given arbitrary bytes, as counters and as
+// bits. Each returns a filter or throws CorruptFile (or, where counters are asked for and there are
+// bits, Incompatible), and all agree. An accepted filter is written again as the same bytes. No
+// header makes a reader allocate much more memory than the file has bytes. Good seeds:
+// tests/golden/scalable*.scbf.
 #include <sanitizer/allocator_interface.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,13 +14,16 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "fuzz_support.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
 namespace {
 
 using namespace scbf::fuzz;
+using scbf::BloomFilter;
 using scbf::Filter;
 
 /// Corrects all checksums of a container and of its stages, as far as the bytes go.
@@ -64,15 +68,18 @@ void see_allocation(const volatile void*, std::size_t bytes) {
 }
 void see_nothing(const volatile void*) {}
 
-/// Returns what `call` returns, or nothing after CorruptFile.
+/// Returns what `call` returns, or nothing after CorruptFile, or Incompatible if `other_kind` may
+/// be met.
 template <class Call>
-auto attempt(const Bytes& bytes, std::size_t most_at_once, Call call)
+auto attempt(const Bytes& bytes, std::size_t most_at_once, bool other_kind, Call call)
     -> std::optional<decltype(call())> {
   std::optional<decltype(call())> result;
   largest_allocation = 0;
   try {
     result.emplace(call());
   } catch (const scbf::CorruptFile&) {
+  } catch (const scbf::Incompatible&) {
+    require(other_kind);
   } catch (const std::bad_alloc&) {
     // As in loader_fuzz: the header must justify the size.
     require(bytes.size() > 1u << 20);
@@ -81,14 +88,18 @@ auto attempt(const Bytes& bytes, std::size_t most_at_once, Call call)
   return result;
 }
 
-void use(Filter& filter) {
-  for (std::uint64_t key = 0; key < 16; ++key)
-    require(filter.contains(key) == (filter.count(key) > 0));
+template <class AnyFilter>
+void use(AnyFilter& filter) {
+  constexpr bool kCounts = std::is_same_v<AnyFilter, Filter>;
+  if constexpr (kCounts) {
+    for (std::uint64_t key = 0; key < 16; ++key)
+      require(filter.contains(key) == (filter.count(key) > 0));
+  }
   (void)filter.statistics();
   (void)filter.fpr_bound();
   (void)filter.growth().describe();
   if (filter.read_only()) return;
-  filter.remove(std::uint64_t{7});
+  if constexpr (kCounts) filter.remove(std::uint64_t{7});
   try {
     filter.insert(std::uint64_t{7});
     require(filter.contains(std::uint64_t{7}));
@@ -99,14 +110,15 @@ void use(Filter& filter) {
 /// A filter that was read from the first `read` of these bytes must write the same bytes, except
 /// for the last digits of logarithms, which depend on the C library, and the checksum over them.
 /// When these bytes are read and written in turn, nothing may change.
-void require_same_but_for_digits(const Filter& filter, const Bytes& bytes, std::size_t read) {
+template <class AnyFilter>
+void require_same_but_for_digits(const AnyFilter& filter, const Bytes& bytes, std::size_t read) {
   Bytes written;
   filter.write([&](std::span<const std::byte> part) {
     written.insert(written.end(), part.begin(), part.end());
   });
   require(written.size() == read);
   Pieces again(written);
-  require_same_bytes(Filter::read(again.source()), written, written.size());
+  require_same_bytes(AnyFilter::read(again.source()), written, written.size());
   const auto take_over = [&](std::size_t at) {
     std::memcpy(written.data() + at, bytes.data() + at, 8);
   };
@@ -123,42 +135,69 @@ void require_same_but_for_digits(const Filter& filter, const Bytes& bytes, std::
   require(std::memcmp(written.data(), bytes.data(), read) == 0);
 }
 
+/// What the readers of one kind of filter made of the bytes.
+template <class AnyFilter>
+struct Outcome {
+  std::optional<AnyFilter> read, loaded, mapped;
+  bool whole;  ///< in a stream, something may follow the filter; in a file, nothing may
+};
+
+template <class AnyFilter>
+Outcome<AnyFilter> read_as(const Bytes& bytes, const std::string& path, std::size_t of_file,
+                           const std::optional<scbf::FileInfo>& info) {
+  constexpr bool kCounts = std::is_same_v<AnyFilter, Filter>;
+  Pieces pieces(bytes);
+  Outcome<AnyFilter> out;
+  // Streams are read in pieces of 1 MiB.
+  out.read = attempt(bytes, of_file + (2u << 20), kCounts,
+                     [&] { return AnyFilter::read(pieces.source()); });
+  out.whole = out.read && pieces.given() == bytes.size();
+  out.loaded = attempt(bytes, of_file, kCounts, [&] { return AnyFilter::load(path); });
+  out.mapped = attempt(bytes, of_file, kCounts, [&] { return AnyFilter::map(path); });
+  require(out.loaded.has_value() == out.whole);
+  require(out.mapped || !out.whole);  // mapping does not verify counters
+  require(info || !out.mapped);       // it reads the padding, which read_file_info does not
+  if (out.loaded) {
+    require(*out.loaded == *out.read && *out.mapped == *out.read);
+    require(out.loaded->metadata() == out.read->metadata());
+    use(*out.loaded);
+  }
+  if (out.mapped) {
+    require(info->stages.size() == out.mapped->stages());
+    use(*out.mapped);
+  }
+  const bool other_kind = info && !kCounts && info->cell() == scbf::Cell::counter;
+  if (out.read && info && !other_kind) {
+    const bool grows = out.read->growth().policy() != scbf::Growth::Policy::one;
+    require(info->is_container() == grows);
+    if (grows) {
+      require_same_but_for_digits(*out.read, bytes, pieces.given());
+    } else {
+      require_same_bytes(*out.read, bytes, pieces.given());
+    }
+  }
+  return out;
+}
+
 void check(const Bytes& bytes) {
   static File file;
   file.assign(bytes);
-  // Streams are read in pieces of 1 MiB, and files up to their end. kSmall allows for messages.
-  constexpr std::size_t kMiB = 1u << 20, kSmall = 1u << 16;
-  const std::size_t of_file = 2 * bytes.size() + kSmall, of_stream = of_file + 2 * kMiB;
-  Pieces pieces(bytes);
-  const auto read = attempt(bytes, of_stream, [&] { return Filter::read(pieces.source()); });
-  auto loaded = attempt(bytes, of_file, [&] { return Filter::load(file.path()); });
-  const auto verified = attempt(bytes, of_file, [&] { return scbf::verify_file(file.path()); });
-  auto mapped = attempt(bytes, of_file, [&] { return Filter::map(file.path()); });
-  const auto info = attempt(bytes, of_file, [&] { return scbf::read_file_info(file.path()); });
-  // In a stream, something may follow the filter; in a file, nothing may.
-  const bool whole = read && pieces.given() == bytes.size();
-  require(loaded.has_value() == whole && verified.has_value() == whole);
-  // Functions that read only headers accept more.
-  require((mapped && info) || !whole);
-  require(info || !mapped);  // map reads the padding, too
-  if (read) {
-    const bool grows = read->growth().policy() != scbf::Growth::Policy::one;
-    if (grows) {
-      require_same_but_for_digits(*read, bytes, pieces.given());
-    } else {
-      require_same_bytes(*read, bytes, pieces.given());
-    }
-    require(!info || info->is_container() == grows);
+  // Files are read up to their end. The rest allows for messages.
+  const std::size_t of_file = 2 * bytes.size() + (1u << 16);
+  const auto reading = [&](auto call) { return attempt(bytes, of_file, false, call); };
+  const auto info = reading([&] { return scbf::read_file_info(file.path()); });
+  const auto verified = reading([&] { return scbf::verify_file(file.path()); });
+  const auto counters = read_as<Filter>(bytes, file.path(), of_file, info);
+  const auto bits = read_as<BloomFilter>(bytes, file.path(), of_file, info);
+  // Bits are made of both kinds of file, counters of one.
+  require(verified.has_value() == bits.whole);
+  if (verified) {
+    require(info && verified->file_bytes == bytes.size());
+    require(verified->stages.size() == bits.read->stages());
+    require(counters.whole == (verified->cell() == scbf::Cell::counter));
   }
-  if (loaded) {
-    require(*loaded == *read && *mapped == *read && loaded->metadata() == read->metadata());
-    require(verified->file_bytes == bytes.size() && verified->stages.size() == read->stages());
-    use(*loaded);
-  }
-  if (mapped) {
-    require(info->stages.size() == mapped->stages());
-    use(*mapped);
-  }
+  require(bits.read || !counters.read);
+  if (counters.read) require(BloomFilter(*counters.read) == *bits.read);
 }
 
 }  // namespace

@@ -1,25 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: arbitrary bytes, read as a filter, give a filter or CorruptFile, nothing else.
-// An accepted filter is written again as the same bytes. Good seeds: tests/golden/*.scbf.
+// libFuzzer target: arbitrary bytes, read as a filter of counters or of bits, give a filter,
+// CorruptFile, or, where counters are asked for and there are bits, Incompatible; nothing else. An
+// accepted filter is written again as the same bytes. Good seeds: tests/golden/*.scbf.
 #include <new>
+#include <optional>
 
 #include "fuzz_support.hpp"
+#include "scbf/bloom_filter.hpp"
 
 namespace {
 
 using namespace scbf::fuzz;
 
-void check(const Bytes& bytes) {
+/// Reads a filter from the bytes, or nothing.
+template <class AnyFilter>
+std::optional<AnyFilter> read(const Bytes& bytes, std::size_t& given, bool& other_kind) {
   Pieces pieces(bytes);
   try {
-    const scbf::Filter filter = scbf::Filter::read(pieces.source());
-    require_same_bytes(filter, bytes, pieces.given());
-    for (std::uint64_t key = 0; key < 16; ++key) filter.contains(key);
+    AnyFilter filter = AnyFilter::read(pieces.source());
+    given = pieces.given();
+    return filter;
   } catch (const scbf::CorruptFile&) {
+  } catch (const scbf::Incompatible&) {
+    other_kind = true;
   } catch (const std::bad_alloc&) {
     // Only a complete header can claim so much memory: one byte for every 131072.
     require(bytes.size() > 1u << 20);
   }
+  return {};
+}
+
+void check(const Bytes& bytes) {
+  std::size_t given = 0;
+  bool holds_bits = false, never = false;
+  const auto counters = read<scbf::Filter>(bytes, given, holds_bits);
+  if (counters) {
+    require_same_bytes(*counters, bytes, given);
+    for (std::uint64_t key = 0; key < 16; ++key) counters->contains(key);
+  }
+  const auto bits = read<scbf::BloomFilter>(bytes, given, never);
+  require(!never);
+  if (bits) {
+    require(counters.has_value() != holds_bits);
+    for (std::uint64_t key = 0; key < 16; ++key) bits->contains(key);
+  }
+  if (bits && holds_bits) require_same_bytes(*bits, bytes, given);
+  if (counters) require(scbf::BloomFilter(*counters) == *bits);
 }
 
 }  // namespace

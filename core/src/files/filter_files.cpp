@@ -113,7 +113,7 @@ std::unique_ptr<CounterStore> read_counters(Input& input, const StageHeader& hea
 std::unique_ptr<CounterStore> read_bits_of_counters(Input& input, const StageHeader& header,
                                                     const Backend& backend) {
   std::unique_ptr<CounterStore> store = backend.allocate(header.geometry.with(Cell::bit).words());
-  std::vector<std::uint64_t> bits(kChunkWords / 4);
+  std::vector<std::uint64_t> bits(std::min(kChunkWords, header.geometry.words()) / 4);
   read_payload_chunks(input, header, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
     project_words(bits.data(), chunk.data(), chunk.size() / 4);
     store->write(word / 4, std::span(bits).first(chunk.size() / 4));
