@@ -1,4 +1,5 @@
-# Debian's libzstd, by which the command reads compressed files: the target libzstd::libzstd.
+# Debian's libzstd, for compressed filters and the command's compressed inputs: the target
+# libzstd::libzstd.
 find_path(SCBF_LIBZSTD_INCLUDE_DIR zstd.h)
 find_library(SCBF_LIBZSTD_LIBRARY zstd)
 include(FindPackageHandleStandardArgs)

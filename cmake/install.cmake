@@ -23,6 +23,7 @@ configure_package_config_file(cmake/scbf-config.cmake.in ${PROJECT_BINARY_DIR}/s
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/scbf-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/scbf-config.cmake ${PROJECT_BINARY_DIR}/scbf-config-version.cmake
+  cmake/Findlibzstd.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/scbf)
 
 # Relative to the file itself, so that an installed tree can be moved.

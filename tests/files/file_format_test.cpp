@@ -269,8 +269,8 @@ TEST(FileFormat, MessagesTellWhatIsWrong) {
   EXPECT_TRUE(has(message(Bytes(good.begin(), good.begin() + 5000)),
                   "truncated: 5000 bytes, must be 4484096"));
   Bytes newer = good;
-  put<std::uint32_t>(newer, 8, 2);
-  EXPECT_TRUE(has(message(newer), "format version 2: this library reads version 1"));
+  put<std::uint32_t>(newer, 8, 3);
+  EXPECT_TRUE(has(message(newer), "format version 3: this library reads versions up to 2"));
   Bytes bad = good;
   bad[bad.size() - 1] ^= std::byte{1};
   EXPECT_TRUE(std::regex_match(message(bad),

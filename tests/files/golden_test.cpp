@@ -12,6 +12,7 @@
 
 #include "files/file_test_support.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
 
 namespace scbf::test {
 namespace {
@@ -78,14 +79,18 @@ constexpr const char* kBitsOfBlocks = "split_block_g2_bits.scbf";
 constexpr const char* kBitsOfSlices = "split_k7_bits.scbf";
 constexpr const char* kBitsOfStages = "scalable_bits.scbf";
 
+void write_if_missing(const std::string& name, const Bytes& bytes) {
+  const char* write = std::getenv("SCBF_WRITE_GOLDEN");
+  if (write != nullptr && *write == '1' && !fs::exists(kGolden / name)) {
+    write_bytes(kGolden / name, bytes);
+  }
+}
+
 template <class AnyFilter>
 void expect_golden(const AnyFilter& filter, const std::string& name) {
   SCOPED_TRACE(name);
   const Bytes written = to_bytes(filter);
-  const char* write = std::getenv("SCBF_WRITE_GOLDEN");
-  if (write != nullptr && *write == '1' && !fs::exists(kGolden / name)) {
-    write_bytes(kGolden / name, written);
-  }
+  write_if_missing(name, written);
   EXPECT_EQ(written, read_bytes(kGolden / name));
   if constexpr (std::is_same_v<AnyFilter, Filter>) {
     expect_same(Filter::load(kGolden / name), filter);
@@ -100,6 +105,76 @@ TEST(GoldenFile, TodaysCodeWritesTheSameBytes) {
   expect_golden(BloomFilter(build(golden_filters()[1])), kBitsOfBlocks);
   expect_golden(BloomFilter(build(golden_filters()[2])), kBitsOfSlices);
   expect_golden(BloomFilter(build_container()), kBitsOfStages);
+}
+
+// Version 2: filters of bits of an epoch, and what leads from each to the next.
+struct Epochs {
+  std::string bits, delta;
+  Filter counters;
+};
+
+std::vector<Epochs> golden_epochs() {
+  std::vector<Epochs> all;
+  all.push_back({"blocks_epoch.scbf", "blocks.delta", Filter(Geometry::split_block(2, 60))});
+  all.push_back({"slices_epoch.scbf", "slices.delta", Filter(Geometry::split(7, 700))});
+  all.push_back({"stages_epoch.scbf", "stages.delta", Filter(Growth::tightening(60, 0.05))});
+  for (Epochs& epochs : all) {
+    epochs.counters.insert(integer_keys());
+    epochs.counters.set_metadata("{\"sign\": \"✓\"}");
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> later_keys() { return {1'000'001, 1'000'002, 1'000'003, 1'000'004}; }
+
+void change(Filter& counters) {
+  counters.insert(later_keys());
+  counters.remove(std::vector<std::uint64_t>{1, 8});
+  if (counters.growth().policy() != Growth::Policy::one) {
+    counters.insert(scbf_test::random_keys(40, 1));  // another stage
+  }
+}
+
+TEST(GoldenFile, TodaysCodeWritesTheSameEpochs) {
+  for (Epochs& epochs : golden_epochs()) {
+    SCOPED_TRACE(epochs.bits);
+    BloomFilter published(epochs.counters);
+    published.advance(epochs.counters);
+    expect_golden(published, epochs.bits);
+    change(epochs.counters);
+    const Delta delta = published.advance(epochs.counters);
+    EXPECT_FALSE(delta.whole());
+    write_if_missing(epochs.delta, to_bytes(delta));
+    EXPECT_EQ(to_bytes(delta), read_bytes(kGolden / epochs.delta));
+    BloomFilter reader = BloomFilter::load(kGolden / epochs.bits);
+    reader.apply(Delta::load(kGolden / epochs.delta));
+    EXPECT_TRUE(reader == published);
+    EXPECT_EQ(reader.epoch(), published.epoch());
+  }
+}
+
+// Compressed by zstd 1.5.4. Other versions may write other bytes; all read these.
+constexpr const char* kCompressed[] = {"split_block_g2_compressed.scbf", "scalable_compressed.scbf",
+                                       "split_k7_bits_compressed.scbf"};
+
+TEST(GoldenFile, CompressedFilesAreRead) {
+  const auto save = [](const auto& filter, const char* name) {
+    Bytes bytes;
+    filter.write(
+        [&](std::span<const std::byte> part) {
+          bytes.insert(bytes.end(), part.begin(), part.end());
+        },
+        {.compress = true});
+    write_if_missing(name, bytes);
+  };
+  const Filter blocks = build(golden_filters()[1]), container = build_container();
+  const BloomFilter bits(build(golden_filters()[2]));
+  save(blocks, kCompressed[0]);
+  save(container, kCompressed[1]);
+  save(bits, kCompressed[2]);
+  expect_same(Filter::load(kGolden / kCompressed[0]), blocks);
+  expect_same(Filter::load(kGolden / kCompressed[1]), container);
+  EXPECT_TRUE(BloomFilter::load(kGolden / kCompressed[2]) == bits);
 }
 
 TEST(GoldenFile, IsUnderstood) {
@@ -174,7 +249,8 @@ class IndependentReader : public testing::Test {
 
   /// The reader's counts of all these keys must be the library's.
   template <class AnyFilter>
-  void compare(const char* reader, const fs::path& path, const AnyFilter& filter) {
+  void compare(const char* reader, const fs::path& path, const AnyFilter& filter,
+               const std::string& after = {}) {
     std::ofstream keys(folder_ / "keys");
     std::string expected;
     for (std::uint64_t i = 0; i < 500; ++i) {
@@ -197,7 +273,7 @@ class IndependentReader : public testing::Test {
     }
     keys.close();
     const int status =
-        run_reader(reader, path, "count < " + quoted(folder_ / "keys"), folder_ / "out");
+        run_reader(reader, path, after + "count < " + quoted(folder_ / "keys"), folder_ / "out");
     ASSERT_EQ(status, 0) << text_of(folder_ / "out");
     EXPECT_EQ(text_of(folder_ / "out"), expected);
   }
@@ -223,6 +299,27 @@ TEST_F(IndependentReader, AgreesOnFiltersOfBits) {
     compare(kFilters, kGolden / name, BloomFilter::load(kGolden / name));
   }
   compare(kContainers, kGolden / kBitsOfStages, BloomFilter::load(kGolden / kBitsOfStages));
+}
+
+TEST_F(IndependentReader, AgreesOnVersion2) {
+  for (const Epochs& epochs : golden_epochs()) {
+    SCOPED_TRACE(epochs.bits);
+    const bool grows = epochs.counters.growth().policy() != Growth::Policy::one;
+    const char* const reader = grows ? kContainers : kFilters;
+    BloomFilter bits = BloomFilter::load(kGolden / epochs.bits);
+    compare(reader, kGolden / epochs.bits, bits);
+    bits.apply(Delta::load(kGolden / epochs.delta));
+    compare(reader, kGolden / epochs.bits, bits, "after " + quoted(kGolden / epochs.delta) + " ");
+    // Twice is out of order.
+    bits.save(folder_ / "later.scbf");
+    EXPECT_EQ(run_reader(reader, folder_ / "later.scbf", "after " + quoted(kGolden / epochs.delta),
+                         folder_ / "out"),
+              1);
+    EXPECT_TRUE(has(text_of(folder_ / "out"), "has epoch 2, the delta begins at 1"));
+  }
+  compare(kFilters, kGolden / kCompressed[0], Filter::load(kGolden / kCompressed[0]));
+  compare(kContainers, kGolden / kCompressed[1], Filter::load(kGolden / kCompressed[1]));
+  compare(kFilters, kGolden / kCompressed[2], BloomFilter::load(kGolden / kCompressed[2]));
 }
 
 TEST_F(IndependentReader, AgreesOnTheGoldenContainer) {

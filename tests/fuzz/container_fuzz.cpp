@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: every function that reads filters is given arbitrary bytes, as counters and as
-// bits. Each returns a filter or throws CorruptFile (or, where counters are asked for and there are
-// bits, Incompatible), and all agree. An accepted filter is written again as the same bytes. No
+// bits. Each returns a filter or throws CorruptFile (or, where there is another kind than is asked
+// for, Incompatible), and all agree. An accepted filter is written again as the same bytes. No
 // header makes a reader allocate much more memory than the file has bytes. Good seeds:
 // tests/golden/scalable*.scbf.
 #include <sanitizer/allocator_interface.h>
@@ -25,24 +25,6 @@ namespace {
 using namespace scbf::fuzz;
 using scbf::BloomFilter;
 using scbf::Filter;
-
-/// Corrects all checksums of a container and of its stages, as far as the bytes go.
-void sign_container(std::span<std::byte> bytes) {
-  constexpr std::size_t kStagesAt = 32, kHeaderBytesAt = 96, kEntry = 48, kStageChecksumAt = 40;
-  if (bytes.size() < kFixedBytes) return;
-  const auto stages = get<std::uint32_t>(bytes, kStagesAt);
-  for (std::size_t i = 0, at = kFixedBytes;
-       i < stages && i < scbf::kMaxStages && at + kEntry <= bytes.size(); ++i, at += kEntry) {
-    const auto offset = get<std::uint64_t>(bytes, at), length = get<std::uint64_t>(bytes, at + 8);
-    if (offset >= bytes.size()) continue;
-    const std::span<std::byte> stage =
-        bytes.subspan(offset, std::min<std::uint64_t>(length, bytes.size() - offset));
-    sign_filter(stage);
-    if (stage.size() < kFixedBytes) continue;
-    put(bytes, at + kStageChecksumAt, get<std::uint64_t>(stage, kChecksumAt));
-  }
-  sign_header(bytes, get<std::uint64_t>(bytes, kHeaderBytesAt));
-}
 
 /// A regular file in memory.
 class File {
@@ -149,16 +131,22 @@ Outcome<AnyFilter> read_as(const Bytes& bytes, const std::string& path, std::siz
   Pieces pieces(bytes);
   Outcome<AnyFilter> out;
   // Streams are read in pieces of 1 MiB.
-  out.read = attempt(bytes, of_file + (2u << 20), kCounts,
-                     [&] { return AnyFilter::read(pieces.source()); });
+  out.read =
+      attempt(bytes, of_file + (2u << 20), true, [&] { return AnyFilter::read(pieces.source()); });
   out.whole = out.read && pieces.given() == bytes.size();
-  out.loaded = attempt(bytes, of_file, kCounts, [&] { return AnyFilter::load(path); });
-  out.mapped = attempt(bytes, of_file, kCounts, [&] { return AnyFilter::map(path); });
+  out.loaded = attempt(bytes, of_file, true, [&] { return AnyFilter::load(path); });
+  bool maps = true;
+  try {
+    out.mapped = attempt(bytes, of_file, true, [&] { return AnyFilter::map(path); });
+  } catch (const scbf::IoError&) {  // compressed
+    require(is_packed(bytes));
+    maps = false;
+  }
   require(out.loaded.has_value() == out.whole);
-  require(out.mapped || !out.whole);  // mapping does not verify counters
-  require(info || !out.mapped);       // it reads the padding, which read_file_info does not
+  require(out.mapped || !out.whole || !maps);  // mapping does not verify counters
+  require(info || !out.mapped);  // it reads the padding, which read_file_info does not
   if (out.loaded) {
-    require(*out.loaded == *out.read && *out.mapped == *out.read);
+    require(*out.loaded == *out.read && (!out.mapped || *out.mapped == *out.read));
     require(out.loaded->metadata() == out.read->metadata());
     use(*out.loaded);
   }
@@ -170,7 +158,7 @@ Outcome<AnyFilter> read_as(const Bytes& bytes, const std::string& path, std::siz
   if (out.read && info && !other_kind) {
     const bool grows = out.read->growth().policy() != scbf::Growth::Policy::one;
     require(info->is_container() == grows);
-    if (grows) {
+    if (grows && !is_packed(bytes)) {
       require_same_but_for_digits(*out.read, bytes, pieces.given());
     } else {
       require_same_bytes(*out.read, bytes, pieces.given());
@@ -182,16 +170,18 @@ Outcome<AnyFilter> read_as(const Bytes& bytes, const std::string& path, std::siz
 void check(const Bytes& bytes) {
   static File file;
   file.assign(bytes);
-  // Files are read up to their end. The rest allows for messages.
-  const std::size_t of_file = 2 * bytes.size() + (1u << 16);
+  // Files are read up to their end. The rest allows for messages, and, if payloads are packed, for
+  // a chunk and what zstd needs for one.
+  const std::size_t of_file = 2 * bytes.size() + (1u << 16) + (is_packed(bytes) ? 4u << 20 : 0);
   const auto reading = [&](auto call) { return attempt(bytes, of_file, false, call); };
   const auto info = reading([&] { return scbf::read_file_info(file.path()); });
   const auto verified = reading([&] { return scbf::verify_file(file.path()); });
   const auto counters = read_as<Filter>(bytes, file.path(), of_file, info);
   const auto bits = read_as<BloomFilter>(bytes, file.path(), of_file, info);
   // Bits are made of both kinds of file, counters of one.
-  require(verified.has_value() == bits.whole);
-  if (verified) {
+  const bool delta = verified && verified->is_delta;
+  require(verified.has_value() == (bits.whole || delta));
+  if (verified && !delta) {
     require(info && verified->file_bytes == bytes.size());
     require(verified->stages.size() == bits.read->stages());
     require(counters.whole == (verified->cell() == scbf::Cell::counter));

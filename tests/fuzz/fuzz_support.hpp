@@ -43,17 +43,76 @@ inline void sign_header(std::span<std::byte> bytes, std::uint64_t header_bytes) 
       XXH3_64bits(bytes.data(), std::min<std::uint64_t>(header_bytes, bytes.size())));
 }
 
-/// Corrects all checksums of a filter file, as far as the bytes go.
-inline void sign_filter(std::span<std::byte> bytes) {
-  constexpr std::size_t kPayloadOffsetAt = 80, kChunk = 1u << 20;
-  if (bytes.size() < kFixedBytes) return;
+inline constexpr std::size_t kFixedBytes2 = 176;
+
+/// Does a filter file or container have packed payloads?
+inline bool is_packed(std::span<const std::byte> bytes) {
+  if (bytes.size() < kFixedBytes2 || get<std::uint32_t>(bytes, 8) != 2) return false;
+  const bool container = bytes[4] == std::byte{'S'};
+  return get<std::uint32_t>(bytes, container ? 88 : 132) == 2;
+}
+
+/// Corrects all checksums of a filter file, as far as the bytes go. Returns where it ends.
+inline std::size_t sign_filter(std::span<std::byte> bytes) {
+  constexpr std::size_t kPayloadOffsetAt = 80, kChunksAt = 104, kChunk = 1u << 20;
+  if (bytes.size() < kFixedBytes) return bytes.size();
   const auto payload =
       std::min<std::uint64_t>(get<std::uint64_t>(bytes, kPayloadOffsetAt), bytes.size());
-  for (std::size_t at = payload, entry = kFixedBytes; at < bytes.size() && entry + 8 <= payload;
-       at += kChunk, entry += 8) {
+  if (is_packed(bytes)) {
+    sign_header(bytes, payload);
+    const auto seed = get<std::uint64_t>(bytes, kChecksumAt);
+    const auto chunks = get<std::uint64_t>(bytes, kChunksAt);
+    std::size_t at = payload;
+    for (std::uint64_t i = 0; i < chunks && at + 16 <= bytes.size(); ++i) {
+      const std::size_t length =
+          std::min<std::size_t>(get<std::uint32_t>(bytes, at + 4), bytes.size() - at - 16);
+      Bytes covered(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(at + 8));
+      const auto chunk = bytes.subspan(at + 16, length);
+      covered.insert(covered.end(), chunk.begin(), chunk.end());
+      put(bytes, at + 8, XXH3_64bits_withSeed(covered.data(), covered.size(), seed + i));
+      at += 16 + length;
+    }
+    return at;
+  }
+  const bool second = get<std::uint32_t>(bytes, 8) == 2;
+  for (std::size_t at = payload, entry = second ? kFixedBytes2 : kFixedBytes;
+       at < bytes.size() && entry + 8 <= payload; at += kChunk, entry += 8) {
     put(bytes, entry, XXH3_64bits(bytes.data() + at, std::min(kChunk, bytes.size() - at)));
   }
   sign_header(bytes, payload);
+  return bytes.size();
+}
+
+/// Corrects all checksums of a container and of its stages, as far as the bytes go.
+inline void sign_container(std::span<std::byte> bytes) {
+  constexpr std::size_t kStagesAt = 32, kHeaderBytesAt = 96, kEntry = 48, kStageChecksumAt = 40;
+  if (bytes.size() < kFixedBytes) return;
+  const auto stages = get<std::uint32_t>(bytes, kStagesAt);
+  const auto header_bytes = get<std::uint64_t>(bytes, kHeaderBytesAt);
+  const bool packed = is_packed(bytes);
+  std::uint64_t next = header_bytes;
+  for (std::size_t i = 0, at = kFixedBytes;
+       i < stages && i < scbf::kMaxStages && at + kEntry <= bytes.size(); ++i, at += kEntry) {
+    const auto offset = packed ? next : get<std::uint64_t>(bytes, at);
+    if (offset >= bytes.size()) continue;
+    const auto length = packed ? bytes.size() : get<std::uint64_t>(bytes, at + 8);
+    const std::span<std::byte> stage =
+        bytes.subspan(offset, std::min<std::uint64_t>(length, bytes.size() - offset));
+    next = offset + sign_filter(stage);
+    if (stage.size() < kFixedBytes) continue;
+    put(bytes, at + kStageChecksumAt, get<std::uint64_t>(stage, kChecksumAt));
+  }
+  sign_header(bytes, header_bytes);
+}
+
+/// Corrects all checksums of either.
+inline void sign(std::span<std::byte> bytes) {
+  if (bytes.size() > 4 && bytes[4] == std::byte{'S'}) {
+    sign_container(bytes);
+  } else {
+    sign_filter(bytes);
+  }
 }
 
 /// Gives out bytes in pieces of uneven size, as a pipe does.
@@ -76,9 +135,21 @@ class Pieces {
   std::size_t most_, given_ = 0;
 };
 
-/// A filter that was read from the first `read` of these bytes must write the same bytes.
+/// A filter that was read from the first `read` of these bytes must write the same bytes; where
+/// they are packed, for which there are several ways, others that give the same filter.
 template <class AnyFilter>
 void require_same_bytes(const AnyFilter& filter, const Bytes& bytes, std::size_t read) {
+  if (is_packed(bytes)) {
+    Bytes packed;
+    filter.write(
+        [&](std::span<const std::byte> part) {
+          packed.insert(packed.end(), part.begin(), part.end());
+        },
+        {.compress = true});
+    Pieces pieces(packed);
+    require(AnyFilter::read(pieces.source()) == filter && pieces.given() == packed.size());
+    return;
+  }
   std::size_t same = 0;
   filter.write([&](std::span<const std::byte> part) {
     require(same + part.size() <= read &&

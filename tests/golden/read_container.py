@@ -11,13 +11,13 @@ Needs the package `xxhash` (Debian: python3-xxhash). Exit codes: 0 good, 1 damag
 
 import struct
 
-from read_filter import SPLIT, SPLIT_BLOCK, Filter, require, run, xxhash
+from read_filter import PACKED, SPLIT, SPLIT_BLOCK, Filter, require, run, xxhash
 
 MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x53, 0x0D, 0x0A, 0x1A])
 FIXED_FIELDS = struct.Struct("<8s4IQ2IQ3d2I6Q")
 FIELDS = (
     "magic version fixed_bytes policy layout seed stages most_stages first_capacity fpr growth "
-    "tightening probes groups extent reserved header_bytes file_bytes metadata_bytes checksum"
+    "tightening probes groups extent payload header_bytes file_bytes metadata_bytes checksum"
 ).split()
 ENTRY = struct.Struct("<3Qd2IQ")
 ENTRY_FIELDS = "offset bytes full_at fpr index reserved header_checksum".split()
@@ -36,13 +36,15 @@ class Container:
         require(len(data) >= FIXED_FIELDS.size, "truncated")
         self.header = dict(zip(FIELDS, FIXED_FIELDS.unpack_from(data)))
         h = self.header
-        for field, value in (("version", 1), ("fixed_bytes", 128), ("reserved", 0)):
-            require(h[field] == value, f"{field} {h[field]}: must be {value}")
+        require(h["version"] in (1, 2) and h["fixed_bytes"] == 128, "version or fixed_bytes")
+        require(h["payload"] in ((0,) if h["version"] == 1 else (1, 2)), "payload")
+        packed = h["payload"] == PACKED
         require(1 <= h["stages"] <= MOST_STAGES, "stages")
         require(h["metadata_bytes"] <= 1 << 20, "metadata_bytes")
         used = 128 + ENTRY.size * h["stages"] + h["metadata_bytes"]
-        require(h["header_bytes"] == aligned(used), "header_bytes")
-        require(len(data) == h["file_bytes"], "file length")
+        require(h["header_bytes"] == ((used + 7) // 8 * 8 if packed else aligned(used)), "header_bytes")
+        require(packed or len(data) == h["file_bytes"], "file length")
+        require(len(data) >= h["header_bytes"], "truncated")
         signed = data[:120] + bytes(8) + data[128:h["header_bytes"]]
         require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
         require(not any(data[used:h["header_bytes"]]), "header padding")
@@ -55,11 +57,22 @@ class Container:
         self.stages = []
         end = h["header_bytes"]
         for i, entry in enumerate(self.entries):
-            offset = aligned(end)
-            require(entry["offset"] == offset and entry["reserved"] == 0, f"entry of stage {i}")
-            require(not any(data[end:offset]), f"padding before stage {i}")
-            end = offset + entry["bytes"]
-            stage = Filter(data[offset:end])
+            require(entry["reserved"] == 0, f"entry of stage {i}")
+            if packed:
+                require(entry["offset"] == entry["bytes"] == 0, f"entry of stage {i}")
+                stage = Filter(data[end:], last=False)
+                end += stage.file_bytes
+            else:
+                offset = aligned(end)
+                require(entry["offset"] == offset, f"entry of stage {i}")
+                require(not any(data[end:offset]), f"padding before stage {i}")
+                end = offset + entry["bytes"]
+                stage = Filter(data[offset:end])
+            s, first = stage.header, (self.stages or [stage])[0].header
+            require(s["version"] == h["version"], f"stage {i}: version")
+            require(all(s[f] == first[f] for f in ("content", "payload", "epoch", "history")),
+                    f"stage {i}: content, payload or epoch")
+            require(s["since"] in (0, first["since"]), f"stage {i}: since")
             require(stage.header["checksum"] == entry["header_checksum"], f"stage {i}: exchanged")
             require(stage.header["seed"] == h["seed"], f"stage {i}: seed")
             counters = stage.header["probes"] * stage.header["extent"]
@@ -69,7 +82,7 @@ class Container:
             require(0 < entry["fpr"] < 1, f"stage {i}: fpr")
             require(entry["index"] < h["most_stages"] or entry["index"] == FOREIGN, f"stage {i}: index")
             self.stages.append(stage)
-        require(end == h["file_bytes"], "file_bytes")
+        require(h["file_bytes"] == (0 if packed else end) and end == len(data), "file_bytes")
 
     def check_growth(self):
         h = self.header
@@ -91,6 +104,11 @@ class Container:
         else:
             require(1 <= groups <= 8 and probes == 8 * groups and 1 <= h["extent"] < 1 << 32,
                     "geometry")
+
+    def all_stages(self):
+        return self.stages
+
+    apply = Filter.apply
 
     def further_fields(self):
         return {"stages": self.entries}

@@ -6,8 +6,11 @@ complete.
   read_filter.py FILE                 verifies the whole file and prints its header as JSON
   read_filter.py FILE count < KEYS    also prints the count of each key, one per line; a key is
                                       "u64 NUMBER" or "hex BYTES" on a line of its own
+  read_filter.py FILE after DELTA     applies a delta to a filter of bits and prints the header of
+  read_filter.py FILE after DELTA count < KEYS    the delta, or the counts of keys after it
 
-Needs the package `xxhash` (Debian: python3-xxhash). Exit codes: 0 good, 1 damaged, 3 no xxhash.
+Needs the package `xxhash` (Debian: python3-xxhash), and for some compressed files `zstandard`
+(python3-zstandard). Exit codes: 0 good, 1 damaged or not applicable, 3 no xxhash.
 It shares no code with the library; the tests compare the two.
 """
 
@@ -20,6 +23,10 @@ try:
 except ImportError:
     print("read_filter.py: the Python package xxhash is not installed", file=sys.stderr)
     sys.exit(3)
+try:
+    import zstandard
+except ImportError:
+    zstandard = None
 
 U64 = (1 << 64) - 1
 MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x46, 0x0D, 0x0A, 0x1A])
@@ -29,8 +36,12 @@ FIELDS = (
     "keys_inserted keys_removed saturated payload_offset payload_bytes chunk_bytes chunks "
     "metadata_bytes checksum"
 ).split()
+FIXED_2 = struct.Struct("<2I5Q")
+FIELDS_2 = "content payload epoch history since since_history changes".split()
 CHUNK = 1 << 20
 SPLIT, SPLIT_BLOCK = 1, 2
+FILTER, DELTA = 1, 2
+PLAIN, PACKED = 1, 2
 
 
 class Damaged(Exception):
@@ -50,15 +61,76 @@ def multiplier(i):
     return (z ^ z >> 31) | 1
 
 
-class Filter:
+class Bits:
+    """A stream of bits, from the least significant one of each byte on."""
+
     def __init__(self, data):
+        self.value, self.left = int.from_bytes(data, "little"), 8 * len(data)
+
+    def get(self, width):
+        require(width <= self.left, "the bits end within a number")
+        self.left -= width
+        value = self.value & (1 << width) - 1
+        self.value >>= width
+        return value
+
+    def rice(self, k):
+        require(self.value, "the bits end within a Rice code")
+        zeros = (self.value & -self.value).bit_length() - 1
+        self.get(zeros + 1)
+        return zeros << k | self.get(k)
+
+
+def unpacked(coding, packed, size, bits):
+    """A chunk of `size` bytes; `bits` says whether it has bits."""
+    if coding == 0:
+        require(not packed, "bytes of zeros")
+        return bytes(size)
+    if coding == 1:
+        require(len(packed) == size, "plain chunk")
+        return packed
+    if coding == 2:
+        if zstandard is None:
+            sys.exit("read_filter.py: the Python package zstandard is not installed")
+        chunk = zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
+        require(len(chunk) == size, "zstd chunk")
+        return chunk
+    require(coding in (3, 4) and bits and len(packed) >= 5, "coding")
+    count, k = struct.unpack_from("<IB", packed)
+    require(k <= 24, "Rice parameter")
+    ones, stream, place = 0, Bits(packed[5:]), -1
+    for _ in range(count):
+        place += 1 + stream.rice(k)
+        if coding == 3:
+            require(place < 8 * size, "a one behind the end")
+            ones |= 1 << place
+            continue
+        require(place < size // 16, "a block behind the end")
+        lanes = stream.get(8)
+        require(lanes, "an empty block")
+        for lane in range(8):
+            if lanes >> lane & 1:
+                one = stream.get(16) if stream.get(1) else 1 << stream.get(4)
+                ones |= one << 128 * place + 16 * lane
+    require(stream.left < 8 and stream.value == 0, "bits left over")
+    return ones.to_bytes(size, "little")
+
+
+class Filter:
+    def __init__(self, data, last=True):
+        """Reads the filter at the beginning of `data`; if `last`, nothing may follow it."""
         require(data[:8] == MAGIC, "not a filter file")
         require(len(data) >= FIXED.size, "truncated")
         self.header = dict(zip(FIELDS, FIXED.unpack_from(data)))
         h = self.header
-        for field, value in (("version", 1), ("fixed_bytes", 128), ("hash", 1),
+        require(h["version"] in (1, 2), "version")
+        fixed_bytes = 128 if h["version"] == 1 else 176
+        for field, value in (("fixed_bytes", fixed_bytes), ("hash", 1),
                              ("hash_version", 1), ("chunk_bytes", CHUNK)):
             require(h[field] == value, f"{field} {h[field]}: must be {value}")
+        require(len(data) >= fixed_bytes, "truncated")
+        more = FIXED_2.unpack_from(data, 128) if h["version"] == 2 else (FILTER, PLAIN, 0, 0, 0, 0, 0)
+        h.update(zip(FIELDS_2, more))
         self.bits = h["counter_bits"]
         require(self.bits in (1, 4), "counter_bits")
         line = 128 * self.bits // 8  # bytes of 128 counters
@@ -76,25 +148,87 @@ class Filter:
         require(h["payload_bytes"] == payload_bytes, "payload_bytes")
         require(h["chunks"] == chunks, "chunks")
         require(h["metadata_bytes"] <= 1 << 20, "metadata_bytes")
-        used = 128 + 8 * chunks + h["metadata_bytes"]
-        offset = (used + 4095) // 4096 * 4096
+        packed = h["payload"] == PACKED
+        table = fixed_bytes + (0 if packed else 8 * chunks)
+        used = table + h["metadata_bytes"]
+        unit = 8 if packed else 4096
+        offset = (used + unit - 1) // unit * unit
         require(h["payload_offset"] == offset, "payload_offset")
-        require(len(data) == offset + payload_bytes, "file length")
         signed = data[:120] + bytes(8) + data[128:offset]
         require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
         require(not any(data[used:offset]), "header padding")
+        if h["version"] == 2:
+            self.check_version_2()
 
-        self.metadata = data[128 + 8 * chunks:used]
-        self.payload = data[offset:]
-        for i, expected in enumerate(struct.unpack_from(f"<{chunks}Q", data, 128)):
-            computed = xxhash.xxh3_64_intdigest(self.payload[i * CHUNK:(i + 1) * CHUNK])
-            require(computed == expected, f"payload chunk {i}")
+        self.metadata = data[table:used]
+        self.packed_chunks = b""  # as the history of a delta covers them
+        if packed:
+            self.payload = b""
+            end = offset
+            for i in range(chunks):
+                require(len(data) >= end + 16, "truncated")
+                coding, size, expected = struct.unpack_from("<2IQ", data, end)
+                chunk = data[end + 16:end + 16 + size]
+                require(len(chunk) == size, "truncated")
+                covered = data[end:end + 8] + chunk
+                seed = h["checksum"] + i & U64
+                require(xxhash.xxh3_64_intdigest(covered, seed=seed) == expected, f"chunk {i}")
+                whole = min(CHUNK, payload_bytes - i * CHUNK)
+                require(size <= whole, f"chunk {i}: too long")
+                self.payload += unpacked(coding, chunk, whole, self.bits == 1)
+                self.packed_chunks += covered
+                end += 16 + size
+        else:
+            end = offset + payload_bytes
+            self.payload = data[offset:end]
+            require(len(self.payload) == payload_bytes, "truncated")
+            for i, expected in enumerate(struct.unpack_from(f"<{chunks}Q", data, fixed_bytes)):
+                computed = xxhash.xxh3_64_intdigest(self.payload[i * CHUNK:(i + 1) * CHUNK])
+                require(computed == expected, f"payload chunk {i}")
+        self.file_bytes = end
+        require(not last or end == len(data), "file length")
+        if h["content"] == DELTA:
+            changes = int.from_bytes(self.payload, "little")
+            require(bin(changes).count("1") == h["changes"], "changes")
         saturated = sum((b & 15 == 15) + (b >> 4 == 15) for b in self.payload) if self.bits == 4 else 0
         require(saturated == h["saturated"], "saturated")
         if h["layout"] == SPLIT:
             for i in range(h["probes"]):
                 for c in range(h["extent"], self.stride):
                     require(self.counter(i * self.stride + c) == 0, f"padding of slice {i}")
+
+    def check_version_2(self):
+        h = self.header
+        require(h["content"] in (FILTER, DELTA) and h["payload"] in (PLAIN, PACKED), "content or payload")
+        require(h["epoch"] or not h["history"], "history")
+        require(h["since"] or not h["since_history"], "since_history")
+        if h["content"] == DELTA:
+            require(h["payload"] == PACKED and h["since"] < h["epoch"], "delta")
+        else:
+            require(h["payload"] == PACKED or h["epoch"], "version")
+            require(not h["since"] and not h["changes"], "since or changes of a filter")
+        require(self.bits == 1 or not h["epoch"], "epoch of counters")
+
+    # What a container has, too.
+
+    def all_stages(self):
+        return [self]
+
+    def apply(self, delta):
+        """Turns this filter into the one that a delta leads to."""
+        old, new = self.all_stages(), delta.all_stages()
+        h, d = old[0].header, new[0].header
+        require(d["content"] == DELTA, "not a delta")
+        require(h["epoch"] == d["since"] and h["history"] == d["since_history"],
+                f"has epoch {h['epoch']}, the delta begins at {d['since']}")
+        chunks = b"".join(stage.packed_chunks for stage in new)
+        require(xxhash.xxh3_64_intdigest(chunks, seed=d["since_history"]) == d["history"], "history")
+        for stage, change in zip(old, new):
+            size = len(stage.payload)
+            require(len(change.payload) == size, "a stage of another shape")
+            flipped = int.from_bytes(stage.payload, "little") ^ int.from_bytes(change.payload, "little")
+            change.payload = flipped.to_bytes(size, "little")
+        return delta
 
     def counter(self, n):
         """Counter n of the payload, or the bit that stands for it; lower ones in lower bits."""
@@ -135,16 +269,25 @@ def parse_key(line):
 
 def run(read, usage):
     """Runs the command on what read(data) returns, a Filter or a Container."""
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["count"]):
+    arguments = sys.argv[1:]
+    name, delta = arguments.pop(0) if arguments else "", None
+    if arguments[:1] == ["after"] and len(arguments) > 1:
+        delta, arguments = arguments[1], arguments[2:]
+    if not name or arguments not in ([], ["count"]):
         sys.exit(usage)
-    with open(sys.argv[1], "rb") as file:
-        data = file.read()
+
+    def read_path(path):
+        with open(path, "rb") as file:
+            return read(file.read())
+
     try:
-        of_file = read(data)
+        of_file = read_path(name)
+        if delta:
+            of_file = of_file.apply(read_path(delta))
     except Damaged as error:
-        print(f"{sys.argv[1]}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         sys.exit(1)
-    if len(sys.argv) == 3:
+    if arguments:
         for line in sys.stdin:
             print(of_file.count(parse_key(line)))
         return

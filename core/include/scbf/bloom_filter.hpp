@@ -24,6 +24,8 @@
 
 namespace scbf {
 
+class Delta;  // delta.hpp
+
 /// An estimate of a number of distinct keys.
 struct KeyEstimate {
   double keys;            ///< infinity where every bit is 1, because then the fill does not tell
@@ -126,6 +128,22 @@ class BloomFilter {
   KeyEstimate estimated_intersection(const BloomFilter& other,
                                      const BatchOptions& options = {}) const;
 
+  // ---- changes that travel: delta.hpp ---------------------------------------------------------
+
+  /// Where the bits stand in their history; none if they were changed by anything but advance and
+  /// apply.
+  Epoch epoch() const;
+  /// Takes over the bits, numbers of keys and metadata of `now`, and its growth and seed, too, as
+  /// the next epoch, and returns what leads there from the epoch before: a whole filter if there
+  /// was none, the shapes differ, or nothing shorter would do. Cost: one pass over both, and memory
+  /// for the message. Throws ReadOnly, or std::bad_alloc, changing nothing.
+  Delta advance(const Filter& now);
+  Delta advance(const BloomFilter& now);
+  /// Applies a delta; all of it or, if it throws, nothing. Throws ReadOnly, std::bad_alloc, or
+  /// Incompatible, naming both epochs, unless the delta begins at the epoch of this filter, or is
+  /// whole and of a later one. Cost: the bits that change.
+  void apply(const Delta& delta);
+
   /// stage(0).words() and stage(0).read_words(…).
   std::span<const std::uint64_t> words() const;
   void read_words(std::uint64_t first, std::span<std::uint64_t> out) const;
@@ -138,12 +156,12 @@ class BloomFilter {
   // As Filter's, in the same format: a file says whether it holds counters or bits. Files of
   // counters are read, too, and only their bits are kept. A Filter cannot be made from bits.
 
-  void save(const std::filesystem::path& path) const;
+  void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Memory: that of the bits, and two chunks (1.25 MiB).
   static BloomFilter load(const std::filesystem::path& path, const FilterOptions& options = {});
   /// Of a file of counters the same as load.
   static BloomFilter map(const std::filesystem::path& path, const FilterOptions& options = {});
-  void write(const ByteSink& sink) const;
+  void write(const ByteSink& sink, const SaveOptions& options = {}) const;
   static BloomFilter read(const ByteSource& source, const FilterOptions& options = {});
   /// True for a mapped filter; insert, merge, intersect and clear throw ReadOnly.
   bool read_only() const;

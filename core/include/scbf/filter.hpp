@@ -25,6 +25,7 @@
 
 #include "scbf/backend.hpp"
 #include "scbf/detail/owned.hpp"
+#include "scbf/epoch.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter_ref.hpp"
 #include "scbf/geometry.hpp"
@@ -160,6 +161,14 @@ inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1} << 20;
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 /// Fills the span from its beginning and returns how many bytes it wrote; 0 means the end.
 using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
+
+/// How a filter is written.
+struct SaveOptions {
+  /// Packs the payload chunk by chunk, by zstd or, where bits are few, by their places, whichever
+  /// is shortest: a young filter becomes much smaller, one at half fill does not
+  /// (docs/readers.md). Cost: about 3 ns per byte. Such a file can be loaded and not mapped.
+  bool compress = false;
+};
 
 struct Stage;        // internal: what a filter is made of
 struct FilterState;  // likewise
@@ -394,7 +403,7 @@ class Filter {
 
   /// Writes atomically: temporary file in the same directory, fsync, rename, fsync of the
   /// directory. An existing file is replaced as a whole or not at all. Throws IoError.
-  void save(const std::filesystem::path& path) const;
+  void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies everything. Throws IoError, CorruptFile, or Incompatible if the file holds
   /// bits (bloom_filter.hpp). FilterOptions::seed is ignored, here and in map and read: the seed is
   /// in the file.
@@ -404,7 +413,7 @@ class Filter {
   /// With a backend that has its own memory this is the same as load. Throws as load.
   static Filter map(const std::filesystem::path& path, const FilterOptions& options = {});
   /// The same bytes as save, to any sink.
-  void write(const ByteSink& sink) const;
+  void write(const ByteSink& sink, const SaveOptions& options = {}) const;
   /// Reads the bytes that write wrote and verifies everything. Throws CorruptFile or Incompatible.
   static Filter read(const ByteSource& source, const FilterOptions& options = {});
 
@@ -471,6 +480,8 @@ struct StageFileInfo {
   std::uint32_t counter_bits;  ///< 4, or 1 in a filter of bits
   std::uint64_t keys_inserted, keys_removed, saturated;
   std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks;
+  std::uint64_t stored_bytes;  ///< of the payload in the file: payload_bytes unless compressed
+  std::uint64_t changes;       ///< in a delta: bits that changed
 };
 
 /// What the headers of a filter file say.
@@ -481,6 +492,10 @@ struct FileInfo {
   std::vector<StageFileInfo> stages;
   std::uint64_t file_bytes;
   std::string metadata;
+  bool is_delta;    ///< changes of a BloomFilter from one epoch to the next (delta.hpp), no filter
+  bool compressed;  ///< see SaveOptions::compress; deltas always are
+  Epoch epoch;      ///< of the bits, or that a delta leads to
+  Epoch since;      ///< where a delta begins
 
   /// Does it hold the counters of a Filter, or the bits of a BloomFilter?
   Cell cell() const noexcept { return stages.front().shape.geometry.cell(); }

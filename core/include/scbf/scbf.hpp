@@ -6,6 +6,7 @@
 #include "scbf/backend.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
 #include "scbf/geometry.hpp"

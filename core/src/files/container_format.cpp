@@ -23,18 +23,19 @@ using file_format::kChecksumOffset;
 constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
 
 struct FixedFields {
-  std::uint32_t fixed_bytes, policy, layout;
+  std::uint32_t version, fixed_bytes, policy, layout;
   std::uint64_t seed;
   std::uint32_t stages, most_stages;
   std::uint64_t first_capacity;
   double fpr, growth, tightening;
   std::uint32_t probes, groups;
-  std::uint64_t extent, reserved, header_bytes, file_bytes, metadata_bytes, checksum;
+  std::uint64_t extent, payload, header_bytes, file_bytes, metadata_bytes, checksum;
 };
 
 FixedFields read_fields(std::span<const std::byte> first) {
-  FieldReader in{first.data() + kMagic.size() + sizeof(std::uint32_t)};
+  FieldReader in{first.data() + kMagic.size()};
   FixedFields f;
+  f.version = in.get<std::uint32_t>();
   f.fixed_bytes = in.get<std::uint32_t>();
   f.policy = in.get<std::uint32_t>();
   f.layout = in.get<std::uint32_t>();
@@ -48,7 +49,7 @@ FixedFields read_fields(std::span<const std::byte> first) {
   f.probes = in.get<std::uint32_t>();
   f.groups = in.get<std::uint32_t>();
   f.extent = in.get<std::uint64_t>();
-  f.reserved = in.get<std::uint64_t>();
+  f.payload = in.get<std::uint64_t>();
   f.header_bytes = in.get<std::uint64_t>();
   f.file_bytes = in.get<std::uint64_t>();
   f.metadata_bytes = in.get<std::uint64_t>();
@@ -66,22 +67,35 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-std::uint64_t header_bytes_of(std::uint64_t stages, std::uint64_t metadata_bytes) noexcept {
-  return aligned(kFixedBytes + stages * kEntryBytes + metadata_bytes);
+std::uint64_t header_bytes_of(std::uint64_t stages, std::uint64_t metadata_bytes,
+                              bool packed) noexcept {
+  const std::uint64_t used = kFixedBytes + stages * kEntryBytes + metadata_bytes;
+  return packed ? (used + 7) / 8 * 8 : aligned(used);
+}
+
+/// The payloads of the stages' files.
+file_format::Payload payload_of(const FixedFields& f) noexcept {
+  return f.payload == static_cast<std::uint64_t>(file_format::Payload::packed)
+             ? file_format::Payload::packed
+             : file_format::Payload::plain;
 }
 
 FixedFields checked_fields(std::span<const std::byte> first, const std::string& name) {
   if (first.size() < kFixedBytes) file_format::throw_truncated(first.size(), kFixedBytes, name);
   const auto version = FieldReader{first.data() + kMagic.size()}.get<std::uint32_t>();
-  if (version > kVersion) {
+  if (version > kNewestVersion) {
     throw CorruptFile(fmt::format(
-        "{}: container version {}: this library reads version {}; read it with a newer one", name,
-        version, kVersion));
+        "{}: container version {}: this library reads versions up to {}; read it with a newer one",
+        name, version, kNewestVersion));
   }
-  require_equal(name, "container version", version, kVersion);
+  if (version == 0) throw_damaged(name, "container version 0: must be 1 or 2");
   const FixedFields f = read_fields(first);
   require_equal(name, "fixed header bytes", f.fixed_bytes, kFixedBytes);
-  require_equal(name, "reserved field", f.reserved, 0);
+  if (version == 1) {
+    require_equal(name, "reserved field", f.payload, 0);
+  } else if (f.payload < 1 || f.payload > 2) {
+    throw_damaged(name, fmt::format("payload {}: must be 1 (plain) or 2 (packed)", f.payload));
+  }
   if (f.stages < 1 || f.stages > kMaxStages) {
     throw_damaged(name, fmt::format("{} stages: must be 1 to {}", f.stages, kMaxStages));
   }
@@ -89,7 +103,9 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
     throw_damaged(name, fmt::format("metadata bytes {}: must be at most {}", f.metadata_bytes,
                                     kMaxMetadataBytes));
   }
-  require_equal(name, "header bytes", f.header_bytes, header_bytes_of(f.stages, f.metadata_bytes));
+  const bool packed = payload_of(f) == file_format::Payload::packed;
+  require_equal(name, "header bytes", f.header_bytes,
+                header_bytes_of(f.stages, f.metadata_bytes, packed));
   return f;
 }
 
@@ -153,10 +169,14 @@ bool is_container(std::span<const std::byte> first) noexcept {
 }
 
 std::uint64_t Header::bytes() const noexcept {
-  return header_bytes_of(stages.size(), metadata.size());
+  return header_bytes_of(stages.size(), metadata.size(), packed());
 }
 
 std::uint64_t Header::lay_out() noexcept {
+  if (packed()) {
+    for (Entry& stage : stages) stage.offset = stage.bytes = 0;
+    return 0;
+  }
   std::uint64_t end = bytes();
   for (Entry& stage : stages) {
     stage.offset = aligned(end);
@@ -172,7 +192,7 @@ std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_by
   const Growth& growth = header.growth;
   const Geometry& g = growth.first_geometry();
   const bool fixed = growth.policy() == Growth::Policy::fixed;
-  out.put(kVersion);
+  out.put(header.version);
   out.put(static_cast<std::uint32_t>(kFixedBytes));
   out.put(static_cast<std::uint32_t>(growth.policy()));
   out.put(static_cast<std::uint32_t>(growth.layout()));
@@ -188,7 +208,7 @@ std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_by
   out.put(!fixed                              ? std::uint64_t{0}
           : g.layout() == Layout::split_block ? g.blocks_per_group()
                                               : g.counters_per_slice());
-  out.put(std::uint64_t{0});
+  out.put(header.version == 1 ? std::uint64_t{0} : static_cast<std::uint64_t>(header.payload));
   out.put(header.bytes());
   out.put(file_bytes);
   out.put(std::uint64_t{header.metadata.size()});
@@ -220,12 +240,15 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
         fmt::format("{}: container header: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
                     name, f.checksum, computed));
   }
-  Header header{.growth = checked_growth(f, name), .seed = f.seed};
+  Header header{.growth = checked_growth(f, name),
+                .seed = f.seed,
+                .version = f.version,
+                .payload = payload_of(f)};
   if (f.stages > f.most_stages) {
     throw_damaged(name, fmt::format("{} stages: there may be {}", f.stages, f.most_stages));
   }
   FieldReader in{bytes.data() + kFixedBytes};
-  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> offsets, lengths;
   for (std::uint32_t i = 0; i < f.stages; ++i) {
     Entry stage{};
     stage.offset = in.get<std::uint64_t>();
@@ -236,7 +259,8 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
     require_equal(name, "reserved field of a stage", in.get<std::uint32_t>(), 0);
     stage.header_checksum = in.get<std::uint64_t>();
     // 256 such lengths add up far below 2^64.
-    if (stage.bytes < file_format::kFixedBytes || stage.bytes > std::uint64_t{1} << 46) {
+    if (!header.packed() &&
+        (stage.bytes < file_format::kFixedBytes || stage.bytes > std::uint64_t{1} << 46)) {
       throw_damaged(name, fmt::format("stage {} of {} bytes: must be 128 to 2^46", i, stage.bytes));
     }
     if (!(stage.fpr > 0 && stage.fpr < 1)) {
@@ -247,12 +271,14 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
                                       stage.index, f.most_stages));
     }
     offsets.push_back(stage.offset);
+    lengths.push_back(stage.bytes);
     header.stages.push_back(stage);
   }
   header.metadata.assign(reinterpret_cast<const char*>(in.at), f.metadata_bytes);
   file_bytes = header.lay_out();
   for (std::uint32_t i = 0; i < f.stages; ++i) {
     require_equal(name, "offset of a stage", offsets[i], header.stages[i].offset);
+    if (header.packed()) require_equal(name, "bytes of a stage", lengths[i], 0);
   }
   require_equal(name, "file bytes", f.file_bytes, file_bytes);
   // All other bytes must be what encode_header writes: zeros, and fields that follow from others.

@@ -18,11 +18,12 @@
 namespace scbf::container_format {
 
 inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'S', 0x0D, 0x0A, 0x1A};
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kNewestVersion = 2;
 inline constexpr std::uint64_t kFixedBytes = 128;
 inline constexpr std::uint64_t kEntryBytes = 48;
 
 struct Entry {
+  // Both are 0 if payloads are packed: then nothing but reading tells how long a stage is.
   std::uint64_t offset;           ///< of the stage's file, a multiple of 4096
   std::uint64_t bytes;            ///< its length
   std::uint64_t full_at;          ///< StageShape::full_at
@@ -36,10 +37,13 @@ struct Header {
   std::uint64_t seed = 0;
   std::vector<Entry> stages{};
   std::string metadata{};
+  std::uint32_t version = 1;  ///< that of the stages' files
+  file_format::Payload payload = file_format::Payload::plain;
 
+  bool packed() const noexcept { return payload == file_format::Payload::packed; }
   /// Length of the header; the first stage begins there.
   std::uint64_t bytes() const noexcept;
-  /// Fills in the offsets. Returns the length of the file.
+  /// Fills in the offsets. Returns the length of the file, or 0 if payloads are packed.
   std::uint64_t lay_out() noexcept;
 };
 

@@ -26,13 +26,20 @@ namespace {
 
 constexpr std::uint64_t kTableEntryBytes = 8;
 
-std::uint64_t payload_offset_of(std::uint64_t chunks, std::uint64_t metadata_bytes) noexcept {
-  const std::uint64_t used = kFixedBytes + chunks * kTableEntryBytes + metadata_bytes;
-  return (used + kAlignment - 1) / kAlignment * kAlignment;
+std::uint64_t fixed_bytes_of(std::uint32_t version) noexcept {
+  return version == 1 ? kFixedBytes : kFixedBytes2;
+}
+
+std::uint64_t payload_offset_of(std::uint32_t version, bool packed, std::uint64_t chunks,
+                                std::uint64_t metadata_bytes) noexcept {
+  const std::uint64_t table = packed ? 0 : chunks * kTableEntryBytes;
+  const std::uint64_t used = fixed_bytes_of(version) + table + metadata_bytes;
+  const std::uint64_t alignment = packed ? 8 : kAlignment;
+  return (used + alignment - 1) / alignment * alignment;
 }
 
 struct FixedFields {
-  std::uint32_t header_fixed_bytes, hash, hash_version;
+  std::uint32_t version, header_fixed_bytes, hash, hash_version;
   std::uint64_t seed;
   std::uint32_t layout, probes, groups, counter_bits;
   std::uint64_t extent, keys_inserted, keys_removed, saturated;
@@ -40,8 +47,9 @@ struct FixedFields {
 };
 
 FixedFields read_fields(std::span<const std::byte> first) {
-  FieldReader in{first.data() + kMagic.size() + sizeof(std::uint32_t)};
+  FieldReader in{first.data() + kMagic.size()};
   FixedFields f;
+  f.version = in.get<std::uint32_t>();
   f.header_fixed_bytes = in.get<std::uint32_t>();
   f.hash = in.get<std::uint32_t>();
   f.hash_version = in.get<std::uint32_t>();
@@ -108,19 +116,19 @@ void check_magic_and_version(std::span<const std::byte> first, const std::string
   }
   FieldReader in{first.data() + kMagic.size()};
   const auto version = in.get<std::uint32_t>();
-  if (version > kVersion) {
+  if (version > kNewestVersion) {
     throw CorruptFile(fmt::format(
-        "{}: format version {}: this library reads version {}; read it with a newer one", name,
-        version, kVersion));
+        "{}: format version {}: this library reads versions up to {}; read it with a newer one",
+        name, version, kNewestVersion));
   }
-  require_equal(name, "format version", version, kVersion);
+  if (version == 0) throw_damaged(name, "format version 0: must be 1 or 2");
 }
 
 FixedFields checked_fields(std::span<const std::byte> first, const std::string& name) {
   check_magic_and_version(first, name);
   if (first.size() < kFixedBytes) throw_truncated(first.size(), kFixedBytes, name);
   const FixedFields f = read_fields(first);
-  require_equal(name, "fixed header bytes", f.header_fixed_bytes, kFixedBytes);
+  require_equal(name, "fixed header bytes", f.header_fixed_bytes, fixed_bytes_of(f.version));
   require_equal(name, "hash", f.hash, kHashXxh3);
   require_equal(name, "hash version", f.hash_version, kHashVersion);
   const Geometry geometry = checked_geometry(f, name);
@@ -136,9 +144,49 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
     throw_damaged(name, fmt::format("metadata bytes {}: must be at most {}", f.metadata_bytes,
                                     kMaxMetadataBytes));
   }
-  require_equal(name, "payload offset", f.payload_offset,
-                payload_offset_of(f.chunks, f.metadata_bytes));
+  // Whether the payload is packed stands further on: decode_header says which one it must be.
+  const auto offset_if = [&](bool packed) {
+    return payload_offset_of(f.version, packed, f.chunks, f.metadata_bytes);
+  };
+  if (f.version == 1 || f.payload_offset != offset_if(true)) {
+    require_equal(name, "payload offset", f.payload_offset, offset_if(false));
+  }
   return f;
+}
+
+/// The fields of version 2, as far as they can be checked without others.
+void read_fields_2(std::span<const std::byte> bytes, Header& header, const std::string& name) {
+  FieldReader in{bytes.data() + kFixedBytes};
+  const auto content = in.get<std::uint32_t>(), payload = in.get<std::uint32_t>();
+  if (content < 1 || content > 2) {
+    throw_damaged(name, fmt::format("content {}: must be 1 (filter) or 2 (delta)", content));
+  }
+  if (payload < 1 || payload > 2) {
+    throw_damaged(name, fmt::format("payload {}: must be 1 (plain) or 2 (packed)", payload));
+  }
+  header.content = static_cast<Content>(content);
+  header.payload = static_cast<Payload>(payload);
+  for (Epoch* const epoch : {&header.epoch, &header.since}) {
+    epoch->number = in.get<std::uint64_t>();
+    epoch->history = in.get<std::uint64_t>();
+    if (!*epoch) require_equal(name, "history of no epoch", epoch->history, 0);
+  }
+  header.changes = in.get<std::uint64_t>();
+  if (header.content == Content::delta) {
+    if (!header.epoch) throw_damaged(name, "epoch 0 of a delta: must be at least 1");
+    if (!header.packed()) throw_damaged(name, "payload 1 (plain) of a delta: must be 2 (packed)");
+    if (header.since.number >= header.epoch.number) {
+      throw_damaged(name, fmt::format("epochs {} to {} of a delta: must rise", header.since.number,
+                                      header.epoch.number));
+    }
+  } else {
+    require_equal(name, "epoch before that of a filter", header.since.number, 0);
+    require_equal(name, "changes of a filter", header.changes, 0);
+  }
+  if (header.geometry.cell() == Cell::counter) {
+    require_equal(name, "epoch of counters", header.epoch.number, 0);
+  }
+  if (header.version() == 1) throw_damaged(name, "version 2: must be 1, which can say all of it");
 }
 
 }  // namespace
@@ -162,8 +210,47 @@ std::uint64_t chunk_count(std::uint64_t payload_bytes) noexcept {
   return payload_bytes / kChunkBytes + (payload_bytes % kChunkBytes != 0);
 }
 
+std::uint32_t Header::version() const noexcept {
+  return content == Content::filter && payload == Payload::plain && !epoch ? 1 : 2;
+}
+
 std::uint64_t Header::payload_offset() const noexcept {
-  return payload_offset_of(chunk_count(payload_bytes()), metadata.size());
+  return payload_offset_of(version(), packed(), chunk_count(payload_bytes()), metadata.size());
+}
+
+std::uint64_t packed_checksum(const ChunkHeader& chunk_header, std::span<const std::byte> bytes,
+                              std::uint64_t header_checksum, std::uint64_t chunk) noexcept {
+  XXH3_state_t state;
+  XXH3_INITSTATE(&state);  // its seed is compared before it is set
+  XXH3_64bits_reset_withSeed(&state, header_checksum + chunk);
+  XXH3_64bits_update(&state, encode(chunk_header).data(), 8);  // its coding and its length
+  if (!bytes.empty()) XXH3_64bits_update(&state, bytes.data(), bytes.size());
+  return XXH3_64bits_digest(&state);
+}
+
+std::array<std::byte, ChunkHeader::kBytes> encode(const ChunkHeader& header) noexcept {
+  std::array<std::byte, ChunkHeader::kBytes> bytes;
+  FieldWriter out{bytes.data()};
+  out.put(header.coding);
+  out.put(header.bytes);
+  out.put(header.checksum);
+  return bytes;
+}
+
+ChunkHeader decode_chunk_header(std::span<const std::byte, ChunkHeader::kBytes> bytes) noexcept {
+  FieldReader in{bytes.data()};
+  ChunkHeader header;
+  header.coding = in.get<std::uint32_t>();
+  header.bytes = in.get<std::uint32_t>();
+  header.checksum = in.get<std::uint64_t>();
+  return header;
+}
+
+void throw_chunk_mismatch(const std::string& name, std::uint64_t chunk, std::uint64_t expected,
+                          std::uint64_t computed) {
+  throw CorruptFile(
+      fmt::format("{}: payload chunk {}: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
+                  name, chunk, expected, computed));
 }
 
 void throw_truncated(std::uint64_t actual_bytes, std::uint64_t expected_bytes,
@@ -178,17 +265,19 @@ std::vector<std::byte> encode_header(const Header& header) {
                                       header.metadata.size(), kMaxMetadataBytes));
   }
   const std::uint64_t chunks = chunk_count(header.payload_bytes());
-  if (header.chunk_checksums.size() != chunks) {
+  const std::uint64_t in_table = header.packed() ? 0 : chunks;
+  if (header.chunk_checksums.size() != in_table) {
     throw InvalidArgument(
-        fmt::format("{} chunk checksums: must be {}", header.chunk_checksums.size(), chunks));
+        fmt::format("{} chunk checksums: must be {}", header.chunk_checksums.size(), in_table));
   }
   std::vector<std::byte> bytes(header.payload_offset());
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
   FieldWriter out{bytes.data() + kMagic.size()};
   const Geometry& g = header.geometry;
   const bool blocks = g.layout() == Layout::split_block;
-  out.put(kVersion);
-  out.put(static_cast<std::uint32_t>(kFixedBytes));
+  const std::uint32_t version = header.version();
+  out.put(version);
+  out.put(static_cast<std::uint32_t>(fixed_bytes_of(version)));
   out.put(kHashXxh3);
   out.put(kHashVersion);
   out.put(header.seed);
@@ -206,6 +295,15 @@ std::vector<std::byte> encode_header(const Header& header) {
   out.put(chunks);
   out.put(std::uint64_t{header.metadata.size()});
   out.put(std::uint64_t{0});  // the checksum, filled in at the end
+  if (version > 1) {
+    out.put(static_cast<std::uint32_t>(header.content));
+    out.put(static_cast<std::uint32_t>(header.payload));
+    for (const Epoch& epoch : {header.epoch, header.since}) {
+      out.put(epoch.number);
+      out.put(epoch.history);
+    }
+    out.put(header.changes);
+  }
   for (const std::uint64_t sum : header.chunk_checksums) out.put(sum);
   std::memcpy(out.at, header.metadata.data(), header.metadata.size());
   FieldWriter{bytes.data() + kChecksumOffset}.put(header_checksum(bytes));
@@ -231,13 +329,17 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
                 .keys_inserted = f.keys_inserted,
                 .keys_removed = f.keys_removed,
                 .saturated = f.saturated,
-                .chunk_checksums = std::vector<std::uint64_t>(f.chunks),
                 .metadata = std::string(f.metadata_bytes, '\0')};
-  const auto table = bytes.subspan(kFixedBytes, f.chunks * kTableEntryBytes);
-  std::memcpy(header.chunk_checksums.data(), table.data(), table.size());
-  const auto metadata = bytes.subspan(kFixedBytes + table.size(), f.metadata_bytes);
+  if (f.version > 1) read_fields_2(bytes, header, name);
+  require_equal(name, "payload offset", f.payload_offset, header.payload_offset());
+  if (!header.packed()) header.chunk_checksums.resize(f.chunks);
+  const auto table =
+      bytes.subspan(fixed_bytes_of(f.version), header.chunk_checksums.size() * kTableEntryBytes);
+  if (!table.empty()) std::memcpy(header.chunk_checksums.data(), table.data(), table.size());
+  const auto rest = bytes.subspan(fixed_bytes_of(f.version) + table.size());
+  const auto metadata = rest.first(f.metadata_bytes);
   std::memcpy(header.metadata.data(), metadata.data(), metadata.size());
-  const auto padding = bytes.subspan(kFixedBytes + table.size() + metadata.size());
+  const auto padding = rest.subspan(metadata.size());
   const auto stray =
       std::find_if(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; });
   if (stray != padding.end()) {
@@ -280,30 +382,36 @@ std::uint64_t count_saturated(Cell cell, std::span<const std::uint64_t> words) n
 void check_padding(const Header& header, std::uint64_t first_word,
                    std::span<const std::uint64_t> words, const std::string& name) {
   if (const auto stray = stray_padding(header.geometry, first_word, words)) {
-    throw CorruptFile(fmt::format("{}: padding after slice {} is not zero, at byte {}", name,
-                                  stray->slice, header.payload_offset() + stray->byte));
+    const std::uint64_t begin = header.packed() ? 0 : header.payload_offset();
+    throw CorruptFile(fmt::format("{}: padding after slice {} is not zero, at byte {}{}", name,
+                                  stray->slice, begin + stray->byte,
+                                  header.packed() ? " of the payload" : ""));
   }
 }
 
 void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
-  const std::uint64_t expected = header_.chunk_checksums[chunk_];
-  const std::uint64_t computed = checksum(std::as_bytes(words));
-  if (computed != expected) {
-    throw CorruptFile(
-        fmt::format("{}: payload chunk {}: checksum mismatch (file 0x{:016x}, computed 0x{:016x})",
-                    name_, chunk_, expected, computed));
+  if (!header_.packed()) {
+    const std::uint64_t expected = header_.chunk_checksums[chunk_];
+    const std::uint64_t computed = checksum(std::as_bytes(words));
+    if (computed != expected) throw_chunk_mismatch(name_, chunk_, expected, computed);
   }
   check_padding(header_, word_, words, name_);
   saturated_ += count_saturated(header_.geometry.cell(), words);
+  if (header_.content == Content::delta) {
+    changes_ += nonzero_in_words(Cell::bit, words.data(), words.size());
+  }
   ++chunk_;
   word_ += words.size();
 }
 
 void PayloadChecker::finish() const {
-  if (saturated_ != header_.saturated) {
-    throw CorruptFile(fmt::format("{}: saturated counters: the header says {}, the payload has {}",
-                                  name_, header_.saturated, saturated_));
-  }
+  const auto check = [&](const char* what, std::uint64_t said, std::uint64_t found) {
+    if (found == said) return;
+    throw CorruptFile(
+        fmt::format("{}: {}: the header says {}, the payload has {}", name_, what, said, found));
+  };
+  check("saturated counters", header_.saturated, saturated_);
+  check("changed bits", header_.changes, changes_);
 }
 
 }  // namespace scbf::file_format

@@ -26,9 +26,15 @@ namespace scbf {
 class Input {
  public:
   Input(std::string name, const ByteSource& source, std::optional<std::uint64_t> bytes = {})
-      : name_(std::move(name)), source_(source), bytes_(bytes) {}
+      : name_(std::move(name)), source_(&source), bytes_(bytes) {}
   Input(std::string name, const ByteSource& source, InputFile& file)
-      : name_(std::move(name)), source_(source), bytes_(file.bytes()), file_(&file) {}
+      : name_(std::move(name)), source_(&source), bytes_(file.bytes()), file_(&file) {}
+  /// A part of another input, which begins where that one is and has at most so many bytes. What is
+  /// read or skipped here is read or skipped there.
+  Input(std::string name, Input& whole, std::uint64_t most)
+      : name_(std::move(name)), whole_(&whole), most_(most) {
+    if (whole.bytes() && most != kAnyNumber) bytes_ = most;
+  }
 
   const std::string& name() const noexcept { return name_; }
   std::optional<std::uint64_t> bytes() const noexcept { return bytes_; }
@@ -36,16 +42,10 @@ class Input {
 
   /// Fills `out` as far as the source goes. Returns how many bytes were read.
   std::size_t read_some(std::span<std::byte> out) {
-    std::size_t got = 0;
-    while (got < out.size()) {
-      const std::size_t n = source_(out.subspan(got));
-      if (n > out.size() - got) {
-        throw InvalidArgument(
-            fmt::format("byte source: gave {} bytes where {} were asked for", n, out.size() - got));
-      }
-      if (n == 0) break;
-      got += n;
-    }
+    const std::size_t got =
+        whole_ != nullptr
+            ? whole_->read_some(out.first(std::min<std::uint64_t>(out.size(), most_ - position_)))
+            : read_source(out);
     position_ += got;
     return got;
   }
@@ -53,26 +53,64 @@ class Input {
   void read_all(std::span<std::byte> out, std::uint64_t whole) {
     if (read_some(out) < out.size()) file_format::throw_truncated(position_, whole, name_);
   }
+  /// Fills `out`, or throws CorruptFile with a message that the input ends within `what`.
+  void read_whole(std::span<std::byte> out, const char* what) {
+    if (read_some(out) < out.size()) throw_ended(what);
+  }
 
-  /// Skips `bytes`, without reading them where possible; `whole` as in read_all.
-  void skip(std::uint64_t bytes, std::uint64_t whole) {
-    if (bytes_ && file_ != nullptr) {
-      file_->skip(bytes);
-      position_ += bytes;
+  /// Skips `bytes`, without reading them where possible, or throws CorruptFile with a message that
+  /// the input ends within `what`.
+  void skip(std::uint64_t bytes, const char* what) {
+    if (const std::optional<std::uint64_t> left = can_skip()) {
+      if (bytes > *left) throw_ended(what);
+      move_by(bytes);
       return;
     }
     constexpr std::uint64_t kAtOnce = 1u << 16;
     std::vector<std::byte> buffer(std::min(bytes, kAtOnce));
     for (; bytes > 0; bytes -= std::min(bytes, kAtOnce)) {
-      read_all(std::span(buffer).first(std::min(bytes, kAtOnce)), whole);
+      read_whole(std::span(buffer).first(std::min(bytes, kAtOnce)), what);
     }
   }
 
  private:
+  std::size_t read_source(std::span<std::byte> out) {
+    std::size_t got = 0;
+    while (got < out.size()) {
+      const std::size_t n = (*source_)(out.subspan(got));
+      if (n > out.size() - got) {
+        throw InvalidArgument(
+            fmt::format("byte source: gave {} bytes where {} were asked for", n, out.size() - got));
+      }
+      if (n == 0) break;
+      got += n;
+    }
+    return got;
+  }
+  [[noreturn]] void throw_ended(const char* what) const {
+    throw CorruptFile(
+        fmt::format("{}: truncated: ends after {} bytes, within {}", name_, position_, what));
+  }
+  /// How many bytes can be skipped without reading; nothing: none.
+  std::optional<std::uint64_t> can_skip() const noexcept {
+    if (whole_ != nullptr) {
+      const std::optional<std::uint64_t> there = whole_->can_skip();
+      return there ? std::optional(std::min(*there, most_ - position_)) : there;
+    }
+    if (file_ == nullptr || !bytes_) return {};
+    return *bytes_ - std::min(*bytes_, position_);
+  }
+  void move_by(std::uint64_t bytes) {
+    whole_ != nullptr ? whole_->move_by(bytes) : file_->skip(bytes);
+    position_ += bytes;
+  }
+
   std::string name_;
-  const ByteSource& source_;
+  const ByteSource* source_ = nullptr;
   std::optional<std::uint64_t> bytes_;
   InputFile* file_ = nullptr;
+  Input* whole_ = nullptr;
+  std::uint64_t most_ = kAnyNumber;
   std::uint64_t position_ = 0;
 };
 
@@ -89,6 +127,16 @@ struct FileInput {
   ByteSource source;
   Input input;
 };
+
+/// Gives out bytes in memory, which must outlive it.
+inline ByteSource source_of(std::span<const std::byte> bytes) {
+  return [bytes](std::span<std::byte> out) mutable {
+    const std::size_t n = std::min(out.size(), bytes.size());
+    std::copy_n(bytes.begin(), n, out.begin());
+    bytes = bytes.subspan(n);
+    return n;
+  };
+}
 
 /// Throws CorruptFile if the input has not ended.
 inline void check_end(Input& input) {

@@ -153,7 +153,7 @@ KeyEstimate estimate(const Geometry& geometry, std::uint64_t ones) {
 }  // namespace
 
 void BloomFilter::intersect(const BloomFilter& other, const BatchOptions& options) {
-  state_->check_writable();
+  state_->begin_change();
   check_single(*state_, *other.state_, "intersect");
   state_->stages[0].intersect(other.state_->stages[0], options);
 }

@@ -80,7 +80,7 @@ ContainsReport Filter::find(const KeyBatch& keys, std::span<std::uint64_t> indic
 RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
                             const BatchOptions& options) {
   FilterState& state = *state_;
-  state.check_writable();
+  state.begin_change();
   if (!verdicts.empty()) check_answers(keys.size(), verdicts.size(), "verdicts");
   if (options.most_absent == kAnyNumber) return remove_keys(state.stages, keys, verdicts, options);
   return remove_all_or_nothing(
@@ -119,7 +119,7 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
     filter.remove(one(key), {&verdict, 1}, kOneKey);
     return static_cast<Removal>(verdict);
   }
-  state.check_writable();
+  state.begin_change();
   const std::uint64_t hash = hash_of(key, state.seed);
   if (state.stages.size() == 1) {
     return state.stages[0].remove_one(hash) ? Removal::removed : Removal::absent;
@@ -171,7 +171,7 @@ auto& stage_to_view(State& state) {
 
 FilterRef Filter::ref() {
   Stage& stage = stage_to_view(*state_);
-  state_->check_writable();
+  state_->begin_change();
   return {stage.geometry(),
           stage.seed,
           stage.store->words(),
@@ -225,7 +225,7 @@ bool operator==(const Filter& a, const Filter& b) { return a.state_->equals(*b.s
 
 void Filter::assign(std::span<const std::uint64_t> words, std::uint64_t keys_inserted,
                     std::uint64_t keys_removed) {
-  state_->check_writable();
+  state_->begin_change();
   if (growth().policy() != Growth::Policy::one) {
     throw InvalidArgument(
         fmt::format("assign: the filter grows ({}): only one of a single stage can be assigned",
@@ -274,7 +274,7 @@ SubtractReport subtract_stage(std::vector<Stage>& stages, const Stage& theirs, s
 }  // namespace
 
 SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options) {
-  state_->check_writable();
+  state_->begin_change();
   if (check_combines(*state_, *other.state_)) {
     return state_->stages[0].subtract(other.state_->stages[0], options);
   }

@@ -24,6 +24,11 @@ void FilterState::check_writable() const {
   }
 }
 
+void FilterState::begin_change() {
+  check_writable();
+  epoch = {};
+}
+
 Stage FilterState::make_stage(std::uint32_t index) const {
   StageShape shape = growth.stage(index);
   shape.geometry = shape.geometry.with(cell);
@@ -49,7 +54,7 @@ std::unique_ptr<FilterState> FilterState::empty(const Growth& growth, Cell cell,
 // ---- keys ---------------------------------------------------------------------------------------
 
 InsertReport FilterState::insert(const KeyBatch& keys, const BatchOptions& options) {
-  check_writable();
+  begin_change();
   return insert_in_steps(
       *this, keys, [](const KeyBatch&) {},
       [&](std::size_t number, const KeyBatch& some) {
@@ -64,7 +69,7 @@ std::uint64_t FilterState::contains(const KeyBatch& keys, std::uint8_t* out,
 }
 
 void FilterState::insert_hash(std::uint64_t hash) {
-  check_writable();
+  begin_change();
   std::size_t s = 0;
   if (growth.policy() != Growth::Policy::one) {
     OwnStages own{*this};
@@ -184,7 +189,7 @@ void FilterState::move_to(const Backend& other) {
 }
 
 void FilterState::clear() {
-  check_writable();
+  begin_change();
   if (growth.policy() == Growth::Policy::one) return stages[0].clear();
   std::vector<Stage> one;
   one.push_back(make_stage(0));
@@ -245,7 +250,7 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
 }  // namespace
 
 void FilterState::merge(const FilterState& other, const BatchOptions& options) {
-  check_writable();
+  begin_change();
   if (check_combines(*this, other)) return stages[0].merge(other.stages[0], options);
   std::vector<Stage> next = stages;
   for (const Stage& theirs : other.stages) {

@@ -27,6 +27,7 @@ struct FilterState {
   std::vector<Stage> stages = {};  ///< oldest first; not empty
   std::string metadata = {};
   Cell cell = Cell::counter;  ///< of all stages
+  Epoch epoch = {};           ///< of bits whose changes travel; none after any other change
 
   /// A filter of one empty stage. Throws BackendUnavailable, or what the backend throws if there is
   /// too little memory.
@@ -36,6 +37,8 @@ struct FilterState {
   bool read_only() const noexcept;
   /// Throws ReadOnly.
   void check_writable() const;
+  /// The same, before a change. Bits that change lose their epoch, unless a delta changes them.
+  void begin_change();
   /// Are the counters in the memory of the process?
   bool on_host() const noexcept { return stages[0].store->on_host(); }
   /// Makes an empty stage of the growth's shape for this index.
@@ -128,6 +131,7 @@ struct FilterAccess {
   static FilterState& state(Filter& filter) { return *filter.state_; }
   static const FilterState& state(const Filter& filter) { return *filter.state_; }
   static FilterState& state(BloomFilter& filter) { return *filter.state_; }
+  static const FilterState& state(const BloomFilter& filter) { return *filter.state_; }
   static Filter make(std::unique_ptr<FilterState> state) noexcept {
     return Filter(std::move(state));
   }

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/read_stages.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "files/write_stages.hpp"
+
+namespace scbf {
+
+namespace {
+
+using container_format::Entry;
+using file_format::ChunkHeader;
+using file_format::kChunkBytes;
+
+// Both formats begin with this many bytes of fixed meaning.
+constexpr std::uint64_t kFixedBytes = file_format::kFixedBytes;
+static_assert(container_format::kFixedBytes == kFixedBytes);
+
+// ---- one stage: a filter file -------------------------------------------------------------------
+
+std::vector<std::byte> read_fixed_bytes(Input& input) {
+  std::vector<std::byte> bytes(kFixedBytes);
+  bytes.resize(input.read_some(bytes));
+  return bytes;
+}
+
+/// `bytes` are the first kFixedBytes of the header, or fewer if the input ended. Sets `checksum` to
+/// that of the header.
+StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::uint64_t& checksum) {
+  const std::uint64_t header_bytes = file_format::checked_header_bytes(bytes, input.name());
+  if (input.bytes() && *input.bytes() < header_bytes) {
+    file_format::throw_truncated(*input.bytes(), header_bytes, input.name());
+  }
+  // A stream may claim any length, so memory grows only as bytes arrive.
+  while (bytes.size() < header_bytes) {
+    const std::uint64_t old = bytes.size();
+    bytes.resize(old + std::min(header_bytes - old, kChunkBytes));
+    input.read_all(std::span(bytes).subspan(old), header_bytes);
+  }
+  StageHeader header = file_format::decode_header(bytes, input.name());
+  checksum = checksum_in(bytes);
+  if (input.bytes() && !header.packed()) {
+    file_format::check_file_bytes(header, *input.bytes(), input.name());
+  }
+  return header;
+}
+
+// ---- several stages: a container ----------------------------------------------------------------
+
+ContainerHeader read_container_header(Input& input, std::vector<std::byte> bytes,
+                                      std::uint64_t& file_bytes) {
+  const std::uint64_t header_bytes = container_format::checked_header_bytes(bytes, input.name());
+  if (input.bytes() && *input.bytes() < header_bytes) {
+    file_format::throw_truncated(*input.bytes(), header_bytes, input.name());
+  }
+  bytes.resize(header_bytes);
+  input.read_all(std::span(bytes).subspan(kFixedBytes), header_bytes);
+  ContainerHeader header = container_format::decode_header(bytes, input.name(), file_bytes);
+  if (input.bytes() && *input.bytes() < file_bytes) {
+    file_format::throw_truncated(*input.bytes(), file_bytes, input.name());
+  }
+  return header;
+}
+
+/// Reads up to byte `to` and checks that all bytes are zero.
+void read_padding(Input& input, std::uint64_t to, std::uint64_t file_bytes) {
+  std::vector<std::byte> bytes(to - input.position());
+  input.read_all(bytes, file_bytes);
+  const auto stray = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
+  if (stray != bytes.end()) {
+    throw CorruptFile(fmt::format("{}: padding between stages is not zero, at byte {}",
+                                  input.name(), to - (bytes.end() - stray)));
+  }
+}
+
+void check_stage_header(const StageHeader& header, std::uint64_t checksum, const std::string& name,
+                        const ContainerHeader& container, const Entry& entry) {
+  const auto refuse = [&](const std::string& what) {
+    throw CorruptFile(fmt::format("{}: {}", name, what));
+  };
+  if (checksum != entry.header_checksum) {
+    refuse("its header is not the one that the container knows");
+  }
+  if (header.seed != container.seed) {
+    refuse(fmt::format("seed {}: the container has {}", header.seed, container.seed));
+  }
+  if (entry.full_at < 1 || entry.full_at > header.geometry.counters()) {
+    refuse(fmt::format("full at {} counters: must be 1 to {}", entry.full_at,
+                       header.geometry.counters()));
+  }
+  if (header.version() != container.version) {
+    refuse(fmt::format("version {}: the container has {}", header.version(), container.version));
+  }
+  if (header.packed() != container.packed()) {
+    refuse("its payload is packed, or not, unlike the container's");
+  }
+  if (!header.packed() && header.file_bytes() != entry.bytes) {
+    refuse(fmt::format("{} bytes: the container says {}", header.file_bytes(), entry.bytes));
+  }
+}
+
+bool close(double a, double b) { return std::abs(a - b) <= container_format::kClose * b; }
+
+/// The shape that the file gives; or the one that the growth computes here, if they differ only in
+/// the last digits, because another C library computed the logarithms.
+StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth& growth) {
+  const StageShape said = {header.geometry, entry.fpr, entry.full_at};
+  if (entry.index == kForeignStage) return said;
+  if (growth.policy() == Growth::Policy::tightening) {
+    // Computing the stage takes a search, so do it only if the rate differs slightly: then another
+    // library wrote the file.
+    const double fpr = tightened_fpr(growth.fpr(), growth.tightening(), entry.index);
+    if (said.fpr == fpr || !close(said.fpr, fpr)) return said;
+  }
+  try {
+    StageShape here = growth.stage(entry.index);
+    here.geometry = here.geometry.with(said.geometry.cell());
+    const auto [less, more] = std::minmax(here.full_at, said.full_at);
+    if (here.geometry == said.geometry && close(said.fpr, here.fpr) && more - less <= 1) {
+      return here;
+    }
+  } catch (const InvalidArgument&) {  // the growth has no such stage
+  }
+  return said;
+}
+
+/// What all stages of a file have in common with the first one.
+void check_like_first(const StageHeader& header, const StageHeader& first,
+                      const std::string& name) {
+  const auto refuse = [&](const std::string& what) {
+    throw CorruptFile(fmt::format("{}: {} the first stage", name, what));
+  };
+  if (header.geometry.cell() != first.geometry.cell()) {
+    throw CorruptFile(fmt::format("{}: it has {}s: the stages before it have {}s", name,
+                                  to_string(header.geometry.cell()),
+                                  to_string(first.geometry.cell())));
+  }
+  if (header.content != first.content) refuse("it is a delta, or not, unlike");
+  if (header.epoch != first.epoch) {
+    refuse(fmt::format("epoch {}: not that of", header.epoch.number));
+  }
+  // A stage that is new since then begins with bits that are all 0.
+  if (header.since && header.since != first.since) {
+    refuse(fmt::format("delta since epoch {}: not as", header.since.number));
+  }
+}
+
+FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const UseStage& use) {
+  std::uint64_t file_bytes = 0;
+  ContainerHeader container = read_container_header(input, std::move(fixed_bytes), file_bytes);
+  std::optional<StageHeader> first;
+  const std::size_t count = container.stages.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Entry& entry = container.stages[i];
+    const std::uint64_t offset = container.packed() ? input.position() : entry.offset;
+    read_padding(input, offset, file_bytes);
+    // In a stream, lengths are only claims.
+    Input part(fmt::format("{}: stage {}", input.name(), i), input,
+               container.packed() ? kAnyNumber : entry.bytes);
+    std::uint64_t checksum = 0;
+    StageHeader header = read_stage_header(part, read_fixed_bytes(part), checksum);
+    check_stage_header(header, checksum, part.name(), container, entry);
+    if (first) check_like_first(header, *first, part.name());
+    if (!first) {
+      first = header;
+      first->chunk_checksums.clear();
+    }
+    const StageShape shape = shape_of(header, entry, container.growth);
+    use(part, StageHead{std::move(header), checksum, shape, entry.index, offset}, i, count);
+  }
+  return {container.version,
+          container.growth,
+          container.seed,
+          container.packed() ? input.position() : file_bytes,
+          std::move(container.metadata),
+          first->content,
+          first->payload,
+          first->epoch,
+          first->since};
+}
+
+/// The same for the single stage of a filter file.
+FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const UseStage& use) {
+  std::uint64_t checksum = 0;
+  StageHeader header = read_stage_header(input, std::move(fixed_bytes), checksum);
+  const Growth growth = Growth::one(header.geometry);
+  FileHead head{header.version(), growth,         header.seed,  0,           header.metadata,
+                header.content,   header.payload, header.epoch, header.since};
+  StageShape shape = growth.stage(0);
+  shape.geometry = header.geometry;
+  const std::optional<std::uint64_t> file_bytes =
+      header.packed() ? std::nullopt : std::optional(header.file_bytes());
+  use(input, StageHead{std::move(header), checksum, shape, 0, 0}, 0, 1);
+  head.file_bytes = file_bytes.value_or(input.position());
+  return head;
+}
+
+}  // namespace
+
+FileHead read_stages(Input& input, const UseStage& use) {
+  std::vector<std::byte> bytes = read_fixed_bytes(input);
+  return container_format::is_container(bytes) ? read_container(input, std::move(bytes), use)
+                                               : read_single(input, std::move(bytes), use);
+}
+
+// ---- packed payloads ----------------------------------------------------------------------------
+
+namespace {
+
+/// Reads the header of the next chunk, of `words` words. Throws CorruptFile unless it makes sense.
+ChunkHeader read_chunk_header(Input& input, std::uint64_t number, std::uint64_t words) {
+  std::array<std::byte, ChunkHeader::kBytes> bytes;
+  input.read_whole(bytes, "the header of a chunk");
+  const ChunkHeader header = file_format::decode_chunk_header(bytes);
+  if (header.coding >= file_format::kCodings) {
+    throw CorruptFile(fmt::format("{}: payload chunk {}: coding {}: must be below {}", input.name(),
+                                  number, header.coding, file_format::kCodings));
+  }
+  if (header.bytes > words * sizeof(std::uint64_t)) {
+    throw CorruptFile(fmt::format("{}: payload chunk {}: {} bytes: must be at most {}",
+                                  input.name(), number, header.bytes,
+                                  words * sizeof(std::uint64_t)));
+  }
+  return header;
+}
+
+template <class Use>
+void for_each_chunk_header(Input& input, const StageHead& stage, Use use) {
+  const std::uint64_t all = stage.header.geometry.words();
+  std::uint64_t number = 0;
+  for (std::uint64_t word = 0; word < all; word += kChunkWords, ++number) {
+    const std::uint64_t words = std::min(kChunkWords, all - word);
+    use(read_chunk_header(input, number, words), number, word, words);
+  }
+}
+
+}  // namespace
+
+void for_each_packed_chunk(Input& input, const StageHead& stage,
+                           const std::function<void(const PackedChunk&)>& use) {
+  std::vector<std::byte> buffer;
+  for_each_chunk_header(
+      input, stage,
+      [&](const ChunkHeader& header, std::uint64_t number, std::uint64_t word,
+          std::uint64_t words) {
+        if (buffer.size() < header.bytes) buffer.resize(header.bytes);
+        const auto bytes = std::span(buffer).first(header.bytes);
+        input.read_whole(bytes, "a chunk");
+        const std::uint64_t computed =
+            file_format::packed_checksum(header, bytes, stage.checksum, number);
+        if (computed != header.checksum) {
+          file_format::throw_chunk_mismatch(input.name(), number, header.checksum, computed);
+        }
+        use({static_cast<file_format::Coding>(header.coding), bytes, word, words});
+      });
+}
+
+void throw_bad_chunk(const std::string& name, const PackedChunk& chunk, const char* why) {
+  throw CorruptFile(fmt::format("{}: payload chunk {}: coding {}: {}", name,
+                                chunk.first_word / kChunkWords, static_cast<unsigned>(chunk.coding),
+                                why));
+}
+
+void skip_payload(Input& input, const StageHead& stage) {
+  if (!stage.header.packed()) {
+    return input.skip(stage.header.payload_bytes(), "the payload");
+  }
+  for_each_chunk_header(
+      input, stage, [&](const ChunkHeader& header, std::uint64_t, std::uint64_t, std::uint64_t) {
+        input.skip(header.bytes, "a chunk");
+      });
+}
+
+}  // namespace scbf

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the structure of both formats (file_format.hpp, container_format.hpp): headers are checked,
+// and each stage, with its payload still to be read, goes to whoever makes something of it. The
+// order of the checks matters: memory for a claimed length is allocated only after the claim has
+// been bounded by what is really there.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/chunk_coding.hpp"
+#include "files/container_format.hpp"
+#include "files/file_format.hpp"
+#include "files/file_input.hpp"
+#include "filter/stage.hpp"
+
+namespace scbf {
+
+using ContainerHeader = container_format::Header;
+using StageHeader = file_format::Header;
+using file_format::Content;
+using file_format::Payload;
+
+/// Words of a whole chunk.
+inline constexpr std::uint64_t kChunkWords = file_format::kChunkBytes / sizeof(std::uint64_t);
+
+/// The part of a file before its stages.
+struct FileHead {
+  std::uint32_t version;
+  Growth growth;
+  std::uint64_t seed;
+  std::uint64_t file_bytes;  ///< of the whole file
+  std::string metadata;
+  Content content;
+  Payload payload;
+  Epoch epoch, since;  ///< as in the headers of the stages
+};
+
+/// The header of a stage, and where it is.
+struct StageHead {
+  StageHeader header;
+  std::uint64_t checksum;  ///< of the header
+  StageShape shape;
+  std::uint32_t index;
+  std::uint64_t offset;  ///< of the stage's header in the file
+};
+
+/// Calls use(part, stage, number, count) for each stage, oldest first, after its header has been
+/// read and checked. `use` must read the payload from `part`, with read_payload or skip_payload, or
+/// skip it otherwise. Throws CorruptFile.
+using UseStage =
+    std::function<void(Input& part, StageHead&& stage, std::size_t number, std::size_t count)>;
+FileHead read_stages(Input& input, const UseStage& use);
+
+/// A chunk of a packed payload, its checksum verified. `bytes` is valid until the next is read.
+struct PackedChunk {
+  file_format::Coding coding;
+  std::span<const std::byte> bytes;
+  std::uint64_t first_word, words;
+};
+/// Calls use(chunk) for each chunk of a packed payload.
+void for_each_packed_chunk(Input& input, const StageHead& stage,
+                           const std::function<void(const PackedChunk&)>& use);
+/// Throws CorruptFile.
+[[noreturn]] void throw_bad_chunk(const std::string& name, const PackedChunk& chunk,
+                                  const char* why);
+
+/// Reads and verifies the payload of either kind. `into(word, count)` returns where words are
+/// stored; `take(word, chunk)` receives each chunk once it is verified.
+template <class Into, class Take>
+void read_payload(Input& input, const StageHead& stage, Into into, Take take) {
+  const StageHeader& header = stage.header;
+  file_format::PayloadChecker checker(header, input.name());
+  if (header.packed()) {
+    file_format::ChunkDecoder decoder;
+    for_each_packed_chunk(input, stage, [&](const PackedChunk& packed) {
+      const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
+      if (const char* why =
+              decoder.decode(header.geometry.cell(), packed.coding, packed.bytes, chunk)) {
+        throw_bad_chunk(input.name(), packed, why);
+      }
+      checker.check_chunk(chunk);
+      take(packed.first_word, chunk);
+    });
+  } else {
+    const std::uint64_t words = header.geometry.words();
+    for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+      const std::span<std::uint64_t> chunk = into(word, std::min(kChunkWords, words - word));
+      input.read_all(std::as_writable_bytes(chunk), header.file_bytes());
+      checker.check_chunk(chunk);
+      take(word, chunk);
+    }
+  }
+  checker.finish();
+}
+
+/// The same, with one buffer for all chunks.
+template <class Take>
+void read_payload_chunks(Input& input, const StageHead& stage, Take take) {
+  std::vector<std::uint64_t> buffer(std::min(kChunkWords, stage.header.geometry.words()));
+  read_payload(
+      input, stage,
+      [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); }, take);
+}
+
+/// Skips the payload, without reading it where possible. Checks no more than its length.
+void skip_payload(Input& input, const StageHead& stage);
+
+}  // namespace scbf

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/write_stages.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "filter/store_copies.hpp"
+
+namespace scbf {
+
+namespace {
+
+using container_format::Entry;
+using file_format::ChunkHeader;
+using file_format::Header;
+using file_format::Payload;
+
+constexpr std::uint64_t kChunkWords = file_format::kChunkBytes / sizeof(std::uint64_t);
+
+template <class Use>
+void for_each_chunk(const Stage& stage, Use use) {
+  std::vector<std::uint64_t> buffer;
+  const std::uint64_t words = stage.geometry().words();
+  for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+    use(host_words(*stage.store, word, std::min(kChunkWords, words - word), buffer));
+  }
+}
+
+/// The header of a stage, checksums included where the payload is plain. Cost: one pass over the
+/// counters.
+Header header_of(const Stage& stage, const Epoch& epoch, const SaveOptions& options,
+                 const std::string& metadata) {
+  Header header = header_fields(stage, metadata);
+  header.epoch = epoch;
+  header.payload = options.compress ? Payload::packed : Payload::plain;
+  const Cell cell = stage.geometry().cell();
+  if (header.packed() && cell == Cell::bit) return header;
+  for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
+    if (!header.packed()) {
+      header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
+    }
+    header.saturated += file_format::count_saturated(cell, chunk);
+  });
+  return header;
+}
+
+void write_payload(const Stage& stage, bool packed, std::uint64_t header_checksum,
+                   const ByteSink& sink) {
+  if (!packed) {
+    for_each_chunk(stage,
+                   [&](std::span<const std::uint64_t> chunk) { sink(std::as_bytes(chunk)); });
+    return;
+  }
+  file_format::ChunkEncoder encoder(stage.geometry().cell(), true);
+  std::uint64_t number = 0;
+  for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
+    const auto [coding, bytes] = encoder.encode(chunk);
+    ChunkHeader header{static_cast<std::uint32_t>(coding), static_cast<std::uint32_t>(bytes.size()),
+                       0};
+    header.checksum = file_format::packed_checksum(header, bytes, header_checksum, number++);
+    sink(file_format::encode(header));
+    if (!bytes.empty()) sink(bytes);
+  });
+}
+
+}  // namespace
+
+std::uint64_t checksum_in(std::span<const std::byte> header) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, header.data() + file_format::kChecksumOffset, sizeof value);
+  return value;
+}
+
+Header header_fields(const Stage& stage, const std::string& metadata) {
+  return {.geometry = stage.geometry(),
+          .seed = stage.seed,
+          .keys_inserted = stage.keys_inserted,
+          .keys_removed = stage.keys_removed,
+          .metadata = metadata};
+}
+
+std::vector<std::byte> container_header(const FilterState& filter, std::span<const Header> fields,
+                                        std::span<const std::vector<std::byte>> headers,
+                                        std::vector<Entry>& entries) {
+  container_format::Header container{.growth = filter.growth,
+                                     .seed = filter.seed,
+                                     .metadata = filter.metadata,
+                                     .version = fields[0].version(),
+                                     .payload = fields[0].payload};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Stage& stage = filter.stages[i];
+    container.stages.push_back({0, fields[i].packed() ? 0 : fields[i].file_bytes(),
+                                stage.shape.full_at, stage.shape.fpr, stage.index,
+                                checksum_in(headers[i])});
+  }
+  const std::uint64_t file_bytes = container.lay_out();
+  std::vector<std::byte> bytes = container_format::encode_header(container, file_bytes);
+  entries = std::move(container.stages);
+  return bytes;
+}
+
+void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink) {
+  std::vector<Header> fields;
+  std::vector<std::vector<std::byte>> headers;
+  const bool one = filter.growth.policy() == Growth::Policy::one;
+  for (const Stage& stage : filter.stages) {
+    Header header = header_of(stage, filter.epoch, options, one ? filter.metadata : stage.metadata);
+    headers.push_back(file_format::encode_header(header));
+    header.chunk_checksums = {};  // many, and no longer needed
+    fields.push_back(std::move(header));
+  }
+  std::vector<Entry> entries;
+  std::uint64_t at = 0;
+  if (!one) {
+    const std::vector<std::byte> header = container_header(filter, fields, headers, entries);
+    sink(header);
+    at = header.size();
+  }
+  for (std::size_t i = 0; i < filter.stages.size(); ++i) {
+    if (!entries.empty() && entries[i].offset > at) {
+      sink(std::vector<std::byte>(entries[i].offset - at));
+    }
+    sink(headers[i]);
+    write_payload(filter.stages[i], fields[i].packed(), checksum_in(headers[i]), sink);
+    if (!entries.empty()) at = entries[i].offset + entries[i].bytes;
+  }
+}
+
+}  // namespace scbf
