@@ -2,15 +2,20 @@
 #include "filter_file.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-
+#include <cerrno>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "errors.hpp"
+#include "input.hpp"
+#include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 
@@ -55,43 +60,93 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 
 std::string filter_path(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
 
+Rereadable::Rereadable(const std::string& file) : name_(file), path_(filter_path(file)) {
+  if (S_ISREG(status_of(file).st_mode)) return;
+  const int fd = ::memfd_create("scbf", MFD_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), file);
+  copy_.reset(::fdopen(fd, "wb"));
+  if (copy_ == nullptr) {
+    ::close(fd);
+    throw std::bad_alloc();
+  }
+  ByteInput in(file, ByteInput::Decode::no);
+  std::vector<char> buffer(1 << 20);
+  while (const std::size_t n = in.read(buffer)) {
+    if (std::fwrite(buffer.data(), 1, n, copy_.get()) < n) throw std::bad_alloc();
+  }
+  if (std::fflush(copy_.get()) != 0) throw std::bad_alloc();
+  path_ = fmt::format("/proc/self/fd/{}", fd);
+}
+
+std::string Rereadable::with_name(std::string_view message) const {
+  const std::string copy = in_quotes(path_);
+  if (copy_ == nullptr || !message.starts_with(copy)) return std::string(message);
+  return fmt::format("{}{}", display_name(name_), message.substr(copy.size()));
+}
+
+std::string_view kind_of(const FileInfo& info) {
+  if (info.is_delta) return "delta";
+  return info.cell() == Cell::bit ? "bits" : "counters";
+}
+
 namespace {
 
-bool can_be_mapped(const std::string& path) {
+/// The headers of a file that can be mapped.
+std::optional<FileInfo> info_to_map(const std::string& path) {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  if (!fs::is_regular_file(path, ignored)) return {};
+  FileInfo info = read_file_info(path);
+  if (info.compressed) return {};
+  return info;
 }
 
 }  // namespace
 
 Filter open_counters(const std::string& file, const RunOptions& run, bool load) {
   const std::string path = filter_path(file);
-  if (load || !can_be_mapped(path)) return open_for_changes(file, run);
-  return Filter::map(path, {.backend = run.backend});
+  const FilterOptions options{.backend = run.backend};
+  if (load || !info_to_map(path)) return Filter::load(path, options);
+  return Filter::map(path, options);
 }
 
 AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
-  if (load || !can_be_mapped(path)) {
+  const std::optional<FileInfo> info = load ? std::nullopt : info_to_map(path);
+  if (!info) {
     if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(path, options);
     return Filter::load(path, options);
   }
-  if (read_file_info(path).cell() == Cell::bit) return BloomFilter::map(path, options);
+  if (info->cell() == Cell::bit) return BloomFilter::map(path, options);
   return Filter::map(path, options);
 }
 
-std::size_t bulk_block(const Filter& filter) {
-  return filter.backend().memory() == kHostMemory ? kSmallBlock : 64 * kSmallBlock;
+Changeable open_for_changes(const std::string& file, const RunOptions& run) {
+  const Rereadable source(file);
+  return source.with_path([&](const std::string& path) -> Changeable {
+    const FileInfo info = read_file_info(path);
+    const FilterOptions options{.backend = run.backend};
+    if (info.is_delta) {
+      throw Incompatible(fmt::format("{}: a delta, from epoch {} to {}: 'scbf apply' applies it",
+                                     display_name(file), info.since.number, info.epoch.number));
+    }
+    if (info.cell() == Cell::bit) return {BloomFilter::load(path, options), info.compressed};
+    return {Filter::load(path, options), info.compressed};
+  });
+}
+
+Filter counters_of(Changeable opened, const std::string& file, const char* cannot) {
+  if (Filter* const counters = std::get_if<Filter>(&opened.filter)) return std::move(*counters);
+  throw Incompatible(fmt::format("{}: a filter of bits, {}", display_name(file), cannot));
+}
+
+std::size_t bulk_block(const Backend& backend) {
+  return backend.memory() == kHostMemory ? kSmallBlock : 64 * kSmallBlock;
 }
 
 std::size_t large_block(std::uint64_t filter_bytes) {
   return std::clamp<std::size_t>(filter_bytes / 64 * 5 / 4 * sizeof(std::uint64_t), kSmallBlock,
                                  256 * kSmallBlock);
-}
-
-Filter open_for_changes(const std::string& file, const RunOptions& run) {
-  return Filter::load(filter_path(file), {.backend = run.backend});
 }
 
 Destination changed_filter(const std::string& file, const std::string& out,
@@ -107,7 +162,17 @@ Destination changed_filter(const std::string& file, const std::string& out,
   return {file, file == "-" ? filter_path(file) : file, rules};
 }
 
-Saved save_filter(const Filter& filter, const Destination& to, const RunOptions& run) {
+void add_compress_to(CommandLine& line, bool& compress) {
+  line.flag(
+      "--compress",
+      "Compress the file: a filter with few keys becomes much smaller, a full one does not; it "
+      "is then loaded, not mapped",
+      compress);
+}
+
+template <class OneFilter>
+Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptions& run,
+                  const SaveOptions& how) {
   const auto when = run.resolved_threads() > 1 ? std::launch::async | std::launch::deferred
                                                : std::launch::deferred;
   std::future<Statistics> statistics =
@@ -116,9 +181,11 @@ Saved save_filter(const Filter& filter, const Destination& to, const RunOptions&
   double counting = 0;
   const Stopwatch watch;
   to.write([&](Output& out) {
-    filter.write([&](std::span<const std::byte> bytes) {
-      out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    });
+    filter.write(
+        [&](std::span<const std::byte> bytes) {
+          out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        },
+        how);
     // Before the file takes its name: if this fails, nothing has been done.
     const Stopwatch waiting;
     saved.statistics = statistics.get();
@@ -127,6 +194,10 @@ Saved save_filter(const Filter& filter, const Destination& to, const RunOptions&
   saved.seconds = watch.seconds() - counting;
   return saved;
 }
+template Saved save_filter(const Filter&, const Destination&, const RunOptions&,
+                           const SaveOptions&);
+template Saved save_filter(const BloomFilter&, const Destination&, const RunOptions&,
+                           const SaveOptions&);
 
 void describe_work(Json& json, const KeyTotals& read, const Backend& backend, const RunOptions& run,
                    double seconds) {
@@ -160,9 +231,18 @@ void describe_growth(Json& json, const Growth& growth) {
   json["tightening"] = growth.tightening();
 }
 
-void describe_size(Json& json, const Filter& filter) {
+template <class OneFilter>
+void describe_size(Json& json, const OneFilter& filter) {
   json["bytes"] = filter.bytes();
   if (filter.growth().policy() != Growth::Policy::one) json["stages"] = filter.stages();
+}
+template void describe_size(Json&, const Filter&);
+template void describe_size(Json&, const BloomFilter&);
+
+void describe_epoch(Json& json, const Epoch& epoch) {
+  if (!epoch) return;
+  json["epoch"] = epoch.number;
+  json["history"] = fmt::format("0x{:016x}", epoch.history);
 }
 
 namespace {

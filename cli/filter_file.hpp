@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -32,13 +34,45 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
 
 /// Bytes of blocks whose keys go to a BulkInserter: small ones, unless the filter is on a device,
 /// which takes each as a batch.
-std::size_t bulk_block(const Filter& filter);
+std::size_t bulk_block(const Backend& backend);
 /// Bytes of blocks whose keys are looked up or removed together: 8-byte keys for five quarters of
 /// the filter's cache lines, so that a pass over the filter pays, but from 1 to 256 MiB.
 std::size_t large_block(std::uint64_t filter_bytes);
 
 /// The path of a filter that may be "-".
 std::string filter_path(const std::string& file);
+
+/// A file that can be read twice: the file itself, or a copy in memory of what comes from a pipe.
+class Rereadable {
+ public:
+  explicit Rereadable(const std::string& file);
+  const std::string& path() const noexcept { return path_; }
+  /// Calls use(path()), and names the file, not the copy, if that throws CorruptFile or
+  /// Incompatible.
+  template <class Use>
+  auto with_path(Use use) const {
+    try {
+      return use(path_);
+    } catch (const CorruptFile& error) {
+      throw CorruptFile(with_name(error.what()));
+    } catch (const Incompatible& error) {
+      throw Incompatible(with_name(error.what()));
+    }
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string with_name(std::string_view message) const;
+
+  std::string name_, path_;
+  std::unique_ptr<std::FILE, Close> copy_;
+};
+
+/// What a file holds: "counters", "bits", "delta".
+std::string_view kind_of(const FileInfo& info);
+
 /// Opens a filter of counters. Maps it if the file allows that and `load` is false; otherwise loads
 /// and verifies it.
 Filter open_counters(const std::string& file, const RunOptions& run, bool load);
@@ -46,8 +80,15 @@ Filter open_counters(const std::string& file, const RunOptions& run, bool load);
 /// answers are the same.
 using AnyFilter = std::variant<Filter, BloomFilter>;
 AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load);
-/// Opens a filter for changes: loads and verifies it.
-Filter open_for_changes(const std::string& file, const RunOptions& run);
+
+/// A filter of either kind to be changed, loaded and verified.
+struct Changeable {
+  AnyFilter filter;
+  bool compressed;  ///< in its file, and so in its next
+};
+Changeable open_for_changes(const std::string& file, const RunOptions& run);
+/// The same of counters. Throws Incompatible if the file has bits: these `cannot` … .
+Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
 /// Where a verb that changes a filter writes it: to `out`, or, if that is empty, in place of
 /// `file`, which must then be a file.
@@ -59,7 +100,11 @@ struct Saved {
 };
 /// Saves a filter: the bytes of Filter::save. Its statistics are counted meanwhile, if there are
 /// threads to spare.
-Saved save_filter(const Filter& filter, const Destination& to, const RunOptions& run);
+template <class OneFilter>
+Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptions& run,
+                  const SaveOptions& how);
+/// Adds --compress.
+void add_compress_to(CommandLine& line, bool& compress);
 
 // Parts of JSON reports. Each comment lists the keys that the function adds.
 
@@ -71,7 +116,10 @@ void describe_geometry(Json& json, const Geometry& geometry);
 /// policy, fpr_target, most_stages …
 void describe_growth(Json& json, const Growth& growth);
 /// bytes; stages of a filter that grows.
-void describe_size(Json& json, const Filter& filter);
+template <class OneFilter>
+void describe_size(Json& json, const OneFilter& filter);
+/// epoch, history of bits that have them.
+void describe_epoch(Json& json, const Epoch& epoch);
 /// fill, saturated, estimated_keys (null when the filter is full), estimated_fpr.
 void describe_fill(Json& json, const Statistics& statistics);
 void describe_fill(Json& json, const StageStatistics& statistics);

@@ -25,6 +25,8 @@ constexpr Verb kVerbs[] = {
     {"merge", "Add filters to a filter", set_up_merge},
     {"subtract", "Take a filter out of a filter", set_up_subtract},
     {"project", "Make the bits of a filter, for readers", set_up_project},
+    {"delta", "Tell readers which bits changed since the last delta", set_up_delta},
+    {"apply", "Apply deltas to the bits of a reader", set_up_apply},
     {"info", "Show a filter's header and statistics", set_up_info},
     {"verify", "Check every checksum of filter files", set_up_verify},
     {"index", "A table in regions, found by the values of its columns", set_up_index},

@@ -33,6 +33,7 @@ struct BuildOptions {
   std::uint64_t seed = 0;
   std::string out;
   bool scalable = false;
+  bool bits = false, compress = false;
   std::optional<Growth::Policy> policy = {};
   std::optional<double> factor = {}, tightening = {}, stage_fpr = {};
 };
@@ -104,8 +105,9 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
 }
 
 /// Inserts all keys: their hashes if they were kept, else as they are read.
+template <class OneFilter>
 KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat format,
-                     Filter& filter) {
+                     OneFilter& filter) {
   const RunOptions& run = options.run;
   BulkInserter bulk = filter.bulk(run.batch());
   KeyTotals totals;
@@ -119,7 +121,8 @@ KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat form
     progress.finish(totals.keys, totals.keys);
   } else {
     if (design.counted && design.counted->were_read()) format.tell = false;
-    KeyReader reader(options.keys.sources(), format, KeyReader::Pace::bulk, bulk_block(filter));
+    KeyReader reader(options.keys.sources(), format, KeyReader::Pace::bulk,
+                     bulk_block(filter.backend()));
     run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
     totals = reader.totals();
   }
@@ -133,16 +136,19 @@ KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat form
 }
 
 /// The result of a build: the filter with all keys, and the times.
+template <class OneFilter>
 struct Built {
-  const Filter& filter;
+  const OneFilter& filter;
   KeyTotals read;
   double seconds;  ///< of counting, reading and inserting
   Saved saved;
 };
 
-Json to_json(const BuildOptions& options, const Design& design, const Built& built) {
+template <class OneFilter>
+Json to_json(const BuildOptions& options, const Design& design, const Built<OneFilter>& built) {
   Json json;
   json["file"] = options.out;
+  json["kind"] = options.bits ? "bits" : "counters";
   describe_work(json, built.read, built.filter.backend(), options.run, built.seconds);
   json["input_bytes"] = built.read.bytes;
   json["save_seconds"] = built.saved.seconds;
@@ -165,7 +171,9 @@ Json to_json(const BuildOptions& options, const Design& design, const Built& bui
   return json;
 }
 
-std::string to_text(const BuildOptions& options, const Design& design, const Built& built) {
+template <class OneFilter>
+std::string to_text(const BuildOptions& options, const Design& design,
+                    const Built<OneFilter>& built) {
   const Backend& backend = built.filter.backend();
   const Statistics& s = built.saved.statistics;
   const std::string keys = fmt::format("{}: {}", options.out, counted(built.read.keys, "key"));
@@ -188,20 +196,40 @@ std::string to_text(const BuildOptions& options, const Design& design, const Bui
       grouped(s.saturated), rate);
 }
 
-Filter empty_filter(Design& design, const BuildOptions& options) {
+template <class OneFilter>
+OneFilter empty_filter(Design& design, const BuildOptions& options) {
   const Growth& growth = design.growth;
   for (;;) {
     try {
-      return Filter(growth, {.seed = options.seed, .backend = options.run.backend});
+      return OneFilter(growth, {.seed = options.seed, .backend = options.run.backend});
     } catch (const std::bad_alloc&) {
       if (!design.counted || !design.counted->have_hashes()) break;
       design.counted->forget_hashes();  // the inputs are read again instead
     }
   }
-  throw IoError(
-      fmt::format("build: no memory for {} of counters; a smaller --capacity or --memory, or a "
-                  "higher --fpr, takes less ('scbf plan' says how much)",
-                  human_bytes(growth.first_geometry().bytes())));
+  throw IoError(fmt::format(
+      "build: no memory for {} of counters; a smaller --capacity or --memory, or a "
+      "higher --fpr, takes less ('scbf plan' says how much)",
+      human_bytes(growth.first_geometry().with(options.bits ? Cell::bit : Cell::counter).bytes())));
+}
+
+template <class OneFilter>
+int build_as(const BuildOptions& options, Design design, const KeyFormat& format,
+             const Stopwatch& watch, const Destination& to) {
+  const RunOptions& run = options.run;
+  auto filter = empty_filter<OneFilter>(design, options);
+  filter.set_metadata(write_notes(design.notes));
+  const KeyTotals read = insert_all(options, design, format, filter);
+  const double seconds = watch.seconds();
+  const Built<OneFilter> built{filter, read, seconds,
+                               save_filter(filter, to, run, {.compress = options.compress})};
+  if (run.json) {
+    print_json(to_json(options, design, built));
+  } else {
+    to.report(to_text(options, design, built));
+  }
+  warn_if_over_capacity(read.keys, design.notes, built.saved.statistics.estimated_fpr);
+  return kOk;
 }
 
 int build(const BuildOptions& options) {
@@ -218,18 +246,8 @@ int build(const BuildOptions& options) {
   const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
   const Stopwatch watch;
   Design design = options.scalable ? growing(options, format) : single_stage(options, format);
-  Filter filter = empty_filter(design, options);
-  filter.set_metadata(write_notes(design.notes));
-  const KeyTotals read = insert_all(options, design, format, filter);
-  const double seconds = watch.seconds();
-  const Built built{filter, read, seconds, save_filter(filter, to, run)};
-  if (run.json) {
-    print_json(to_json(options, design, built));
-  } else {
-    to.report(to_text(options, design, built));
-  }
-  warn_if_over_capacity(read.keys, design.notes, built.saved.statistics.estimated_fpr);
-  return kOk;
+  return options.bits ? build_as<BloomFilter>(options, std::move(design), format, watch, to)
+                      : build_as<Filter>(options, std::move(design), format, watch, to);
 }
 
 }  // namespace
@@ -275,6 +293,12 @@ Run set_up_build(CommandLine& line) {
   options->run.add_scratch_to(line);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
+  line.flag(
+      "--bits",
+      "Keep a bit for each counter: a Bloom filter of a quarter of the size, from which no key "
+      "can be removed",
+      options->bits);
+  add_compress_to(line, options->compress);
   line.footer(
       R"(Without --capacity, the keys of regular files are counted first, repetitions included, so the filter
 is large enough. Their hashes are kept, 8 bytes each, while a quarter of the free memory is enough for
@@ -286,6 +310,7 @@ Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt
   scbf build --fpr 1% -o urls.scbf urls.gz more_urls.zst
   scbf build --column email -o people.scbf people.csv
+  scbf build --bits -o readers.scbf words.txt
   tail -n 1000000 log | scbf build --scalable --capacity 10k -o seen.scbf
   scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
   return [options] { return build(*options); };

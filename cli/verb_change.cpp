@@ -7,6 +7,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "errors.hpp"
@@ -28,6 +30,7 @@ struct ChangeOptions {
   std::string out;
   KeyOptions keys;
   RunOptions run;
+  bool compress = false;
 
   void add_to(CommandLine& line) {
     line.positional("FILE", "The filter; - is standard input", file);
@@ -40,20 +43,35 @@ struct ChangeOptions {
     run.add_scratch_to(line);
     run.add_progress_to(line);
     run.add_json_to(line, "Print a report as JSON");
+    add_compress_to(line, compress);
   }
 };
 
-/// A filter, the keys that change it, and where it goes: all checked before any work is done.
+/// Where the result goes, checked before any work is done.
+Destination destination_of(const ChangeOptions& o) {
+  std::vector<std::string> inputs = o.keys.sources();
+  Destination to =
+      changed_filter(o.file, o.out, {.force = o.keys.force, .json = o.run.json, .inputs = inputs});
+  inputs.insert(inputs.begin(), o.file);
+  check_inputs(inputs);
+  return to;
+}
+
+/// A filter, the keys that change it, and where it goes.
+template <class OneFilter>
 struct ChangeSession {
   enum class Blocks : bool { small, large };
 
-  ChangeSession(const ChangeOptions& o, Blocks blocks)
+  ChangeSession(const ChangeOptions& o, Destination destination, OneFilter opened, bool compress,
+                Blocks blocks)
       : options(o),
-        to(destination(o)),
-        filter(open_for_changes(o.file, o.run)),
+        to(std::move(destination)),
+        filter(std::move(opened)),
+        form{.compress = o.compress || compress},
         notes(read_notes(filter.metadata())),
-        reader(o.keys.sources(), agreed_format(o.keys, notes, o.file), KeyReader::Pace::bulk,
-               blocks == Blocks::large ? large_block(filter.bytes()) : bulk_block(filter)) {}
+        reader(
+            o.keys.sources(), agreed_format(o.keys, notes, o.file), KeyReader::Pace::bulk,
+            blocks == Blocks::large ? large_block(filter.bytes()) : bulk_block(filter.backend())) {}
 
   /// Calls use(block) for all keys.
   void go_through(const char* progress, const std::function<void(const KeyBlock&)>& use) {
@@ -63,7 +81,7 @@ struct ChangeSession {
   /// Saves the filter, after all changes.
   Statistics save() {
     seconds = watch.seconds();
-    return save_filter(filter, to, options.run).statistics;
+    return save_filter(filter, to, options.run, form).statistics;
   }
 
   /// Prints `text` or `json`, completed: `text` to standard error if the filter or `other`, a
@@ -92,31 +110,35 @@ struct ChangeSession {
 
   const ChangeOptions& options;
   Destination to;
-  Filter filter;
+  OneFilter filter;
+  SaveOptions form;
   FilterNotes notes;
   Stopwatch watch;
   KeyReader reader;
   double seconds = 0;  ///< of reading and changing
-
- private:
-  static Destination destination(const ChangeOptions& o) {
-    std::vector<std::string> inputs = o.keys.sources();
-    Destination to = changed_filter(o.file, o.out,
-                                    {.force = o.keys.force, .json = o.run.json, .inputs = inputs});
-    inputs.insert(inputs.begin(), o.file);
-    check_inputs(inputs);
-    return to;
-  }
 };
 
-int insert(const ChangeOptions& options) {
-  ChangeSession session(options, ChangeSession::Blocks::small);
+template <class OneFilter>
+int insert_into(OneFilter filter, bool compressed, Destination to, const ChangeOptions& options) {
+  using Session = ChangeSession<OneFilter>;
+  Session session(options, std::move(to), std::move(filter), compressed, Session::Blocks::small);
   BulkInserter bulk = session.filter.bulk(options.run.batch());
   session.go_through("inserting", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
   const std::uint64_t inserted = bulk.finish().inserted;
   session.report(session.save(), Json{{"inserted", inserted}},
                  fmt::format("inserted {}", grouped(inserted)));
   return kOk;
+}
+
+int insert(const ChangeOptions& options) {
+  Destination to = destination_of(options);
+  Changeable opened = open_for_changes(options.file, options.run);
+  return std::visit(
+      [&](auto&& filter) {
+        return insert_into(std::forward<decltype(filter)>(filter), opened.compressed, std::move(to),
+                           options);
+      },
+      std::move(opened.filter));
 }
 
 /// How many keys may be absent: a number of keys, or a share of them.
@@ -141,7 +163,7 @@ struct RemoveOptions : ChangeOptions {
 
 /// Removes all keys from the filter in memory; writes the absent ones to `absent`, unless it is
 /// null.
-RemoveReport remove_all(ChangeSession& session, Output* absent) {
+RemoveReport remove_all(ChangeSession<Filter>& session, Output* absent) {
   RemoveReport sum;
   std::vector<std::uint8_t> verdicts;
   const auto remove_block = [&](const KeyBlock& block) {
@@ -179,7 +201,13 @@ std::optional<Destination> list_of_absent(const RemoveOptions& options, const De
 }
 
 int remove(const RemoveOptions& options) {
-  ChangeSession session(options, ChangeSession::Blocks::large);
+  Destination to = destination_of(options);
+  Changeable opened = open_for_changes(options.file, options.run);
+  const bool compressed = opened.compressed;
+  ChangeSession session(
+      options, std::move(to),
+      counters_of(std::move(opened), options.file, "which does not count: no key can be removed"),
+      compressed, ChangeSession<Filter>::Blocks::large);
   const std::optional<Destination> list = list_of_absent(options, session.to);
   RemoveReport sum;
   if (list) {

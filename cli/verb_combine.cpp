@@ -4,6 +4,10 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "errors.hpp"
@@ -23,6 +27,7 @@ struct CombineOptions {
   std::vector<std::string> others;
   std::string out;
   bool force = false;
+  bool compress = false;
   RunOptions run;
 
   void add_to(CommandLine& line) {
@@ -40,10 +45,12 @@ struct CombineOptions {
         force);
     run.add_backend_to(line);
     run.add_json_to(line, "Print a report as JSON");
+    add_compress_to(line, compress);
   }
 };
 
-void check_kinds(const Filter& filter, const Filter& other, const CombineOptions& options,
+template <class OneFilter>
+void check_kinds(const OneFilter& filter, const OneFilter& other, const CombineOptions& options,
                  const std::string& other_file) {
   const auto kind = read_notes(filter.metadata()).kind;
   const auto other_kind = read_notes(other.metadata()).kind;
@@ -53,21 +60,43 @@ void check_kinds(const Filter& filter, const Filter& other, const CombineOptions
                                  display_name(other_file), to_string(*other_kind)));
 }
 
-/// Calls combine(filter, other) for each other filter, saves the filter, and completes and prints
-/// `report`. `verb` is the past tense of the operation.
-template <class Combine>
-int combine_all(const CombineOptions& options, const char* verb, Json report,
+/// A filter of the same kind as the one to change: the bits of counters serve for bits.
+template <class OneFilter>
+OneFilter open_other(const std::string& file, const RunOptions& run) {
+  if constexpr (std::is_same_v<OneFilter, BloomFilter>) {
+    return BloomFilter::load(filter_path(file), {.backend = run.backend});
+  } else {
+    return counters_of(open_for_changes(file, run), file,
+                       "which cannot be combined with counters: 'scbf project' makes bits of them");
+  }
+}
+
+/// The filter to change, and where it goes.
+struct Combining {
+  explicit Combining(const CombineOptions& o)
+      : options(o),
+        to(changed_filter(o.file, o.out,
+                          {.force = o.force, .json = o.run.json, .inputs = o.others})) {
+    std::vector<std::string> inputs = o.others;
+    inputs.insert(inputs.begin(), o.file);
+    check_inputs(inputs);
+    opened.emplace(open_for_changes(o.file, o.run));
+  }
+
+  const CombineOptions& options;
+  Destination to;
+  std::optional<Changeable> opened;
+};
+
+/// Calls combine(filter, other, report) for each other filter, saves the filter, and completes and
+/// prints `report`. `verb` is the past tense of the operation.
+template <class OneFilter, class Combine>
+int combine_all(OneFilter filter, const Combining& combining, const char* verb, Json report,
                 const Combine& combine) {
-  const Destination to =
-      changed_filter(options.file, options.out,
-                     {.force = options.force, .json = options.run.json, .inputs = options.others});
-  std::vector<std::string> inputs = options.others;
-  inputs.insert(inputs.begin(), options.file);
-  check_inputs(inputs);
-  Filter filter = open_for_changes(options.file, options.run);
+  const CombineOptions& options = combining.options;
   for (const std::string& name : options.others) {
     // Loaded, not mapped: only a verified filter may be added to another.
-    const Filter other = open_for_changes(name, options.run);
+    const auto other = open_other<OneFilter>(name, options.run);
     check_kinds(filter, other, options, name);
     try {
       combine(filter, other, report);
@@ -76,7 +105,11 @@ int combine_all(const CombineOptions& options, const char* verb, Json report,
                                      display_name(name), error.what()));
     }
   }
-  const Statistics statistics = save_filter(filter, to, options.run).statistics;
+  const Destination& to = combining.to;
+  const Statistics statistics =
+      save_filter(filter, to, options.run,
+                  {.compress = options.compress || combining.opened->compressed})
+          .statistics;
   const std::uint64_t keys = keys_left(statistics.keys_inserted, statistics.keys_removed);
   report["file"] = to.path();
   report["filters"] = options.others.size();
@@ -95,20 +128,27 @@ int combine_all(const CombineOptions& options, const char* verb, Json report,
 }
 
 int merge(const CombineOptions& options) {
-  return combine_all(options, "merged", Json::object(),
-                     [&](Filter& filter, const Filter& other, Json&) {
-                       filter.merge(other, options.run.batch());
-                     });
+  Combining combining(options);
+  return std::visit(
+      [&](auto&& filter) {
+        return combine_all(
+            std::forward<decltype(filter)>(filter), combining, "merged", Json::object(),
+            [&](auto& into, const auto& other, Json&) { into.merge(other, options.run.batch()); });
+      },
+      std::move(combining.opened->filter));
 }
 
 int subtract(const CombineOptions& options) {
   std::uint64_t inexact = 0;
-  const int code = combine_all(options, "subtracted", Json{{"inexact_counters", std::uint64_t{0}}},
-                               [&](Filter& filter, const Filter& other, Json& report) {
-                                 inexact +=
-                                     filter.subtract(other, options.run.batch()).inexact_counters;
-                                 report["inexact_counters"] = inexact;
-                               });
+  Combining combining(options);
+  const int code =
+      combine_all(counters_of(std::move(*combining.opened), options.file,
+                              "which does not count: nothing can be subtracted"),
+                  combining, "subtracted", Json{{"inexact_counters", std::uint64_t{0}}},
+                  [&](Filter& filter, const Filter& other, Json& report) {
+                    inexact += filter.subtract(other, options.run.batch()).inexact_counters;
+                    report["inexact_counters"] = inexact;
+                  });
   if (inexact > 0) {
     note(fmt::format("{} stayed at 15: there the difference is an upper bound",
                      counted(inexact, "saturated counter")));
@@ -124,6 +164,7 @@ Run set_up_merge(CommandLine& line) {
   line.footer(
       R"(Filters can be merged if layout, geometry and seed are equal: build them with the same --capacity,
 --fpr and --seed. Filters that grow need only equal seeds; stages that cannot be merged are appended.
+FILE may hold bits ('scbf project'); then the bits of all others are added, whatever these hold.
 If filters cannot be merged, nothing is written and the exit code is 4.
 
 Examples:

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // scbf info and scbf verify: show the header and statistics of a file, and check its checksums.
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-#include <system_error>
+#include <variant>
 #include <vector>
 
 #include "errors.hpp"
 #include "filter_file.hpp"
-#include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/errors.hpp"
@@ -99,11 +94,38 @@ void describe_container(Json& json, const FileInfo& info, const Statistics* stat
   json["ambiguous_share"] = statistics->ambiguous_share;
 }
 
+/// How many bits a delta changes.
+std::uint64_t changes_of(const FileInfo& info) {
+  std::uint64_t sum = 0;
+  for (const StageFileInfo& stage : info.stages) sum += stage.changes;
+  return sum;
+}
+
+std::string describe_contents(const FileInfo& info) {
+  std::string text;
+  if (info.is_delta) {
+    text = fmt::format("a delta, epoch {} to {}: {} changed", info.since.number, info.epoch.number,
+                       counted(changes_of(info), "bit"));
+  } else {
+    text = info.cell() == Cell::bit ? "bits, for readers" : "counters";
+    if (info.epoch) text += fmt::format(", epoch {}", info.epoch.number);
+    if (info.compressed) text += ", compressed";
+  }
+  return text;
+}
+
 /// `statistics` is null if only the headers were requested.
 Json to_json(const std::string& file, const FileInfo& info, const Statistics* statistics) {
   Json json;
   json["file"] = file;
+  json["kind"] = kind_of(info);
   json["version"] = info.version;
+  json["compressed"] = info.compressed;
+  describe_epoch(json, info.epoch);
+  if (info.is_delta) {
+    json["since"] = info.since.number;
+    json["changes"] = changes_of(info);
+  }
   json["seed"] = info.seed;
   Books(info).describe(json);
   if (info.is_container()) {
@@ -126,6 +148,7 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   };
   row("file", fmt::format("{} ({}, {}version {})", file, human_bytes(info.file_bytes),
                           container ? "container " : "", info.version));
+  row("holds", describe_contents(info));
   if (container) {
     row("growth", info.growth.describe());
   } else {
@@ -133,7 +156,9 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
     row("geometry", g.describe());
     row("probes", fmt::format("{} in {} cache line{}", g.probes(), g.cache_lines_per_key(),
                               g.cache_lines_per_key() == 1 ? "" : "s"));
-    row("counters", fmt::format("{}, {}", grouped(g.counters()), human_bytes(g.bytes())));
+    const Geometry held = g.with(info.cell());
+    row(fmt::format("{}s", to_string(held.cell())),
+        fmt::format("{}, {}", grouped(held.counters()), human_bytes(held.bytes())));
   }
   row("hash", fmt::format("{}, seed {}", info.stages[0].hash, info.seed));
   row("keys", Books(info).text());
@@ -152,7 +177,9 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
     }
     return text;
   }
-  row("saturated", grouped(info.stages[0].saturated) + " counters");
+  if (info.cell() == Cell::counter) {
+    row("saturated", grouped(info.stages[0].saturated) + " counters");
+  }
   if (const std::string& metadata = info.metadata; !metadata.empty()) {
     row("metadata", metadata.size() <= 200 ? metadata : human_bytes(metadata.size()));
   }
@@ -166,47 +193,35 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   return text;
 }
 
-/// A file that can be read twice: the file itself, or a copy in memory of what comes from a pipe.
-class Rereadable {
- public:
-  explicit Rereadable(const std::string& file) : path_(filter_path(file)) {
-    if (S_ISREG(status_of(file).st_mode)) return;
-    copy_ = ::memfd_create("scbf", MFD_CLOEXEC);
-    if (copy_ < 0) throw std::system_error(errno, std::generic_category(), file);
-    FILE* const out = ::fdopen(copy_, "wb");
-    if (out == nullptr) throw std::bad_alloc();
-    file_.reset(out);
-    ByteInput in(file, ByteInput::Decode::no);
-    std::vector<char> buffer(1 << 20);
-    while (const std::size_t n = in.read(buffer)) {
-      if (std::fwrite(buffer.data(), 1, n, out) < n) throw std::bad_alloc();
-    }
-    if (std::fflush(out) != 0) throw std::bad_alloc();
-    path_ = fmt::format("/proc/self/fd/{}", copy_);
-  }
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  struct Close {
-    void operator()(FILE* file) const { std::fclose(file); }
-  };
-  std::string path_;
-  int copy_ = -1;
-  std::unique_ptr<FILE, Close> file_;
-};
+/// Statistics of the filter at `path`, which has these headers and is not compressed, so that it
+/// is mapped; or else is loaded.
+Statistics statistics_of(const std::string& path, const FileInfo& info,
+                         const InfoOptions& options) {
+  const AnyFilter filter = open_for_queries(path, options.run, false);
+  return std::visit(
+      [&](const auto& opened) {
+        if (opened.stages() != info.stages.size()) {
+          throw IoError(
+              fmt::format("{}: replaced by another meanwhile", display_name(options.file)));
+        }
+        return opened.statistics(options.run.batch());
+      },
+      filter);
+}
 
 /// Shows the file that is at `path`, or the headers only.
 void show(const InfoOptions& options, const std::string& path) {
   std::optional<Statistics> statistics;
   const FileInfo info = options.header_only ? read_file_info(path) : verify_file(path);
-  if (!options.header_only) {
+  if (!options.header_only && !info.is_delta) {
     // Statistics of a damaged file would be wrong but look plausible, so the whole file is
     // verified.
-    const Filter filter = open_counters(path, options.run, false);
-    if (filter.stages() != info.stages.size()) {
-      throw IoError(fmt::format("{}: replaced by another meanwhile", display_name(options.file)));
+    if (info.cell() == Cell::counter && info.compressed) {
+      statistics =
+          Filter::load(path, {.backend = options.run.backend}).statistics(options.run.batch());
+    } else {
+      statistics = statistics_of(path, info, options);
     }
-    statistics = filter.statistics(options.run.batch());
   }
   const Statistics* const known = statistics ? &*statistics : nullptr;
   if (options.run.json) {
@@ -222,15 +237,7 @@ int info(const InfoOptions& options) {
     return kOk;
   }
   const Rereadable file(options.file);
-  try {
-    show(options, file.path());
-  } catch (const CorruptFile& error) {
-    // The message begins with the name of the copy.
-    std::string_view what = error.what();
-    const std::string copy = in_quotes(file.path());
-    if (what.starts_with(copy)) what.remove_prefix(copy.size());
-    throw CorruptFile(fmt::format("{}{}", display_name(options.file), what));
-  }
+  file.with_path([&](const std::string& path) { show(options, path); });
   return kOk;
 }
 
@@ -247,9 +254,11 @@ int verify(const VerifyOptions& options) {
     Json one{{"file", file}, {"ok", true}};
     try {
       const FileInfo info = verify_file(filter_path(file));
+      one["kind"] = kind_of(info);
       one["file_bytes"] = info.file_bytes;
       if (info.is_container()) one["stages"] = info.stages.size();
-      text += fmt::format("{}: ok, {}, {}\n", file,
+      text += fmt::format("{}: ok, {}{}, {}\n", file,
+                          info.cell() == Cell::counter ? "" : describe_contents(info) + "; ",
                           info.is_container() ? counted(info.stages.size(), "stage")
                                               : info.growth.first_geometry().describe(),
                           human_bytes(info.file_bytes));

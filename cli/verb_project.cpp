@@ -20,7 +20,7 @@ namespace {
 
 struct ProjectOptions {
   std::string file, out;
-  bool force = false, json = false;
+  bool force = false, json = false, compress = false;
 };
 
 int project(const ProjectOptions& options) {
@@ -29,9 +29,11 @@ int project(const ProjectOptions& options) {
                        {.force = options.force, .json = options.json, .inputs = {options.file}});
   const BloomFilter bits = BloomFilter::load(filter_path(options.file));
   to.write([&](Output& out) {
-    bits.write([&](std::span<const std::byte> bytes) {
-      out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    });
+    bits.write(
+        [&](std::span<const std::byte> bytes) {
+          out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        },
+        {.compress = options.compress});
   });
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
   if (options.json) {
@@ -57,6 +59,7 @@ Run set_up_project(CommandLine& line) {
               "goes to standard error",
               options->out, CommandLine::Need::required);
   line.flag("--force", "Replace OUT even if it is no filter", options->force);
+  add_compress_to(line, options->compress);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
       R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the

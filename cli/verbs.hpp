@@ -16,6 +16,8 @@ Run set_up_count(CommandLine& line);
 Run set_up_merge(CommandLine& line);
 Run set_up_subtract(CommandLine& line);
 Run set_up_project(CommandLine& line);
+Run set_up_delta(CommandLine& line);
+Run set_up_apply(CommandLine& line);
 Run set_up_info(CommandLine& line);
 Run set_up_verify(CommandLine& line);
 Run set_up_backends(CommandLine& line);

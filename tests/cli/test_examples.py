@@ -141,6 +141,12 @@ class Help(ExamplesTest):
             self.sh(f"scbf build --keys u64 -o {name}.scbf ids.u64")
         self.sh("scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf; "
                 "cp week.scbf all.scbf")
+        # Three epochs, of which the reader has the first; for 'delta', the last.
+        if verb in ("delta", "apply"):
+            self.sh("scbf project words.scbf -o published.scbf; for i in 1 2 3; do"
+                    "  scbf insert words.scbf new_words.txt;"
+                    "  scbf delta published.scbf words.scbf -o $i.delta --force; done; "
+                    f"cp {'published.scbf' if verb == 'delta' else '1.delta'} reader.scbf")
         if verb == "gen":
             os.remove(self.path("ids.u64"))
 

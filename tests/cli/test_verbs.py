@@ -6,57 +6,6 @@ import os
 from support import CORRUPT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
 
 
-class Bits(CommandTest):
-    """Filters of bits: made from counters, and asked like them."""
-
-    def setUp(self):
-        super().setUp()
-        self.keys = words(5000)
-        self.build("f.scbf", self.keys[:2500], "--fpr", "1%")
-
-    def test_a_projection_answers_like_the_counters(self):
-        asked = lines(self.keys)
-        want = self.scbf("query", "f.scbf", stdin=asked)
-        self.assertGreater(len(want), 20_000)
-        report = self.scbf_json("project", "f.scbf", "-o", "b.scbf")
-        self.assertEqual((report["keys"], report["stages"]), (2500, 1))
-        self.assertEqual(4 * report["bytes"], self.scbf_json("info", "f.scbf")["bytes"])
-        self.assertLess(os.path.getsize(self.path("b.scbf")),
-                        os.path.getsize(self.path("f.scbf")) / 2)
-        for options in (["b.scbf"], ["b.scbf", "--load"], ["f.scbf", "--load"]):
-            self.assertEqual(self.scbf("query", *options, stdin=asked), want)
-        self.write("asked", asked)
-        for file in ("b.scbf", "f.scbf"):
-            self.assertEqual(self.scbf("query", "-", "asked", stdin=self.read(file)), want)
-        self.scbf("verify", "b.scbf", "f.scbf")
-        self.scbf("project", "b.scbf", "-o", "again.scbf")
-        self.assertEqual(self.read("again.scbf"), self.read("b.scbf"))
-        self.assertEqual(self.scbf("project", "f.scbf", "-o", "-"), self.read("b.scbf"))
-        self.assertIn("the bits of 2,500 keys", self.err)
-
-    def test_numbers_and_stages(self):
-        self.write_u64("n.u64", range(3000))
-        self.scbf("build", "--keys", "u64", "--scalable", "--capacity", 300, "-o", "s.scbf", "n.u64")
-        self.scbf("project", "s.scbf", "-o", "b.scbf")
-        self.write_u64("asked", range(0, 9000, 3))
-        self.assertEqual(self.scbf("query", "b.scbf", "asked"), self.scbf("query", "s.scbf", "asked"))
-
-    def test_bits_cannot_be_counted_or_changed(self):
-        self.scbf("project", "f.scbf", "-o", "b.scbf")
-        before = self.read("b.scbf")
-        for verb in ("insert", "remove", "count"):
-            self.refused(verb, "b.scbf", stdin=b"word-1\n", code=CORRUPT,
-                         mentions=["a filter of bits: there are no counters to load"])
-        self.assertEqual(self.read("b.scbf"), before)
-
-    def test_failures_leave_nothing(self):
-        self.write("text", b"no filter\n")
-        self.refused("project", "text", "-o", "b.scbf", code=CORRUPT, mentions=["not a filter"])
-        self.refused("project", "f.scbf", "-o", "text", mentions=["--force"])
-        self.refused("project", "f.scbf", "-o", "f.scbf", mentions=["also the input"])
-        self.assertEqual(self.files(), ["f.scbf", "text"])
-
-
 class Query(CommandTest):
     def setUp(self):
         super().setUp()

@@ -77,7 +77,7 @@ std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, C
   FileHead head = read_stages(input, [&](Input& part, StageHead&& stage, std::size_t, std::size_t) {
     if (stage.header.content == Content::delta) {
       throw Incompatible(fmt::format(
-          "{}: a delta, from epoch {} to {}: it is applied to a filter of bits, and is none",
+          "{}: a delta, from epoch {} to {}, and no filter: apply it to a filter of bits",
           part.name(), stage.header.since.number, stage.header.epoch.number));
     }
     if (cell == Cell::counter && stage.header.geometry.cell() == Cell::bit) {

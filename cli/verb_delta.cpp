@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// scbf delta and scbf apply: changes of filters of bits, from the writer to readers.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "errors.hpp"
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "scbf/delta.hpp"
+#include "scbf/errors.hpp"
+#include "sizes.hpp"
+#include "verbs.hpp"
+
+namespace scbf::cli {
+
+namespace {
+
+/// The bits in a file, to be changed. Throws Incompatible if it holds counters.
+BloomFilter bits_of(Changeable& opened, const std::string& file) {
+  if (auto* const bits = std::get_if<BloomFilter>(&opened.filter)) return std::move(*bits);
+  throw Incompatible(
+      fmt::format("{}: a filter of counters: 'scbf project' makes the bits that "
+                  "deltas change",
+                  display_name(file)));
+}
+
+void write_bits(Output& out, const BloomFilter& bits, bool compress) {
+  bits.write(
+      [&](std::span<const std::byte> bytes) {
+        out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      },
+      {.compress = compress});
+}
+
+struct DeltaOptions {
+  std::string bits, now, out;
+  bool force = false, json = false;
+};
+
+std::string describe(const Delta& delta) {
+  const std::string size = human_bytes(delta.message().size());
+  if (delta.whole()) return fmt::format("epoch {}, whole, {}", delta.epoch().number, size);
+  return fmt::format("epoch {} to {}, {} changed, {}", delta.since().number, delta.epoch().number,
+                     counted(delta.changes(), "bit"), size);
+}
+
+int delta(const DeltaOptions& options) {
+  const std::vector<std::string> inputs = {options.bits, options.now};
+  check_inputs(inputs);
+  const Destination to("-o " + in_quotes(options.out), options.out,
+                       {.force = options.force, .json = options.json, .inputs = inputs});
+  const Destination published =
+      changed_filter(options.bits, {}, {.json = false, .inputs = {options.now}});
+  const RunOptions run;
+  Changeable opened = open_for_changes(options.bits, run);
+  BloomFilter bits = bits_of(opened, options.bits);
+  const std::uint64_t whole_bytes = bits.bytes();
+  Changeable now = open_for_changes(options.now, run);
+  const Delta changes = std::visit([&](const auto& filter) { return bits.advance(filter); },
+                                   std::as_const(now.filter));
+  // The delta first: if the other fails, the epoch is told once more, and readers notice.
+  to.write([&](Output& out) {
+    const auto message = changes.message();
+    out.write({reinterpret_cast<const char*>(message.data()), message.size()});
+  });
+  published.write([&](Output& out) { write_bits(out, bits, opened.compressed); });
+  if (options.json) {
+    Json json{{"file", to.path()}, {"whole", changes.whole()}, {"since", changes.since().number}};
+    describe_epoch(json, changes.epoch());
+    json["changes"] = changes.changes();
+    json["bytes"] = changes.message().size();
+    json["bits_bytes"] = whole_bytes;
+    print_json(json);
+  } else {
+    to.report(fmt::format("{}: {}; all bits: {}\n", to.path(), describe(changes),
+                          human_bytes(whole_bytes)));
+  }
+  return kOk;
+}
+
+struct ApplyOptions {
+  std::string file, out;
+  std::vector<std::string> deltas;
+  bool force = false, json = false, compress = false;
+};
+
+int apply(const ApplyOptions& options) {
+  const Destination to =
+      changed_filter(options.file, options.out,
+                     {.force = options.force, .json = options.json, .inputs = options.deltas});
+  std::vector<std::string> inputs = options.deltas;
+  inputs.insert(inputs.begin(), options.file);
+  check_inputs(inputs);
+  Changeable opened = open_for_changes(options.file, {});
+  BloomFilter bits = bits_of(opened, options.file);
+  std::uint64_t changed = 0;
+  for (const std::string& name : options.deltas) {
+    const Delta delta = Delta::load(filter_path(name));
+    try {
+      bits.apply(delta);
+    } catch (const Incompatible& error) {
+      throw Incompatible(fmt::format("{} and {}: {}", display_name(options.file),
+                                     display_name(name), error.what()));
+    }
+    changed += delta.changes();
+  }
+  to.write([&](Output& out) { write_bits(out, bits, options.compress); });
+  if (options.json) {
+    Json json{{"file", to.path()}, {"deltas", options.deltas.size()}, {"changes", changed}};
+    describe_epoch(json, bits.epoch());
+    json["keys"] = keys_left(bits.keys_inserted(), bits.keys_removed());
+    json["fill"] = bits.fill();
+    describe_size(json, bits);
+    print_json(json);
+  } else {
+    to.report(fmt::format("{}: epoch {}; {}, fill {}\n", to.path(), bits.epoch().number,
+                          counted(keys_left(bits.keys_inserted(), bits.keys_removed()), "key"),
+                          percent(bits.fill())));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Run set_up_delta(CommandLine& line) {
+  auto options = std::make_shared<DeltaOptions>();
+  line.positional("PUBLISHED",
+                  "The bits as readers have them; a file, which moves on to the new epoch",
+                  options->bits);
+  line.positional("FILTER", "The filter of now, of counters or of bits; - is standard input",
+                  options->now);
+  line.option("-o,--output", "DELTA",
+              "The delta; replaced as a whole; - is standard output, and the report then goes to "
+              "standard error",
+              options->out, CommandLine::Need::required);
+  line.flag("--force", "Replace DELTA even if it is no filter or delta", options->force);
+  line.flag("--json", "Print a report as JSON", options->json);
+  line.footer(
+      R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' made at the beginning, and those
+of FILTER, and makes PUBLISHED the bits of FILTER. Each call is an epoch, and its delta applies to the bits
+of the epoch before. The first delta has all bits; so has any other for which that is shorter.
+
+Examples:
+  scbf delta published.scbf words.scbf -o 1.delta
+  scbf delta published.scbf words.scbf -o - | scbf apply reader.scbf -)");
+  return [options] { return delta(*options); };
+}
+
+Run set_up_apply(CommandLine& line) {
+  auto options = std::make_shared<ApplyOptions>();
+  line.positional("FILE", "The bits of a reader; - is standard input", options->file);
+  line.positionals("DELTA", "Deltas, in order", options->deltas, CommandLine::Need::required);
+  line.option(
+      "-o,--output", "OUT",
+      "Write here; default: replace FILE; - is standard output, and the report then goes to "
+      "standard error",
+      options->out);
+  line.flag("--force", "Replace OUT even if it is no filter", options->force);
+  add_compress_to(line, options->compress);
+  line.flag("--json", "Print a report as JSON", options->json);
+  line.footer(
+      R"(Each delta must begin at the epoch that FILE then has, of the same history; otherwise nothing is
+written, and the exit code is 4. A whole delta applies to bits of any earlier epoch, and is a compressed
+filter of bits itself: a reader begins with a copy of it. What is written here is not compressed, unless
+--compress asks for that, and so can be mapped by 'scbf query'.
+
+Examples:
+  scbf apply reader.scbf 2.delta
+  scbf apply reader.scbf 2.delta 3.delta -o newest.scbf)");
+  return [options] { return apply(*options); };
+}
+
+}  // namespace scbf::cli
