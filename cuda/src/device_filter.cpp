@@ -199,7 +199,7 @@ void DeviceFilter::check_compatible(const DeviceFilter& other) const {
 void DeviceFilter::merge_async(const DeviceFilter& other, const DeviceOptions& options) {
   check_compatible(other);
   const Run run = run_of(options);
-  run_merge(words_, other.words_, geometry_.words(), run);
+  run_merge(geometry_, words_, other.words_, run);
   run_add_books(words_ + geometry_.words(), other.words_ + geometry_.words(), kBooks, run);
 }
 
