@@ -57,11 +57,7 @@ struct KeyBits {
   std::uint64_t word[kBitBlockWords] = {};
 };
 HWY_INLINE KeyBits key_bits(std::uint64_t place) noexcept {
-  KeyBits bits;
-  for (unsigned i = 0; i < kWordsPerBlock; ++i) {
-    bits.word[i / 4] |= std::uint64_t{1} << (i % 4 * 16 + (place >> (4 * i) & 15));
-  }
-  return bits;
+  return {{detail::block_bits(place, 0), detail::block_bits(place, 1)}};
 }
 HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexcept {
   const KeyBits bits = key_bits(place);

@@ -108,8 +108,8 @@ class Subject {
 
 class Ours final : public Subject {
  public:
-  Ours(Layout layout, std::uint64_t n, Path path)
-      : filter_(geometry_for(layout, n, 0.01), 1), options_{.path = path} {}
+  Ours(Layout layout, Cell cell, std::uint64_t n, Path path)
+      : filter_(geometry_for(layout, n, 0.01).with(cell), 1), options_{.path = path} {}
   void insert(const std::uint64_t* keys, std::size_t n) override {
     filter_.insert_async({keys, n}, options_);
   }
@@ -169,9 +169,9 @@ struct Kind {
   std::unique_ptr<Subject> (*make)(std::uint64_t n);
 };
 
-template <Layout layout, Path path>
+template <Layout layout, Path path, Cell cell = Cell::counter>
 std::unique_ptr<Subject> ours(std::uint64_t n) {
-  return std::make_unique<Ours>(layout, n, path);
+  return std::make_unique<Ours>(layout, cell, n, path);
 }
 template <class Filter>
 std::unique_ptr<Subject> usual(std::uint64_t n) {
@@ -183,6 +183,11 @@ std::vector<Kind> kinds() {
           {"split_block_partitioned", true, ours<Layout::split_block, Path::partitioned>},
           {"split_direct", true, ours<Layout::split, Path::direct>},
           {"split_partitioned", true, ours<Layout::split, Path::partitioned>},
+          {"split_block_bits_direct", false, ours<Layout::split_block, Path::direct, Cell::bit>},
+          {"split_block_bits_partitioned", false,
+           ours<Layout::split_block, Path::partitioned, Cell::bit>},
+          {"split_bits_direct", false, ours<Layout::split, Path::direct, Cell::bit>},
+          {"split_bits_partitioned", false, ours<Layout::split, Path::partitioned, Cell::bit>},
           {"bit_filter", false, usual<BitFilter>},
           {"textbook", false, usual<Textbook>}};
 }

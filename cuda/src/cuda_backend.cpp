@@ -66,6 +66,8 @@ class CudaBackend final : public Backend {
     return reason;
   }
 
+  bool supports(Cell) const noexcept override { return true; }
+
   std::unique_ptr<CounterStore> allocate(std::uint64_t words) const override {
     return std::make_unique<DeviceStore>(device_, words);
   }
@@ -116,8 +118,27 @@ class CudaBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
-    alone(options,
-          [&](const Run& run) { run_merge(into.words, from.words, into.geometry.words(), run); });
+    alone(options, [&](const Run& run) { run_merge(into.geometry, into.words, from.words, run); });
+  }
+  void intersect(CounterView into, ConstCounterView from,
+                 const BatchOptions& options) const override {
+    alone(options, [&](const Run& run) {
+      run_intersect(into.words, from.words, into.geometry.words(), run);
+    });
+  }
+  std::uint64_t count_joined(ConstCounterView a, ConstCounterView b,
+                             const BatchOptions& options) const override {
+    std::uint64_t ones = 0;
+    alone(options, [&](const Run& run) {
+      ones = run_count_joined(a.words, b.words, a.geometry.words(), run);
+    });
+    return ones;
+  }
+  void project(CounterView bits, ConstCounterView counters,
+               const BatchOptions& options) const override {
+    alone(options, [&](const Run& run) {
+      run_project(bits.words, counters.words, bits.geometry.words(), run);
+    });
   }
   SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
                                 const BatchOptions& options) const override {

@@ -28,7 +28,8 @@ std::uint64_t* allocate(const Geometry& geometry) {
   return allocate_words(geometry.words() + kBooks, geometry.describe());
 }
 
-const Geometry& only_geometry(const Filter& filter) {
+template <class AnyFilter>
+const Geometry& only_geometry(const AnyFilter& filter) {
   if (filter.stages() == 1) return filter.geometry();
   throw InvalidArgument(fmt::format(
       "the filter has {} stages ({}): a DeviceFilter has one; make one of each stage, or use the "
@@ -60,6 +61,15 @@ DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStr
 DeviceFilter::DeviceFilter(const Filter& filter, cudaStream_t stream)
     : DeviceFilter(only_geometry(filter), filter.seed(), stream) {
   // The delegated constructor is complete, so from here on the destructor frees the memory.
+  copy_from(filter, stream);
+}
+DeviceFilter::DeviceFilter(const BloomFilter& filter, cudaStream_t stream)
+    : DeviceFilter(only_geometry(filter), filter.seed(), stream) {
+  copy_from(filter, stream);
+}
+
+template <class AnyFilter>
+void DeviceFilter::copy_from(const AnyFilter& filter, cudaStream_t stream) {
   const auto copy = [&](std::uint64_t first, std::span<const std::uint64_t> words) {
     check(cudaMemcpyAsync(words_ + first, words.data(), words.size_bytes(), cudaMemcpyHostToDevice,
                           stream),
@@ -144,9 +154,16 @@ void DeviceFilter::count_async(const DeviceKeys& keys, std::uint8_t* out,
   run_count({&filter, 1}, keys, out, nullptr, run_of(options));
 }
 
+void DeviceFilter::check_counts(const char* what) const {
+  if (geometry().cell() == Cell::counter) return;
+  throw InvalidArgument(
+      fmt::format("{}: the filter has bits, not counters ({})", what, geometry_.describe()));
+}
+
 void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
                                 const DeviceOptions& options) {
   check_usable();
+  check_counts("remove");
   const Run run = run_of(options);
   const FilterRef filter = ref();
   run_remove({&filter, 1}, keys, verdicts, words_ + geometry_.words() + kRemovals, nullptr, run);
@@ -184,11 +201,12 @@ std::uint64_t DeviceFilter::find(const DeviceKeys& keys, std::uint64_t* indices,
   return run_find_and_wait(ref(), keys, indices, run);
 }
 
-void DeviceFilter::check_compatible(const DeviceFilter& other) const {
+/// Has the other filter the geometry that is wanted of it, and the seed of this one?
+void DeviceFilter::check_compatible(const DeviceFilter& other, const Geometry& wanted) const {
   check_usable();
   other.check_usable();
-  if (geometry_ != other.geometry_) {
-    throw Incompatible(fmt::format("the geometries differ: {} and {}", geometry_.describe(),
+  if (wanted != other.geometry_) {
+    throw Incompatible(fmt::format("the geometries differ: {} and {}", wanted.describe(),
                                    other.geometry_.describe()));
   }
   if (seed_ != other.seed_) {
@@ -197,14 +215,15 @@ void DeviceFilter::check_compatible(const DeviceFilter& other) const {
 }
 
 void DeviceFilter::merge_async(const DeviceFilter& other, const DeviceOptions& options) {
-  check_compatible(other);
+  check_compatible(other, geometry_);
   const Run run = run_of(options);
-  run_merge(words_, other.words_, geometry_.words(), run);
+  run_merge(geometry_, words_, other.words_, run);
   run_add_books(words_ + geometry_.words(), other.words_ + geometry_.words(), kBooks, run);
 }
 
 SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOptions& options) {
-  check_compatible(other);
+  check_compatible(other, geometry_);
+  check_counts("subtract");
   const Run run = run_of(options);
   const SubtractCounts counts = run_check_subtract(words_, other.words_, geometry_.words(), run);
   if (counts.below > 0) {
@@ -218,6 +237,15 @@ SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOpt
   run_subtract(words_, other.words_, geometry_.words(), run);
   run_book(keys, words_ + geometry_.words() + kRemovals, run);
   return {counts.inexact};
+}
+
+void DeviceFilter::project_async(DeviceFilter& bits, const DeviceOptions& options) const {
+  check_counts("project");
+  check_compatible(bits, geometry_.with(Cell::bit));
+  run_project(bits.words_, words_, bits.geometry_.words(), run_of(options));
+  check(cudaMemcpyAsync(bits.words_ + bits.geometry_.words(), words_ + geometry_.words(),
+                        kBooks * sizeof(std::uint64_t), cudaMemcpyDeviceToDevice, options.stream),
+        "copying the books on the device");
 }
 
 void DeviceFilter::clear_async(cudaStream_t stream) {
@@ -252,6 +280,7 @@ void DeviceFilter::download(std::span<std::uint64_t> words, cudaStream_t stream)
 }
 
 Filter DeviceFilter::to_filter(const FilterOptions& options, cudaStream_t stream) const {
+  check_counts("to_filter");
   std::vector<std::uint64_t> words(geometry().words());
   download(words, stream);
   FilterOptions with_seed = options;

@@ -129,8 +129,27 @@ void run_add_books(std::uint64_t* books, const std::uint64_t* others, std::size_
   Device(run.stream, run.memory).for_each(n, AddBooks{books, others});
 }
 
-void run_merge(std::uint64_t* into, const std::uint64_t* from, std::size_t words, const Run& run) {
-  Device(run.stream, run.memory).for_each(words, MergeWords{into, from});
+void run_merge(const Geometry& geometry, std::uint64_t* into, const std::uint64_t* from,
+               const Run& run) {
+  with_cells(geometry, [&](auto cells) {
+    Device(run.stream, run.memory)
+        .for_each(geometry.words(), MergeWords<decltype(cells)>{into, from});
+  });
+}
+
+void run_intersect(std::uint64_t* into, const std::uint64_t* from, std::size_t words,
+                   const Run& run) {
+  Device(run.stream, run.memory).for_each(words, IntersectWords{into, from});
+}
+
+std::uint64_t run_count_joined(const std::uint64_t* a, const std::uint64_t* b, std::size_t words,
+                               const Run& run) {
+  return Device(run.stream, run.memory).reduce(words, OnesInEither{a, b});
+}
+
+void run_project(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words,
+                 const Run& run) {
+  Device(run.stream, run.memory).for_each(words, ProjectWords{bits, counters});
 }
 
 SubtractCounts run_check_subtract(const std::uint64_t* from, const std::uint64_t* what,
@@ -148,14 +167,14 @@ void run_subtract(std::uint64_t* from, const std::uint64_t* what, std::size_t wo
 std::vector<Histogram> run_histograms(const FilterRef& filter, const Run& run) {
   Device device(run.stream, run.memory);
   std::vector<Histogram> histograms(filter.probes());
-  static_assert(sizeof(Histogram) == CountValues::kValues * sizeof(std::uint64_t));
-  const auto on_device = device.temporary<std::uint64_t>(histograms.size() * CountValues::kValues);
+  static_assert(sizeof(Histogram) == kValues * sizeof(std::uint64_t));
+  const auto on_device = device.temporary<std::uint64_t>(histograms.size() * kValues);
   count_values(device, filter, on_device.get());
   fetch(histograms.data(), on_device.get(), histograms.size() * sizeof(Histogram), run.stream,
         "histograms");
   const Geometry& geometry = filter.geometry();
-  const std::uint64_t padding =
-      geometry.words() * kCountersPerWord / geometry.probes() - geometry.counters_per_slice();
+  const std::uint64_t padding = geometry.words() * geometry.cells_per_word() / geometry.probes() -
+                                geometry.counters_per_slice();
   for (Histogram& slice : histograms) slice[0] -= padding;
   return histograms;
 }

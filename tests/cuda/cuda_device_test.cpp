@@ -267,6 +267,57 @@ TEST_P(OfDevice, MovesFromAndToTheHost) {
   SCBF_EXPECT_THROW(moved.download(too_few), scbf::InvalidArgument, "has room for 3: must be ");
 }
 
+/// Filters of bits: built there, of counters there, and of a BloomFilter.
+TEST_P(OfDevice, BitsAnswerAsTheCounters) {
+  const scbf::Geometry geometry = GetParam().shape.geometry.with(scbf::Cell::bit);
+  const auto keys = random_keys(scaled(40'000, 4000), 14);
+  const std::size_t half = keys.size() / 2;
+  ASSERT_NO_FATAL_FAILURE(insert(keys));
+  const scbf::BloomFilter bits(model);
+  const OnDevice<std::uint64_t> there(keys);
+  DeviceFilter built(geometry, kSeed), other(geometry, kSeed), projected(geometry, kSeed);
+  for (std::size_t i = 0; i < 2; ++i) built.insert({there.get(), half}, options());
+  other.insert({there.get() + half, keys.size() - half}, options());
+  built.merge_async(other);
+  ASSERT_TRUE(same_words(words_of(built), bits.words()));
+  EXPECT_EQ(built.keys_inserted(), keys.size() + half);
+  filter().project_async(projected);
+  ASSERT_TRUE(same_words(words_of(projected), bits.words()));
+  EXPECT_EQ(projected.keys_inserted(), keys.size());
+  filter().project_async(projected);
+  EXPECT_EQ(projected.keys_inserted(), keys.size());
+  EXPECT_EQ(projected.histograms(),
+            bits.backend().histograms({geometry, kSeed, bits.words().data()}, {.threads = 1}));
+  for (const DeviceFilter& each : {DeviceFilter(bits), std::move(built), std::move(projected)}) {
+    const auto asked = Mixture(14).to_ask(4001);
+    const OnDevice<std::uint64_t> asked_there(asked), indices(asked.size());
+    const OnDevice<std::uint8_t> out(asked.size()), packed((asked.size() + 7) / 8);
+    const Answers want = scbf_test::contains(model, asked);
+    each.contains({asked_there.get(), asked.size()}, out.get());
+    EXPECT_TRUE(same_answers(out.to_host(), want));
+    each.count({asked_there.get(), asked.size()}, out.get());
+    EXPECT_TRUE(same_answers(out.to_host(), want));
+    each.contains_bits({asked_there.get(), asked.size()}, packed.get());
+    Answers want_packed((asked.size() + 7) / 8);
+    const std::uint64_t hits = model.contains_bits(asked, want_packed).hits;
+    EXPECT_TRUE(same_answers(packed.to_host(), want_packed));
+    EXPECT_EQ(each.find({asked_there.get(), asked.size()}, indices.get()), hits);
+  }
+}
+
+TEST_P(OfDevice, BitsAreNotTakenForCounters) {
+  DeviceFilter bits(GetParam().shape.geometry.with(scbf::Cell::bit), kSeed);
+  DeviceFilter of_other_seed(bits.geometry(), kSeed + 1);
+  SCBF_EXPECT_THROW(bits.remove({nullptr, 0}, nullptr), scbf::InvalidArgument,
+                    "remove: the filter");
+  SCBF_EXPECT_THROW(bits.subtract(bits), scbf::InvalidArgument, "has bits");
+  SCBF_EXPECT_THROW(bits.to_filter(), scbf::InvalidArgument, "has bits");
+  SCBF_EXPECT_THROW(bits.project_async(bits), scbf::InvalidArgument, "has bits");
+  SCBF_EXPECT_THROW(filter().project_async(of_other_seed), scbf::Incompatible, "seeds differ");
+  SCBF_EXPECT_THROW(filter().project_async(filter()), scbf::Incompatible, "geometries differ");
+  SCBF_EXPECT_THROW(filter().merge_async(bits), scbf::Incompatible, "geometries differ");
+}
+
 /// Counts allocations and passes them on to the device's own allocator.
 class CountingResource final : public scbf::cuda::MemoryResource {
  public:
@@ -325,6 +376,15 @@ TEST_P(OfDevice, KernelsOfTheProgramUseTheView) {
   contains_by_threads(filter().ref(), asked_there.get(), asked.size(), by_thread.get());
   contains_by_groups(filter().ref(), asked_there.get(), asked.size(), by_group.get());
   const Answers want = scbf_test::contains(model, asked);
+  EXPECT_TRUE(same_answers(by_thread.to_host(), want));
+  EXPECT_TRUE(same_answers(by_group.to_host(), want));
+
+  const DeviceFilter bits(filter().geometry().with(scbf::Cell::bit), kSeed);
+  insert_by_threads(bits.ref(), there.get(), keys.size() / 2);
+  insert_by_groups(bits.ref(), there.get() + keys.size() / 2, keys.size() - keys.size() / 2);
+  ASSERT_TRUE(same_words(words_of(bits), scbf::BloomFilter(model).words()));
+  contains_by_threads(bits.ref(), asked_there.get(), asked.size(), by_thread.get());
+  contains_by_groups(bits.ref(), asked_there.get(), asked.size(), by_group.get());
   EXPECT_TRUE(same_answers(by_thread.to_host(), want));
   EXPECT_TRUE(same_answers(by_group.to_host(), want));
 }

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <functional>
 #include <thread>
 
 #include "engine/operations.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "support/host_device.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
@@ -18,6 +20,8 @@ namespace {
 
 using namespace scbf_test;
 namespace cuda = scbf::cuda;
+using scbf::BloomFilter;
+using scbf::Cell;
 using scbf::Geometry;
 using scbf::Path;
 
@@ -49,24 +53,65 @@ struct EngineCaseName {
   }
 };
 
+cuda::Tuning tuning_of(const EngineCase& c, std::size_t scratch_bytes) {
+  cuda::Tuning t;
+  t.path = c.path;
+  t.scratch_bytes = scratch_bytes;
+  t.alone = c.alone;
+  // Partitions have a few lines, so that small filters have many of them. There are few
+  // reservations, so that keys wait for each other and there are many windows.
+  t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = c.part};
+  t.most_log2_reservations = 7;
+  return t;
+}
+
+cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) {
+  return {keys.data(), keys.size(), false, {}};
+}
+
+/// Compares lookups, and their three forms of answers.
+template <class Model>
+void compare_lookups(HostDevice& device, const cuda::FilterRef& filter, const Model& model,
+                     const std::vector<std::uint64_t>& keys) {
+  Answers out(keys.size(), 0xCC);
+  cuda::look<false>(device, filter, view(keys), cuda::ByteAnswers{out.data()});
+  ASSERT_TRUE(same_answers(out, contains(model, keys)));
+  Answers bits((keys.size() + 7) / 8, 0xCC), want_bits(bits.size());
+  cuda::look<false>(device, filter, view(keys), cuda::BitAnswers{bits.data()});
+  model.contains_bits(keys, want_bits);
+  ASSERT_TRUE(same_answers(bits, want_bits));
+  std::vector<std::uint64_t> indices(keys.size(), 0xCC), want_indices(keys.size(), 0xCC);
+  std::uint64_t found = 0xCC;
+  cuda::find(device, filter, view(keys), indices.data(), &found);
+  ASSERT_EQ(found, model.find(keys, want_indices).hits);
+  indices.resize(found);
+  want_indices.resize(found);
+  ASSERT_EQ(indices, want_indices);
+}
+
+/// Compares histograms, in which padding counts as zeros.
+void compare_histograms(HostDevice& device, const cuda::FilterRef& filter) {
+  const Geometry& geometry = filter.geometry();
+  std::vector<std::uint64_t> histograms(geometry.probes() * 16, 0xCC);
+  cuda::count_values(device, filter, histograms.data());
+  const auto want = scbf::find_backend("scalar").histograms(
+      {geometry, filter.seed(), filter.words()}, {.threads = 1});
+  const std::uint64_t padding = geometry.words() * geometry.cells_per_word() / geometry.probes() -
+                                geometry.counters_per_slice();
+  for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
+    for (unsigned v = 0; v < 16; ++v) {
+      ASSERT_EQ(histograms[slice * 16 + v], want[slice][v] + (v == 0 ? padding : 0));
+    }
+  }
+}
+
 /// A filter and its model, side by side.
 class Engine : public ::testing::TestWithParam<EngineCase> {
  protected:
   static constexpr std::uint64_t kSeed = 5;
 
   static cuda::Tuning tuning(std::size_t scratch_bytes = 0) {
-    cuda::Tuning t;
-    t.path = GetParam().path;
-    t.scratch_bytes = scratch_bytes;
-    t.alone = GetParam().alone;
-    // Partitions have a few lines, so that small filters have many of them. There are few
-    // reservations, so that keys wait for each other and there are many windows.
-    t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = GetParam().part};
-    t.most_log2_reservations = 7;
-    return t;
-  }
-  cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) const {
-    return {keys.data(), keys.size(), false, {}};
+    return tuning_of(GetParam(), scratch_bytes);
   }
   void insert(const std::vector<std::uint64_t>& keys) {
     cuda::insert(device, filter, view(keys), tuning());
@@ -84,24 +129,10 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
     ASSERT_TRUE(same_words(words, model.words())) << "after remove";
   }
   void compare_answers(const std::vector<std::uint64_t>& keys) {
+    ASSERT_NO_FATAL_FAILURE(compare_lookups(device, filter, model, keys));
     Answers out(keys.size(), 0xCC);
-    cuda::look<false>(device, filter, view(keys), cuda::ByteAnswers{out.data()});
-    const Answers hits = contains(model, keys);
-    ASSERT_TRUE(same_answers(out, hits));
-    std::fill(out.begin(), out.end(), std::uint8_t{0xCC});
     cuda::look<true>(device, filter, view(keys), cuda::ByteAnswers{out.data()});
     ASSERT_TRUE(same_answers(out, count(model, keys)));
-    Answers bits((keys.size() + 7) / 8, 0xCC), want_bits(bits.size());
-    cuda::look<false>(device, filter, view(keys), cuda::BitAnswers{bits.data()});
-    model.contains_bits(keys, want_bits);
-    ASSERT_TRUE(same_answers(bits, want_bits));
-    std::vector<std::uint64_t> indices(keys.size(), 0xCC), want_indices(keys.size(), 0xCC);
-    std::uint64_t found = 0xCC;
-    cuda::find(device, filter, view(keys), indices.data(), &found);
-    ASSERT_EQ(found, model.find(keys, want_indices).hits);
-    indices.resize(found);
-    want_indices.resize(found);
-    ASSERT_EQ(indices, want_indices);
   }
 
   HostDevice device{GetParam().threads};
@@ -179,7 +210,7 @@ TEST_P(Engine, WholeFilters) {
   for (int i = 0; i < 4; ++i) other.insert(random_keys(500, 7));
   const std::uint64_t* others = other.words().data();
   for (int i = 0; i < 4; ++i) {
-    device.for_each(words.size(), cuda::MergeWords{words.data(), others});
+    device.for_each(words.size(), cuda::MergeWords<cuda::CounterCells>{words.data(), others});
     model.merge(other);
     ASSERT_TRUE(same_words(words, model.words()));
   }
@@ -190,20 +221,89 @@ TEST_P(Engine, WholeFilters) {
   device.for_each(words.size(), cuda::SubtractWords{words.data(), others});
   ASSERT_TRUE(same_words(words, model.words()));
 
-  std::vector<std::uint64_t> histograms(geometry.probes() * 16, 0xCC);
-  cuda::count_values(device, filter, histograms.data());
-  const auto want = model.backend().histograms({geometry, kSeed, words.data()}, {});
-  const std::uint64_t padding =
-      words.size() * 16 / geometry.probes() - geometry.counters_per_slice();
-  for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
-    for (unsigned v = 0; v < 16; ++v) {
-      ASSERT_EQ(histograms[slice * 16 + v], want[slice][v] + (v == 0 ? padding : 0));
-    }
+  compare_histograms(device, filter);
+}
+
+// ---- filters of bits ----------------------------------------------------------------------------
+
+/// A filter of bits and its model, side by side.
+class BitEngine : public ::testing::TestWithParam<EngineCase> {
+ protected:
+  static constexpr std::uint64_t kSeed = 6;
+
+  static Geometry geometry() { return GetParam().shape.geometry.with(Cell::bit); }
+  static BloomFilter empty() {
+    return BloomFilter(geometry(), {.seed = kSeed, .backend = "scalar"});
+  }
+  void insert(const cuda::ValueKeys& keys, const scbf::KeyBatch& batch,
+              std::size_t scratch_bytes = 0) {
+    cuda::insert(device, filter, keys, tuning_of(GetParam(), scratch_bytes));
+    model.insert(batch);
+    ASSERT_TRUE(same_words(words, model.words())) << "after insert";
+  }
+
+  HostDevice device{GetParam().threads};
+  BloomFilter model = empty();
+  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(model.words().size());
+  cuda::FilterRef filter{geometry(), kSeed, words.data()};
+};
+INSTANTIATE_TEST_SUITE_P(All, BitEngine, ::testing::ValuesIn(engine_cases(contract_shapes(40'000))),
+                         EngineCaseName());
+
+TEST_P(BitEngine, BatchesOfAllSizes) {
+  Mixture mixture(1);
+  for (const std::size_t n : {0u, 1u, 2u, 31u, 32u, 33u, 65u, 999u, 2049u}) {
+    SCOPED_TRACE("batch of " + std::to_string(n));
+    const auto keys = mixture.to_insert(n);
+    ASSERT_NO_FATAL_FAILURE(insert(view(keys), keys));
+    ASSERT_NO_FATAL_FAILURE(compare_lookups(device, filter, model, mixture.to_ask(n)));
   }
 }
 
-// ---- several streams
-// ------------------------------------------------------------------------------
+TEST_P(BitEngine, PassesOfFewKeysAndOneKeyForAll) {
+  const auto keys = random_keys(3000, 2);
+  ASSERT_NO_FATAL_FAILURE(insert(view(keys), keys, 1));
+  const std::vector<std::uint64_t> same(scaled(20'000, 2000), 42);
+  ASSERT_NO_FATAL_FAILURE(insert(view(same), same));
+}
+
+TEST_P(BitEngine, NullsAndReadyHashes) {
+  const auto hashes = random_keys(1000, 4);
+  std::vector<std::byte> bitmap(hashes.size() / 8 + 3);
+  Random random(5);
+  for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
+  const auto batch = scbf::KeyBatch::from_hashes(hashes).with_validity(bitmap, 11);
+  const cuda::ValueKeys keys{hashes.data(), hashes.size(), true, cuda::Validity(bitmap.data(), 11)};
+  ASSERT_NO_FATAL_FAILURE(insert(keys, batch));
+  Answers out(keys.n, 0xCC);
+  cuda::look<false>(device, filter, keys, cuda::ByteAnswers{out.data()});
+  ASSERT_TRUE(same_answers(out, contains(model, batch)));
+}
+
+TEST_P(BitEngine, WholeFilters) {
+  scbf::Filter counters(GetParam().shape.geometry, {.seed = kSeed, .backend = "scalar"});
+  counters.insert(random_keys(2000, 6));
+  device.for_each(words.size(), cuda::ProjectWords{words.data(), counters.words().data()});
+  model = BloomFilter(counters);
+  ASSERT_TRUE(same_words(words, model.words()));
+  compare_histograms(device, filter);
+
+  BloomFilter other = empty();
+  other.insert(random_keys(1500, 7));
+  const std::uint64_t* others = other.words().data();
+  BloomFilter both = model;
+  both.merge(other);
+  EXPECT_EQ(device.reduce(words.size(), cuda::OnesInEither{words.data(), others}), both.nonzero());
+  const auto before = words;
+  device.for_each(words.size(), cuda::MergeWords<cuda::BitCells>{words.data(), others});
+  ASSERT_TRUE(same_words(words, both.words()));
+  words = before;
+  device.for_each(words.size(), cuda::IntersectWords{words.data(), others});
+  model.intersect(other);
+  ASSERT_TRUE(same_words(words, model.words()));
+}
+
+// ---- several streams ----------------------------------------------------------------------------
 
 /// Calls work() on two threads at the same time, then check(), as often as `rounds` says.
 template <class Work, class Check>
@@ -232,7 +332,7 @@ TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
   for (std::uint64_t w = 0; w < kWords; ++w) positions[w] = w * 16 + w % 16;
   const cuda::Part part{0, kWords, 0, cuda::Part::kWhole};
   const std::uint64_t total = cuda::PartCount::of(kWords, 1u << 16);
-  const cuda::AddParts add{
+  const cuda::AddParts<cuda::CounterCells> add{
       {cuda::Array(geometry, 0), words.data(), 11}, positions.data(), &part, &total, false};
   std::uint64_t lost = 0;
   twice_at_once(
@@ -245,6 +345,36 @@ TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
         for (std::uint64_t w = 0; w < kWords; ++w) {
           lost += 2 - (words[w] >> w % 16 * 4);
           words[w] = 0;
+        }
+      });
+  EXPECT_EQ(lost, 0u);
+}
+
+TEST(SeveralStreams, PartitionedInsertionsOfBitsLoseNothing) {
+  constexpr std::uint64_t kWords = 2048;
+  const Geometry geometry = Geometry::split(1, kWords * 64).with(Cell::bit);
+  std::vector<std::uint64_t> words(kWords), positions[2];
+  // Two threads set a bit each in every word.
+  for (std::uint64_t w = 0; w < kWords; ++w) {
+    for (unsigned t = 0; t < 2; ++t) positions[t].push_back(w * 64 + (w + 7 * t) % 64);
+  }
+  const cuda::Part part{0, kWords, 0, cuda::Part::kWhole};
+  const std::uint64_t total = cuda::PartCount::of(kWords, 1u << 16);
+  const auto first = std::this_thread::get_id();
+  std::uint64_t lost = 0;
+  twice_at_once(
+      static_cast<int>(scaled(2000, 200)),
+      [&] {
+        const auto& mine = positions[std::this_thread::get_id() == first ? 0 : 1];
+        std::vector<std::uint64_t> demand(kWords, 0xCC);
+        cuda::AddParts<cuda::BitCells>{
+            {cuda::Array(geometry, 0), words.data(), 11}, mine.data(), &part, &total, false}(
+            HostThreads(64), 0, demand.data());
+      },
+      [&] {
+        for (std::uint64_t& word : words) {
+          lost += 2 - static_cast<unsigned>(std::popcount(word));
+          word = 0;
         }
       });
   EXPECT_EQ(lost, 0u);

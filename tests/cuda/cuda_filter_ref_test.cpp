@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "scbf/bloom_filter.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 #include "support/setups.hpp"
@@ -78,6 +79,46 @@ TEST_P(FilterRefOf, AnswersAsTheModelDoes) {
   }
   EXPECT_TRUE(same_answers(found, contains(model, keys)));
   EXPECT_TRUE(same_answers(counts, count(model, keys)));
+}
+
+/// A cooperative group of one thread, which asks for all of a key.
+struct GroupOfOne {
+  std::uint32_t thread_rank() const { return 0; }
+  std::uint32_t num_threads() const { return 1; }
+  bool all(bool found) const { return found; }
+};
+
+TEST_P(FilterRefOf, BitsAreSetAndFoundAsTheModelDoes) {
+  constexpr unsigned kThreads = 4;
+  const scbf::Geometry geometry = GetParam().geometry.with(scbf::Cell::bit);
+  scbf::BloomFilter bits(geometry, {.seed = kSeed, .backend = "scalar"});
+  words.assign(geometry.words(), 0);
+  const FilterRef of_bits(geometry, kSeed, words.data());
+  auto keys = random_keys(scaled(3000, 1000), 6);
+  // Each key is inserted by one thread, or by all of them together.
+  on_threads(kThreads, [&](unsigned t) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (i % 2 == 0) {
+        of_bits.insert_hash(of_bits.hash(keys[i]), t, kThreads);
+      } else if (i / 2 % kThreads == t) {
+        of_bits.insert(keys[i]);
+      }
+    }
+  });
+  bits.insert(keys, {.threads = 1});
+  ASSERT_TRUE(same_words(words, bits.words()));
+  const auto others = random_keys(3000, 7);
+  keys.insert(keys.end(), others.begin(), others.end());
+  Answers found, by_group, counts;
+  for (const std::uint64_t key : keys) {
+    found.push_back(of_bits.contains(key));
+    by_group.push_back(of_bits.contains(GroupOfOne(), key));
+    counts.push_back(static_cast<std::uint8_t>(of_bits.count(key)));
+  }
+  const Answers want = contains(bits, keys);
+  EXPECT_TRUE(same_answers(found, want));
+  EXPECT_TRUE(same_answers(by_group, want));
+  EXPECT_TRUE(same_answers(counts, want));
 }
 
 TEST_P(FilterRefOf, HashesStringsAsTheModelDoes) {

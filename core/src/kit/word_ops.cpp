@@ -70,11 +70,7 @@ void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t
 }
 
 void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words) noexcept {
-  for (std::size_t i = 0; i < words; ++i) {
-    const std::uint64_t* four = counters + 4 * i;
-    bits[i] = detail::bits_of_counters(four[0]) | detail::bits_of_counters(four[1]) << 16 |
-              detail::bits_of_counters(four[2]) << 32 | detail::bits_of_counters(four[3]) << 48;
-  }
+  for (std::size_t i = 0; i < words; ++i) bits[i] = detail::bits_of_four(counters + 4 * i);
 }
 
 SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,

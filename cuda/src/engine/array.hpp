@@ -4,8 +4,10 @@
 // works for both layouts.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
+#include "scbf/cuda/cells.hpp"
 #include "scbf/detail/positions.hpp"
 #include "scbf/geometry.hpp"
 
@@ -21,7 +23,7 @@ class Array {
   }
 
   SCBF_INLINE std::uint64_t words() const noexcept {
-    return in_blocks() ? geometry_.blocks_per_group() * kWordsPerBlock
+    return in_blocks() ? geometry_.blocks_per_group() * geometry_.block_words()
                        : geometry_.slice_stride_words();
   }
   /// The index of the array's first word in the filter.
@@ -32,19 +34,26 @@ class Array {
     return detail::slice_position<detail::PlainOps, true>(hash, detail::multiplier_of(index_),
                                                           geometry_.counters_per_slice());
   }
-  /// How many counters a position stands for, each in a word of its own.
-  SCBF_INLINE std::uint32_t counters() const noexcept { return in_blocks() ? kWordsPerBlock : 1; }
-  /// Counter i of a position; its word is counted from first_word().
-  SCBF_INLINE detail::Probe counter(std::uint64_t position, std::uint32_t i) const noexcept {
-    if (in_blocks()) {
-      return {detail::block_of(position) * kWordsPerBlock + i, detail::shift_of(position, i)};
-    }
-    return {position / kCountersPerWord,
-            static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
+  /// How many slices it has.
+  SCBF_INLINE std::uint32_t slices() const noexcept { return in_blocks() ? kWordsPerBlock : 1; }
+  /// How many shares a position has (see cells.hpp), each in a word of its own.
+  template <class Cells>
+  SCBF_INLINE std::uint32_t shares() const noexcept {
+    return in_blocks() ? Cells::kBlockWords : 1;
+  }
+  /// Share i of a position; its word is counted from first_word().
+  template <class Cells>
+  SCBF_INLINE typename Cells::Share share(std::uint64_t position, std::uint32_t i) const noexcept {
+    return in_blocks() ? Cells::in_block(position, i) : Cells::in_slice(position);
   }
   /// For b ≥ 3, position >> (word_bits() + b) is the number of the 2^b words that contain its
-  /// counters.
-  SCBF_INLINE unsigned word_bits() const noexcept { return in_blocks() ? 32 - 3 : 4; }
+  /// shares.
+  unsigned word_bits() const noexcept {
+    const auto log2 = [](std::uint64_t power) {
+      return static_cast<unsigned>(std::countr_zero(power));
+    };
+    return in_blocks() ? 32 - log2(geometry_.block_words()) : log2(geometry_.cells_per_word());
+  }
 
  private:
   SCBF_INLINE bool in_blocks() const noexcept { return geometry_.layout() == Layout::split_block; }

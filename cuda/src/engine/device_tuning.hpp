@@ -32,7 +32,8 @@ struct Tuning {
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
   /// From this many keys per line on, the pass over the filter pays: sorting moves a position four
   /// times, while a direct change moves a whole line both ways.
-  static constexpr double kKeysPerLine = 0.7;
+  /// Of bits it moves half of one.
+  static constexpr double kKeysPerLine = 0.7, kKeysPerLineOfBits = 2;
   /// Two copies of the positions, and the demands of divided partitions.
   static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
 
@@ -41,8 +42,9 @@ struct Tuning {
     if (path == Path::direct || !fits(plan_partitions(array, limits))) return false;
     if (path == Path::partitioned) return true;
     const double lines = static_cast<double>(array.words() / kWordsPerBlock);
+    const double per_line = geometry.cell() == Cell::bit ? kKeysPerLineOfBits : kKeysPerLine;
     return geometry.bytes() > cached_bytes &&
-           static_cast<double>(std::min(keys, keys_at_once(geometry))) >= kKeysPerLine * lines;
+           static_cast<double>(std::min(keys, keys_at_once(geometry))) >= per_line * lines;
   }
 
   /// How many keys one pass takes; fewer than 2^32.

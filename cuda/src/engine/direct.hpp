@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes counters one by one, by compare-and-swap. Eight threads serve one key; in split_block
-// they access the eight neighbouring words of its block together.
+// they access the eight neighbouring words of its block together. Of bits, two threads serve a key,
+// one for each word of its block.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +10,24 @@
 #include "engine/marks.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
 
 namespace scbf::cuda {
 
-inline constexpr unsigned kTile = kWordsPerBlock;
-
 /// Adds keys. Run for i < keys.n · kTile.
+template <class Cells>
 struct AddDirect {
+  static constexpr unsigned kTile = Cells::kBlockWords;
+
   FilterRef filter;
   ValueKeys keys;
 
   SCBF_INLINE void operator()(std::size_t i) const noexcept {
     const std::size_t key = i / kTile;
     if (!keys.valid(key)) return;
-    filter.insert_hash(keys.hash(filter, key), static_cast<std::uint32_t>(i % kTile), kTile);
+    filter.add<Cells>(keys.hash(filter, key), static_cast<std::uint32_t>(i % kTile), kTile);
   }
 };
 
@@ -33,6 +36,8 @@ struct AddDirect {
 /// another key may take what this key gives back without underflow, though there was not enough for
 /// both.
 struct TakeDirect {
+  static constexpr unsigned kTile = kWordsPerBlock;
+
   FilterRef filter;
   ValueKeys keys;
   std::uint8_t* verdicts;

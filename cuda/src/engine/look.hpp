@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookups. A warp looks up 32 keys at a time. Each lane hashes one of them. Then four lanes share
-// the 64 bytes of a key's block, so that one access of the warp covers eight whole blocks, and each
-// lane has four accesses under way at once.
+// Lookups. A warp looks up 32 keys at a time. Each lane hashes one of them. In blocks of counters,
+// four lanes then share the 64 bytes of a key's block, so that one access of the warp covers eight
+// whole blocks, and each lane has four accesses under way at once. Elsewhere each lane follows its
+// own key, and stops at the first counter or block of bits that lacks it.
 //
 // Written over a policy Warp, so that it also runs on the host (tests/support/host_device.hpp). A
 // PerLane<T> has a value for each lane and is indexed by lane; work inside `each` may index it only
@@ -23,11 +24,8 @@ namespace scbf::cuda {
 
 inline constexpr unsigned kWarp = 32;
 
-/// Sixteen bytes, loaded in one access and not kept in the first-level cache, since no second key
-/// needs them. They must not be written while the kernel runs.
-struct WordPair {
-  std::uint64_t low, high;
-};
+/// Loads sixteen bytes in one access and does not keep them in the first-level cache, since no
+/// second key needs them. They must not be written while the kernel runs.
 SCBF_INLINE WordPair load_pair(const std::uint64_t* words) noexcept {
 #if defined(__CUDA_ARCH__)
   WordPair pair;
@@ -129,7 +127,7 @@ struct JoinedAnswers {
 };
 
 /// answer i = the smallest counter of key i (counting), or whether that is not 0.
-template <bool counting, class Answers>
+template <bool counting, class Cells, class Answers>
 struct Look {
   FilterRef filter;
   ValueKeys keys;
@@ -142,11 +140,11 @@ struct Look {
         warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
     const auto hash = warp.each(
         [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
-    auto answer = filter.geometry().layout() == Layout::split_block
+    auto answer = Cells::kCell == Cell::counter && filter.geometry().layout() == Layout::split_block
                       ? least_in_blocks(warp, filter, hash)
                       : warp.each([&](unsigned l) {
-                          return counting ? filter.count_hash(hash[l])
-                                          : unsigned{filter.contains_hash(hash[l])};
+                          return counting ? filter.least<Cells>(hash[l])
+                                          : unsigned{filter.holds<Cells>(hash[l])};
                         });
     answer = warp.each([&](unsigned l) {
       const unsigned a = there[l] ? answer[l] : 0;

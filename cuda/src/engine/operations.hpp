@@ -39,8 +39,19 @@
 #include "engine/reservations.hpp"
 #include "engine/statistics.hpp"
 #include "engine/value_keys.hpp"
+#include "scbf/cuda/cells.hpp"
 
 namespace scbf::cuda {
+
+/// Calls use(CounterCells()) or use(BitCells()), whichever the filter has.
+template <class Use>
+void with_cells(const Geometry& geometry, Use use) {
+  if (geometry.cell() == Cell::bit) {
+    use(BitCells());
+  } else {
+    use(CounterCells());
+  }
+}
 
 /// Partitioned changes of a filter for batches of up to `most_keys`: array by array, sorts
 /// positions by partition and counts demands. Owns the memory for this.
@@ -78,8 +89,11 @@ class PartitionedChanges {
     for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
       const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
       const std::uint64_t* positions = sort_by_partition(partitions.array, keys, nullptr);
-      device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
-                                AddParts{partitions, positions, parts_.get(), total(), alone});
+      with_cells(filter_.geometry(), [&](auto cells) {
+        device_.for_thread_blocks(
+            parts_of(keys.n), partition_bytes(),
+            AddParts<decltype(cells)>{partitions, positions, parts_.get(), total(), alone});
+      });
     }
   }
 
@@ -146,7 +160,10 @@ template <class Device>
 void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning) {
   if (keys.n == 0) return;
   if (!tuning.should_partition(filter.geometry(), keys.n)) {
-    device.for_each(keys.n * kTile, AddDirect{filter, keys});
+    with_cells(filter.geometry(), [&](auto cells) {
+      using Add = AddDirect<decltype(cells)>;
+      device.for_each(keys.n * Add::kTile, Add{filter, keys});
+    });
     return;
   }
   const std::size_t most = std::min(keys.n, tuning.keys_at_once(filter.geometry()));
@@ -227,11 +244,11 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
     const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
     std::uint8_t* verdict = verdicts + first;
     device.fill(mark_memory.get(), mark_words, 0);
-    device.for_warps(part.n, Look<false, ByteAnswers>{filter, part, {verdict}});
+    device.for_warps(part.n, Look<false, CounterCells, ByteAnswers>{filter, part, {verdict}});
     if (by_partition) {
       partitioned->take(part, verdict, marks);
     } else {
-      device.for_warps(part.n * kTile, TakeDirect{filter, part, verdict, marks});
+      device.for_warps(part.n * TakeDirect::kTile, TakeDirect{filter, part, verdict, marks});
     }
     device.select(static_cast<std::uint32_t>(part.n), IsContested{filter, part, verdict, marks},
                   in_order.contested(), in_order.how_many());
@@ -265,8 +282,8 @@ void remove_from_several(Device& device, std::span<const FilterRef> filters, con
     const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
     std::uint8_t* verdict = verdicts + first;
     for (std::uint32_t f = 0; f < how_many_filters; ++f) {
-      device.for_warps(part.n,
-                       Look<false, ClaimAnswers>{filters[f], part, {f, claimers.get(), verdict}});
+      device.for_warps(part.n, Look<false, CounterCells, ClaimAnswers>{
+                                   filters[f], part, {f, claimers.get(), verdict}});
     }
     device.select(static_cast<std::uint32_t>(part.n), IsHit{verdict}, in_order.contested(),
                   in_order.how_many());
@@ -282,7 +299,9 @@ void remove_from_several(Device& device, std::span<const FilterRef> filters, con
 
 template <bool counting, class Device, class Answers>
 void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const Answers& answers) {
-  device.for_warps(keys.n, Look<counting, Answers>{filter, keys, answers});
+  with_cells(filter.geometry(), [&](auto cells) {
+    device.for_warps(keys.n, Look<counting, decltype(cells), Answers>{filter, keys, answers});
+  });
 }
 
 /// indices = those of the keys that may be present, ascending; *hits = how many there are.
@@ -298,15 +317,15 @@ void find(Device& device, const FilterRef& filter, const ValueKeys& keys, std::u
 template <class Device>
 void count_values(Device& device, const FilterRef& filter, std::uint64_t* histograms) {
   const Geometry& geometry = filter.geometry();
-  device.fill(histograms, geometry.probes() * CountValues::kValues, 0);
-  for (std::uint32_t a = 0; a < Array::count(geometry); ++a) {
-    const Array array(geometry, a);
-    constexpr std::uint64_t kWordsPerTask = std::uint64_t{1} << 15;
-    const std::uint64_t tasks = (array.words() + kWordsPerTask - 1) / kWordsPerTask;
-    device.for_thread_blocks(tasks, CountValues::kShared * sizeof(std::uint64_t),
-                             CountValues{array, filter.words(), kWordsPerTask,
-                                         histograms + a * array.counters() * CountValues::kValues});
-  }
+  device.fill(histograms, geometry.probes() * kValues, 0);
+  with_cells(geometry, [&](auto cells) {
+    using Count = CountValues<decltype(cells)>;
+    for (std::uint32_t a = 0; a < Array::count(geometry); ++a) {
+      const Array array(geometry, a);
+      const Count count{array, filter.words(), histograms + a * array.slices() * kValues};
+      device.for_thread_blocks(count.tasks(), Count::kShared * sizeof(std::uint64_t), count);
+    }
+  });
 }
 
 }  // namespace scbf::cuda

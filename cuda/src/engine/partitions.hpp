@@ -7,6 +7,9 @@
 // of threads works on that partition. (Where insertions on other streams may run at the same time,
 // it is added by compare-and-swap, which is exact whatever they do.)
 //
+// In filters of bits a demand is the bits that are asked for, sixty-four to a word, and is joined
+// with those of the filter.
+//
 // Skew: several blocks of threads share a partition with more than part_positions positions, a
 // *part* each. Since min(15, a + min(15, b)) = min(15, a + b), the saturating demands of the parts
 // add up exactly. For insertions they are added to the filter by compare-and-swap. For removals
@@ -23,6 +26,7 @@
 #include "engine/marks.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
 
@@ -177,7 +181,7 @@ struct ListParts {
   }
 };
 
-/// The counters of one array, as partitions.
+/// The words of one array, as partitions.
 struct Partitions {
   Array array;
   std::uint64_t* filter_words;
@@ -201,7 +205,7 @@ struct Partitions {
 
   /// Counts the demand of a part in shared memory. The caller must sync() before it reads the
   /// demand.
-  template <class Threads>
+  template <class Cells, class Threads>
   SCBF_INLINE void count_demand(const Threads& threads, const std::uint64_t* positions,
                                 const Part& part, std::uint64_t* demand) const {
     const std::uint64_t inside = partition_words() - 1;
@@ -212,7 +216,7 @@ struct Partitions {
     // Threads that share a position touch neighbouring words. Each thread fetches several positions
     // at once: a multiprocessor has too few threads to wait for them one by one.
     constexpr unsigned kAtOnce = 4;
-    const std::uint32_t sharers = array.counters();
+    const std::uint32_t sharers = array.shares<Cells>();
     const std::uint32_t step = threads.size() / sharers;
     threads.each([&](unsigned rank) {
       for (std::uint32_t i = rank / sharers; i < part.count; i += step * kAtOnce) {
@@ -222,8 +226,8 @@ struct Partitions {
         }
         for (unsigned a = 0; a < kAtOnce; ++a) {
           if (i + a * step >= part.count) break;
-          const detail::Probe probe = array.counter(fetched[a], rank % sharers);
-          add_one(Atomic(), demand + (probe.word & inside), probe.shift);
+          const auto share = array.share<Cells>(fetched[a], rank % sharers);
+          Cells::add(demand + (share.word & inside), share);
         }
       }
     });
@@ -231,6 +235,7 @@ struct Partitions {
 };
 
 /// filter += demand, part by part.
+template <class Cells>
 struct AddParts {
   Partitions partitions;
   const std::uint64_t* positions;
@@ -243,7 +248,7 @@ struct AddParts {
                               std::uint64_t* demand) const {
     if (index >= PartCount::parts(*total)) return;
     const Part part = parts[index];
-    partitions.count_demand(threads, positions, part, demand);
+    partitions.count_demand<Cells>(threads, positions, part, demand);
     threads.sync();
     const bool owns = alone && part.divided == Part::kWhole;
     std::uint64_t* words = partitions.words(part.partition);
@@ -252,9 +257,9 @@ struct AddParts {
       for (std::uint64_t w = rank; w < size; w += threads.size()) {
         if (demand[w] == 0) continue;
         if (owns) {
-          words[w] = detail::added(words[w], demand[w]);
+          words[w] = Cells::joined(words[w], demand[w]);
         } else {
-          add_all(Atomic(), words + w, demand[w]);
+          Cells::join(words + w, demand[w]);
         }
       }
     });
@@ -310,7 +315,7 @@ struct TakeParts {
                               std::uint64_t* demand) const {
     if (index >= PartCount::parts(*total)) return;
     const Part part = parts[index];
-    partitions.count_demand(threads, positions, part, demand);
+    partitions.count_demand<CounterCells>(threads, positions, part, demand);
     threads.sync();
     if (part.divided == Part::kWhole) {
       take_demand(threads, partitions, part.partition, demand, marks);

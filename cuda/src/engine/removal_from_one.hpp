@@ -19,6 +19,7 @@
 #include "engine/reservations.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
 
@@ -69,7 +70,7 @@ struct Resolve {
     std::uint8_t& verdict = verdicts[contested[i]];
     if (verdict != kContested) return false;
     const KeyInFilter key = key_of(contested[i]);
-    const unsigned least = filter.count_hash(key.hash);
+    const unsigned least = filter.least<CounterCells>(key.hash);
     if (least == 0 || least == kCounterMax) {
       verdict = least == 0 ? kAbsent : kRemoved;
     } else {

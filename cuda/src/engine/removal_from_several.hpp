@@ -22,6 +22,7 @@
 #include "engine/marks.hpp"
 #include "engine/reservations.hpp"
 #include "engine/value_keys.hpp"
+#include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 
 namespace scbf::cuda {
@@ -77,7 +78,8 @@ struct ClaimedKeys {
       claimers[key] = claimer_now(hash);
       if (claimers[key] == kSeveral) return true;
     }
-    const unsigned least = claimers[key] == kNobody ? 0 : filters[claimers[key]].count_hash(hash);
+    const unsigned least =
+        claimers[key] == kNobody ? 0 : filters[claimers[key]].least<CounterCells>(hash);
     if (least == 0 || least == kCounterMax) {
       verdicts[key] = least == 0 ? kAbsent : kRemoved;
     } else {
@@ -92,14 +94,14 @@ struct ClaimedKeys {
     const std::uint64_t hash = hash_of(key);
     bool is_first = true;
     for (std::uint32_t f = 0; f < how_many_filters && is_first; ++f) {
-      if (filters[f].contains_hash(hash)) {
+      if (filters[f].holds<CounterCells>(hash)) {
         is_first = KeyInFilter{filters[f], hash}.is_first(order.reservations, number);
       }
     }
     if (is_first) return false;
     verdicts[key] = kWaiting;
     for (std::uint32_t f = 0; f < how_many_filters; ++f) {
-      if (filters[f].contains_hash(hash)) {
+      if (filters[f].holds<CounterCells>(hash)) {
         KeyInFilter{filters[f], hash}.reserve(order.reservations, number);
       }
     }
@@ -132,7 +134,7 @@ struct ClaimedKeys {
   SCBF_INLINE std::uint32_t claimer_now(std::uint64_t hash) const noexcept {
     std::uint32_t claimer = kNobody;
     for (std::uint32_t f = 0; f < how_many_filters; ++f) {
-      if (!filters[f].contains_hash(hash)) continue;
+      if (!filters[f].holds<CounterCells>(hash)) continue;
       if (claimer != kNobody) return kSeveral;
       claimer = f;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on whole filters: merge, subtract, counting counters by value, and the books, which
-// are the numbers of keys inserted and removed.
+// Operations on whole filters: merge, subtract, intersect, the bits of counters, counting counters
+// or bits by value, and the books, which are the numbers of keys inserted and removed.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,43 @@
 #include "engine/array.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/device_keys.hpp"
 #include "scbf/detail/packed.hpp"
 
 namespace scbf::cuda {
 
+template <class Cells>
 struct MergeWords {
   std::uint64_t* into;
   const std::uint64_t* from;
   SCBF_INLINE void operator()(std::size_t i) const noexcept {
-    into[i] = detail::added(into[i], from[i]);
+    into[i] = Cells::joined(into[i], from[i]);
+  }
+};
+
+/// Bits that are 1 in both.
+struct IntersectWords {
+  std::uint64_t* into;
+  const std::uint64_t* from;
+  SCBF_INLINE void operator()(std::size_t i) const noexcept { into[i] &= from[i]; }
+};
+
+/// How many bits of a word are 1 in one or both; summed.
+struct OnesInEither {
+  const std::uint64_t* a;
+  const std::uint64_t* b;
+  SCBF_INLINE std::uint64_t operator()(std::size_t i) const noexcept {
+    return detail::bits_set(a[i] | b[i]);
+  }
+};
+
+/// A word of bits, of four words of counters.
+struct ProjectWords {
+  std::uint64_t* bits;
+  const std::uint64_t* counters;
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    bits[i] = detail::bits_of_four(counters + 4 * i);
   }
 };
 
@@ -47,25 +74,32 @@ struct CheckSubtract {
   }
 };
 
-/// Counts the counters of one array by value: histogram[s][v] += how many counters of slice s are
-/// v, padding included. An array of split is one slice; a group of split_block contains eight, one
-/// for each word of a block.
+/// Values of a histogram.
+inline constexpr std::size_t kValues = kCounterMax + 1;
+
+/// Counts the cells of one array by value: histogram[s][v] += how many cells of slice s are v,
+/// padding included. An array of split is one slice; a group of split_block contains eight, each
+/// with sixteen cells of every block, one behind the other.
+template <class Cells>
 struct CountValues {
   Array array;
   const std::uint64_t* filter_words;
-  std::uint64_t words_per_task;  ///< a multiple of kWordsPerBlock
-  std::uint64_t* histogram;      ///< array.counters() × 16
+  std::uint64_t* histogram;  ///< array.slices() × 16
 
-  static constexpr std::size_t kValues = kCounterMax + 1;
+  static constexpr std::uint64_t kSixteensPerTask = std::uint64_t{1} << 15;
+  std::size_t tasks() const noexcept {
+    return (sixteens() + kSixteensPerTask - 1) / kSixteensPerTask;
+  }
+
   /// Words of shared memory.
   static constexpr std::size_t kShared = kWordsPerBlock * kValues;
 
   template <class Threads>
   SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
                               std::uint64_t* shared) const {
-    const std::uint64_t first = index * words_per_task, all = array.words();
-    const std::uint64_t last = all - first < words_per_task ? all : first + words_per_task;
-    const std::uint32_t slices = array.counters();
+    const std::uint64_t first = index * kSixteensPerTask, all = sixteens();
+    const std::uint64_t last = all - first < kSixteensPerTask ? all : first + kSixteensPerTask;
+    const std::uint32_t slices = array.slices();
     threads.each([&](unsigned rank) {
       for (std::size_t i = rank; i < kShared; i += threads.size()) shared[i] = 0;
     });
@@ -73,8 +107,8 @@ struct CountValues {
     // The number of threads is a multiple of eight, so each thread stays in one slice.
     threads.each([&](unsigned rank) {
       std::uint32_t mine[kValues] = {};
-      for (std::uint64_t w = first + rank; w < last; w += threads.size()) {
-        detail::count_values(filter_words[array.first_word() + w], mine);
+      for (std::uint64_t i = first + rank; i < last; i += threads.size()) {
+        Cells::count_sixteen(filter_words + array.first_word(), i, mine);
       }
       for (std::size_t v = 0; v < kValues; ++v) {
         if (mine[v] != 0) Atomic().add(shared + rank % slices * kValues + v, mine[v]);
@@ -86,6 +120,11 @@ struct CountValues {
         if (shared[i] != 0) Atomic().add(histogram + i, shared[i]);
       }
     });
+  }
+
+ private:
+  SCBF_INLINE std::uint64_t sixteens() const noexcept {
+    return array.words() * (Cells::kPerWord / 16);
   }
 };
 

@@ -263,7 +263,7 @@ TEST(Misuse, MovesByTheRule) {
   const OnDevice<std::uint64_t> keys(random_keys(8, 2)), indices(8);
   const OnDevice<std::uint8_t> answers(8);
   const scbf::cuda::DeviceKeys some{keys.get(), 8};
-  DeviceFilter good(model);
+  DeviceFilter good(model), bits(geometry.with(scbf::Cell::bit), kSeed);
   std::vector<std::uint64_t> host(geometry.words());
   expect_rule_of_moving<DeviceFilter>(
       [&] { return DeviceFilter(model); },
@@ -285,6 +285,8 @@ TEST(Misuse, MovesByTheRule) {
           [&](DeviceFilter& f) { f.remove_async(some, answers.get()); },
           [&](DeviceFilter& f) { f.remove(some, answers.get()); },
           [&](DeviceFilter& f) { f.merge_async(good); },
+          [&](DeviceFilter& f) { f.project_async(bits); },
+          [&](DeviceFilter& f) { good.project_async(f); },
           [&](DeviceFilter& f) { good.merge_async(f); },
           [&](DeviceFilter& f) { f.subtract(good); },
           [&](DeviceFilter& f) { good.subtract(f); },

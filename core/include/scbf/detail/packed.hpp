@@ -65,6 +65,11 @@ SCBF_INLINE constexpr std::uint64_t bits_of_counters(std::uint64_t word) noexcep
   word = (word | word >> 12) & 0x0000'00FF'0000'00FFu;
   return (word | word >> 24) & 0xFFFFu;
 }
+/// The word of bits that stands for four words of counters.
+SCBF_INLINE constexpr std::uint64_t bits_of_four(const std::uint64_t* counters) noexcept {
+  return bits_of_counters(counters[0]) | bits_of_counters(counters[1]) << 16 |
+         bits_of_counters(counters[2]) << 32 | bits_of_counters(counters[3]) << 48;
+}
 /// How many bits are 1.
 SCBF_INLINE constexpr unsigned bits_set(std::uint64_t word) noexcept {
 #if defined(__CUDA_ARCH__)

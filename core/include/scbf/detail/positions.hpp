@@ -54,6 +54,14 @@ SCBF_INLINE constexpr unsigned shift_of(std::uint64_t place, unsigned i) noexcep
   return static_cast<unsigned>(place >> (4 * i)) % kCountersPerWord * kCounterBits;
 }
 
+/// The bits of the key in word i of its block in a filter of bits, i < 2: one of each sixteen.
+SCBF_INLINE constexpr std::uint64_t block_bits(std::uint64_t place, unsigned i) noexcept {
+  const auto nibbles = static_cast<std::uint32_t>(place) >> 16 * i;
+  const std::uint32_t low = 1u << (nibbles & 15) | 0x1'0000u << (nibbles >> 4 & 15);
+  const std::uint32_t high = 1u << (nibbles >> 8 & 15) | 0x1'0000u << (nibbles >> 12 & 15);
+  return low | std::uint64_t{high} << 32;
+}
+
 // ---- both, one key at a time --------------------------------------------------------------------
 
 /// One counter of a filter: the word that holds it, and the bit where its nibble begins. Or, in a

@@ -6,8 +6,8 @@
 //   filter.insert_async({keys, n}, {.stream = stream});          // nothing here waits
 //   filter.contains_async({asked, m}, answers, {.stream = stream});
 //
-// Counters and answers are those of scbf::Filter, byte for byte. If the keys are on the host, use
-// scbf::Filter with backend "cuda".
+// Counters and answers are those of scbf::Filter, byte for byte, and bits those of
+// scbf::BloomFilter. If the keys are on the host, use these with backend "cuda".
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "scbf/bloom_filter.hpp"
 #include "scbf/cuda/device_keys.hpp"
 #include "scbf/cuda/errors.hpp"
 #include "scbf/cuda/filter_ref.hpp"
@@ -42,7 +43,9 @@ struct DeviceOptions {
   MemoryResource* memory = nullptr;
 };
 
-/// Owns counters on the device that is current when it is made. Movable (errors.hpp: "Moving").
+/// Owns counters, or bits, as its geometry says (Geometry::cell), on the device that is current
+/// when it is made. Movable (errors.hpp: "Moving"). Of bits, remove, subtract and to_filter throw
+/// InvalidArgument.
 /// Calls throw InvalidArgument if another device is current. All pointers must be to memory
 /// that the device can read and write, large enough for the batch; they are not checked. Functions
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
@@ -65,6 +68,7 @@ class DeviceFilter {
   /// A copy of a filter, on host or device, with its numbers of keys inserted and removed. Waits
   /// until it is complete. Throws InvalidArgument if the filter has several stages.
   explicit DeviceFilter(const Filter& filter, cudaStream_t stream = nullptr);
+  explicit DeviceFilter(const BloomFilter& filter, cudaStream_t stream = nullptr);
   DeviceFilter(DeviceFilter&& other) noexcept;
   DeviceFilter& operator=(DeviceFilter&& other) noexcept;
   ~DeviceFilter();
@@ -76,7 +80,7 @@ class DeviceFilter {
 
   // ---- batches ----------------------------------------------------------------------------------
 
-  /// Adds 1 to the k counters of each valid key, saturating.
+  /// Adds 1 to the k counters of each valid key, saturating, or sets its bits.
   void insert_async(const DeviceKeys& keys, const DeviceOptions& options = {});
   void insert(const DeviceKeys& keys, const DeviceOptions& options = {});
 
@@ -97,7 +101,8 @@ class DeviceFilter {
   std::uint64_t find(const DeviceKeys& keys, std::uint64_t* indices,
                      const DeviceOptions& options = {}) const;
 
-  /// out[i] = the smallest of the k counters of key i, 15 meaning 15 or more; 0 if it is null.
+  /// out[i] = the smallest of the k counters of key i, 15 meaning 15 or more; 0 if it is null. Of
+  /// bits, the same as contains.
   void count_async(const DeviceKeys& keys, std::uint8_t* out,
                    const DeviceOptions& options = {}) const;
   void count(const DeviceKeys& keys, std::uint8_t* out, const DeviceOptions& options = {}) const;
@@ -110,11 +115,15 @@ class DeviceFilter {
 
   // ---- whole filters ----------------------------------------------------------------------------
 
-  /// Adds the other filter's counters, saturating. Throws Incompatible.
+  /// Adds the other filter's counters, saturating, or joins its bits. Throws Incompatible.
   void merge_async(const DeviceFilter& other, const DeviceOptions& options = {});
   /// Subtracts the other filter's counters. First compares the two, and waits for that. Throws
   /// Incompatible, changing nothing, if a counter would fall below zero.
   SubtractReport subtract(const DeviceFilter& other, const DeviceOptions& options = {});
+  /// Writes the bits of these counters, and the numbers of keys, to a filter of bits: many may then
+  /// be asked, in a quarter of the memory, while this one goes on. Throws Incompatible unless its
+  /// geometry is geometry().with(Cell::bit) and the seeds are equal.
+  void project_async(DeviceFilter& bits, const DeviceOptions& options = {}) const;
   /// Sets all counters and the numbers of keys to zero.
   void clear_async(cudaStream_t stream = nullptr);
   /// Counts the counters by value, one histogram per slice. Waits for the result.
@@ -141,12 +150,15 @@ class DeviceFilter {
   }
   void check_usable() const;
   std::uint64_t booked(std::size_t which, cudaStream_t stream) const;
-  void check_compatible(const DeviceFilter& other) const;
+  void check_compatible(const DeviceFilter& other, const Geometry& wanted) const;
+  void check_counts(const char* what) const;
+  template <class AnyFilter>
+  void copy_from(const AnyFilter& filter, cudaStream_t stream);
 
   Geometry geometry_;
   std::uint64_t seed_;
   int device_ = 0;
-  std::uint64_t* words_ = nullptr;  // the counters, then the numbers of keys
+  std::uint64_t* words_ = nullptr;  // the counters or bits, then the numbers of keys
 };
 
 }  // namespace scbf::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter as kernels see it: a small trivially copyable view of counters in device memory, passed
-// to a kernel by value. Owns nothing, allocates nothing, synchronises nothing.
+// A filter as kernels see it: a small trivially copyable view of counters, or of bits, in device
+// memory, passed to a kernel by value. Owns nothing, allocates nothing, synchronises nothing.
 //
 // It also compiles for the host, where it works on host memory with std::atomic_ref, and is tested
 // that way without a GPU. Compile device code with --expt-relaxed-constexpr.
@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/words.hpp"
 #include "scbf/cuda/xxh3.hpp"
 #include "scbf/detail/packed.hpp"
@@ -18,8 +19,8 @@
 
 namespace scbf::cuda {
 
-/// Geometry, seed and counters. Threads may insert, look up and count at once: each counter is read
-/// at some moment between call and return, independently of the others.
+/// Geometry, seed and words, of counters or of bits. Threads may insert, look up and count at once:
+/// each counter or bit is read at some moment between call and return, independently of the others.
 class FilterRef {
  public:
   /// `words` points to geometry.words() words, 64-byte aligned, which must outlive the view.
@@ -29,7 +30,8 @@ class FilterRef {
   SCBF_INLINE const Geometry& geometry() const noexcept { return geometry_; }
   SCBF_INLINE std::uint64_t seed() const noexcept { return seed_; }
   SCBF_INLINE std::uint64_t* words() const noexcept { return words_; }
-  /// k; also the most threads that can usefully share the insertion of one key.
+  /// k; also the most threads that can usefully share the insertion of one key into counters. (Of
+  /// bits, those of a block are in two words: two threads for each group of split_block.)
   SCBF_INLINE std::uint32_t probes() const noexcept { return geometry_.probes(); }
   /// 64-byte lines of the filter that a key touches.
   SCBF_INLINE std::uint32_t lines() const noexcept { return geometry_.cache_lines_per_key(); }
@@ -46,11 +48,13 @@ class FilterRef {
 
   // ---- hashes to counters ----------------------------------------------------------------------
 
-  /// The i-th of a key's k counters, i < k, each in a word of its own.
+  /// The i-th of a key's k counters, i < k, each in a word of its own; for a filter of bits see
+  /// detail::bit_of.
   SCBF_INLINE detail::Probe probe(std::uint64_t hash, std::uint32_t i) const noexcept {
     return detail::probe(geometry_, hash, i);
   }
-  /// The i-th of the lines that a key touches, i < lines(); line l holds words 8·l to 8·l + 7.
+  /// The i-th of the lines that a key touches among counters, i < lines(); line l holds words 8·l
+  /// to 8·l + 7.
   SCBF_INLINE std::uint64_t line(std::uint64_t hash, std::uint32_t i) const noexcept {
     if (geometry_.layout() == Layout::split_block) {
       return i * geometry_.blocks_per_group() +
@@ -69,31 +73,58 @@ class FilterRef {
 
   /// May a key of this hash be present?
   SCBF_INLINE bool contains_hash(std::uint64_t hash) const noexcept {
-    for (std::uint32_t i = 0; i < probes(); ++i) {
-      if (counter(hash, i) == 0) return false;
-    }
-    return true;
+    return has_bits() ? holds<BitCells>(hash) : holds<CounterCells>(hash);
   }
-  /// The smallest of its k counters; 15 means 15 or more.
+  /// The smallest of its k counters; 15 means 15 or more. Of bits, 1 if it may be present.
   SCBF_INLINE unsigned count_hash(std::uint64_t hash) const noexcept {
-    unsigned least = kCounterMax;
-    for (std::uint32_t i = 0; i < probes(); ++i) {
-      const unsigned c = counter(hash, i);
-      least = c < least ? c : least;
-    }
-    return least;
+    return has_bits() ? least<BitCells>(hash) : least<CounterCells>(hash);
   }
 
   // ---- changes: exact, whatever other threads do ------------------------------------------------
 
-  /// Adds 1 to the key's k counters, saturating. `threads` threads may share the work, each with
-  /// its own rank: a tile of eight changes the block of a key in split_block in one coalesced
-  /// access.
+  /// Adds 1 to the key's k counters, saturating, or sets its bits. `threads` threads may share the
+  /// work, each with its own rank: a tile of eight changes the block of a key in split_block in one
+  /// coalesced access; of bits, a tile of two.
   SCBF_INLINE void insert_hash(std::uint64_t hash, std::uint32_t rank = 0,
                                std::uint32_t threads = 1) const noexcept {
-    for (std::uint32_t i = rank; i < probes(); i += threads) {
-      const detail::Probe at = probe(hash, i);
-      add_one(Atomic(), words_ + at.word, at.shift);
+    if (has_bits()) {
+      add<BitCells>(hash, rank, threads);
+    } else {
+      add<CounterCells>(hash, rank, threads);
+    }
+  }
+
+  // ---- the same for code that knows which cells the filter has ----------------------------------
+
+  template <class Cells>
+  SCBF_INLINE bool holds(std::uint64_t hash) const noexcept {
+    if constexpr (Cells::kCell == Cell::bit) {
+      if (geometry_.layout() == Layout::split_block) return blocks_of_bits_hold(hash);
+    }
+    for (std::uint32_t i = 0; i < Cells::shares(geometry_); ++i) {
+      if (!holds_share<Cells>(hash, i)) return false;
+    }
+    return true;
+  }
+  template <class Cells>
+  SCBF_INLINE unsigned least(std::uint64_t hash) const noexcept {
+    if constexpr (Cells::kCell == Cell::bit) {
+      return holds<Cells>(hash);
+    } else {
+      unsigned least = kCounterMax;
+      for (std::uint32_t i = 0; i < probes(); ++i) {
+        const unsigned c = counter(hash, i);
+        least = c < least ? c : least;
+      }
+      return least;
+    }
+  }
+  template <class Cells>
+  SCBF_INLINE void add(std::uint64_t hash, std::uint32_t rank,
+                       std::uint32_t threads) const noexcept {
+    for (std::uint32_t i = rank; i < Cells::shares(geometry_); i += threads) {
+      const auto share = Cells::share(geometry_, hash, i);
+      Cells::add(words_ + share.word, share);
     }
   }
 
@@ -111,14 +142,39 @@ class FilterRef {
   template <class Group>
   SCBF_INLINE bool contains(const Group& group, std::uint64_t key) const {
     const std::uint64_t h = hash(key);
-    bool found = true;
-    for (std::uint32_t i = group.thread_rank(); found && i < probes(); i += group.num_threads()) {
-      found = counter(h, i) != 0;
-    }
-    return group.all(found);
+    return has_bits() ? group_holds<BitCells>(group, h) : group_holds<CounterCells>(group, h);
   }
 
  private:
+  SCBF_INLINE bool has_bits() const noexcept { return geometry_.cell() == Cell::bit; }
+
+  template <class Cells>
+  SCBF_INLINE bool holds_share(std::uint64_t hash, std::uint32_t i) const noexcept {
+    const auto share = Cells::share(geometry_, hash, i);
+    return Cells::has(Atomic().load(words_ + share.word), share);
+  }
+  template <class Cells, class Group>
+  SCBF_INLINE bool group_holds(const Group& group, std::uint64_t hash) const {
+    bool found = true;
+    for (std::uint32_t i = group.thread_rank(); found && i < Cells::shares(geometry_);
+         i += group.num_threads()) {
+      found = holds_share<Cells>(hash, i);
+    }
+    return group.all(found);
+  }
+  /// One access for each block.
+  SCBF_INLINE bool blocks_of_bits_hold(std::uint64_t hash) const noexcept {
+    for (std::uint32_t group = 0; group < geometry_.groups(); ++group) {
+      const std::uint64_t place = detail::place_in_group(geometry_, hash, group);
+      const std::uint64_t block = group * geometry_.blocks_per_group() + detail::block_of(place);
+      const WordPair words = Atomic().load_pair(words_ + block * BitCells::kBlockWords);
+      const std::uint64_t missing = (detail::block_bits(place, 0) & ~words.low) |
+                                    (detail::block_bits(place, 1) & ~words.high);
+      if (missing != 0) return false;
+    }
+    return true;
+  }
+
   Geometry geometry_;
   std::uint64_t seed_;
   std::uint64_t* words_;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two kinds of cells that a filter can have, as policies of kernels: what a key has in a word,
+// how a thread adds it there, and how words are joined.
+//
+// A key's *share* of a word is its counter there or, in a filter of bits, all of its bits there.
+// So a block of counters has eight shares of a key, and a block of bits has two.
+#pragma once
+
+#include <cstdint>
+
+#include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/words.hpp"
+#include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf::cuda {
+
+struct CounterCells {
+  static constexpr Cell kCell = Cell::counter;
+  static constexpr std::uint32_t kPerWord = kCountersPerWord;
+  static constexpr std::uint32_t kBlockWords = kWordsPerBlock;
+
+  using Share = detail::Probe;
+
+  /// How many shares a key has.
+  SCBF_INLINE static std::uint32_t shares(const Geometry& geometry) noexcept {
+    return geometry.probes();
+  }
+  /// The i-th of them.
+  SCBF_INLINE static Share share(const Geometry& geometry, std::uint64_t hash,
+                                 std::uint32_t i) noexcept {
+    return detail::probe(geometry, hash, i);
+  }
+  /// Share i < kBlockWords of a place; its word is counted from the first of the group.
+  SCBF_INLINE static Share in_block(std::uint64_t place, std::uint32_t i) noexcept {
+    return {detail::block_of(place) * kBlockWords + i, detail::shift_of(place, i)};
+  }
+  /// The share of a position in a slice; its word is counted from the first of the slice.
+  SCBF_INLINE static Share in_slice(std::uint64_t position) noexcept {
+    return {position / kPerWord, static_cast<unsigned>(position % kPerWord) * kCounterBits};
+  }
+
+  /// Has the word what the key has there?
+  SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
+    return detail::counter_at(word, share.shift) != 0;
+  }
+  SCBF_INLINE static void add(std::uint64_t* word, const Share& share) noexcept {
+    add_one(Atomic(), word, share.shift);
+  }
+  SCBF_INLINE static std::uint64_t joined(std::uint64_t a, std::uint64_t b) noexcept {
+    return detail::added(a, b);
+  }
+  /// word = joined(word, more), whatever other threads do.
+  SCBF_INLINE static void join(std::uint64_t* word, std::uint64_t more) noexcept {
+    add_all(Atomic(), word, more);
+  }
+  /// Adds the i-th sixteen cells of a filter, by value, to a histogram.
+  SCBF_INLINE static void count_sixteen(const std::uint64_t* words, std::uint64_t i,
+                                        std::uint32_t* histogram) noexcept {
+    detail::count_values(words[i], histogram);
+  }
+};
+
+struct BitCells {
+  static constexpr Cell kCell = Cell::bit;
+  static constexpr std::uint32_t kPerWord = 64;
+  static constexpr std::uint32_t kBlockWords = kCountersPerBlock / kPerWord;
+
+  struct Share {
+    std::uint64_t word, bits;
+  };
+
+  SCBF_INLINE static std::uint32_t shares(const Geometry& geometry) noexcept {
+    return geometry.layout() == Layout::split_block ? geometry.groups() * kBlockWords
+                                                    : geometry.probes();
+  }
+  SCBF_INLINE static Share share(const Geometry& geometry, std::uint64_t hash,
+                                 std::uint32_t i) noexcept {
+    if (geometry.layout() == Layout::split_block) {
+      const std::uint32_t group = i / kBlockWords;
+      const Share of_group =
+          in_block(detail::place_in_group(geometry, hash, group), i % kBlockWords);
+      return {group * geometry.blocks_per_group() * kBlockWords + of_group.word, of_group.bits};
+    }
+    const detail::Probe bit = detail::bit_of(detail::probe(geometry, hash, i));
+    return {bit.word, std::uint64_t{1} << bit.shift};
+  }
+  SCBF_INLINE static Share in_block(std::uint64_t place, std::uint32_t i) noexcept {
+    return {detail::block_of(place) * kBlockWords + i, detail::block_bits(place, i)};
+  }
+  SCBF_INLINE static Share in_slice(std::uint64_t position) noexcept {
+    return {position / kPerWord, std::uint64_t{1} << position % kPerWord};
+  }
+
+  SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
+    return (share.bits & ~word) == 0;
+  }
+  SCBF_INLINE static void add(std::uint64_t* word, const Share& share) noexcept {
+    Atomic().set_bits(word, share.bits);
+  }
+  SCBF_INLINE static std::uint64_t joined(std::uint64_t a, std::uint64_t b) noexcept {
+    return a | b;
+  }
+  SCBF_INLINE static void join(std::uint64_t* word, std::uint64_t more) noexcept {
+    Atomic().set_bits(word, more);
+  }
+  SCBF_INLINE static void count_sixteen(const std::uint64_t* words, std::uint64_t i,
+                                        std::uint32_t* histogram) noexcept {
+    const unsigned ones = detail::bits_set(words[i / 4] >> i % 4 * 16 & 0xFFFF);
+    histogram[0] += 16 - ones;
+    histogram[1] += ones;
+  }
+};
+
+}  // namespace scbf::cuda
