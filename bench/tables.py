@@ -481,8 +481,49 @@ def against_sqlite(systems):
         "64 MiB each; one thread; queries return whole rows, each asked alone"])
 
 
+def of_bytes(value):
+    for unit, size in (("MB", 1e6), ("kB", 1e3)):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{value:.0f} B"
+
+
+def deltas(systems):
+    rows = []
+    for r in systems.pick(op="delta"):
+        rows.append([r["layout"], f"{100 * r['changed'] / r['n']:g} %", r["changes"],
+                     of_bytes(r["bytes"]), f"{100 * r['bytes'] / r['whole_bytes']:.2g} %",
+                     f"{r['bytes'] / r['changed']:.2f}", f"{r['bytes'] / r['entropy_bytes']:.2f}",
+                     middle(r) * r["changed"] / 1e6, middle(r, "_apply") * r["changed"] / 1e6])
+    some = systems.one(op="delta")
+    head = ["layout", "keys changed", "|", "bits changed", "delta", "of all bits", "bytes per key",
+            "bytes to entropy", "made in, ms", "applied in, ms"]
+    return rows and with_notes(systems, head, rows, [
+        f"a filter of {cell(some['n'])} keys at 1 %; half of the keys that change come, half go; "
+        "one thread, medians",
+        "*to entropy*: that of as many changes at independent random places; those of "
+        "`split_block` lie in one block for each key, and so take less"])
+
+
+def packed_files(systems):
+    rows = []
+    for r in systems.pick(op="pack"):
+        rows.append([r["layout"], r["cells"], f"{r['load'] / 10:g} %", f"{100 * r['fill']:.2g} %",
+                     of_bytes(r["plain_bytes"]), of_bytes(r["bytes"]),
+                     f"{100 * r['bytes'] / r['plain_bytes']:.2g} %",
+                     f"{r['bytes'] / r['entropy_bytes']:.2f}",
+                     number(1 / middle(r)), number(1 / middle(r, "_read"))])
+    some = systems.one(op="pack")
+    head = ["layout", "cells", "keys", "|", "fill", "plain", "compressed", "of plain",
+            "bytes to entropy", "written, GB/s", "read, GB/s"]
+    return rows and with_notes(systems, head, rows, [
+        f"filters for {cell(some['n'])} keys at 1 %, which hold that share of them; entropy of "
+        "cells that are independent of each other, of bits m·H(fill); bytes before packing, one "
+        "thread, medians"])
+
+
 # Each function returns an empty table if there are no rows for it.
-SYSTEMS = {"stages": stages, "few_keys": few_keys,
+SYSTEMS = {"stages": stages, "deltas": deltas, "packed": packed_files, "few_keys": few_keys,
            "bank": lambda systems: bank_of(systems, "one"),
            "growing_bank": lambda systems: bank_of(systems, "growing"),
            "sqlite": against_sqlite,

@@ -166,7 +166,7 @@ using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 struct SaveOptions {
   /// Packs the payload chunk by chunk, by zstd or, where bits are few, by their places, whichever
   /// is shortest: a young filter becomes much smaller, one at half fill does not
-  /// (docs/readers.md). Cost: about 3 ns per byte. Such a file can be loaded and not mapped.
+  /// (docs/readers.md, with its cost). Such a file can be loaded and not mapped.
   bool compress = false;
 };
 
