@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kit/executor.hpp"
+#include "scbf/delta.hpp"
 #include "scbf/filter.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
@@ -434,6 +435,51 @@ TEST(Executors, MayUseOtherFiltersInTheirTasks) {
       ASSERT_EQ(other.nonzero(), 0u);
     }
   });
+}
+
+/// A delta is applied as a whole or not at all, and so is what leads to one.
+TEST(Faults, ADeltaIsAppliedAsAWholeOrNotAtAll) {
+  using scbf::BloomFilter;
+  using scbf::Delta;
+  for (const Growth& growth :
+       {Growth::one(Geometry::split_block(1, 300)), Growth::tightening(200, 0.05)}) {
+    SCOPED_TRACE(growth.describe());
+    Filter counters(growth);
+    counters.insert(random_keys(150, 1));
+    BloomFilter published(counters);
+    const Delta first = published.advance(counters);
+    counters.insert(random_keys(300, 2));  // another stage
+    BloomFilter later = published;
+    const Delta second = later.advance(counters);
+    BloomFilter other(Growth::one(Geometry::split_block(2, 5)));
+    bool refused = true;
+    for (std::uint64_t nth = 1; refused; ++nth) {
+      ASSERT_LT(nth, 500u);
+      BloomFilter reader = published, writer = published, anew = other;
+      refused = false;
+      const auto attempt = [&](BloomFilter& filter, const BloomFilter& before, auto change,
+                               const BloomFilter& after) {
+        bool done = false;
+        try {
+          const ShortMemory memory(nth, false);
+          change(filter);
+          done = true;
+        } catch (const std::bad_alloc&) {
+          refused = true;
+        }
+        const BloomFilter& want = done ? after : before;
+        EXPECT_TRUE(filter == want) << nth;
+        EXPECT_EQ(filter.epoch(), want.epoch()) << nth;
+        EXPECT_EQ(filter.keys_inserted(), want.keys_inserted()) << nth;
+      };
+      attempt(
+          reader, published, [&](BloomFilter& f) { f.apply(second); }, later);
+      attempt(
+          writer, published, [&](BloomFilter& f) { f.advance(counters); }, later);
+      attempt(
+          anew, other, [&](BloomFilter& f) { f.apply(first); }, published);
+    }
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "fake_test_support.hpp"
 #include "files/file_test_support.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 #include "support/setups.hpp"
@@ -199,6 +200,32 @@ TEST(BitThreads, ConstOperationsRunAtOnce) {
       return mine;
     });
     EXPECT_EQ(wrong, 0) << backend;
+  }
+}
+
+TEST(Deltas, AreMadeAndAppliedOnDevices) {
+  for (const Growth& growth : growths()) {
+    SCOPED_TRACE(growth.describe());
+    for (const char* backend : kBackends) {
+      Filter model(growth, {.seed = 4, .backend = "scalar"});
+      Filter counters(growth, {.seed = 4, .backend = backend});
+      BloomFilter published(counters), on_host(model);
+      scbf::Replica replica(published.advance(counters), {.backend = backend});
+      on_host.advance(model);
+      for (std::uint64_t round = 1; round < 4; ++round) {
+        counters.insert(random_keys(300, round));
+        model.insert(random_keys(300, round));
+        const scbf::Delta delta = published.advance(counters), want = on_host.advance(model);
+        EXPECT_TRUE(std::ranges::equal(delta.message(), want.message()));
+        replica.apply(delta);
+        EXPECT_EQ(replica.epoch(), published.epoch());
+        EXPECT_EQ(published.backend().name(), backend);
+        EXPECT_EQ(replica.snapshot().backend().name(), backend);
+        EXPECT_TRUE(replica.snapshot() == on_host);
+        EXPECT_TRUE(published == on_host);
+        for (const std::uint64_t key : random_keys(20, round)) EXPECT_TRUE(replica.contains(key));
+      }
+    }
   }
 }
 
