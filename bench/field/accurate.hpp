@@ -35,9 +35,19 @@ class AccurateFilter {
 
   /// False if a group is full; then nothing has changed.
   bool insert(std::uint64_t hash) noexcept {
+    // Asks all groups first, so that their lines are fetched together: what comes after has
+    // branches that cannot be predicted.
+    bool room = true;
+    DoubleHashing asked(hash);
+    for (unsigned i = 0; i < shape_.probes; ++i) {
+      const std::uint64_t* words = group(next(asked));
+      room &= shape_.first_level + Ranks(words).all() < kBits;
+    }
+    if (!room) return false;
     DoubleHashing positions(hash);
     for (unsigned i = 0; i < shape_.probes; ++i) {
       if (raise(next(positions))) continue;
+      // Two positions fell into a group that had room for one.
       DoubleHashing again(hash);
       while (i-- > 0) lower(next(again));
       return false;

@@ -116,12 +116,11 @@ class CuckooFilter {
            (victim_.bucket == place.bucket || victim_.bucket == other(place));
   }
 
-  /// Puts the fingerprint into an empty slot, if there is one.
-  bool put(Place place) noexcept {
-    const std::uint64_t bucket = cells_.get(place.bucket);
-    const std::uint64_t empty = lanes_.equal(bucket, 0);
+  /// Puts the fingerprint into an empty slot of its bucket, which holds `cells`, if there is one.
+  bool put(Place place, std::uint64_t cells) noexcept {
+    const std::uint64_t empty = lanes_.equal(cells, 0);
     if (empty == 0) return false;
-    cells_.set(place.bucket, bucket | lanes_.in(lanes_.mask(empty), place.print));
+    cells_.set(place.bucket, cells | lanes_.in(lanes_.mask(empty), place.print));
     return true;
   }
   bool take(std::uint64_t at, std::uint64_t print) noexcept {
@@ -135,7 +134,10 @@ class CuckooFilter {
   /// Requires that there is no victim.
   void place(Place place) noexcept {
     const Place second = {other(place), place.print};
-    if (put(place) || put(second)) return;
+    // Both are read before the first is tested, so that they are fetched together.
+    const std::uint64_t first_cells = cells_.get(place.bucket);
+    const std::uint64_t second_cells = cells_.get(second.bucket);
+    if (put(place, first_cells) || put(second, second_cells)) return;
     if ((random() & 1) != 0) place = second;
     for (unsigned kick = 0; kick < kKicks; ++kick) {
       // The bucket is full: its fingerprint in a random slot makes room.
@@ -145,7 +147,7 @@ class CuckooFilter {
       cells_.set(place.bucket, (bucket & ~mask) | place.print << shift);
       place.print = (bucket & mask) >> shift;
       place.bucket = other(place);
-      if (put(place)) return;
+      if (put(place, cells_.get(place.bucket))) return;
     }
     victim_ = place;
   }

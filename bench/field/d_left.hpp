@@ -41,9 +41,9 @@ class DLeftFilter {
   /// False if all buckets of the key are full; then nothing has changed.
   bool insert(std::uint64_t hash) noexcept {
     const Places at = places(hash);
-    std::uint64_t emptiest = 0;
-    unsigned least = kCells;
-    for (const std::uint64_t byte : at.bytes) {
+    unsigned best = kTables * kCells;  // cells in use · kTables + table: ties go left
+    for (unsigned table = 0; table < kTables; ++table) {
+      const std::uint64_t byte = at.bytes[table];
       const Wide bucket = memory_.load_wide(byte);
       for (Wide found = matches(bucket, at.remainder); found != 0; found &= found - 1) {
         const unsigned cell = lanes_.first(found);
@@ -52,10 +52,10 @@ class DLeftFilter {
         return true;
       }
       const auto used = static_cast<unsigned>(std::popcount(in_use(bucket)));
-      emptiest = used < least ? byte : emptiest;  // not ≤: ties go left
-      least = std::min(used, least);
+      best = std::min(best, used * kTables + table);
     }
-    if (least == kCells) return false;
+    if (best >= kTables * kCells) return false;
+    const std::uint64_t emptiest = at.bytes[best % kTables];
     Wide bucket = memory_.load_wide(emptiest);
     const auto cell = static_cast<unsigned>(std::countr_zero(~in_use(bucket) & kEveryCounter)) / 2;
     bucket |= one(cell) | Wide{at.remainder} << (cell * width_);
