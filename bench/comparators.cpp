@@ -53,8 +53,7 @@ class TextbookSubject final : public Subject {
 
  private:
   static std::uint64_t hash(KeySpan keys, std::size_t i) noexcept {
-    return keys.words_each == 1 ? TextbookFilter::hash(keys.words + i, 8)
-                                : TextbookFilter::hash(keys.words + 2 * i, 16);
+    return keys.words_each == 1 ? hash_of(keys.words + i, 8) : hash_of(keys.words + 2 * i, 16);
   }
 
   TextbookFilter filter_;
