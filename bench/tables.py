@@ -15,7 +15,8 @@ def keys(n):
 
 
 def label(kind):
-    return {"split_block": "`split_block`", "split": "`split`", "libbloom": "libbloom (plain)",
+    return {"split_block": "`split_block`", "split": "`split`",
+            "split_block bits": "`split_block`, bits", "split bits": "`split`, bits", "libbloom": "libbloom (plain)",
             "textbook": "textbook counting", "unordered_set": "`std::unordered_set`"}[kind]
 
 
@@ -64,13 +65,17 @@ class Results:
 
     def find(self, op, kind, n, fpr=0.01, keys_kind="u64", backend="simd", path="automatic",
              threads=1, calls="one"):
-        """The one row of this configuration, or None when it was not measured."""
+        """The one row of this configuration, or None when it was not measured. The bits of a filter
+        are of kind "split_block bits"."""
+        kind, _, bits = kind.partition(" ")
         for r in self.rows:
             if (r["op"], r["filter"], r["n"], r["keys"], r["threads"]) != (op, kind, n, keys_kind,
                                                                            threads):
                 continue
-            wanted = {"calls": calls, "fpr": fpr, "backend": backend, "path": path}
-            usual = {**wanted, "calls": "one"}  # what a row means that does not say
+            wanted = {"calls": calls, "fpr": fpr, "backend": backend, "path": path,
+                      "cells": "bit" if bits else "counter"}
+            # What a row means that does not say.
+            usual = {**wanted, "calls": "one", "cells": "counter"}
             if all(r.get(field, usual[field]) == value for field, value in wanted.items()):
                 return r
         return None
@@ -108,7 +113,8 @@ def floors(results):
 
 def headline(results):
     rows = []
-    for kind, fpr in (("split_block", 0.01), ("split_block", 0.001), ("split", 0.01)):
+    for kind, fpr in (("split_block", 0.01), ("split_block", 0.001), ("split", 0.01),
+                      ("split_block bits", 0.01), ("split bits", 0.01)):
         for n in results.sizes:
             found = {op: results.find(op, kind, n, fpr=fpr) for op in ALL}
             some = next((r for r in found.values() if r), None)
@@ -145,7 +151,8 @@ def comparators(results):
     rows = []
     for n in results.sizes:
         ours = {op: results.find(op, "split_block", n) for op in MAIN}
-        for kind in ("split_block", "split", "textbook", "libbloom", "unordered_set"):
+        for kind in ("split_block", "split", "split_block bits", "textbook", "libbloom",
+                     "unordered_set"):
             found = {op: results.find(op, kind, n) for op in MAIN}
             some = next((r for r in found.values() if r), None)
             if some is None or n == 50_000:
@@ -166,9 +173,9 @@ def losses(results):
     any structure."""
     rows = []
     for n in results.sizes:
-        for kind in ("split_block", "split"):
+        for kind in ("split_block", "split", "split_block bits"):
             for other in ("split_block", "split", "textbook", "libbloom", "unordered_set"):
-                if other == kind:
+                if other == kind.partition(" ")[0]:
                     continue
                 pairs = [(op, results.find(op, kind, n), results.find(op, other, n))
                          for op in ALL]
@@ -276,7 +283,7 @@ def figures(results):
     rows = []
     sizes = [n for n in results.sizes if results.find("insert", "textbook", n)]
     for n in dict.fromkeys((sizes[0], sizes[-1]) if sizes else ()):
-        for kind in ("split_block", "split", "textbook", "libbloom"):
+        for kind in ("split_block", "split", "split_block bits", "textbook", "libbloom"):
             found = [results.find(op, kind, n) for op in MAIN]
             some = next((r for r in found if r), None)
             if some:
