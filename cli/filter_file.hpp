@@ -118,6 +118,15 @@ void describe_growth(Json& json, const Growth& growth);
 /// bytes; stages of a filter that grows.
 template <class OneFilter>
 void describe_size(Json& json, const OneFilter& filter);
+/// The epoch of bits; of counters, none.
+inline Epoch epoch_of(const Filter&) noexcept { return {}; }
+inline Epoch epoch_of(const BloomFilter& filter) { return filter.epoch(); }
+/// Prints a note on standard error if the filter had an epoch and has it no longer.
+template <class OneFilter>
+void note_end_of(const Epoch& before, const OneFilter& now, const std::string& file) {
+  if (!before || epoch_of(now)) return;
+  note(display_name(file) + ": its epochs end here: readers of its deltas must begin anew");
+}
 /// epoch, history of bits that have them.
 void describe_epoch(Json& json, const Epoch& epoch);
 /// fill, saturated, estimated_keys (null when the filter is full), estimated_fpr.

@@ -137,7 +137,7 @@ Json machine_json(const BenchOptions& options) {
 }
 
 /// A filter of the matrix in one form of calls, and a row per operation.
-struct Cell {
+struct FilterCell {
   FilterCase filter;
   Geometry geometry;
   std::string backend, target;
@@ -160,7 +160,7 @@ struct Floors {
 };
 
 struct Results {
-  std::vector<Cell> cells;
+  std::vector<FilterCell> cells;
   std::vector<Floors> floors;
 };
 
@@ -193,8 +193,8 @@ std::vector<Operation> operations_for(const BenchOptions& options, Calls calls) 
   return operations;
 }
 
-std::vector<Cell> cells_for(const BenchOptions& options) {
-  std::vector<Cell> cells;
+std::vector<FilterCell> cells_for(const BenchOptions& options) {
+  std::vector<FilterCell> cells;
   BatchOptions batch = options.run.batch();
   batch.path = options.path;
   const auto add = [&](std::uint64_t size, Layout layout, const Backend& backend, Calls calls) {
@@ -245,11 +245,12 @@ std::optional<Where> floor_for(const Geometry& geometry) {
   return std::nullopt;
 }
 
-std::vector<Floors> measure_floors(const BenchOptions& options, const std::vector<Cell>& cells) {
+std::vector<Floors> measure_floors(const BenchOptions& options,
+                                   const std::vector<FilterCell>& cells) {
   std::vector<Floors> floors;
   for (const Where where : {Where::cache, Where::memory}) {
     const bool wanted = std::ranges::any_of(
-        cells, [&](const Cell& cell) { return floor_for(cell.geometry) == where; });
+        cells, [&](const FilterCell& cell) { return floor_for(cell.geometry) == where; });
     if (!wanted) continue;
     const auto ns = [&](Floor floor) {
       return measure_floor(floor, where, options.run.resolved_threads()).ns_per_line;
@@ -261,9 +262,9 @@ std::vector<Floors> measure_floors(const BenchOptions& options, const std::vecto
 
 /// Throws Incompatible when an answer is wrong.
 Results measure_all(const BenchOptions& options) {
-  std::vector<Cell> cells = cells_for(options);
+  std::vector<FilterCell> cells = cells_for(options);
   std::uint64_t total = 0, keys_done = 0;
-  for (const Cell& cell : cells) {
+  for (const FilterCell& cell : cells) {
     total += cell.filter.n * cell.filter.operations.size();
     add_filter_case(cell.filter);
   }
@@ -275,7 +276,7 @@ Results measure_all(const BenchOptions& options) {
     std::uint64_t keys;
   };
   std::multimap<std::string, Awaited> awaited;
-  for (Cell& cell : cells) {
+  for (FilterCell& cell : cells) {
     cell.rows.resize(cell.filter.operations.size());
     for (std::size_t i = 0; i < cell.rows.size(); ++i) {
       awaited.emplace(
@@ -317,7 +318,7 @@ Json to_json(const BenchOptions& options, const Results& measured, double second
                           {"line_update_ns", floor.update}});
   }
   Json results = Json::array();
-  for (const Cell& cell : measured.cells) {
+  for (const FilterCell& cell : measured.cells) {
     for (std::size_t i = 0; i < cell.rows.size(); ++i) {
       const bench::Spread ns = cell.rows[i].figures.at("ns_per_key");
       results.push_back(Json{{"keys", cell.filter.n},
@@ -349,7 +350,7 @@ Json to_json(const BenchOptions& options, const Results& measured, double second
 
 // A table for each filter: a row for each backend and form of calls, a column for each operation.
 
-std::string heading(const BenchOptions& options, const Cell& cell) {
+std::string heading(const BenchOptions& options, const FilterCell& cell) {
   std::string text = fmt::format(
       "\n{} keys in {}, {}: {:.1f} bits per key, rate {} measured, {} predicted\n  {:<32}",
       grouped(cell.filter.n), cell.geometry.describe(), human_bytes(cell.geometry.bytes()),
@@ -362,7 +363,8 @@ std::string heading(const BenchOptions& options, const Cell& cell) {
   return text + "  spread\n";
 }
 
-std::string table_row(const BenchOptions& options, const Cell& cell, const std::string& name) {
+std::string table_row(const BenchOptions& options, const FilterCell& cell,
+                      const std::string& name) {
   std::string text = fmt::format("  {:<32}", name);
   double spread = 0;
   for (const Operation operation : options.operations) {
@@ -391,10 +393,10 @@ std::string to_text(const BenchOptions& options, const Results& measured, double
       fmt::format("{}, {} thread{}, {}, scbf {}\n", machine["processor"].get<std::string>(),
                   options.run.resolved_threads(), options.run.resolved_threads() == 1 ? "" : "s",
                   machine["compiler"].get<std::string>(), SCBF_VERSION);
-  const std::vector<Cell>& cells = measured.cells;
+  const std::vector<FilterCell>& cells = measured.cells;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const Cell& cell = cells[i];
-    const auto same_filter = [&](const Cell& other) {
+    const FilterCell& cell = cells[i];
+    const auto same_filter = [&](const FilterCell& other) {
       return other.filter.n == cell.filter.n && other.geometry == cell.geometry;
     };
     const bool begins = i == 0 || !same_filter(cells[i - 1]);

@@ -122,11 +122,13 @@ template <class OneFilter>
 int insert_into(OneFilter filter, bool compressed, Destination to, const ChangeOptions& options) {
   using Session = ChangeSession<OneFilter>;
   Session session(options, std::move(to), std::move(filter), compressed, Session::Blocks::small);
+  const Epoch before = epoch_of(session.filter);
   BulkInserter bulk = session.filter.bulk(options.run.batch());
   session.go_through("inserting", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
   const std::uint64_t inserted = bulk.finish().inserted;
   session.report(session.save(), Json{{"inserted", inserted}},
                  fmt::format("inserted {}", grouped(inserted)));
+  note_end_of(before, session.filter, options.file);
   return kOk;
 }
 

@@ -94,6 +94,7 @@ template <class OneFilter, class Combine>
 int combine_all(OneFilter filter, const Combining& combining, const char* verb, Json report,
                 const Combine& combine) {
   const CombineOptions& options = combining.options;
+  const Epoch before = epoch_of(filter);
   for (const std::string& name : options.others) {
     // Loaded, not mapped: only a verified filter may be added to another.
     const auto other = open_other<OneFilter>(name, options.run);
@@ -124,6 +125,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                           percent(statistics.fill), grouped(statistics.saturated)));
   }
   warn_if_over_capacity(keys, read_notes(filter.metadata()), statistics.estimated_fpr);
+  note_end_of(before, filter, options.file);
   return kOk;
 }
 

@@ -61,10 +61,10 @@ int delta(const DeltaOptions& options) {
   const RunOptions run;
   Changeable opened = open_for_changes(options.bits, run);
   BloomFilter bits = bits_of(opened, options.bits);
-  const std::uint64_t whole_bytes = bits.bytes();
   Changeable now = open_for_changes(options.now, run);
   const Delta changes = std::visit([&](const auto& filter) { return bits.advance(filter); },
                                    std::as_const(now.filter));
+  const std::uint64_t whole_bytes = bits.bytes();
   // The delta first: if the other fails, the epoch is told once more, and readers notice.
   to.write([&](Output& out) {
     const auto message = changes.message();
@@ -145,18 +145,20 @@ Run set_up_delta(CommandLine& line) {
   line.footer(
       R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' made at the beginning, and those
 of FILTER, and makes PUBLISHED the bits of FILTER. Each call is an epoch, and its delta applies to the bits
-of the epoch before. The first delta has all bits; so has any other for which that is shorter.
+of the epoch before. The first delta has all bits; so has any other for which that is shorter. A copy of PUBLISHED serves a reader
+who has lost a delta. Any other verb that changes PUBLISHED ends its epochs: readers then begin anew.
 
 Examples:
   scbf delta published.scbf words.scbf -o 1.delta
-  scbf delta published.scbf words.scbf -o - | scbf apply reader.scbf -)");
+  scbf delta published.scbf words.scbf -o next.delta --json)");
   return [options] { return delta(*options); };
 }
 
 Run set_up_apply(CommandLine& line) {
   auto options = std::make_shared<ApplyOptions>();
   line.positional("FILE", "The bits of a reader; - is standard input", options->file);
-  line.positionals("DELTA", "Deltas, in order", options->deltas, CommandLine::Need::required);
+  line.positionals("DELTA", "Deltas, in order; - is standard input", options->deltas,
+                   CommandLine::Need::required);
   line.option(
       "-o,--output", "OUT",
       "Write here; default: replace FILE; - is standard output, and the report then goes to "

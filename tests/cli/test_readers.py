@@ -182,6 +182,7 @@ class Deltas(CommandTest):
             self.assertEqual(self.read("reader.scbf"), before)
         self.scbf("apply", "reader.scbf", "2.delta", "3.delta")
         self.scbf("insert", "reader.scbf", stdin=b"mine\n")  # now it goes its own way
+        self.assertIn("its epochs end here", self.err)
         self.publish("4.delta")
         self.refused("apply", "reader.scbf", "4.delta", code=CORRUPT, mentions=["has no epoch"])
 

@@ -220,12 +220,15 @@ TEST(ChunkCoding, DamagedBytesAreRefusedOrHarmless) {
                "a block without a one");
   EXPECT_STREQ(decode(Cell::bit, Coding::zeros, of({0}), 2), "bytes of a chunk of zeros");
   EXPECT_STREQ(decode(Cell::bit, Coding::plain, of({0}), 2), "not as long as its words");
-  EXPECT_STREQ(decode(Cell::bit, Coding::zstd, of({0, 1, 2, 3}), 2), "no zstd frame of its words");
+  EXPECT_STREQ(decode(Cell::bit, Coding::zstd, of({0, 1, 2, 3}), 2), "no single zstd frame");
   EXPECT_STREQ(decode(Cell::bit, static_cast<Coding>(5), of({}), 2), "an unknown coding");
   // Frames of more and of fewer words than asked for.
   const Packed zstd = pack(Words(64, 7), Cell::counter, true);
   ASSERT_EQ(zstd.coding, Coding::zstd);
   EXPECT_EQ(decode(Cell::counter, Coding::zstd, zstd.bytes, 64), nullptr);
+  Bytes twice = zstd.bytes;
+  twice.insert(twice.end(), zstd.bytes.begin(), zstd.bytes.end());
+  EXPECT_STREQ(decode(Cell::counter, Coding::zstd, twice, 128), "no single zstd frame");
   EXPECT_STREQ(decode(Cell::counter, Coding::zstd, zstd.bytes, 32), "no zstd frame of its words");
   EXPECT_STREQ(decode(Cell::counter, Coding::zstd, zstd.bytes, 128),
                "a zstd frame of too few words");

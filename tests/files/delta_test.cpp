@@ -270,8 +270,17 @@ TEST(Delta, AFilterThatIsChangedOtherwiseLosesItsEpoch) {
   bulk.insert(random_keys(3, 1));
   bulk.finish();
   EXPECT_FALSE(reader.epoch());
-  // What does not change bits keeps it: copies, moves, metadata, lookups.
+  // What fails, or does nothing, keeps it.
   reader = writer.published;
+  const Epoch kept = reader.epoch();
+  ASSERT_TRUE(kept);
+  BloomFilter strange(Geometry::split_block(3, 5));
+  EXPECT_THROW(reader.merge(strange), Incompatible);
+  EXPECT_THROW(reader.intersect(strange), Incompatible);
+  reader.insert(std::vector<std::uint64_t>{});
+  reader.bulk().finish();
+  EXPECT_EQ(reader.epoch(), kept);
+  // What does not change bits keeps it: copies, moves, metadata, lookups.
   reader.set_metadata("mine");
   reader.to("scalar");
   EXPECT_TRUE(reader.contains(writer.last[0]));
@@ -373,6 +382,16 @@ TEST(Delta, HeadersThatItsChangesContradictAreRefused) {
   refuses(144, "its changes lead to");
   refuses(160, "its changes lead to");
   refuses(168, "changed bits: the header says");
+  // A delta that begins nowhere would be taken for a whole filter.
+  Bytes nowhere = good;
+  put(nowhere, 152, std::uint64_t{0});
+  put(nowhere, 160, std::uint64_t{0});
+  sign_message(nowhere);
+  EXPECT_THROW_WITH(Delta::read(source_of(nowhere)), CorruptFile, "since epoch 0");
+  Bytes late = good;
+  put(late, 136, ~std::uint64_t{0});
+  sign_message(late);
+  EXPECT_THROW_WITH(Delta::read(source_of(late)), CorruptFile, "must be at most 2^62");
   Bytes same = good;
   sign_message(same);
   EXPECT_EQ(same, good);
@@ -383,6 +402,14 @@ TEST(Delta, OneThatHasBeenMovedFromIsRefused) {
   Delta delta = writer.publish();
   const Delta moved = std::move(delta);
   EXPECT_THROW_WITH(writer.published.apply(delta), InvalidArgument, "moved from");
+  EXPECT_THROW_WITH(Replica{delta}, InvalidArgument, "moved from");
+  Replica replica(moved);
+  EXPECT_THROW_WITH(replica.apply(delta), InvalidArgument, "moved from");
+  const TemporaryFolder folder;
+  moved.save(folder / "d");
+  const Bytes good = read_bytes(folder / "d");
+  EXPECT_THROW_WITH(delta.save(folder / "d"), InvalidArgument, "moved from");
+  EXPECT_EQ(read_bytes(folder / "d"), good);
   EXPECT_EQ(moved.epoch().number, 1u);
 }
 
@@ -394,6 +421,34 @@ extern "C" const char* __tsan_default_suppressions() {
   return "race:BitBlockTest\nrace:BitSliceTest\n";
 }
 #endif
+
+/// A key that leaves one stage and enters another is found whenever it is asked for.
+TEST(Replica, FindsKeysThatChangeTheirStage) {
+  Filter counters(Growth::fixed(Geometry::split_block(1, 2000), 9));
+  counters.insert(random_keys(9000, 1));
+  const std::uint64_t key = 4'711;
+  counters.insert(key);
+  BloomFilter published(counters);
+  Replica replica(published.advance(counters));
+  counters.insert(random_keys(20'000, 2));  // fills the first stages
+  counters.remove(key);
+  counters.insert(key);  // now into a later one
+  const Delta delta = published.advance(counters);
+  ASSERT_GT(counters.stages(), 1u);
+  std::atomic<bool> done = false;
+  std::atomic<std::uint64_t> missed = 0, asked = 0;
+  std::thread reader([&] {
+    while (!done) {
+      missed += !replica.contains(key);
+      ++asked;
+    }
+  });
+  while (asked == 0) std::this_thread::yield();
+  replica.apply(delta);
+  done = true;
+  reader.join();
+  EXPECT_EQ(missed, 0u);
+}
 
 /// Keys that are in the filter in every epoch are found whenever they are asked for.
 TEST(Replica, AnswersWhileDeltasAreApplied) {

@@ -33,7 +33,7 @@ namespace scbf {
 
 /// The change of a filter of bits from one epoch to a later one, packed and verified; or, where a
 /// change would not be shorter, all bits of the later epoch. Immutable. Copyable, movable; one that
-/// has been moved from has no message, and is refused.
+/// has been moved from is refused wherever its message is needed.
 class Delta {
  public:
   /// Reads and verifies a message: what write wrote, or a file or stream of a BloomFilter that has
@@ -60,6 +60,8 @@ class Delta {
   friend class BloomFilter;
   friend struct DeltaCoder;
   Delta() = default;
+  /// Throws InvalidArgument if it has been moved from.
+  void check_holds() const;
 
   std::vector<std::byte> message_;
   Epoch since_, epoch_;
@@ -68,9 +70,8 @@ class Delta {
 
 /// A reader's copy of a filter of bits, which many threads ask while one applies deltas.
 ///
-/// A key that is in the filter before a delta and after it is found meanwhile, too: bits change
-/// word by word, and a bit that is 1 in both epochs is never 0. Any other key may be answered as in
-/// either epoch.
+/// A key that is in the filter before a delta and after it is found meanwhile, too: a bit that is 1
+/// in both epochs is never 0. Any other key may be answered as in either epoch.
 class Replica {
  public:
   explicit Replica(BloomFilter bits);
@@ -94,9 +95,9 @@ class Replica {
   /// The epoch that lookups which begin now see; they may see a later one.
   Epoch epoch() const;
 
-  /// As BloomFilter::apply. Where the delta keeps all shapes, bits are changed in place; where it
-  /// adds a stage, or on a device, in a copy that takes the place of the filter. Deltas that come
-  /// from several threads are applied one after another.
+  /// As BloomFilter::apply. Bits of a single stage on the host are changed in place, word by word;
+  /// otherwise a copy is changed, which then takes the place of the filter. Deltas that come from
+  /// several threads are applied one after another.
   void apply(const Delta& delta);
   /// A copy as of now, for example to save it.
   BloomFilter snapshot() const;

@@ -117,7 +117,8 @@ ChunkEncoder::Packed ChunkEncoder::encode(std::span<const std::uint64_t> words) 
   if (cell_ == Cell::bit) {
     const Census census = census_of(words);
     const std::uint64_t bits = words.size() * 64;
-    // From here on the entropy is less than a tenth below the bits themselves.
+    // From here on the entropy is less than a tenth below the bits themselves, and zstd, if asked
+    // for, is as good.
     if (census.ones < bits / 3) {
       put_gaps(words, census.ones, other_);
       take_if_shorter(Coding::gaps);
@@ -156,6 +157,9 @@ const char* ChunkDecoder::decode(Cell cell, Coding coding, std::span<const std::
       std::memcpy(words.data(), bytes.data(), bytes.size());
       return nullptr;
     case Coding::zstd: {
+      if (ZSTD_findFrameCompressedSize(bytes.data(), bytes.size()) != bytes.size()) {
+        return "no single zstd frame";
+      }
       // Needs no memory for what a frame claims: all of it must fit into the words.
       const std::size_t size = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(zstd_), words.data(),
                                                    words.size_bytes(), bytes.data(), bytes.size());

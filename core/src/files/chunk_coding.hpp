@@ -43,7 +43,7 @@ class ChunkEncoder {
     Coding coding;
     std::span<const std::byte> bytes;  ///< never more than the words have; valid until the next
   };
-  /// The shortest form of at most kMostChunkWords words. Throws std::bad_alloc.
+  /// A short form of at most kMostChunkWords words. Throws std::bad_alloc.
   Packed encode(std::span<const std::uint64_t> words);
 
  private:

@@ -183,6 +183,8 @@ struct DeltaCoder {
     return whole;
   }
 
+  /// Throws InvalidArgument if it has been moved from.
+  static void check(const Delta& delta) { delta.check_holds(); }
   static void apply(FilterState& state, const Delta& delta);
   static bool changes_in_place(const FilterState& state, const Delta& delta);
 
@@ -269,6 +271,7 @@ Delta read_message(const std::string& name, const ByteSource& source, InputFile*
     return got;
   };
   Input input = file != nullptr ? Input(name, keeping, *file) : Input(name, keeping);
+  if (input.bytes()) kept.reserve(*input.bytes());
   Delta delta = DeltaCoder::read(input, kept);
   if (file != nullptr) check_end(input);
   return delta;
@@ -281,8 +284,15 @@ Delta Delta::load(const std::filesystem::path& path) {
   FileInput file(path);
   return read_message(file.input.name(), file.source, &file.file);
 }
-void Delta::write(const ByteSink& sink) const { sink(message_); }
+void Delta::check_holds() const {
+  if (message_.empty()) detail::throw_moved_from("Delta");
+}
+void Delta::write(const ByteSink& sink) const {
+  check_holds();
+  sink(message_);
+}
 void Delta::save(const std::filesystem::path& path) const {
+  check_holds();
   write_file(path, [&](const ByteSink& sink) { write(sink); });
 }
 
@@ -374,15 +384,14 @@ void apply_payload(const Part& part, Stage& stage, Workplace& workplace) noexcep
 
 void check_order(const FilterState& state, const Delta& delta) {
   const Epoch has = state.epoch, since = delta.since(), to = delta.epoch();
-  if (delta.message().empty()) detail::throw_moved_from("Delta");
   const auto refuse = [&](const std::string& what) {
     throw Incompatible(fmt::format("apply: {}", what));
   };
   if (delta.whole()) {
     if (has.number < to.number) return;
     refuse(
-        fmt::format("the filter has epoch {}, and the whole filter is of epoch {}: begin with "
-                    "it anew to go back",
+        fmt::format("the filter has epoch {}, and the whole filter is of epoch {}: it is older, "
+                    "or its writer began anew; to take it, begin with a copy of it",
                     has.number, to.number));
   }
   if (has == since) return;
@@ -411,6 +420,12 @@ bool fits(const FilterState& state, const Message& message) {
     const Stage& stage = state.stages[i];
     if (stage.index != head.index || !(stage.shape == head.shape)) return false;
   }
+  if (message.head->content == Content::filter) return true;
+  // Stages that are new have no epoch to begin at; all others have.
+  for (std::size_t i = 0; i < message.parts.size(); ++i) {
+    const bool is_old = i < state.stages.size();
+    if (static_cast<bool>(message.parts[i].head.header.since) != is_old) return false;
+  }
   return true;
 }
 
@@ -424,23 +439,33 @@ void take_over_books(Stage& stage, const StageHead& head) {
 }  // namespace
 
 bool DeltaCoder::changes_in_place(const FilterState& state, const Delta& delta) {
-  if (!state.on_host()) return false;
+  // Of several stages, a key may leave one and enter another: for a moment it would be in none.
+  if (!state.on_host() || state.read_only() || state.stages.size() != 1) return false;
   const Message message(delta.message());
-  return message.parts.size() == state.stages.size() && fits(state, message);
+  return message.parts.size() == 1 && fits(state, message);
 }
 
 void DeltaCoder::apply(FilterState& state, const Delta& delta) {
   state.check_writable();
+  delta.check_holds();
   check_order(state, delta);
   Message message(delta.message());
   const bool fitting = fits(state, message);
   if (!fitting && !delta.whole()) {
-    throw Incompatible("apply: the delta is of a filter with other stages");
+    throw Incompatible(
+        fmt::format("apply: the delta is of a filter with other stages: {}, and {} from epoch {} "
+                    "on; the filter "
+                    "has {}",
+                    message.head->growth.describe(), message.parts.size(), delta.since().number,
+                    state.growth.describe()));
   }
   if (!state.on_host()) {
     // A device may fail at any moment, so the host changes a copy.
-    FilterState copy = state;
-    copy.move_to(find_backend());
+    const Backend& host = find_backend("scalar");
+    FilterState copy{state.growth, state.seed, &host};
+    for (const Stage& stage : state.stages) copy.stages.push_back(stage.copy_on(host));
+    copy.cell = state.cell;
+    copy.epoch = state.epoch;
     apply(copy, delta);
     copy.move_to(*state.backend);
     state = std::move(copy);
@@ -499,6 +524,7 @@ Delta BloomFilter::advance(const BloomFilter& now) {
 namespace {
 
 BloomFilter begin_with(const Delta& whole, const FilterOptions& options) {
+  DeltaCoder::check(whole);
   if (!whole.whole()) {
     throw Incompatible(
         fmt::format("a replica begins with a whole filter: this delta begins at epoch {}",
@@ -539,10 +565,11 @@ Epoch Replica::epoch() const {
 }
 
 void Replica::apply(const Delta& delta) {
+  DeltaCoder::check(delta);
   const std::lock_guard lock(changing_);
   std::shared_ptr<BloomFilter> next = current_;  // only this function replaces it
   const FilterState& state = FilterAccess::state(*next);
-  if (!DeltaCoder::changes_in_place(state, delta) || state.read_only()) {
+  if (!DeltaCoder::changes_in_place(state, delta)) {
     next = std::make_shared<BloomFilter>(*next);
   }
   next->apply(delta);

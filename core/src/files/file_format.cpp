@@ -25,6 +25,7 @@ namespace scbf::file_format {
 namespace {
 
 constexpr std::uint64_t kTableEntryBytes = 8;
+constexpr std::uint64_t kMostEpoch = std::uint64_t{1} << 62;
 
 std::uint64_t fixed_bytes_of(std::uint32_t version) noexcept {
   return version == 1 ? kFixedBytes : kFixedBytes2;
@@ -170,6 +171,9 @@ void read_fields_2(std::span<const std::byte> bytes, Header& header, const std::
     epoch->number = in.get<std::uint64_t>();
     epoch->history = in.get<std::uint64_t>();
     if (!*epoch) require_equal(name, "history of no epoch", epoch->history, 0);
+    if (epoch->number > kMostEpoch) {
+      throw_damaged(name, fmt::format("epoch {}: must be at most 2^62", epoch->number));
+    }
   }
   header.changes = in.get<std::uint64_t>();
   if (header.content == Content::delta) {

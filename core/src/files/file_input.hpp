@@ -58,6 +58,12 @@ class Input {
     if (read_some(out) < out.size()) throw_ended(what);
   }
 
+  /// Throws CorruptFile, as skip does, if it is known that fewer bytes follow.
+  void check_left(std::uint64_t bytes, const char* what) const {
+    if (const std::optional<std::uint64_t> left = can_skip(); left && *left < bytes) {
+      throw_ended(what);
+    }
+  }
   /// Skips `bytes`, without reading them where possible, or throws CorruptFile with a message that
   /// the input ends within `what`.
   void skip(std::uint64_t bytes, const char* what) {

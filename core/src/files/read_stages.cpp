@@ -44,6 +44,11 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::u
   if (input.bytes() && !header.packed()) {
     file_format::check_file_bytes(header, *input.bytes(), input.name());
   }
+  if (header.packed()) {
+    const std::uint64_t least =
+        file_format::chunk_count(header.payload_bytes()) * ChunkHeader::kBytes;
+    input.check_left(least, "the headers of its chunks");
+  }
   return header;
 }
 
@@ -126,6 +131,13 @@ StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth&
   return said;
 }
 
+/// Throws CorruptFile if a delta begins nowhere.
+void check_first(const StageHeader& header, const std::string& name) {
+  if (header.content == Content::delta && !header.since) {
+    throw CorruptFile(fmt::format("{}: a delta since epoch 0: must be at least 1", name));
+  }
+}
+
 /// What all stages of a file have in common with the first one.
 void check_like_first(const StageHeader& header, const StageHeader& first,
                       const std::string& name) {
@@ -164,8 +176,9 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
     check_stage_header(header, checksum, part.name(), container, entry);
     if (first) check_like_first(header, *first, part.name());
     if (!first) {
+      check_first(header, part.name());
       first = header;
-      first->chunk_checksums.clear();
+      first->chunk_checksums = {};  // may be many
     }
     const StageShape shape = shape_of(header, entry, container.growth);
     use(part, StageHead{std::move(header), checksum, shape, entry.index, offset}, i, count);
@@ -185,6 +198,7 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
 FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const UseStage& use) {
   std::uint64_t checksum = 0;
   StageHeader header = read_stage_header(input, std::move(fixed_bytes), checksum);
+  check_first(header, input.name());
   const Growth growth = Growth::one(header.geometry);
   FileHead head{header.version(), growth,         header.seed,  0,           header.metadata,
                 header.content,   header.payload, header.epoch, header.since};

@@ -153,8 +153,9 @@ KeyEstimate estimate(const Geometry& geometry, std::uint64_t ones) {
 }  // namespace
 
 void BloomFilter::intersect(const BloomFilter& other, const BatchOptions& options) {
-  state_->begin_change();
+  state_->check_writable();
   check_single(*state_, *other.state_, "intersect");
+  state_->begin_change();
   state_->stages[0].intersect(other.state_->stages[0], options);
 }
 

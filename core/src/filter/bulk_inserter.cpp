@@ -21,7 +21,7 @@ struct BulkInserter::State {
   detail::KnownCount nonzero = {};  ///< counters of that stage, before what `open` has taken
 
   static std::unique_ptr<State> of(FilterState& filter, const BatchOptions& options) {
-    filter.begin_change();
+    filter.check_writable();
     return std::unique_ptr<State>(new State{filter, options});
   }
 
@@ -29,7 +29,7 @@ struct BulkInserter::State {
 
   void begin(std::size_t stage_number) {
     finish();
-    filter.epoch = {};
+    filter.begin_change();
     Stage& next = filter.stages[stage_number];
     open = next.backend->begin_bulk(next.view(), options);
     number = stage_number;

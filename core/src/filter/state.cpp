@@ -54,7 +54,8 @@ std::unique_ptr<FilterState> FilterState::empty(const Growth& growth, Cell cell,
 // ---- keys ---------------------------------------------------------------------------------------
 
 InsertReport FilterState::insert(const KeyBatch& keys, const BatchOptions& options) {
-  begin_change();
+  check_writable();
+  if (!keys.empty()) begin_change();
   return insert_in_steps(
       *this, keys, [](const KeyBatch&) {},
       [&](std::size_t number, const KeyBatch& some) {
@@ -250,8 +251,11 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
 }  // namespace
 
 void FilterState::merge(const FilterState& other, const BatchOptions& options) {
-  begin_change();
-  if (check_combines(*this, other)) return stages[0].merge(other.stages[0], options);
+  check_writable();
+  if (check_combines(*this, other)) {
+    begin_change();
+    return stages[0].merge(other.stages[0], options);
+  }
   std::vector<Stage> next = stages;
   for (const Stage& theirs : other.stages) {
     if (is_empty(theirs)) continue;
@@ -267,6 +271,7 @@ void FilterState::merge(const FilterState& other, const BatchOptions& options) {
     if (!(growth == other.growth)) next.back().index = kForeignStage;
     next.back().at_most = next.back().nonzero(options);
   }
+  begin_change();
   stages = std::move(next);
 }
 
