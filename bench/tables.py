@@ -601,15 +601,15 @@ def field(systems):
             some = next(iter(found.values()))
             measured.append((n, name, found))
             rows.append([keys(n), name, number(some["bits_per_key"]), percent(some["fpr_measured"]),
-                         *(median(found.get(op)) for op in MAIN),
+                         *(spread(found.get(op)) for op in MAIN),
                          *(words if n == measured[0][0] else ("", ""))])
     head = ["keys (n)", "structure", "|", "bits/key", "rate, measured", *(f"{op}, ns" for op in MAIN),
             "when too full", "removal of an absent key"]
     return rows and with_notes(systems, head, rows, [
         *field_losses(measured),
         "All are made for n keys at a rate of at most 1 %, with the memory that their papers give "
-        "them for it; fingerprints have whole bits, so some rates are lower. One thread, 64-bit keys, "
-        "medians. The words hold for all n",
+        "them for it; fingerprints have whole bits, so some rates are lower. One thread, 64-bit keys; "
+        "median, smallest and largest. The words hold for all n",
         "All but ours in batches work on one key at a time. Comparators are timed on at most 4 · "
         "10<sup>6</sup> keys: insert and remove on the last ones of the full structure, which is where "
         "cuckoo and quotient filters are slowest"])
