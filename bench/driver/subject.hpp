@@ -32,8 +32,10 @@ class Subject {
   virtual bool can_remove() const { return true; }
   virtual bool can_count() const { return true; }
 
-  /// Only for structures that cannot remove: saves the state for return_to_mark(), so that inserts
-  /// into an almost full structure can be timed repeatedly.
+  /// Whether inserts into an almost full structure are timed from a saved state: of what cannot
+  /// remove, and of what finds it easier to take keys that it has just removed than to take others.
+  virtual bool uses_marks() const { return !can_remove(); }
+  /// Only for those: saves the state for return_to_mark().
   virtual void mark() {}
   virtual void return_to_mark() {}
 

@@ -79,6 +79,8 @@ class PackedCells {
   void clear() { memory_.clear(); }
   bool empty() const noexcept { return memory_.empty(); }
   std::size_t size_bytes() const noexcept { return memory_.size_bytes(); }
+  std::span<std::uint64_t> words() noexcept { return memory_.words(); }
+  std::span<const std::uint64_t> words() const noexcept { return memory_.words(); }
 
  private:
   unsigned width_;

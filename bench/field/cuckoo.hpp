@@ -13,11 +13,14 @@
 // 1) is below the rate. At 1 %, f = 10.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "cells.hpp"
 
@@ -75,6 +78,19 @@ class CuckooFilter {
   void clear() {
     cells_.clear();
     victim_ = {};
+  }
+  /// Its contents, and back to them: keys that are removed leave free just the slots that they
+  /// need, so inserting them again takes less time than inserting them first did.
+  std::vector<std::uint64_t> state() const {
+    std::vector<std::uint64_t> state(cells_.words().begin(), cells_.words().end());
+    state.push_back(victim_.bucket);
+    state.push_back(victim_.print);
+    return state;
+  }
+  void set_state(std::span<const std::uint64_t> state) {
+    const std::size_t words = state.size() - 2;
+    std::ranges::copy(state.first(words), cells_.words().begin());
+    victim_ = {state[words], state[words + 1]};
   }
   std::size_t bytes() const noexcept { return cells_.size_bytes(); }
   std::uint64_t slots() const noexcept { return kSlots * buckets_; }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <vector>
 
 #include "cells.hpp"
 
@@ -79,7 +80,13 @@ class SpectralFilter {
 
   bool empty() const noexcept { return memory_.empty(); }
   void clear() { memory_.clear(); }
-  std::span<std::uint64_t> words() noexcept { return memory_.words(); }
+  /// Its contents, and back to them.
+  std::vector<std::uint64_t> state() const {
+    return {memory_.words().begin(), memory_.words().end()};
+  }
+  void set_state(std::span<const std::uint64_t> state) {
+    std::ranges::copy(state, memory_.words().begin());
+  }
   std::size_t bytes() const noexcept { return memory_.size_bytes(); }
   double predicted_fpr(std::size_t n) const noexcept { return fpr_of(n, counters_, probes_); }
 

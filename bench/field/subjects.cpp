@@ -53,11 +53,12 @@ class FieldSubject final : public Subject {
     }
   }
   bool can_remove() const override { return kRemoves; }
+  bool uses_marks() const override { return kMarks; }
   void mark() override {
-    if constexpr (!kRemoves) marked_.assign(structure_.words().begin(), structure_.words().end());
+    if constexpr (kMarks) marked_ = structure_.state();
   }
   void return_to_mark() override {
-    if constexpr (!kRemoves) std::ranges::copy(marked_, structure_.words().begin());
+    if constexpr (kMarks) structure_.set_state(marked_);
   }
   void reset(KeySpan) override { structure_.clear(); }
   bool empty() const override { return structure_.empty(); }
@@ -70,6 +71,8 @@ class FieldSubject final : public Subject {
   static constexpr bool kRemoves = requires(Structure structure) {
     structure.remove(std::uint64_t{});
   };
+  static constexpr bool kMarks = requires(Structure structure) { structure.state(); };
+  static_assert(kRemoves || kMarks);
 
  private:
   static std::uint64_t hash(KeySpan keys, std::size_t i) noexcept {

@@ -276,6 +276,20 @@ TEST(Cuckoo, RefusesWhenFullAndLosesNothing) {
   EXPECT_EQ(insert_all(filter, hashes(kKeys)), kKeys);
 }
 
+TEST(Cuckoo, ReturnsToAState) {
+  CuckooFilter filter(kKeys, kFpr);
+  auto keys = hashes(2 * kKeys);
+  keys.resize(fill(filter, keys));  // until there is a victim
+  const auto full = filter.state();
+  filter.clear();
+  const auto empty = filter.state();
+  filter.set_state(full);
+  EXPECT_EQ(found(filter, keys), keys.size());
+  EXPECT_FALSE(filter.insert(keys[0]));
+  filter.set_state(empty);
+  EXPECT_TRUE(filter.empty());
+}
+
 TEST(Cuckoo, RefusesTheTenthOfOneKey) {
   CuckooFilter filter(kKeys, kFpr);
   const std::uint64_t key = hashes(1)[0];
