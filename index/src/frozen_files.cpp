@@ -112,10 +112,12 @@ FrozenFiles::FrozenFiles(const std::filesystem::path& folder)
   // The store is its manifest, the tables that the manifest names, and the logs. The writer removes
   // a table or a log only after it has appended to the manifest. So if a second look finds the same
   // manifest and the same logs, nothing that belongs to them was removed in between. The last log
-  // may grow: what is seen of it is a beginning.
+  // may grow: what is seen of it is a beginning. The manifest is opened before the tables: those
+  // that it names then are complete.
   for (int i = 0; i < kTries; ++i) {
     as_of_ = std::chrono::system_clock::now();
-    files_ = open_all(Which::all);
+    files_ = open_all(Which::no_tables);
+    files_.merge(open_all(Which::only_tables));
     if (same_state(open_all(Which::no_tables), LastLog::may_grow)) return;
   }
   throw IoError(
@@ -157,7 +159,7 @@ FrozenFiles::Files FrozenFiles::open_all(Which which) const {
   for (std::filesystem::directory_iterator entry(folder_, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename();
-    if (which == Which::no_tables && name.ends_with(".sst")) continue;
+    if (name.ends_with(".sst") != (which == Which::only_tables)) continue;
     if (name.starts_with("LO")) continue;  // the lock, tables being LOADed, LOGs of version 0.1
     const int fd = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) continue;  // removed meanwhile

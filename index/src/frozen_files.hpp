@@ -61,7 +61,7 @@ class FrozenFiles : public rocksdb::FileSystemWrapper {
   using Files = std::map<std::string, std::shared_ptr<const File>>;
 
   /// Opens the store's files, or those that tell one of its states from the next.
-  enum class Which : unsigned char { all, no_tables };
+  enum class Which : unsigned char { only_tables, no_tables };
   Files open_all(Which which) const;
   /// Whether files_ and `later` show the same state, or, without the last log, the same beginning.
   enum class LastLog : unsigned char { may_grow, same };
