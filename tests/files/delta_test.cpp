@@ -413,15 +413,6 @@ TEST(Delta, OneThatHasBeenMovedFromIsRefused) {
   EXPECT_EQ(moved.epoch().number, 1u);
 }
 
-#if defined(__SANITIZE_THREAD__)
-// Lookups read words as vectors while a delta changes these, which C++ has no words for: they rely
-// on machines that load each aligned 64-bit lane of a vector whole (cpu_simd/kernels.cpp). In this
-// program, the sanitizer is told so.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:BitBlockTest\nrace:BitSliceTest\n";
-}
-#endif
-
 /// A key that leaves one stage and enters another is found whenever it is asked for.
 TEST(Replica, FindsKeysThatChangeTheirStage) {
   Filter counters(Growth::fixed(Geometry::split_block(1, 2000), 9));
@@ -450,6 +441,8 @@ TEST(Replica, FindsKeysThatChangeTheirStage) {
   EXPECT_EQ(missed, 0u);
 }
 
+/// Not for the thread sanitizer: lookups read words as vectors while a delta changes these, which C++
+/// has no words for (cpu_simd/kernels.cpp).
 /// Keys that are in the filter in every epoch are found whenever they are asked for.
 TEST(Replica, AnswersWhileDeltasAreApplied) {
   for (const Growth& growth :
