@@ -441,9 +441,9 @@ TEST(Replica, FindsKeysThatChangeTheirStage) {
   EXPECT_EQ(missed, 0u);
 }
 
-/// Not for the thread sanitizer: lookups read words as vectors while a delta changes these, which C++
-/// has no words for (cpu_simd/kernels.cpp).
-/// Keys that are in the filter in every epoch are found whenever they are asked for.
+/// Not for the thread sanitizer: lookups read words as vectors while a delta changes these, which
+/// C++ has no words for (cpu_simd/kernels.cpp). Keys that are in the filter in every epoch are
+/// found whenever they are asked for.
 TEST(Replica, AnswersWhileDeltasAreApplied) {
   for (const Growth& growth :
        {Growth::one(Geometry::split_block(1, 3000)), Growth::one(Geometry::split_block(2, 3000)),
