@@ -611,8 +611,8 @@ def field(systems):
         "them for it; fingerprints have whole bits, so some rates are lower. One thread, 64-bit keys; "
         "median, smallest and largest. The words hold for all n",
         "All but ours in batches work on one key at a time. Comparators are timed on at most 4 · "
-        "10<sup>6</sup> keys: insert and remove on the last ones of the full structure, which is where "
-        "cuckoo and quotient filters are slowest"])
+        "10<sup>6</sup> keys: insert and remove on the last ones of the full structure. Insertions into "
+        "a cuckoo filter are timed as first ones: keys that were just removed would find their slots free"])
 
 
 # Each function returns an empty table if there are no rows for it.
