@@ -181,11 +181,7 @@ Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptio
   double counting = 0;
   const Stopwatch watch;
   to.write([&](Output& out) {
-    filter.write(
-        [&](std::span<const std::byte> bytes) {
-          out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-        },
-        how);
+    write_filter(out, filter, how);
     // Before the file takes its name: if this fails, nothing has been done.
     const Stopwatch waiting;
     saved.statistics = statistics.get();

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 
@@ -103,6 +104,15 @@ struct Saved {
 template <class OneFilter>
 Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptions& run,
                   const SaveOptions& how);
+/// Writes the same to an output.
+template <class OneFilter>
+void write_filter(Output& out, const OneFilter& filter, const SaveOptions& how) {
+  filter.write(
+      [&](std::span<const std::byte> bytes) {
+        out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      },
+      how);
+}
 /// Adds --compress.
 void add_compress_to(CommandLine& line, bool& compress);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scbf delta and scbf apply: changes of filters of bits, from the writer to readers.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 
 #include "errors.hpp"
 #include "filter_file.hpp"
+#include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/delta.hpp"
@@ -31,14 +33,6 @@ BloomFilter bits_of(Changeable& opened, const std::string& file) {
                   display_name(file)));
 }
 
-void write_bits(Output& out, const BloomFilter& bits, bool compress) {
-  bits.write(
-      [&](std::span<const std::byte> bytes) {
-        out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-      },
-      {.compress = compress});
-}
-
 struct DeltaOptions {
   std::string bits, now, out;
   bool force = false, json = false;
@@ -52,6 +46,12 @@ std::string describe(const Delta& delta) {
 }
 
 int delta(const DeltaOptions& options) {
+  if (!S_ISREG(status_of(options.bits).st_mode)) {
+    throw UsageError(
+        fmt::format("{}: the published bits must be in a file, which moves on to the new "
+                    "epoch",
+                    display_name(options.bits)));
+  }
   const std::vector<std::string> inputs = {options.bits, options.now};
   check_inputs(inputs);
   const Destination to("-o " + in_quotes(options.out), options.out,
@@ -70,7 +70,7 @@ int delta(const DeltaOptions& options) {
     const auto message = changes.message();
     out.write({reinterpret_cast<const char*>(message.data()), message.size()});
   });
-  published.write([&](Output& out) { write_bits(out, bits, opened.compressed); });
+  published.write([&](Output& out) { write_filter(out, bits, {.compress = opened.compressed}); });
   if (options.json) {
     Json json{{"file", to.path()}, {"whole", changes.whole()}, {"since", changes.since().number}};
     describe_epoch(json, changes.epoch());
@@ -111,7 +111,7 @@ int apply(const ApplyOptions& options) {
     }
     changed += delta.changes();
   }
-  to.write([&](Output& out) { write_bits(out, bits, options.compress); });
+  to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   if (options.json) {
     Json json{{"file", to.path()}, {"deltas", options.deltas.size()}, {"changes", changed}};
     describe_epoch(json, bits.epoch());
@@ -143,7 +143,7 @@ Run set_up_delta(CommandLine& line) {
   line.flag("--force", "Replace DELTA even if it is no filter or delta", options->force);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
-      R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' made at the beginning, and those
+      R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' or 'scbf build --bits' made at first, and those
 of FILTER, and makes PUBLISHED the bits of FILTER. Each call is an epoch, and its delta applies to the bits
 of the epoch before. The first delta has all bits; so has any other for which that is shorter. A copy of PUBLISHED serves a reader
 who has lost a delta. Any other verb that changes PUBLISHED ends its epochs: readers then begin anew.

@@ -193,11 +193,12 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   return text;
 }
 
-/// Statistics of the filter at `path`, which has these headers and is not compressed, so that it
-/// is mapped; or else is loaded.
+/// Statistics of the filter at `path`, which has these headers.
 Statistics statistics_of(const std::string& path, const FileInfo& info,
                          const InfoOptions& options) {
-  const AnyFilter filter = open_for_queries(path, options.run, false);
+  const AnyFilter filter = info.cell() == Cell::bit
+                               ? open_for_queries(path, options.run, false)
+                               : AnyFilter(open_counters(path, options.run, false));
   return std::visit(
       [&](const auto& opened) {
         if (opened.stages() != info.stages.size()) {
@@ -216,12 +217,7 @@ void show(const InfoOptions& options, const std::string& path) {
   if (!options.header_only && !info.is_delta) {
     // Statistics of a damaged file would be wrong but look plausible, so the whole file is
     // verified.
-    if (info.cell() == Cell::counter && info.compressed) {
-      statistics =
-          Filter::load(path, {.backend = options.run.backend}).statistics(options.run.batch());
-    } else {
-      statistics = statistics_of(path, info, options);
-    }
+    statistics = statistics_of(path, info, options);
   }
   const Statistics* const known = statistics ? &*statistics : nullptr;
   if (options.run.json) {

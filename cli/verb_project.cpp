@@ -28,13 +28,7 @@ int project(const ProjectOptions& options) {
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.force, .json = options.json, .inputs = {options.file}});
   const BloomFilter bits = BloomFilter::load(filter_path(options.file));
-  to.write([&](Output& out) {
-    bits.write(
-        [&](std::span<const std::byte> bytes) {
-          out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-        },
-        {.compress = options.compress});
-  });
+  to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
   if (options.json) {
     Json json{{"file", to.path()}, {"keys", keys}, {"fill", bits.fill()}};

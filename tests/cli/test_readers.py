@@ -198,6 +198,8 @@ class Deltas(CommandTest):
             self.refused(*arguments, stdin=b"", code=CORRUPT, mentions=[said])
         self.refused("delta", "published.scbf", "f.scbf", "-o", "f.scbf", code=USAGE,
                      mentions=["also"])
+        self.refused("delta", "-", "f.scbf", "-o", "x", code=USAGE, stdin=self.read("published.scbf"),
+                     mentions=["must be in a file"])
         self.write("text", b"no filter\n")
         self.refused("delta", "published.scbf", "f.scbf", "-o", "text", code=USAGE,
                      mentions=["--force"])

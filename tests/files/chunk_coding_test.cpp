@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "files/bit_stream.hpp"
+#include "files/file_format.hpp"
 #include "files/file_test_support.hpp"
 
 namespace scbf::test {
@@ -17,7 +18,7 @@ using file_format::BitWriter;
 using file_format::ChunkDecoder;
 using file_format::ChunkEncoder;
 using file_format::Coding;
-using file_format::kMostChunkWords;
+constexpr std::size_t kMostChunkWords = file_format::kChunkWords;
 
 using Words = std::vector<std::uint64_t>;
 

@@ -331,9 +331,9 @@ TEST(Delta, EpochsAreKeptInFiles) {
   }
   const Filter counters = sample(Geometry::split_block(1, 10));
   counters.save(path);
-  EXPECT_THROW_WITH(Delta::load(path), Incompatible, "no delta: read it as a Filter");
+  EXPECT_THROW_WITH(Delta::load(path), Incompatible, "no delta: it holds counters");
   BloomFilter(counters).save(path);
-  EXPECT_THROW_WITH(Delta::load(path), Incompatible, "no delta: read it as a BloomFilter");
+  EXPECT_THROW_WITH(Delta::load(path), Incompatible, "no delta: it holds bits without an epoch");
 }
 
 TEST(Delta, DamageIsFoundInEveryByte) {

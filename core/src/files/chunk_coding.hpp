@@ -23,7 +23,6 @@ enum class Coding : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kCodings = 5;
-inline constexpr std::size_t kMostChunkWords = (std::size_t{1} << 20) / sizeof(std::uint64_t);
 /// `gaps` and `blocks` begin with the number of ones, or of blocks, and the parameter of the Rice
 /// code of the gaps.
 inline constexpr std::size_t kRiceHeaderBytes = 5;
@@ -43,7 +42,7 @@ class ChunkEncoder {
     Coding coding;
     std::span<const std::byte> bytes;  ///< never more than the words have; valid until the next
   };
-  /// A short form of at most kMostChunkWords words. Throws std::bad_alloc.
+  /// A short form of at most kChunkWords words. Throws std::bad_alloc.
   Packed encode(std::span<const std::uint64_t> words);
 
  private:

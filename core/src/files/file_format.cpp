@@ -206,6 +206,12 @@ std::uint64_t header_checksum(std::span<const std::byte> header) noexcept {
   return XXH3_64bits_digest(&state);
 }
 
+std::uint64_t checksum_in(std::span<const std::byte> header) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, header.data() + kChecksumOffset, sizeof value);
+  return value;
+}
+
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
   return XXH3_64bits(bytes.data(), bytes.size());
 }

@@ -27,12 +27,15 @@ inline constexpr std::uint64_t kFixedBytes2 = 176;  ///< and those of version 2
 inline constexpr std::uint64_t kChecksumOffset = 120;
 inline constexpr std::uint64_t kAlignment = 4096;  ///< of the payload in the file
 inline constexpr std::uint64_t kChunkBytes = 1u << 20;
+inline constexpr std::uint64_t kChunkWords = kChunkBytes / sizeof(std::uint64_t);
 
 /// XXH3-64, seed 0.
 std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
 /// Checksum of a header. The checksum field itself, at kChecksumOffset, is taken as zero.
 std::uint64_t header_checksum(std::span<const std::byte> header) noexcept;
+/// The one that is in an encoded header.
+std::uint64_t checksum_in(std::span<const std::byte> header) noexcept;
 
 /// What the payload is.
 enum class Content : std::uint32_t {

@@ -74,7 +74,7 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
 template <class Get>
 std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
   std::vector<Stage> stages;
-  FileHead head = read_stages(input, [&](Input& part, StageHead&& stage, std::size_t, std::size_t) {
+  FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
     if (stage.header.content == Content::delta) {
       throw Incompatible(fmt::format(
           "{}: a delta, from epoch {} to {}, and no filter: apply it to a filter of bits",
@@ -187,16 +187,15 @@ StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
 FileInfo read_info(const std::filesystem::path& path, bool verify) {
   FileInput file(path);
   std::vector<StageFileInfo> stages;
-  FileHead head =
-      read_stages(file.input, [&](Input& part, StageHead&& stage, std::size_t, std::size_t) {
-        const std::uint64_t begin = part.position();
-        if (verify) {
-          read_payload_chunks(part, stage, [](std::uint64_t, std::span<const std::uint64_t>) {});
-        } else {
-          skip_payload(part, stage);
-        }
-        stages.push_back(info_of(stage, part.position() - begin));
-      });
+  FileHead head = read_stages(file.input, [&](Input& part, StageHead&& stage) {
+    const std::uint64_t begin = part.position();
+    if (verify) {
+      read_payload_chunks(part, stage, [](std::uint64_t, std::span<const std::uint64_t>) {});
+    } else {
+      skip_payload(part, stage);
+    }
+    stages.push_back(info_of(stage, part.position() - begin));
+  });
   check_end(file.input);
   return {.version = head.version,
           .growth = head.growth,

@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "files/write_stages.hpp"
-
 namespace scbf {
 
 namespace {
@@ -40,7 +38,7 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::u
     input.read_all(std::span(bytes).subspan(old), header_bytes);
   }
   StageHeader header = file_format::decode_header(bytes, input.name());
-  checksum = checksum_in(bytes);
+  checksum = file_format::checksum_in(bytes);
   if (input.bytes() && !header.packed()) {
     file_format::check_file_bytes(header, *input.bytes(), input.name());
   }
@@ -163,8 +161,7 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
   std::uint64_t file_bytes = 0;
   ContainerHeader container = read_container_header(input, std::move(fixed_bytes), file_bytes);
   std::optional<StageHeader> first;
-  const std::size_t count = container.stages.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < container.stages.size(); ++i) {
     const Entry& entry = container.stages[i];
     const std::uint64_t offset = container.packed() ? input.position() : entry.offset;
     read_padding(input, offset, file_bytes);
@@ -181,7 +178,7 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
       first->chunk_checksums = {};  // may be many
     }
     const StageShape shape = shape_of(header, entry, container.growth);
-    use(part, StageHead{std::move(header), checksum, shape, entry.index, offset}, i, count);
+    use(part, StageHead{std::move(header), checksum, shape, entry.index, offset});
   }
   return {container.version,
           container.growth,
@@ -206,7 +203,7 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const Use
   shape.geometry = header.geometry;
   const std::optional<std::uint64_t> file_bytes =
       header.packed() ? std::nullopt : std::optional(header.file_bytes());
-  use(input, StageHead{std::move(header), checksum, shape, 0, 0}, 0, 1);
+  use(input, StageHead{std::move(header), checksum, shape, 0, 0});
   head.file_bytes = file_bytes.value_or(input.position());
   return head;
 }

@@ -31,8 +31,7 @@ using StageHeader = file_format::Header;
 using file_format::Content;
 using file_format::Payload;
 
-/// Words of a whole chunk.
-inline constexpr std::uint64_t kChunkWords = file_format::kChunkBytes / sizeof(std::uint64_t);
+using file_format::kChunkWords;
 
 /// The part of a file before its stages.
 struct FileHead {
@@ -55,11 +54,10 @@ struct StageHead {
   std::uint64_t offset;  ///< of the stage's header in the file
 };
 
-/// Calls use(part, stage, number, count) for each stage, oldest first, after its header has been
-/// read and checked. `use` must read the payload from `part`, with read_payload or skip_payload, or
-/// skip it otherwise. Throws CorruptFile.
-using UseStage =
-    std::function<void(Input& part, StageHead&& stage, std::size_t number, std::size_t count)>;
+/// Calls use(part, stage) for each stage, oldest first, after its header has been read and checked.
+/// `use` must read the payload from `part`, with read_payload or skip_payload, or skip it
+/// otherwise. Throws CorruptFile.
+using UseStage = std::function<void(Input& part, StageHead&& stage)>;
 FileHead read_stages(Input& input, const UseStage& use);
 
 /// A chunk of a packed payload, its checksum verified. `bytes` is valid until the next is read.

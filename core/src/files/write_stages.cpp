@@ -2,7 +2,6 @@
 #include "files/write_stages.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "filter/store_copies.hpp"
@@ -14,9 +13,8 @@ namespace {
 using container_format::Entry;
 using file_format::ChunkHeader;
 using file_format::Header;
+using file_format::kChunkWords;
 using file_format::Payload;
-
-constexpr std::uint64_t kChunkWords = file_format::kChunkBytes / sizeof(std::uint64_t);
 
 template <class Use>
 void for_each_chunk(const Stage& stage, Use use) {
@@ -66,12 +64,6 @@ void write_payload(const Stage& stage, bool packed, std::uint64_t header_checksu
 
 }  // namespace
 
-std::uint64_t checksum_in(std::span<const std::byte> header) noexcept {
-  std::uint64_t value;
-  std::memcpy(&value, header.data() + file_format::kChecksumOffset, sizeof value);
-  return value;
-}
-
 Header header_fields(const Stage& stage, const std::string& metadata) {
   return {.geometry = stage.geometry(),
           .seed = stage.seed,
@@ -92,7 +84,7 @@ std::vector<std::byte> container_header(const FilterState& filter, std::span<con
     const Stage& stage = filter.stages[i];
     container.stages.push_back({0, fields[i].packed() ? 0 : fields[i].file_bytes(),
                                 stage.shape.full_at, stage.shape.fpr, stage.index,
-                                checksum_in(headers[i])});
+                                file_format::checksum_in(headers[i])});
   }
   const std::uint64_t file_bytes = container.lay_out();
   std::vector<std::byte> bytes = container_format::encode_header(container, file_bytes);
@@ -122,7 +114,7 @@ void write_filter(const FilterState& filter, const SaveOptions& options, const B
       sink(std::vector<std::byte>(entries[i].offset - at));
     }
     sink(headers[i]);
-    write_payload(filter.stages[i], fields[i].packed(), checksum_in(headers[i]), sink);
+    write_payload(filter.stages[i], fields[i].packed(), file_format::checksum_in(headers[i]), sink);
     if (!entries.empty()) at = entries[i].offset + entries[i].bytes;
   }
 }

@@ -25,9 +25,6 @@ std::vector<std::byte> container_header(const FilterState& filter,
                                         std::span<const std::vector<std::byte>> headers,
                                         std::vector<container_format::Entry>& entries);
 
-/// The checksum in an encoded header.
-std::uint64_t checksum_in(std::span<const std::byte> header) noexcept;
-
 void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink);
 
 }  // namespace scbf

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applies deltas: all checks and all memory first, then the bits, so that a delta is applied as a
+// whole or not at all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "files/delta_coder.hpp"
+#include "files/filter_files.hpp"
+#include "files/read_stages.hpp"
+#include "kit/few_keys.hpp"
+
+namespace scbf {
+
+namespace {
+
+using file_format::ChunkHeader;
+using file_format::Coding;
+
+/// A stage of a message, and its payload in it.
+struct Part {
+  StageHead head;
+  std::span<const std::byte> payload;
+};
+
+/// A message taken apart. What it holds points into it.
+struct Message {
+  std::vector<Part> parts = {};
+  std::optional<FileHead> head = {};
+
+  explicit Message(std::span<const std::byte> bytes) {
+    const ByteSource source = source_of(bytes);
+    Input input("delta", source);
+    head = read_stages(input, [&](Input& part, StageHead&& stage) {
+      const std::uint64_t begin = input.position();
+      skip_payload(part, stage);
+      parts.push_back({std::move(stage), bytes.subspan(begin, input.position() - begin)});
+    });
+  }
+};
+
+/// Changes bits on the host while others look keys up: whole words are loaded and stored.
+class HostBits {
+ public:
+  explicit HostBits(Stage& stage) noexcept : words_(stage.store->words()) {}
+  void flip(std::uint64_t word, std::uint64_t bits) noexcept {
+    store_word(words_ + word, load_word(words_ + word) ^ bits);
+  }
+  void put(std::uint64_t word, std::uint64_t bits) noexcept {
+    if (load_word(words_ + word) != bits) store_word(words_ + word, bits);
+  }
+
+ private:
+  std::uint64_t* words_;
+};
+
+/// Buffers for applying, taken before anything changes.
+struct Workplace {
+  file_format::ChunkDecoder decoder;
+  std::vector<std::uint64_t> chunk = std::vector<std::uint64_t>(kChunkWords);
+};
+
+/// Applies a payload that has been verified. Throws nothing.
+void apply_payload(const Part& part, Stage& stage, Workplace& workplace) noexcept {
+  HostBits bits(stage);
+  const StageHeader& header = part.head.header;
+  const bool flips = header.content == Content::delta;
+  const std::uint64_t all = header.geometry.words();
+  if (!header.packed()) {
+    for (std::uint64_t word = 0; word < all; ++word) {
+      std::uint64_t value;
+      std::memcpy(&value, part.payload.data() + word * sizeof value, sizeof value);
+      bits.put(word, value);
+    }
+    return;
+  }
+  walk_chunks(
+      part.payload, file_format::chunk_count(header.payload_bytes()),
+      [&](auto, const ChunkHeader& chunk, std::span<const std::byte> bytes, std::uint64_t number) {
+        const auto coding = static_cast<Coding>(chunk.coding);
+        const std::uint64_t first = number * kChunkWords;
+        const std::uint64_t count = std::min(kChunkWords, all - first);
+        if (flips && coding == Coding::zeros) return;
+        if (flips && (coding == Coding::gaps || coding == Coding::blocks)) {
+          file_format::for_each_one(coding, bytes, count * 64, [&](std::uint64_t bit) {
+            bits.flip(first + bit / 64, std::uint64_t{1} << bit % 64);
+          });
+          return;
+        }
+        const auto words = std::span(workplace.chunk).first(count);
+        workplace.decoder.decode(Cell::bit, coding, bytes, words);
+        for (std::uint64_t i = 0; i < count; ++i) {
+          if (!flips) {
+            bits.put(first + i, words[i]);
+          } else if (words[i] != 0) {
+            bits.flip(first + i, words[i]);
+          }
+        }
+      });
+}
+
+void check_order(const FilterState& state, const Delta& delta) {
+  const Epoch has = state.epoch, since = delta.since(), to = delta.epoch();
+  const auto refuse = [&](const std::string& what) {
+    throw Incompatible(fmt::format("apply: {}", what));
+  };
+  if (delta.whole()) {
+    if (has.number < to.number) return;
+    refuse(
+        fmt::format("the filter has epoch {}, and the whole filter is of epoch {}: it is older, "
+                    "or its writer began anew; to take it, begin with a copy of it",
+                    has.number, to.number));
+  }
+  if (has == since) return;
+  if (!has) {
+    refuse(fmt::format("the filter has no epoch, the delta begins at {}: begin with a whole filter",
+                       since.number));
+  }
+  if (has.number != since.number) {
+    refuse(
+        fmt::format("the filter has epoch {}, the delta begins at {}", has.number, since.number));
+  }
+  refuse(
+      fmt::format("the filter has epoch {}, as the delta asks, but of another history (0x{:016x} "
+                  "and 0x{:016x}): begin with a whole filter",
+                  has.number, has.history, since.history));
+}
+
+/// Do the first stages of the message have the shapes of the filter's stages?
+bool fits(const FilterState& state, const Message& message) {
+  if (state.seed != message.head->seed || !(state.growth == message.head->growth) ||
+      state.stages.size() > message.parts.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < state.stages.size(); ++i) {
+    const StageHead& head = message.parts[i].head;
+    const Stage& stage = state.stages[i];
+    if (stage.index != head.index || !(stage.shape == head.shape)) return false;
+  }
+  if (message.head->content == Content::filter) return true;
+  // Stages that are new have no epoch to begin at; all others have.
+  for (std::size_t i = 0; i < message.parts.size(); ++i) {
+    const bool is_old = i < state.stages.size();
+    if (static_cast<bool>(message.parts[i].head.header.since) != is_old) return false;
+  }
+  return true;
+}
+
+void take_over_books(Stage& stage, const StageHead& head) {
+  stage.keys_inserted = head.header.keys_inserted;
+  stage.keys_removed = head.header.keys_removed;
+  stage.at_most = stage.geometry().counters();
+  stage.known_nonzero.forget();
+}
+
+}  // namespace
+
+bool DeltaCoder::changes_in_place(const FilterState& state, const Delta& delta) {
+  // Of several stages, a key may leave one and enter another: for a moment it would be in none.
+  if (!state.on_host() || state.read_only() || state.stages.size() != 1) return false;
+  const Message message(delta.message());
+  return message.parts.size() == 1 && fits(state, message);
+}
+
+void DeltaCoder::apply(FilterState& state, const Delta& delta) {
+  state.check_writable();
+  delta.check_holds();
+  check_order(state, delta);
+  Message message(delta.message());
+  const bool fitting = fits(state, message);
+  if (!fitting && !delta.whole()) {
+    throw Incompatible(
+        fmt::format("apply: the delta is of another filter, {} with {} stages from epoch {} on: "
+                    "this one is {} with "
+                    "{}",
+                    message.head->growth.describe(), message.parts.size(), delta.since().number,
+                    state.growth.describe(), state.stages.size()));
+  }
+  if (!state.on_host()) {
+    // A device may fail at any moment, so the host changes a copy.
+    const Backend& host = find_backend("scalar");
+    FilterState copy{state.growth, state.seed, &host};
+    for (const Stage& stage : state.stages) copy.stages.push_back(stage.copy_on(host));
+    copy.cell = state.cell;
+    copy.epoch = state.epoch;
+    apply(copy, delta);
+    copy.move_to(*state.backend);
+    state = std::move(copy);
+    return;
+  }
+  if (!fitting) {
+    const ByteSource source = source_of(delta.message());
+    Input input("delta", source);
+    state = std::move(*read_filter(input, *state.backend, Cell::bit));
+    return;
+  }
+  // All memory is taken here, so that nothing can fail later.
+  Workplace workplace;
+  std::vector<Stage> added;
+  const std::size_t old = state.stages.size();
+  for (std::size_t i = old; i < message.parts.size(); ++i) {
+    const StageHead& head = message.parts[i].head;
+    added.push_back(Stage::empty(head.shape, head.index, state.seed, *state.backend));
+  }
+  state.stages.reserve(message.parts.size());
+  for (std::size_t i = 0; i < message.parts.size(); ++i) {
+    const Part& part = message.parts[i];
+    Stage& stage = i < old ? state.stages[i] : added[i - old];
+    apply_payload(part, stage, workplace);
+    take_over_books(stage, part.head);
+    if (state.growth.policy() != Growth::Policy::one) {
+      stage.metadata = std::move(message.parts[i].head.header.metadata);
+    }
+  }
+  std::ranges::move(added, std::back_inserter(state.stages));
+  state.metadata = std::move(message.head->metadata);
+  state.epoch = delta.epoch();
+}
+
+Epoch BloomFilter::epoch() const { return state_->epoch; }
+
+void BloomFilter::apply(const Delta& delta) { DeltaCoder::apply(*state_, delta); }
+
+Delta BloomFilter::advance(const Filter& now) {
+  const FilterState& later = FilterAccess::state(now);
+  state_->check_writable();
+  Delta delta = DeltaCoder::between(*state_, later);
+  apply(delta);
+  return delta;
+}
+
+Delta BloomFilter::advance(const BloomFilter& now) {
+  state_->check_writable();
+  Delta delta = DeltaCoder::between(*state_, *now.state_);
+  apply(delta);
+  return delta;
+}
+
+}  // namespace scbf
