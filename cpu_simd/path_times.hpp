@@ -62,7 +62,9 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const std::size_t sample = operation == Operation::lookup && choice.threads > 1
                                  ? kTaskKeys * choice.threads
                                  : kSampleKeys;
-  if (choice.enough == 0 || keys.size() < kBatchOfSamples * sample) {
+  // A batch that is too small for both ways must not use up the tries.
+  if (choice.enough == 0 ||
+      keys.size() < std::max(kBatchOfSamples * sample, kSamples * sample + choice.enough)) {
     return work(std::size_t{0}, keys, choice);
   }
   PathTimes& times = path_times(operation, geometry, choice.threads);

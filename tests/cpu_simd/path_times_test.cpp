@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <thread>
 #include <vector>
+
+#include "cpu_simd/caches.hpp"
 
 namespace {
 
@@ -111,6 +115,17 @@ TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
   EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000, {.threads = 1}).way, Way::direct);
 }
 
+TEST_P(RunFaster, BatchesThatAreTooSmallForBothUseUpNoTries) {
+  // A filter of which a pass by partition needs more keys than a batch has beside its samples.
+  const Geometry large = Geometry::split_block(1, 1'100'000);
+  const std::vector<std::uint64_t> keys((1u << 20) + 200'000);
+  for (int i = 0; i < 10; ++i) {
+    scbf::run_faster(GetParam(), large, keys, {.threads = 1},
+                     [](std::size_t, const KeyBatch&, const Choice&) {});
+  }
+  EXPECT_TRUE(scbf::path_times(GetParam(), large, 1).are_due());
+}
+
 TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {
   PathTimes& times = scbf::path_times(GetParam(), kGeometry, 1);
   while (times.are_due()) {
@@ -138,6 +153,17 @@ TEST_P(RunFaster, ForcedPathsAndSmallBatchesGoAtOnce) {
   }
   EXPECT_EQ(run(10'000).size(), 1u);
   EXPECT_EQ(run(0).size(), 1u);
+}
+
+TEST(Caches, TheLastCacheIsWhatOneCoreReaches) {
+  EXPECT_GE(scbf::l3_bytes(), 2 * scbf::l2_bytes());
+  std::ifstream level("/sys/devices/system/cpu/cpu0/cache/index3/level");
+  std::ifstream size("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  int number = 0;
+  std::uint64_t kib = 0;
+  if (!(level >> number) || number != 3 || !(size >> kib))
+    GTEST_SKIP() << "the kernel says nothing";
+  EXPECT_LE(scbf::l3_bytes(), std::max(kib * 1024, 2 * scbf::l2_bytes()));
 }
 
 }  // namespace
