@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Split counting Bloom filters: sets that change, in a few bits per key.
+
+    >>> import numpy as np, scbf
+    >>> seen = scbf.Filter(capacity=1_000_000, fpr=0.01)
+    >>> seen.insert(np.arange(500_000))
+    <scbf.InsertReport: 500000 inserted, 0 nulls>
+    >>> seen.contains(np.array([1, 2, 3]))
+    array([ True,  True,  True])
+
+``Filter`` counts, so keys can be removed again; ``BloomFilter`` has its bits, for whoever only asks;
+``Bank`` asks many filters at once. All take *columns of keys*:
+
+* NumPy arrays: integers of any width, ``S`` and ``U`` strings, ``V`` for bytes of one width;
+* Arrow arrays, chunked arrays and streams of pyarrow, Polars, DuckDB, pandas, nanoarrow, by the PyCapsule
+  interface, without pyarrow: integers, strings, binary, views, fixed-size binary, dictionaries, nulls;
+* anything with the buffer protocol or ``__array__``; lists, sets, iterators of int, str or bytes;
+* or a single int, str or bytes.
+
+Equal keys are equal whatever they come in. An integer is its 64-bit two's complement, so 7 is one key as
+int8, uint64 and Python int; -1 and 2**64 - 1 have the same bits and are one key. Text is its UTF-8 bytes, so
+``"a"`` and ``b"a"`` are one key. ``None``, ``pandas.NA`` and NaN in a column of objects, and Arrow nulls, are
+null: neither inserted nor found. Errors, each with the way out: bool, floating-point numbers, moments and
+times (cast them to int64 in one unit), integers beyond 64 bits, and numbers beside text in one column.
+"""
+
+from scbf import _scbf
+from scbf._scbf import (
+    Bank,
+    BloomFilter,
+    Delta,
+    FileInfo,
+    Filter,
+    Geometry,
+    Growth,
+    InsertReport,
+    KeyEstimate,
+    Plan,
+    Removal,
+    RemoveReport,
+    Replica,
+    StageStatistics,
+    Statistics,
+    backends,
+    plan,
+    read_file_info,
+    release_scratch,
+    verify_file,
+)
+from scbf.errors import (
+    BackendUnavailable,
+    CorruptFile,
+    DeviceError,
+    Error,
+    FilterFull,
+    Incompatible,
+    InvalidArgument,
+    InvalidKey,
+    IoError,
+    KeysAbsent,
+    MembersFull,
+    NotOnHost,
+    ReadOnly,
+    RemovalStopped,
+)
+from scbf.members import MemberLists
+
+__version__: str = _scbf.__version__
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions of scbf. All derive from :class:`Error`; most also from the built-in exception that
+a Python programmer would expect. Each message names the value, the limit and the way out."""
+
+
+class Error(Exception):
+    """Base class of all exceptions of this package."""
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument is outside its documented range. Nothing was changed."""
+
+
+class InvalidKey(Error, TypeError):
+    """Something that cannot be a key, such as a floating-point number. Of a column in memory nothing
+    was inserted or removed; of an iterator, the keys before the last 65,536 may have been."""
+
+
+class Incompatible(Error, ValueError):
+    """Two filters cannot be combined: geometry, seed or contents differ. Nothing was changed."""
+
+
+class CorruptFile(Error, ValueError):
+    """A file or a message is not a filter, is damaged, or has an unknown version."""
+
+
+class IoError(Error, OSError):
+    """The operating system refused an operation; the message gives path and reason."""
+
+
+class BackendUnavailable(Error, RuntimeError):
+    """The backend asked for does not exist or cannot run here; the message says why."""
+
+
+class NotOnHost(Error, BufferError):
+    """Direct access to counters was requested, but they are in the memory of a device."""
+
+
+class ReadOnly(Error, PermissionError):
+    """An operation would have changed a filter that is mapped, or an index open for reading only."""
+
+
+class FilterFull(Error):
+    """No stage has room, and none can be added.
+
+    Attributes:
+        processed: how many keys of the call were processed, nulls included; continue with the key at
+            this index.
+        inserted: how many of those were inserted.
+        nulls: how many of those were null.
+    """
+
+    processed: int
+    inserted: int
+    nulls: int
+
+
+class RemovalStopped(Error):
+    """The memory of a device ended in the middle of a removal.
+
+    Attributes:
+        processed: how many keys of the call had their turn; continue with the key at this index.
+    """
+
+    processed: int
+
+
+class KeysAbsent(Error, KeyError):
+    """More keys of a removal were absent than ``most_absent`` allows. Nothing was changed.
+
+    Attributes:
+        removed, absent, ambiguous, nulls: what the removal would have done.
+    """
+
+    removed: int
+    absent: int
+    ambiguous: int
+    nulls: int
+
+    __str__ = Exception.__str__  # KeyError's would put the message in quotes
+
+
+class MembersFull(FilterFull):
+    """Some members of a bank had no room for all their keys.
+
+    Attributes:
+        batch: the first batch that was not completely inserted.
+    """
+
+    batch: int
+
+
+class DeviceError(Error, RuntimeError):
+    """The CUDA runtime reported an error."""

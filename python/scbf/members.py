@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers of a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy
+
+
+class MemberLists:
+    """For each of n keys, the members that may hold it, in ascending order.
+
+    ``lists[i]`` is an array of uint32, a view of ``members``.
+
+    Attributes:
+        offsets: n + 1 int64; those of key i begin at ``offsets[i]``.
+        members: uint32, all lists one after another.
+    """
+
+    __slots__ = ("offsets", "members")
+
+    def __init__(self, offsets: numpy.ndarray, members: numpy.ndarray) -> None:
+        self.offsets = offsets
+        self.members = members
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> numpy.ndarray:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"key {i}: there are {len(self)}")
+        i %= len(self)
+        return self.members[self.offsets[i] : self.offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[numpy.ndarray]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<scbf.MemberLists: {len(self)} keys, {len(self.members)} members in all>"

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where answers go: into the caller's `out`, or into a new NumPy array.
+#pragma once
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "buffers.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf::python {
+
+/// A new NumPy array that takes over the memory.
+template <class Element, class Memory>
+nanobind::object numpy_array(std::unique_ptr<Memory> memory, std::size_t size, const void* data) {
+  const nanobind::capsule owner(memory.release(),
+                                [](void* held) noexcept { delete static_cast<Memory*>(held); });
+  return nanobind::cast(nanobind::ndarray<nanobind::numpy, Element, nanobind::ndim<1>>(
+      const_cast<void*>(data), {size}, owner));
+}
+
+template <class Element, class Stored = Element>
+nanobind::object numpy_array(std::vector<Stored> values) {
+  auto memory = std::make_unique<std::vector<Stored>>(std::move(values));
+  const void* data = memory->data();
+  const std::size_t size = memory->size();
+  return numpy_array<Element>(std::move(memory), size, data);
+}
+
+/// One byte for each answer: the caller's array of bool or uint8, or a new one.
+class Answers {
+ public:
+  /// `what`: for messages. Throws InvalidArgument unless `out` is None or has room for `size` bytes.
+  Answers(nanobind::object out, std::size_t size, const char* what) : size_(size) {
+    if (out.is_none()) {
+      fresh_ = std::make_unique<Bytes>(Bytes{std::make_unique_for_overwrite<std::uint8_t[]>(size)});
+      data_ = fresh_->bytes.get();
+      return;
+    }
+    try {
+      buffer_ = std::make_unique<Buffer>(out, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
+    } catch (nanobind::python_error&) {
+      throw InvalidArgument(fmt::format("out: must be a contiguous array of {} that can be written", what));
+    }
+    const Py_buffer& view = *buffer_->operator->();
+    if (view.itemsize != 1 || static_cast<std::size_t>(view.len) != size) {
+      throw InvalidArgument(fmt::format("out: has {} items of {} bytes, must have {} of 1 byte",
+                                        view.itemsize > 0 ? view.len / view.itemsize : 0, view.itemsize, size));
+    }
+    data_ = reinterpret_cast<std::uint8_t*>(buffer_->data());
+    out_ = std::move(out);
+  }
+
+  std::span<std::uint8_t> span() const noexcept { return {data_, size_}; }
+
+  /// What the call returns: `out`, or the new array, of bool or std::uint8_t.
+  template <class Element>
+  nanobind::object array() && {
+    if (!fresh_) return out_;
+    const void* data = data_;
+    return numpy_array<Element>(std::move(fresh_), size_, data);
+  }
+
+ private:
+  struct Bytes {
+    std::unique_ptr<std::uint8_t[]> bytes;
+  };
+
+  std::size_t size_;
+  nanobind::object out_;
+  std::unique_ptr<Buffer> buffer_;
+  std::unique_ptr<Bytes> fresh_;
+  std::uint8_t* data_;
+};
+
+}  // namespace scbf::python

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <concepts>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "errors.hpp"
+
+namespace scbf::python {
+namespace {
+
+/// A buffer's format (the struct module's): what its items are, and whether their bytes are in this
+/// machine's order.
+struct Format {
+  char code;
+  bool swapped;
+};
+
+Format format_of(const Py_buffer& view) {
+  std::string_view text = view.format ? view.format : "B";
+  bool swapped = false;
+  if (!text.empty() && std::string_view("<>=@!^").find(text.front()) != std::string_view::npos) {
+    const bool big = text.front() == '>' || text.front() == '!';
+    const bool little = text.front() == '<';
+    swapped = std::endian::native == std::endian::little ? big : little;
+    text.remove_prefix(1);
+  }
+  const std::size_t code = text.find_first_not_of("0123456789");
+  if (code == std::string_view::npos || code + 1 != text.size()) return {'T', false};  // a struct
+  return {text[code], swapped};
+}
+
+[[noreturn]] void refuse(const Py_buffer& view, char code) {
+  const auto because = [&](std::string_view what, std::string_view advice) {
+    throw InvalidKey(fmt::format("an array of {} cannot be keys: {}", what, advice));
+  };
+  switch (code) {
+    case '?': because("bool", "true and false are no keys; was a mask given for the column?");
+    case 'e': because("float16", "round floating-point numbers to integers, or take their bytes by view('V2')");
+    case 'f': because("float32", "round floating-point numbers to integers, or take their bytes by view('V4')");
+    case 'd': because("float64", "round floating-point numbers to integers, or take their bytes by view('V8')");
+    case 'T': because("records", "choose one of their fields");
+    default: because(fmt::format("format '{}'", view.format ? view.format : "B"),
+                     "use integers, str, bytes, or bytes of one width (dtype 'V16')");
+  }
+}
+
+/// Where the items of a buffer lie.
+class Items {
+ public:
+  explicit Items(std::unique_ptr<Buffer> buffer) : buffer_(std::move(buffer)) {
+    const Buffer& view = *buffer_;
+    size_ = static_cast<std::size_t>(view->shape[0]);
+    width_ = static_cast<std::size_t>(view->itemsize);
+    step_ = view->strides ? view->strides[0] : view->itemsize;
+  }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t width() const noexcept { return width_; }
+  const char* item(std::size_t i) const noexcept {
+    return buffer_->data() + static_cast<std::ptrdiff_t>(i) * step_;
+  }
+  /// One after another, each where a T may lie?
+  bool contiguous(std::size_t alignment = 1) const noexcept {
+    return (size_ <= 1 || step_ == static_cast<std::ptrdiff_t>(width_)) &&
+           reinterpret_cast<std::uintptr_t>(buffer_->data()) % alignment == 0;
+  }
+  std::unique_ptr<Buffer> release() && { return std::move(buffer_); }
+
+ private:
+  std::unique_ptr<Buffer> buffer_;
+  std::size_t size_, width_;
+  std::ptrdiff_t step_;
+};
+
+template <class T>
+T load(const char* at, bool swapped) noexcept {
+  unsigned char bytes[sizeof(T)];
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    bytes[i] = static_cast<unsigned char>(at[swapped ? sizeof(T) - 1 - i : i]);
+  }
+  return std::bit_cast<T>(bytes);
+}
+
+/// Integers that are narrow, apart, unaligned or of the other byte order.
+template <std::integral T>
+class IntegerColumn final : public Column {
+ public:
+  IntegerColumn(Items items, bool swapped) : items_(std::move(items)), swapped_(swapped) {}
+  std::size_t size() const noexcept override { return items_.size(); }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
+    using Wide = std::conditional_t<std::signed_integral<T>, std::int64_t, std::uint64_t>;
+    room.values.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      room.values[i] = static_cast<std::uint64_t>(Wide{load<T>(items_.item(first + i), swapped_)});
+    }
+    return std::span<const std::uint64_t>(room.values);
+  }
+
+ private:
+  Items items_;
+  bool swapped_;
+};
+
+template <std::integral T>
+std::unique_ptr<Column> integers(Items items, bool swapped) {
+  if constexpr (sizeof(T) >= 4) {
+    if (!swapped && items.contiguous(alignof(T))) {
+      const KeyBatch keys(std::span(reinterpret_cast<const T*>(items.item(0)), items.size()));
+      return plain_column(keys, std::move(items).release());
+    }
+  }
+  return std::make_unique<IntegerColumn<T>>(std::move(items), swapped);
+}
+
+std::unique_ptr<Column> integers(Items items, bool is_signed, bool swapped) {
+  switch (items.width()) {
+    case 1:
+      return is_signed ? integers<std::int8_t>(std::move(items), false)
+                       : integers<std::uint8_t>(std::move(items), false);
+    case 2:
+      return is_signed ? integers<std::int16_t>(std::move(items), swapped)
+                       : integers<std::uint16_t>(std::move(items), swapped);
+    case 4:
+      return is_signed ? integers<std::int32_t>(std::move(items), swapped)
+                       : integers<std::uint32_t>(std::move(items), swapped);
+    default:
+      return is_signed ? integers<std::int64_t>(std::move(items), swapped)
+                       : integers<std::uint64_t>(std::move(items), swapped);
+  }
+}
+
+/// Byte strings, padded with zeros that do not belong to them.
+class PaddedColumn final : public Column {
+ public:
+  explicit PaddedColumn(Items items) : items_(std::move(items)) {}
+  std::size_t size() const noexcept override { return items_.size(); }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
+    room.views.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const char* item = items_.item(first + i);
+      std::size_t length = items_.width();
+      while (length > 0 && item[length - 1] == 0) --length;
+      room.views[i] = {item, length};
+    }
+    return std::span<const std::string_view>(room.views);
+  }
+
+ private:
+  Items items_;
+};
+
+/// Bytes of one width, which lie apart.
+class ApartColumn final : public Column {
+ public:
+  explicit ApartColumn(Items items) : items_(std::move(items)) {}
+  std::size_t size() const noexcept override { return items_.size(); }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
+    room.views.resize(count);
+    for (std::size_t i = 0; i < count; ++i) room.views[i] = {items_.item(first + i), items_.width()};
+    return std::span<const std::string_view>(room.views);
+  }
+
+ private:
+  Items items_;
+};
+
+/// Text of one width, four bytes for each character: becomes UTF-8.
+class TextColumn final : public Column {
+ public:
+  TextColumn(Items items, bool swapped) : items_(std::move(items)), swapped_(swapped) {}
+  std::size_t size() const noexcept override { return items_.size(); }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
+    room.text.clear();
+    room.offsets.assign(1, 0);
+    for (std::size_t i = first; i < first + count; ++i) {
+      append(i, room.text);
+      room.offsets.push_back(static_cast<std::int64_t>(room.text.size()));
+    }
+    return KeyBatch::from_offsets(std::as_bytes(std::span(room.text)), room.offsets);
+  }
+
+ private:
+  void append(std::size_t i, std::vector<char>& text) const {
+    const char* item = items_.item(i);
+    const auto letter = [&](std::size_t j) { return load<std::uint32_t>(item + 4 * j, swapped_); };
+    std::size_t length = items_.width() / 4;
+    while (length > 0 && letter(length - 1) == 0) --length;
+    for (std::size_t j = 0; j < length; ++j) {
+      const std::uint32_t c = letter(j);
+      const auto tail = [&](unsigned shift) {
+        text.push_back(static_cast<char>(0x80 | ((c >> shift) & 0x3F)));
+      };
+      if (c < 0x80) {
+        text.push_back(static_cast<char>(c));
+      } else if (c < 0x800) {
+        text.push_back(static_cast<char>(0xC0 | (c >> 6)));
+        tail(0);
+      } else if (c < 0x10000) {
+        if (c >= 0xD800 && c < 0xE000) refuse(i, c);
+        text.push_back(static_cast<char>(0xE0 | (c >> 12)));
+        tail(6), tail(0);
+      } else {
+        if (c > 0x10FFFF) refuse(i, c);
+        text.push_back(static_cast<char>(0xF0 | (c >> 18)));
+        tail(12), tail(6), tail(0);
+      }
+    }
+  }
+  [[noreturn]] static void refuse(std::size_t i, std::uint32_t c) {
+    throw InvalidKey(fmt::format("key {} has the character U+{:04X}, which UTF-8 cannot hold", i, c));
+  }
+
+  Items items_;
+  bool swapped_;
+};
+
+}  // namespace
+
+std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
+  const Py_buffer& view = *buffer->operator->();
+  const Format format = format_of(view);
+  if (format.code == 'O') return nullptr;
+  if (view.ndim != 1) {
+    throw InvalidKey(fmt::format("keys are a column, and this array has {} dimensions: {}", view.ndim,
+                                 view.ndim == 0 ? "use its item()" : "flatten it, for example by ravel()"));
+  }
+  const std::string_view is_signed = "bhilqn", is_unsigned = "BHILQN";
+  const bool known = is_signed.find(format.code) != std::string_view::npos ||
+                     is_unsigned.find(format.code) != std::string_view::npos;
+  const bool whole = view.itemsize == 1 || view.itemsize == 2 || view.itemsize == 4 || view.itemsize == 8;
+  if (known && whole) {
+    return integers(Items(std::move(buffer)), is_signed.find(format.code) != std::string_view::npos,
+                    format.swapped);
+  }
+  if (format.code == 's') return std::make_unique<PaddedColumn>(Items(std::move(buffer)));
+  if (format.code == 'w') {
+    return std::make_unique<TextColumn>(Items(std::move(buffer)), format.swapped);
+  }
+  if (format.code == 'x' && view.itemsize > 0) {
+    Items items(std::move(buffer));
+    if (!items.contiguous()) return std::make_unique<ApartColumn>(std::move(items));
+    const std::span data(reinterpret_cast<const std::byte*>(items.item(0)), items.size() * items.width());
+    const KeyBatch keys = KeyBatch::from_fixed(data, items.width());
+    return plain_column(keys, std::move(items).release());
+  }
+  refuse(view, format.code);
+}
+
+}  // namespace scbf::python

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of keys as Python hands them over, and how each becomes batches of the library
+// (key_batch.hpp). Where the layout allows, a batch is a view of the caller's memory; otherwise keys
+// are converted, some at a time, in memory that is used again. keys.hpp finds the column in an object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scbf/key_batch.hpp"
+
+namespace scbf::python {
+
+/// Memory for converted keys, used again by the next batch. A batch from it is valid until then.
+struct Room {
+  std::vector<std::uint64_t> values;
+  std::vector<std::uint32_t> narrow;
+  std::vector<std::string_view> views;
+  std::vector<char> text;
+  std::vector<std::int64_t> offsets;  // into text
+  std::vector<std::byte> validity;
+};
+
+/// Keys of one kind that lie in memory, whatever their layout, held as long as the column lives. Made
+/// and destroyed with Python's global lock; batch() needs none. One thread at a time reads it.
+class Column {
+ public:
+  virtual ~Column() = default;
+
+  virtual std::size_t size() const noexcept = 0;
+  /// Most keys of one batch that do not take much memory to convert.
+  virtual std::size_t most_at_once() const noexcept { return std::size_t{1} << 18; }
+  /// Keys first … first + count − 1. `seed`: of the filter that they are for. Throws InvalidKey,
+  /// naming the key.
+  virtual KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t seed,
+                         Room& room) const = 0;
+};
+
+/// Keys as a view of memory that `owner` holds: no conversion.
+template <class Owner>
+class PlainColumn final : public Column {
+ public:
+  PlainColumn(const KeyBatch& keys, Owner owner) : keys_(keys), owner_(std::move(owner)) {}
+  std::size_t size() const noexcept override { return keys_.size(); }
+  std::size_t most_at_once() const noexcept override { return ~std::size_t{0}; }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room&) const override {
+    return keys_.slice(first, count);
+  }
+
+ private:
+  KeyBatch keys_;
+  Owner owner_;
+};
+
+template <class Owner>
+std::unique_ptr<Column> plain_column(const KeyBatch& keys, Owner owner) {
+  return std::make_unique<PlainColumn<Owner>>(keys, std::move(owner));
+}
+
+/// The parts of a chunked array, of a stream or of an iterator, one after another.
+class KeySource {
+ public:
+  virtual ~KeySource() = default;
+  /// The next part; null at the end. With Python's global lock, which it may release meanwhile.
+  virtual std::unique_ptr<Column> next() = 0;
+  /// May Python code run in next()? It might use the filter that the keys are for.
+  virtual bool runs_python() const noexcept { return false; }
+};
+
+}  // namespace scbf::python

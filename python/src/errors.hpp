@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// How exceptions of the library reach Python: scbf/errors.py has a class for each.
+#pragma once
+
+#include "scbf/errors.hpp"
+
+namespace scbf::python {
+
+/// Something that cannot be a key, such as a floating-point number.
+class InvalidKey : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Registers the translation, for functions that nanobind calls.
+void register_errors();
+/// For functions that Python calls: raises what is being handled. Call it in a catch block.
+void set_python_error() noexcept;
+
+}  // namespace scbf::python

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a filter file holds, and whether it is whole.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "module.hpp"
+#include "scbf/bloom_filter.hpp"
+#include "scbf/filter.hpp"
+
+namespace nb = nanobind;
+
+namespace scbf::python {
+namespace {
+
+const char* kind_of(const FileInfo& info) {
+  if (info.is_delta) return "delta";
+  return info.cell() == Cell::bit ? "bits" : "counters";
+}
+
+std::uint64_t sum(const FileInfo& info, std::uint64_t StageFileInfo::*field) {
+  std::uint64_t all = 0;
+  for (const StageFileInfo& stage : info.stages) all += stage.*field;
+  return all;
+}
+
+}  // namespace
+
+void add_files(nb::module_& module) {
+  nb::class_<FileInfo>(module, "FileInfo", "What the headers of a filter file say.")
+      .def_prop_ro("kind", &kind_of, "``'counters'`` of a Filter, ``'bits'`` of a BloomFilter, or ``'delta'``")
+      .def_ro("growth", &FileInfo::growth)
+      .def_prop_ro("geometry", [](const FileInfo& i) { return i.stages.front().shape.geometry; }, "of the first stage")
+      .def_prop_ro("stages", [](const FileInfo& i) { return i.stages.size(); }, "how many")
+      .def_ro("seed", &FileInfo::seed)
+      .def_ro("file_bytes", &FileInfo::file_bytes)
+      .def_prop_ro("metadata", [](const FileInfo& i) { return nb::str(i.metadata.data(), i.metadata.size()); })
+      .def_ro("compressed", &FileInfo::compressed, "then it can be loaded and not mapped")
+      .def_prop_ro("keys_inserted", [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_inserted); })
+      .def_prop_ro("keys_removed", [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_removed); })
+      .def("__repr__", [](const FileInfo& i) {
+        return fmt::format("<scbf.FileInfo: {}, {} stages, {} bytes>", kind_of(i), i.stages.size(), i.file_bytes);
+      });
+  module.def("read_file_info", [](const std::filesystem::path& path) {
+    nb::gil_scoped_release others_may_run;
+    return read_file_info(path);
+  }, nb::arg("path"), "Reads and verifies the headers of a filter file. Raises IoError or CorruptFile.");
+  module.def("verify_file", [](const std::filesystem::path& path) {
+    nb::gil_scoped_release others_may_run;
+    return verify_file(path);
+  }, nb::arg("path"), "Reads a whole filter file in bounded memory and verifies all of it. Raises IoError or CorruptFile.");
+}
+
+}  // namespace scbf::python

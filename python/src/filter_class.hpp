@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the classes Filter and BloomFilter have in common, but for the batch calls of batches.hpp:
+// how they are made, files, pickling, the buffer, properties.
+#pragma once
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "batches.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf::python {
+
+namespace nb = nanobind;
+
+// ---- how they are made ---------------------------------------------------------------------------
+
+struct Shape {
+  std::optional<std::uint64_t> capacity;
+  std::optional<double> fpr;
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<std::string_view> layout;
+  std::optional<Geometry> geometry;
+  std::optional<Growth> growth;
+};
+
+inline Growth growth_of(const Shape& shape) {
+  const bool planned = shape.capacity || shape.fpr || shape.memory_bytes || shape.layout;
+  if (int{planned} + int{shape.geometry.has_value()} + int{shape.growth.has_value()} != 1) {
+    throw InvalidArgument(
+        "give two of capacity, fpr and memory_bytes, or a geometry, or a growth; for example "
+        "Filter(capacity=1_000_000, fpr=0.01)");
+  }
+  if (shape.growth) return *shape.growth;
+  if (shape.geometry) return Growth::one(*shape.geometry);
+  PlanRequest request{
+      .capacity = shape.capacity, .fpr = shape.fpr, .memory_bytes = shape.memory_bytes};
+  if (shape.layout) request.layout = layout_from_string(*shape.layout);
+  return Growth::one(plan(request).geometry);
+}
+
+template <class F>
+void construct(Held<F>* self, std::optional<std::uint64_t> capacity, std::optional<double> fpr,
+               std::optional<std::uint64_t> memory_bytes, std::optional<std::string_view> layout,
+               std::optional<Geometry> geometry, std::optional<Growth> growth, std::uint64_t seed,
+               std::string_view backend) {
+  const Growth chosen = growth_of({capacity, fpr, memory_bytes, layout, geometry, growth});
+  nb::gil_scoped_release others_may_run;
+  std::construct_at(self, F(chosen, {.seed = seed, .backend = backend}));
+}
+
+// ---- bytes and pickling --------------------------------------------------------------------------
+
+template <class F>
+nb::bytes to_bytes(const Held<F>& self, bool compress) {
+  std::vector<char> all;
+  {
+    const Passage inside(self.gate, Passage::To::read);
+    nb::gil_scoped_release others_may_run;
+    self.value.write(
+        [&](std::span<const std::byte> part) {
+          const char* from = reinterpret_cast<const char*>(part.data());
+          all.insert(all.end(), from, from + part.size());
+        },
+        {.compress = compress});
+  }
+  return nb::bytes(all.data(), all.size());
+}
+
+/// The bytes of a buffer, from its beginning.
+class BytesSource {
+ public:
+  explicit BytesSource(std::span<const std::byte> all) : rest_(all) {}
+  std::size_t operator()(std::span<std::byte> into) {
+    const std::size_t size = std::min(into.size(), rest_.size());
+    if (size > 0) std::memcpy(into.data(), rest_.data(), size);
+    rest_ = rest_.subspan(size);
+    return size;
+  }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+inline std::span<const std::byte> bytes_in(const Buffer& buffer) {
+  return {reinterpret_cast<const std::byte*>(buffer.data()), static_cast<std::size_t>(buffer->len)};
+}
+
+template <class F>
+std::unique_ptr<Held<F>> hold(F&& value) {
+  return std::make_unique<Held<F>>(std::move(value));
+}
+
+template <class F>
+std::unique_ptr<Held<F>> from_bytes(nb::handle data, std::string_view backend) {
+  const Buffer buffer(data, PyBUF_SIMPLE);
+  nb::gil_scoped_release others_may_run;
+  return hold(F::read(BytesSource(bytes_in(buffer)), {.backend = backend}));
+}
+
+// ---- the buffer of the counters ------------------------------------------------------------------
+
+/// The words of a filter of one stage, read-only, one after another.
+template <class F>
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  try {
+    const auto& held = *nb::inst_ptr<Held<F>>(nb::handle(self));
+    if (flags & PyBUF_WRITABLE) {
+      PyErr_SetString(PyExc_BufferError, "the counters of a filter can be read here, not written");
+      return -1;
+    }
+    const Passage inside(held.gate, Passage::To::read);
+    if (held.value.stages() != 1) {
+      throw NotOnHost(fmt::format("the filter has {} stages: only those of one stage have a buffer",
+                                  held.value.stages()));
+    }
+    const std::span<const std::uint64_t> words = held.value.words();
+    static const Py_ssize_t kStep[] = {8};
+    auto* shape = new Py_ssize_t[1]{static_cast<Py_ssize_t>(words.size())};
+    view->buf = const_cast<std::uint64_t*>(words.data());
+    view->len = shape[0] * 8;
+    view->itemsize = 8;
+    view->readonly = 1;
+    view->ndim = 1;
+    view->format = (flags & PyBUF_FORMAT) ? const_cast<char*>("Q") : nullptr;
+    view->shape = shape;
+    view->strides = const_cast<Py_ssize_t*>(kStep);
+    view->suboffsets = nullptr;
+    view->internal = nullptr;
+    view->obj = self;
+    Py_INCREF(self);
+    held.exports.fetch_add(1);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+template <class F>
+void release_buffer(PyObject* self, Py_buffer* view) noexcept {
+  delete[] view->shape;
+  nb::inst_ptr<Held<F>>(nb::handle(self))->exports.fetch_sub(1);
+}
+
+template <class F>
+const PyType_Slot* filter_slots() {
+  static PyType_Slot slots[] = {
+      {Py_sq_contains, reinterpret_cast<void*>(&contains_slot<F>)},
+      {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer<F>)},
+      {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer<F>)},
+      {0, nullptr}};
+  return slots;
+}
+
+// ---- reading properties --------------------------------------------------------------------------
+
+/// A property that reads the filter.
+template <class F, class Get>
+auto reading(Get get) {
+  return [get](const Held<F>& self) {
+    const Passage inside(self.gate, Passage::To::read);
+    return get(self.value);
+  };
+}
+
+/// The filter's class, with what both have; `Class` is its name in Python.
+template <class F>
+nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const char* doc) {
+  using Self = Held<F>;
+  const std::string python_name = name;
+  nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), doc);
+  cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(), nb::kw_only(),
+          nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
+          nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
+          nb::arg("backend") = "auto");
+
+  // ---- keys
+  cls.def("contains",
+          [](const Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
+             nb::object progress) {
+            return contains(self, std::move(keys), std::move(out), call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::sig("def contains(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, path: "
+                  "str = 'automatic', progress: Callable[[int, int], object] | None = None) -> Any"),
+          R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
+
+Args:
+    keys: a column of n keys, or one key; see the package's documentation.
+    out: a contiguous array of n bool or uint8 to write to.
+    threads: at most so many; 0 for all of the machine.
+    progress: is called with (keys done, keys in all) about four times a second.
+Returns:
+    an array of n bool (``out``, if that was given); for one key a bool. Null keys are False.
+Raises:
+    InvalidKey: for columns that cannot be keys.
+    InvalidArgument: if ``out`` has another size.)")
+      .def("contains_bits",
+           [](const Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
+              nb::object progress) {
+             return contains_bits(self, std::move(keys), std::move(out),
+                                  call_options(threads, path, std::move(progress)));
+           },
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+           nb::sig("def contains_bits(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, "
+                   "path: str = 'automatic', progress: Callable[[int, int], object] | None = None) -> "
+                   "numpy.ndarray"),
+           "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as in an Arrow "
+           "column of bool. Returns an array of (n + 7) // 8 uint8.")
+      .def("find",
+           [](const Self& self, nb::object keys, unsigned threads, std::string_view path, nb::object progress) {
+             return find(self, std::move(keys), call_options(threads, path, std::move(progress)));
+           },
+           nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
+           nb::arg("progress") = nb::none(),
+           nb::sig("def find(self, keys: Keys, *, threads: int = 0, path: str = 'automatic', progress: "
+                   "Callable[[int, int], object] | None = None) -> numpy.ndarray"),
+           "As contains(), as indices: an ascending array of int64, one for each key that may be present.")
+      .def("insert",
+           [](Self& self, nb::object keys, unsigned threads, std::string_view path, nb::object progress) {
+             return insert(self, std::move(keys), call_options(threads, path, std::move(progress)));
+           },
+           nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
+           nb::arg("progress") = nb::none(),
+           nb::sig("def insert(self, keys: Keys, *, threads: int = 0, path: str = 'automatic', progress: "
+                   "Callable[[int, int], object] | None = None) -> InsertReport | None"),
+           R"(Inserts a column of keys, or one key.
+
+An iterator is read in blocks of 65,536 keys, so it may be longer than memory; where it asks the filter, it
+sees the blocks before.
+
+Args:
+    keys: see the package's documentation.
+    threads, progress: as in contains().
+Returns:
+    an InsertReport; None for one key.
+Raises:
+    InvalidKey: for columns that cannot be keys.
+    FilterFull: if no stage has room; says where to continue.
+    ReadOnly: if the filter is mapped.
+    KeyboardInterrupt: within a second of Ctrl-C. The keys inserted until then stay; keys_inserted says how
+        many.)");
+
+  // ---- shape and state
+  cls.def_prop_ro("geometry", reading<F>([](const F& f) { return f.geometry(); }), "of the first stage")
+      .def_prop_ro("growth", reading<F>([](const F& f) { return f.growth(); }))
+      .def_prop_ro("seed", reading<F>([](const F& f) { return f.seed(); }), "of the hash, XXH3-64")
+      .def_prop_ro("backend", reading<F>([](const F& f) { return std::string(f.backend().name()); }))
+      .def_prop_ro("read_only", reading<F>([](const F& f) { return f.read_only(); }),
+                   "True for a mapped filter")
+      .def_prop_ro("stages", reading<F>([](const F& f) { return f.stages(); }), "how many, at least 1")
+      .def_prop_ro("nbytes", reading<F>([](const F& f) { return f.bytes(); }), "bytes of all stages")
+      .def_prop_ro("keys_inserted", reading<F>([](const F& f) { return f.keys_inserted(); }),
+                   "as recorded, repetitions counted")
+      .def_prop_ro("keys_removed", reading<F>([](const F& f) { return f.keys_removed(); }), "as recorded")
+      .def_prop_ro("fpr_bound", reading<F>([](const F& f) { return f.fpr_bound(); }),
+                   "bound on the false-positive rate of a filter that grows; 1 for others, which take any "
+                   "number of keys")
+      .def_prop_rw("metadata", reading<F>([](const F& f) { return f.metadata(); }),
+                   [](Self& self, std::string text) {
+                     const Passage inside(self.gate, Passage::To::change);
+                     self.value.set_metadata(std::move(text));
+                   },
+                   "free text that is saved with the filter, at most 1 MiB")
+      .def("fill", [](const Self& self) {
+             const Passage inside(self.gate, Passage::To::read);
+             nb::gil_scoped_release others_may_run;
+             return self.value.fill();
+           }, "Share of counters that are not 0.")
+      .def("statistics", [](const Self& self) {
+             const Passage inside(self.gate, Passage::To::read);
+             nb::gil_scoped_release others_may_run;
+             return self.value.statistics();
+           }, "Figures of each stage and of all. Cost: one pass over the counters.")
+      .def("__len__", reading<F>([](const F& f) { return keys_left(f.keys_inserted(), f.keys_removed()); }),
+           "Keys inserted less keys removed, as recorded: repetitions count.")
+      .def("__repr__", [python_name](const Self& self) {
+        const Passage inside(self.gate, Passage::To::read);
+        const F& f = self.value;
+        const std::string shape = f.stages() == 1 ? f.geometry().describe() : fmt::format("{} stages", f.stages());
+        return fmt::format("<scbf.{}: {}, {} keys, fill {:.3f}, {} bytes>", python_name, shape,
+                           keys_left(f.keys_inserted(), f.keys_removed()), f.fill(), f.bytes());
+      });
+
+  // ---- whole filters
+  cls.def("merge", [](Self& self, const Self& other) {
+            self.check_no_exports();
+            const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+            nb::gil_scoped_release others_may_run;
+            self.value.merge(other.value);
+          }, nb::arg("other"),
+          "Adds the other filter: the filter of the keys of both. Also as ``|=``; ``|`` makes a new one. Raises "
+          "Incompatible, changing nothing, unless geometry (or growth) and seed are equal.")
+      .def("clear", [](Self& self) {
+             self.check_no_exports();
+             const Passage inside(self.gate, Passage::To::change);
+             nb::gil_scoped_release others_may_run;
+             self.value.clear();
+           }, "Resets the filter to one empty stage.")
+      .def("copy", [](const Self& self) {
+             const Passage inside(self.gate, Passage::To::read);
+             nb::gil_scoped_release others_may_run;
+             return hold(F(self.value));
+           }, "An independent copy.")
+      .def("to", [](nb::object self, std::string_view backend) {
+             Self& held = nb::cast<Self&>(self);
+             held.check_no_exports();
+             {
+               const Passage inside(held.gate, Passage::To::change);
+               nb::gil_scoped_release others_may_run;
+               held.value.to(backend);
+             }
+             return self;
+           }, nb::arg("backend"), nb::sig("def to(self, backend: str) -> Self"),
+           "Moves the filter to another backend, for example to a GPU: ``'cuda'``. Returns the filter.")
+      .def("__eq__", [](const Self& self, nb::handle other) -> nb::object {
+             if (!nb::isinstance<Self>(other)) return nb::borrow(Py_NotImplemented);
+             const Self& that = nb::cast<const Self&>(other);
+             const PassageToBoth inside(self.gate, Passage::To::read, that.gate);
+             const auto equal = [&] {
+               nb::gil_scoped_release others_may_run;
+               return self.value == that.value;
+             };
+             return nb::bool_(equal());
+           }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
+           "Equal growth, seed, shapes and counters; not the numbers of keys, nor the metadata.")
+      .def("__ior__", [](nb::object self, const Self& other) {
+             self.attr("merge")(nb::find(other));
+             return self;
+           }, nb::sig("def __ior__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def("__or__", [](const Self& self, const Self& other) {
+             nb::object sum = nb::find(self).attr("copy")();
+             sum.attr("merge")(nb::find(other));
+             return sum;
+           }, nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
+  cls.attr("__copy__") = cls.attr("copy");
+  cls.def("__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); }, nb::arg("memo"));
+
+  // ---- files
+  cls.def("save", [](const Self& self, const std::filesystem::path& path, bool compress) {
+            const Passage inside(self.gate, Passage::To::read);
+            nb::gil_scoped_release others_may_run;
+            self.value.save(path, {.compress = compress});
+          }, nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
+          "Writes a file, atomically: an existing one is replaced as a whole or not at all. A compressed file "
+          "can be loaded and not mapped. Raises IoError.")
+      .def_static("load", [](const std::filesystem::path& path, std::string_view backend) {
+             nb::gil_scoped_release others_may_run;
+             return hold(F::load(path, {.backend = backend}));
+           }, nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+           "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
+      .def_static("map", [](const std::filesystem::path& path, std::string_view backend) {
+             nb::gil_scoped_release others_may_run;
+             return hold(F::map(path, {.backend = backend}));
+           }, nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+           "Maps a file: a filter that can be asked at once and not changed. Pages are read as they are needed, "
+           "and shared by all processes. Only the headers are verified.")
+      .def("to_bytes", &to_bytes<F>, nb::kw_only(), nb::arg("compress") = false, "What save() writes, as bytes.")
+      .def_static("from_bytes", &from_bytes<F>, nb::arg("data"), nb::kw_only(), nb::arg("backend") = "auto",
+                  nb::sig("def from_bytes(data: Buffer, *, backend: str = 'auto') -> Self"),
+                  "The filter that to_bytes() or a file has. Raises CorruptFile or Incompatible.")
+      .def("__reduce__", [](nb::handle self) {
+             return nb::make_tuple(self.type().attr("from_bytes"), nb::make_tuple(self.attr("to_bytes")()));
+           })
+      .def("close", [](Self& self) {
+             self.check_no_exports();
+             const Passage inside(self.gate, Passage::To::change);
+             nb::gil_scoped_release others_may_run;
+             [[maybe_unused]] const F gone(std::move(self.value));
+           }, "Gives memory, mapping and file back. The filter cannot be used afterwards.")
+      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def("__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
+           nb::sig("def __exit__(self, *args: object) -> None"));
+  return cls;
+}
+
+}  // namespace scbf::python

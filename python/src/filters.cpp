@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filter, and insertion in many batches.
+#include "scbf/filter.hpp"
+
+#include "filter_class.hpp"
+#include "module.hpp"
+
+namespace scbf::python {
+namespace {
+
+using Self = Held<Filter>;
+
+/// A removal that must see all keys at once, because all or none are removed: they are hashed first.
+RemoveReport remove_together(Self& self, const Parts& parts, std::span<std::uint8_t> verdicts,
+                             const BatchOptions& options) {
+  const std::uint64_t seed = self.value.seed();
+  std::vector<std::uint64_t> hashes(parts.size);
+  std::vector<std::byte> validity((parts.size + 7) / 8, std::byte{0});
+  Run run(nb::none(), parts.size, seed);
+  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+    const std::vector<std::uint64_t> valid = batch.hashes(seed);
+    for (std::size_t i = 0, next = 0; i < batch.size(); ++i) {
+      if (!batch.valid(i)) continue;
+      hashes[first + i] = valid[next++];
+      validity[(first + i) / 8] |= std::byte(1u << ((first + i) % 8));
+    }
+  });
+  const KeyBatch all = KeyBatch::from_hashes(hashes);
+  nb::gil_scoped_release others_may_run;
+  return self.value.remove(parts.size > 0 ? all.with_validity(validity) : all, verdicts, options);
+}
+
+nb::object remove(Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent,
+                  CallOptions options) {
+  SingleKey key;
+  if (is_single_key(keys.ptr(), key)) {
+    if (most_absent || !out.is_none()) {
+      throw InvalidArgument("out and most_absent are for columns; for one key, remove() says what became of it");
+    }
+    const Passage inside(self.gate, Passage::To::change);
+    return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
+  }
+  const Parts parts(*keys_of(keys));
+  std::optional<Answers> verdicts;
+  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "uint8");
+  const auto part = [&](std::size_t first, std::size_t size) {
+    return verdicts ? verdicts->span().subspan(first, size) : std::span<std::uint8_t>();
+  };
+  const Passage inside(self.gate, Passage::To::change);
+  if (most_absent) {
+    options.batch.most_absent = *most_absent;
+    return nb::cast(remove_together(self, parts, part(0, parts.size), options.batch));
+  }
+  RemoveReport report;
+  Run run(options.progress, parts.size, self.value.seed());
+  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+    const RemoveReport piece = self.value.remove(batch, part(first, batch.size()), options.batch);
+    report.removed += piece.removed;
+    report.absent += piece.absent;
+    report.ambiguous += piece.ambiguous;
+    report.nulls += piece.nulls;
+  });
+  return nb::cast(report);
+}
+
+nb::object count(const Self& self, nb::object keys, nb::object out, const CallOptions& options) {
+  SingleKey key;
+  if (is_single_key(keys.ptr(), key)) {
+    const BriefPassage inside(self.gate);
+    return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
+  }
+  const Parts parts(*keys_of(keys));
+  Answers answers(std::move(out), parts.size, "uint8");
+  const Passage inside(self.gate, Passage::To::read);
+  Run run(options.progress, parts.size, self.value.seed());
+  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+    self.value.count(batch, answers.span().subspan(first, batch.size()), options.batch);
+  });
+  return std::move(answers).array<std::uint8_t>();
+}
+
+std::uint64_t subtract(Self& self, const Self& other) {
+  self.check_no_exports();
+  const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+  nb::gil_scoped_release others_may_run;
+  return self.value.subtract(other.value).inexact_counters;
+}
+
+}  // namespace
+
+void add_filters(nb::module_& module) {
+  filter_class<Filter>(module, "Filter", R"(A set that changes, as a split counting Bloom filter.
+
+Made from two of ``capacity`` (distinct keys), ``fpr`` (false-positive rate) and ``memory_bytes``, or from a
+``geometry``, or from a ``growth``. Filters can be combined only if their geometries and seeds are equal.
+
+Any number of threads may ask at once; one that changes the filter waits for the others, and they for it.
+
+>>> import scbf
+>>> seen = scbf.Filter(capacity=1_000_000, fpr=0.01)
+>>> seen.insert(["apple", "banana"])
+<scbf.InsertReport: 2 inserted, 0 nulls>
+>>> "apple" in seen, "durian" in seen
+(True, False)
+>>> seen.remove("apple")
+Removal.removed
+>>> seen.contains(["apple", "banana"])
+array([False,  True])
+>>> seen
+<scbf.Filter: split_block, 1 group of 89290 blocks, 1 keys, fill 0.000, 5714560 bytes>)")
+      .def("remove",
+           [](Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent, unsigned threads,
+              std::string_view path, nb::object progress) {
+             return remove(self, std::move(keys), std::move(out), most_absent,
+                           call_options(threads, path, std::move(progress)));
+           },
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("most_absent") = nb::none(),
+           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+           nb::sig("def remove(self, keys: Keys, out: numpy.ndarray | None = None, *, most_absent: int | None = "
+                   "None, threads: int = 0, path: str = 'automatic', progress: Callable[[int, int], object] | "
+                   "None = None) -> RemoveReport | Removal"),
+           R"(Removes a column of keys, one after another, or one key.
+
+A key that is not there is left alone and reported as absent. One that was never inserted may look present, at
+the filter's rate; removing it damages others, so remove only what was inserted.
+
+Args:
+    keys: see the package's documentation.
+    out: a contiguous array of n uint8 for what became of each key, as a Removal.
+    most_absent: all or nothing: if more keys than this would be absent, KeysAbsent is raised and nothing
+        changed. 0 for keys that must all be there.
+    threads, progress: as in contains(); no progress is reported with most_absent.
+Returns:
+    a RemoveReport; for one key a Removal.)")
+      .def("count",
+           [](const Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
+              nb::object progress) {
+             return count(self, std::move(keys), std::move(out), call_options(threads, path, std::move(progress)));
+           },
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+           nb::sig("def count(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, path: str "
+                   "= 'automatic', progress: Callable[[int, int], object] | None = None) -> Any"),
+           "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 or more. "
+           "Returns an array of n uint8 (``out``, if that was given); for one key an int.")
+      .def("subtract", &subtract, nb::arg("other"),
+           "Takes the other filter's keys away: the inverse of merge(). Also as ``-=``; ``-`` makes a new one. "
+           "Returns how many counters at 15 may now be too high, because 15 means 15 or more. Raises "
+           "Incompatible, changing nothing, if the other filter is not contained in this one.")
+      .def("__isub__", [](nb::object self, const Self& other) {
+             self.attr("subtract")(nb::find(other));
+             return self;
+           }, nb::sig("def __isub__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def("__sub__", [](const Self& self, const Self& other) {
+             nb::object rest = nb::find(self).attr("copy")();
+             rest.attr("subtract")(nb::find(other));
+             return rest;
+           }, nb::sig("def __sub__(self, other: Self, /) -> Self"), nb::is_operator());
+}
+
+}  // namespace scbf::python

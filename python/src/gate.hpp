@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose turn it is: many threads may read an object at once, or one may change it. Batches run
+// without Python's global lock (or there is none), so that Python's threads would meet in them.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <mutex>
+#include <shared_mutex>
+
+namespace scbf::python {
+
+/// The lock of one object, and whether a bulk insertion has it for itself.
+class Gate {
+ public:
+  std::shared_mutex mutex;
+  /// Between the calls of a bulk insertion nobody is in, but everybody else must stay out.
+  std::atomic<const void*> bulk{nullptr};
+};
+
+/// A thread that passed the gate; a reader or the one that changes. Waits for its turn without
+/// Python's global lock. Made and destroyed with it. Throws Error where waiting would never end: the
+/// thread is inside already (a progress callback that uses the filter it reports on), or a bulk
+/// insertion has the object.
+class Passage {
+ public:
+  enum class To { read, change };
+  /// `insertion`: the bulk insertion that asks, if one does.
+  Passage(Gate& gate, To purpose, const void* insertion = nullptr);
+  ~Passage();
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+
+ private:
+  Gate& gate_;
+  const To purpose_;
+};
+
+/// Two objects at once: the first is changed or read, the second is read. In an order that all
+/// threads share, so that none waits for another forever.
+class PassageToBoth {
+ public:
+  PassageToBoth(Gate& first, Passage::To purpose, Gate& second);
+
+ private:
+  std::optional<Passage> earlier_, later_;
+};
+
+/// One lookup that calls nothing of Python: as a Passage to read, without its books.
+class BriefPassage {
+ public:
+  explicit BriefPassage(Gate& gate);
+  ~BriefPassage() { gate_.mutex.unlock_shared(); }
+  BriefPassage(const BriefPassage&) = delete;
+  BriefPassage& operator=(const BriefPassage&) = delete;
+
+ private:
+  Gate& gate_;
+};
+
+}  // namespace scbf::python

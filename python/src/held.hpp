@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Python object of this package holds: an object of the library, and whose turn it is.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "gate.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf::python {
+
+template <class Value>
+struct Held {
+  Value value;
+  mutable Gate gate;
+  /// Buffers of its counters that are in use (memoryview, numpy.asarray).
+  mutable std::atomic<int> exports{0};
+
+  explicit Held(Value&& from) : value(std::move(from)) {}
+
+  /// Calls that may move the counters to other memory are refused while there are buffers of them.
+  void check_no_exports() const {
+    if (exports.load(std::memory_order_acquire) > 0) {
+      throw Error("the counters are in use as a buffer: release the memoryview or array first");
+    }
+  }
+};
+
+}  // namespace scbf::python

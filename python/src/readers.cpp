@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// BloomFilter, the bits of a filter for whoever only asks; what changes of it travel as, and a copy
+// that takes them.
+#include "filter_class.hpp"
+#include "module.hpp"
+#include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
+
+namespace scbf::python {
+namespace {
+
+using Self = Held<BloomFilter>;
+
+std::unique_ptr<Self> bits_of(const Held<Filter>& counters) {
+  const Passage inside(counters.gate, Passage::To::read);
+  nb::gil_scoped_release others_may_run;
+  return hold(BloomFilter(counters.value));
+}
+
+template <class F>
+Delta advance(Self& self, const Held<F>& now) {
+  self.check_no_exports();
+  const PassageToBoth inside(self.gate, Passage::To::change, now.gate);
+  nb::gil_scoped_release others_may_run;
+  return self.value.advance(now.value);
+}
+
+template <class Function>
+KeyEstimate together(const Self& self, const Self& other, Function function) {
+  const PassageToBoth inside(self.gate, Passage::To::read, other.gate);
+  nb::gil_scoped_release others_may_run;
+  return function(self.value, other.value);
+}
+
+void intersect(Self& self, const Self& other) {
+  self.check_no_exports();
+  const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+  nb::gil_scoped_release others_may_run;
+  self.value.intersect(other.value);
+}
+
+/// An epoch's number, and whether there is one.
+std::optional<std::uint64_t> number_of(const Epoch& epoch) {
+  return epoch ? std::optional(epoch.number) : std::nullopt;
+}
+
+nb::bytes message_of(const Delta& delta) {
+  const std::span<const std::byte> message = delta.message();
+  return nb::bytes(reinterpret_cast<const char*>(message.data()), message.size());
+}
+
+/// A replica is its own lock. Its seed changes, if at all, with a whole delta.
+struct Reader {
+  Replica replica;
+  std::atomic<std::uint64_t> seed;
+  explicit Reader(const Delta& whole) : replica(whole), seed(replica.snapshot().seed()) {}
+};
+
+nb::object replica_contains(const Reader& self, nb::object keys, nb::object out, unsigned threads) {
+  SingleKey key;
+  if (is_single_key(keys.ptr(), key)) {
+    return nb::bool_(key.visit([&](auto k) { return self.replica.contains(k); }));
+  }
+  const Parts parts(*keys_of(keys));
+  Answers answers(std::move(out), parts.size, "bool or uint8");
+  Run run(nb::none(), parts.size, self.seed);
+  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+    self.replica.contains(batch, answers.span().subspan(first, batch.size()), {.threads = threads});
+  });
+  return std::move(answers).array<bool>();
+}
+
+int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
+  try {
+    SingleKey key;
+    if (!is_single_key(object, key)) throw InvalidKey("`in` asks for one key; use contains() for a column");
+    const Reader& reader = *nb::inst_ptr<Reader>(nb::handle(self));
+    return key.visit([&](auto k) { return reader.replica.contains(k); }) ? 1 : 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+}  // namespace
+
+void add_readers(nb::module_& module) {
+  auto delta = nb::class_<Delta>(module, "Delta", R"(Changes of a BloomFilter from one epoch to the next, for readers.
+
+>>> import scbf
+>>> counters = scbf.Filter(capacity=1000, fpr=0.01)
+>>> published = scbf.BloomFilter.of(counters)
+>>> first = published.advance(counters)     # epoch 1: the whole filter, for new readers
+>>> reader = scbf.Replica(first)
+>>> _ = counters.insert(["apple", "banana"])
+>>> change = published.advance(counters)    # epoch 1 to 2
+>>> reader.apply(scbf.Delta.from_bytes(change.to_bytes()))
+>>> "apple" in reader, reader.epoch
+(True, 2))");
+  auto bits = filter_class<BloomFilter>(module, "BloomFilter", R"(The bits of a counting filter, for whoever only asks.
+
+Same answers as the Filter that it was made from, key by key, from a quarter of the memory; or, built from
+keys, a plain Bloom filter. Keys can be added, not removed.
+
+>>> import scbf
+>>> counters = scbf.Filter(capacity=1000, fpr=0.01)
+>>> _ = counters.insert(range(1000))
+>>> bits = scbf.BloomFilter.of(counters)
+>>> bits.nbytes * 4 == counters.nbytes, bool(bits.contains(range(1000)).all())
+(True, True))");
+  bits.def_static("of", &bits_of, nb::arg("counters"), "The bits of a Filter. Cost: one pass over its counters.")
+      .def("intersect", &intersect, nb::arg("other"),
+           "Keeps the bits that both have. Also as ``&=``; ``&`` makes a new one. Holds every key that both held, "
+           "and more others than the filter of the common keys would. Raises Incompatible, changing nothing.")
+      .def("__iand__", [](nb::object self, const Self& other) {
+             self.attr("intersect")(nb::find(other));
+             return self;
+           }, nb::sig("def __iand__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def("__and__", [](const Self& self, const Self& other) {
+             nb::object both = nb::find(self).attr("copy")();
+             both.attr("intersect")(nb::find(other));
+             return both;
+           }, nb::sig("def __and__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def("estimated_keys", [](const Self& self) {
+             const Passage inside(self.gate, Passage::To::read);
+             nb::gil_scoped_release others_may_run;
+             return self.value.estimated_keys();
+           }, "How many distinct keys would give this fill, with the standard error of the estimate.")
+      .def("estimated_union", [](const Self& self, const Self& other) {
+             return together(self, other, [](const BloomFilter& a, const BloomFilter& b) { return a.estimated_union(b); });
+           }, nb::arg("other"), "How many distinct keys are in this filter or the other.")
+      .def("estimated_intersection", [](const Self& self, const Self& other) {
+             return together(self, other,
+                             [](const BloomFilter& a, const BloomFilter& b) { return a.estimated_intersection(b); });
+           }, nb::arg("other"), "How many distinct keys are in both filters.")
+      .def_prop_ro("epoch", reading<BloomFilter>([](const BloomFilter& f) { return number_of(f.epoch()); }),
+                   "where the bits stand in their history, 1, 2, 3 …; None if they were changed by anything but "
+                   "advance() and apply()")
+      .def("advance", &advance<Filter>, nb::arg("now"))
+      .def("advance", &advance<BloomFilter>, nb::arg("now"),
+           "Takes over the bits of ``now`` as the next epoch, and returns the Delta that leads there: a whole filter "
+           "where there was no epoch, or where that is shorter.")
+      .def("apply", [](Self& self, const Delta& change) {
+             self.check_no_exports();
+             const Passage inside(self.gate, Passage::To::change);
+             nb::gil_scoped_release others_may_run;
+             self.value.apply(change);
+           }, nb::arg("delta"),
+           "Applies a delta, all of it or nothing. Raises Incompatible, naming both epochs, unless it begins at "
+           "the epoch of this filter, or is whole and of a later one.");
+
+  delta.def_static("load", [](const std::filesystem::path& path) {
+             nb::gil_scoped_release others_may_run;
+             return Delta::load(path);
+           }, nb::arg("path"), "Reads and verifies a file. Raises IoError, CorruptFile or Incompatible.")
+      .def_static("from_bytes", [](nb::handle data) {
+             const Buffer buffer(data, PyBUF_SIMPLE);
+             nb::gil_scoped_release others_may_run;
+             return Delta::read(BytesSource(bytes_in(buffer)));
+           }, nb::arg("data"), nb::sig("def from_bytes(data: Buffer) -> Delta"), "Reads and verifies a message.")
+      .def("save", [](const Delta& self, const std::filesystem::path& path) {
+             nb::gil_scoped_release others_may_run;
+             self.save(path);
+           }, nb::arg("path"), "Writes a file, atomically.")
+      .def("to_bytes", &message_of, "The message.")
+      .def("__reduce__", [](nb::handle self) {
+             return nb::make_tuple(self.type().attr("from_bytes"), nb::make_tuple(self.attr("to_bytes")()));
+           })
+      .def_prop_ro("since", [](const Delta& d) { return number_of(d.since()); },
+                   "the epoch that it is applied to; None if it is a whole filter")
+      .def_prop_ro("epoch", [](const Delta& d) { return number_of(d.epoch()); }, "the epoch that it leads to")
+      .def_prop_ro("whole", &Delta::whole, "does it have all bits?")
+      .def_prop_ro("changes", &Delta::changes, "bits that it changes; of a whole one, bits that are 1")
+      .def_prop_ro("nbytes", [](const Delta& d) { return d.message().size(); }, "of the message")
+      .def("__repr__", [](const Delta& d) {
+        return d.whole() ? fmt::format("<scbf.Delta: whole, epoch {}, {} bytes>", d.epoch().number, d.message().size())
+                         : fmt::format("<scbf.Delta: epoch {} to {}, {} bits change, {} bytes>", d.since().number,
+                                       d.epoch().number, d.changes(), d.message().size());
+      });
+
+  static PyType_Slot replica_slots[] = {{Py_sq_contains, reinterpret_cast<void*>(&replica_contains_slot)}, {0, nullptr}};
+  nb::class_<Reader>(module, "Replica", nb::type_slots(replica_slots),
+                     "A reader's copy of a BloomFilter, which any number of threads ask while deltas are applied; "
+                     "neither waits for the other.")
+      .def(nb::init<const Delta&>(), nb::arg("whole"), "Begins with a whole filter. Raises Incompatible if it is not.")
+      .def("contains", &replica_contains, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("threads") = 0,
+           nb::sig("def contains(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0) -> Any"),
+           "As BloomFilter.contains(). Keys that are in the filter before and after a delta are found meanwhile.")
+      .def("apply", [](Reader& self, const Delta& change) {
+             nb::gil_scoped_release others_may_run;
+             self.replica.apply(change);
+             if (change.whole()) self.seed = self.replica.snapshot().seed();
+           }, nb::arg("delta"), "As BloomFilter.apply().")
+      .def_prop_ro("epoch", [](const Reader& self) { return number_of(self.replica.epoch()); },
+                   "the epoch that lookups which begin now see")
+      .def("snapshot", [](const Reader& self) {
+             nb::gil_scoped_release others_may_run;
+             return hold(self.replica.snapshot());
+           }, "A BloomFilter as of now, for example to save it.");
+}
+
+}  // namespace scbf::python

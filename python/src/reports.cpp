@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What batches, removals and statistics return.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "module.hpp"
+#include "scbf/bloom_filter.hpp"
+#include "scbf/filter.hpp"
+
+namespace nb = nanobind;
+
+namespace scbf::python {
+
+void add_reports(nb::module_& module) {
+  nb::enum_<Removal>(module, "Removal", nb::is_arithmetic(), "What became of a key that was to be removed.")
+      .value("absent", Removal::absent, "no stage claimed it: nothing was changed")
+      .value("removed", Removal::removed, "it was removed")
+      .value("ambiguous", Removal::ambiguous,
+             "several stages claimed it: nothing was changed, and it is still there");
+
+  nb::class_<InsertReport>(module, "InsertReport", "What an insertion did.")
+      .def_ro("inserted", &InsertReport::inserted, "keys inserted, repetitions counted")
+      .def_ro("nulls", &InsertReport::nulls, "keys that were null, and were skipped")
+      .def("__repr__", [](const InsertReport& r) {
+        return fmt::format("<scbf.InsertReport: {} inserted, {} nulls>", r.inserted, r.nulls);
+      });
+
+  nb::class_<RemoveReport>(module, "RemoveReport", "What a removal did.")
+      .def_ro("removed", &RemoveReport::removed, "keys removed")
+      .def_ro("absent", &RemoveReport::absent, "keys that were not there; nothing was changed for them")
+      .def_ro("ambiguous", &RemoveReport::ambiguous,
+              "keys that several stages claimed, which are still there; 0 with one stage")
+      .def_ro("nulls", &RemoveReport::nulls, "keys that were null, and were skipped")
+      .def("__repr__", [](const RemoveReport& r) {
+        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {} nulls>", r.removed,
+                           r.absent, r.ambiguous, r.nulls);
+      });
+
+  nb::class_<StageStatistics>(module, "StageStatistics", "The figures of one stage.")
+      .def_prop_ro("geometry", [](const StageStatistics& s) { return s.shape.geometry; })
+      .def_ro("slice_fill", &StageStatistics::slice_fill, "share of non-zero counters, per slice")
+      .def_ro("fill", &StageStatistics::fill, "share of non-zero counters")
+      .def_ro("nonzero", &StageStatistics::nonzero, "counters that are not 0")
+      .def_ro("saturated", &StageStatistics::saturated, "counters at 15")
+      .def_ro("keys_inserted", &StageStatistics::keys_inserted, "as recorded, repetitions counted")
+      .def_ro("keys_removed", &StageStatistics::keys_removed, "as recorded")
+      .def_ro("estimated_keys", &StageStatistics::estimated_keys, "distinct keys that would give this fill")
+      .def_ro("estimated_fpr", &StageStatistics::estimated_fpr, "false-positive rate, from the fill")
+      .def_ro("histogram", &StageStatistics::histogram, "counters by value, 0 to 15")
+      .def("__repr__", [](const StageStatistics& s) {
+        return fmt::format("<scbf.StageStatistics: {}, fill {:.3f}>", s.shape.geometry.describe(), s.fill);
+      });
+
+  nb::class_<Statistics>(module, "Statistics", "The figures of a filter, all stages together.")
+      .def_ro("stages", &Statistics::stages, "oldest first")
+      .def_ro("nbytes", &Statistics::bytes, "bytes of counters, or of bits")
+      .def_ro("counters", &Statistics::counters)
+      .def_ro("nonzero", &Statistics::nonzero, "counters that are not 0")
+      .def_ro("saturated", &Statistics::saturated, "counters at 15, which no removal lowers")
+      .def_ro("fill", &Statistics::fill, "share of non-zero counters")
+      .def_ro("keys_inserted", &Statistics::keys_inserted, "as recorded, repetitions counted")
+      .def_ro("keys_removed", &Statistics::keys_removed, "as recorded")
+      .def_ro("estimated_keys", &Statistics::estimated_keys, "distinct keys, from the fill")
+      .def_ro("estimated_fpr", &Statistics::estimated_fpr, "false-positive rate, from the fill")
+      .def_ro("fpr_bound", &Statistics::fpr_bound, "see Filter.fpr_bound")
+      .def_ro("ambiguous_share", &Statistics::ambiguous_share,
+              "expected share of keys whose removal would be ambiguous")
+      .def("__repr__", [](const Statistics& s) {
+        return fmt::format("<scbf.Statistics: {} stages, fill {:.3f}, about {:.0f} keys, false-positive rate {:.3g}>",
+                           s.stages.size(), s.fill, s.estimated_keys, s.estimated_fpr);
+      });
+
+  nb::class_<KeyEstimate>(module, "KeyEstimate", "An estimate of a number of distinct keys.")
+      .def_ro("keys", &KeyEstimate::keys, "infinity if every bit is 1")
+      .def_ro("standard_error", &KeyEstimate::standard_error, "in keys")
+      .def("__float__", [](const KeyEstimate& e) { return e.keys; })
+      .def("__repr__", [](const KeyEstimate& e) {
+        return fmt::format("<scbf.KeyEstimate: {:.1f} ± {:.1f}>", e.keys, e.standard_error);
+      });
+}
+
+}  // namespace scbf::python

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run.hpp"
+
+#include <algorithm>
+
+namespace nb = nanobind;
+
+namespace scbf::python {
+
+void Run::adapt(std::size_t count, std::chrono::duration<double> took) {
+  constexpr double kSeconds = 0.25;
+  constexpr double kLeast = 65'536, kMost = 1 << 30;
+  if (count < piece_) return;  // an end, which says little
+  const double keys = static_cast<double>(count) * kSeconds / std::max(took.count(), 1e-9);
+  piece_ = static_cast<std::size_t>(std::clamp(keys, kLeast, kMost));
+  piece_ -= piece_ % 4096;  // packed answers begin at whole bytes
+}
+
+void Run::pause() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (!progress_.is_none()) progress_(done_, total_);
+}
+
+}  // namespace scbf::python

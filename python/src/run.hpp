@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call with many keys runs: in pieces of about a quarter of a second, without Python's global
+// lock, so that other threads go on; between them Ctrl-C is noticed and progress reported.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "columns.hpp"
+#include "scbf/backend.hpp"
+
+namespace scbf::python {
+
+/// All parts of a source, so that their number of keys is known.
+struct Parts {
+  std::vector<std::unique_ptr<Column>> columns;
+  std::size_t size = 0;
+
+  explicit Parts(KeySource& source) {
+    while (auto column = source.next()) {
+      size += column->size();
+      columns.push_back(std::move(column));
+    }
+  }
+};
+
+/// One call: how many keys are done, and who is to hear of it.
+class Run {
+ public:
+  /// `progress`: a callable that gets (done, total), or None. total: 0 if it is not known.
+  Run(nanobind::object progress, std::size_t total, std::uint64_t seed)
+      : progress_(std::move(progress)), total_(total), seed_(seed) {}
+
+  /// Calls step(batch, number of its first key among all) for the keys of a column, in order. Throws
+  /// what step throws, KeyboardInterrupt, and what progress raises; then the keys before done() are
+  /// done, and no others.
+  template <class Step>
+  void over(const Column& column, Step&& step) {
+    for (std::size_t first = 0; first < column.size();) {
+      const std::size_t count = std::min({piece_, column.most_at_once(), column.size() - first});
+      const auto began = std::chrono::steady_clock::now();
+      {
+        nanobind::gil_scoped_release others_may_run;
+        step(column.batch(first, count, seed_, room_), done_);
+      }
+      first += count;
+      done_ += count;
+      adapt(count, std::chrono::steady_clock::now() - began);
+      pause();
+    }
+  }
+  template <class Step>
+  void over(const Parts& parts, Step&& step) {
+    for (const auto& column : parts.columns) over(*column, step);
+  }
+
+  std::size_t done() const noexcept { return done_; }
+
+ private:
+  void adapt(std::size_t count, std::chrono::duration<double> took);
+  void pause();
+
+  nanobind::object progress_;
+  std::size_t total_, done_ = 0;
+  std::uint64_t seed_;
+  std::size_t piece_ = std::size_t{1} << 21;
+  Room room_;
+};
+
+}  // namespace scbf::python
