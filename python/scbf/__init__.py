@@ -65,6 +65,11 @@ from scbf.errors import (
 )
 from scbf.members import MemberLists
 
+# Where users find them, for repr, help and pickles.
+for _name in dir(_scbf):
+    if isinstance(_class := getattr(_scbf, _name), type):
+        _class.__module__ = "scbf"
+
 __version__: str = _scbf.__version__
 
 __all__ = [name for name in dir() if not name.startswith("_")]

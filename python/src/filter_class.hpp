@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "batches.hpp"
+#include "pickled.hpp"
 #include "scbf/sizing.hpp"
 
 namespace scbf::python {
@@ -377,7 +378,7 @@ Raises:
                   nb::sig("def from_bytes(data: Buffer, *, backend: str = 'auto') -> Self"),
                   "The filter that to_bytes() or a file has. Raises CorruptFile or Incompatible.")
       .def("__reduce__", [](nb::handle self) {
-             return nb::make_tuple(self.type().attr("from_bytes"), nb::make_tuple(self.attr("to_bytes")()));
+             return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
            })
       .def("close", [](Self& self) {
              self.check_no_exports();

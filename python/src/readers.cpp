@@ -164,7 +164,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
            }, nb::arg("path"), "Writes a file, atomically.")
       .def("to_bytes", &message_of, "The message.")
       .def("__reduce__", [](nb::handle self) {
-             return nb::make_tuple(self.type().attr("from_bytes"), nb::make_tuple(self.attr("to_bytes")()));
+             return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
            })
       .def_prop_ro("since", [](const Delta& d) { return number_of(d.since()); },
                    "the epoch that it is applied to; None if it is a whole filter")

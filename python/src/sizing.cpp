@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "module.hpp"
+#include "pickled.hpp"
+#include "scbf/errors.hpp"
 #include "scbf/growth.hpp"
 
 namespace nb = nanobind;
@@ -30,6 +32,26 @@ Plan plan_of(std::optional<std::uint64_t> capacity, std::optional<double> fpr,
                .layout = layout_of(layout),
                .groups = groups,
                .probes = probes});
+}
+
+nb::tuple reduce_geometry(const Geometry& g) {
+  const nb::handle type = nb::type<Geometry>();
+  if (g.cell() == Cell::bit) {
+    throw InvalidArgument("the geometry of a filter of bits cannot be pickled; pickle the filter");
+  }
+  if (g.layout() == Layout::split) return pickled(type, "split", g.probes(), g.counters_per_slice());
+  return pickled(type, "split_block", g.groups(), g.blocks_per_group());
+}
+
+nb::tuple reduce_growth(const Growth& g) {
+  const nb::handle type = nb::type<Growth>();
+  switch (g.policy()) {
+    case Growth::Policy::one: return pickled(type, "one", g.first_geometry());
+    case Growth::Policy::fixed: return pickled(type, "fixed", g.first_geometry(), g.most_stages());
+    default:
+      return pickled(type, "tightening", g.first_capacity(), g.fpr(), to_string(g.layout()), g.growth(),
+                     g.tightening());
+  }
 }
 
 }  // namespace
@@ -68,6 +90,7 @@ Two filters can be combined only if their geometries and seeds are equal.
              return nb::isinstance<Geometry>(b) && a == nb::cast<const Geometry&>(b);
            }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Geometry& g) { return nb::hash(nb::str(g.describe().c_str())); })
+      .def("__reduce__", &reduce_geometry)
       .def("__repr__", [](const Geometry& g) { return "<scbf.Geometry: " + g.describe() + ">"; });
 
   nb::class_<Growth>(module, "Growth", R"(How a filter grows: a single stage, or stages that are added as it fills.
@@ -100,6 +123,7 @@ Two filters can be combined only if their geometries and seeds are equal.
              return nb::isinstance<Growth>(b) && a == nb::cast<const Growth&>(b);
            }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Growth& g) { return nb::hash(nb::str(g.describe().c_str())); })
+      .def("__reduce__", &reduce_growth)
       .def("__repr__", [](const Growth& g) { return "<scbf.Growth: " + g.describe() + ">"; });
 
   nb::class_<Plan>(module, "Plan", "What plan() chose, and why.")
@@ -131,7 +155,7 @@ Raises:
 >>> import scbf
 >>> plan = scbf.plan(capacity=1_000_000, fpr=0.01)
 >>> plan.nbytes, round(plan.predicted_fpr, 4)
-(5714560, 0.01))");
+(5715136, 0.01))");
 }
 
 }  // namespace scbf::python
