@@ -65,6 +65,9 @@ from scbf.errors import (
 )
 from scbf.members import MemberLists
 
+if _scbf.has_index:
+    from scbf._scbf import QueryAnswer, RoutingReport, SecondaryIndex, WriteReport
+
 # Where users find them, for repr, help and pickles.
 for _name in dir(_scbf):
     if isinstance(_class := getattr(_scbf, _name), type):
@@ -72,4 +75,11 @@ for _name in dir(_scbf):
 
 __version__: str = _scbf.__version__
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "members")]
+
+
+def __getattr__(name: str) -> object:
+    if name == "SecondaryIndex":
+        raise AttributeError("scbf.SecondaryIndex: this build has no secondary index, because RocksDB was not "
+                             "there when it was built")
+    raise AttributeError(f"module 'scbf' has no attribute {name!r}")

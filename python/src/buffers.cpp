@@ -36,18 +36,25 @@ Format format_of(const Py_buffer& view) {
 }
 
 [[noreturn]] void refuse(const Py_buffer& view, char code) {
-  const auto because = [&](std::string_view what, std::string_view advice) {
-    throw InvalidKey(fmt::format("an array of {} cannot be keys: {}", what, advice));
+  struct Entry {
+    char code;
+    const char *what, *advice;
   };
-  switch (code) {
-    case '?': because("bool", "true and false are no keys; was a mask given for the column?");
-    case 'e': because("float16", "round floating-point numbers to integers, or take their bytes by view('V2')");
-    case 'f': because("float32", "round floating-point numbers to integers, or take their bytes by view('V4')");
-    case 'd': because("float64", "round floating-point numbers to integers, or take their bytes by view('V8')");
-    case 'T': because("records", "choose one of their fields");
-    default: because(fmt::format("format '{}'", view.format ? view.format : "B"),
-                     "use integers, str, bytes, or bytes of one width (dtype 'V16')");
+  static constexpr Entry kEntries[] = {
+      {'?', "bool", "true and false are no keys; was a mask given for the column?"},
+      {'e', "float16", "round floating-point numbers to integers, or take their bytes by view('V2')"},
+      {'f', "float32", "round floating-point numbers to integers, or take their bytes by view('V4')"},
+      {'d', "float64", "round floating-point numbers to integers, or take their bytes by view('V8')"},
+      {'T', "records", "choose one of their fields"},
+  };
+  for (const Entry& entry : kEntries) {
+    if (entry.code == code) {
+      throw InvalidKey(fmt::format("an array of {} cannot be keys: {}", entry.what, entry.advice));
+    }
   }
+  throw InvalidKey(fmt::format("an array of format '{}' cannot be keys: use integers, str, bytes, or "
+                               "bytes of one width (dtype 'V16')",
+                               view.format ? view.format : "B"));
 }
 
 /// Where the items of a buffer lie.

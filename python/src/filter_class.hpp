@@ -293,6 +293,7 @@ Raises:
       .def("__len__", reading<F>([](const F& f) { return keys_left(f.keys_inserted(), f.keys_removed()); }),
            "Keys inserted less keys removed, as recorded: repetitions count.")
       .def("__repr__", [python_name](const Self& self) {
+        if (self.gate.closed) return fmt::format("<scbf.{}: closed>", python_name);
         const Passage inside(self.gate, Passage::To::read);
         const F& f = self.value;
         const std::string shape = f.stages() == 1 ? f.geometry().describe() : fmt::format("{} stages", f.stages());
@@ -381,10 +382,12 @@ Raises:
              return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
            })
       .def("close", [](Self& self) {
+             if (self.gate.closed) return;
              self.check_no_exports();
              const Passage inside(self.gate, Passage::To::change);
              nb::gil_scoped_release others_may_run;
              [[maybe_unused]] const F gone(std::move(self.value));
+             self.gate.closed = true;
            }, "Gives memory, mapping and file back. The filter cannot be used afterwards.")
       .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },

@@ -17,17 +17,16 @@ namespace {
 /// The gates that this thread is behind.
 thread_local std::vector<const Gate*> inside;
 
-void refuse_bulk(const Gate& gate, const void* insertion) {
-  const void* holder = gate.bulk.load(std::memory_order_acquire);
-  if (holder && holder != insertion) {
-    throw Error("the filter belongs to a bulk insertion until that is finished: call its finish()");
+void check_open(const Gate& gate) {
+  if (gate.closed.load(std::memory_order_acquire)) {
+    throw InvalidArgument("it has been closed: open or make another one");
   }
 }
 
 void refuse_own(const Gate& gate) {
   if (std::find(inside.begin(), inside.end(), &gate) != inside.end()) {
     throw Error(
-        "the filter is in use by the call that this one was made from, such as by a progress "
+        "the object is in use by the call that this one was made from, such as by a progress "
         "callback that changes the filter it reports on");
   }
 }
@@ -57,11 +56,10 @@ void leave(Gate& gate, Passage::To purpose) {
 
 }  // namespace
 
-Passage::Passage(Gate& gate, To purpose, const void* insertion) : gate_(gate), purpose_(purpose) {
-  refuse_bulk(gate, insertion);
+Passage::Passage(Gate& gate, To purpose) : gate_(gate), purpose_(purpose) {
   enter(gate, purpose);
   try {
-    refuse_bulk(gate, insertion);  // which may have begun while this thread waited
+    check_open(gate);
     inside.push_back(&gate);
   } catch (...) {
     leave(gate, purpose);
@@ -87,11 +85,10 @@ PassageToBoth::PassageToBoth(Gate& first, Passage::To purpose, Gate& second) {
 }
 
 BriefPassage::BriefPassage(Gate& gate) : gate_(gate) {
-  refuse_bulk(gate, nullptr);
   enter(gate, Passage::To::read);
-  if (!gate.bulk.load(std::memory_order_acquire)) return;
+  if (!gate.closed.load(std::memory_order_acquire)) return;
   gate.mutex.unlock_shared();
-  refuse_bulk(gate, nullptr);
+  check_open(gate);
 }
 
 }  // namespace scbf::python

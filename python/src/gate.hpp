@@ -10,23 +10,22 @@
 
 namespace scbf::python {
 
-/// The lock of one object, and whether a bulk insertion has it for itself.
+/// The lock of one object, and whether it has been closed.
 class Gate {
  public:
   std::shared_mutex mutex;
-  /// Between the calls of a bulk insertion nobody is in, but everybody else must stay out.
-  std::atomic<const void*> bulk{nullptr};
+  /// Set by a passage to change; nobody passes afterwards.
+  std::atomic<bool> closed{false};
 };
 
 /// A thread that passed the gate; a reader or the one that changes. Waits for its turn without
-/// Python's global lock. Made and destroyed with it. Throws Error where waiting would never end: the
-/// thread is inside already (a progress callback that uses the filter it reports on), or a bulk
-/// insertion has the object.
+/// Python's global lock. Made and destroyed with it. Throws InvalidArgument if the object is closed,
+/// and Error where waiting would never end, because the thread is inside already (a progress callback
+/// that changes the filter it reports on).
 class Passage {
  public:
   enum class To { read, change };
-  /// `insertion`: the bulk insertion that asks, if one does.
-  Passage(Gate& gate, To purpose, const void* insertion = nullptr);
+  Passage(Gate& gate, To purpose);
   ~Passage();
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// SecondaryIndex: a table in a directory, whose rows are found by their values.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "errors.hpp"
+#include "held.hpp"
+#include "module.hpp"
+#include "scbf/secondary_index.hpp"
+
+namespace nb = nanobind;
+
+namespace scbf::python {
+namespace {
+
+/// An index lets threads in by itself; only close() and refresh() need it alone.
+using Self = Held<SecondaryIndex>;
+
+std::unique_ptr<Self> hold(SecondaryIndex&& index) { return std::make_unique<Self>(std::move(index)); }
+
+// ---- text: fields are bytes, and Python's str of them -------------------------------------------
+
+/// Bytes that are not UTF-8 become lone surrogates, as in Python's file names, and back again.
+nb::object text_of(std::string_view bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
+  if (!text) throw nb::python_error();
+  return nb::steal(text);
+}
+
+std::string bytes_of(nb::handle value, std::string_view what) {
+  if (nb::isinstance<nb::bytes>(value)) {
+    const auto bytes = nb::borrow<nb::bytes>(value);
+    return {bytes.c_str(), bytes.size()};
+  }
+  if (!nb::isinstance<nb::str>(value)) {
+    throw InvalidArgument(fmt::format("{}: must be str or bytes, is {}", what,
+                                      nb::str(value.type().attr("__name__")).c_str()));
+  }
+  const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogateescape"));
+  if (!encoded.is_valid()) throw nb::python_error();
+  return bytes_of(encoded, what);
+}
+
+nb::dict dict_of(const TableSchema& schema, const Row& row) {
+  nb::dict fields;
+  fields[nb::str(schema.key.c_str())] = text_of(row.key);
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    fields[nb::str(schema.columns[i].name.c_str())] = text_of(row.values[i]);
+  }
+  return fields;
+}
+
+/// A mapping of column names to fields; columns that it lacks are empty.
+Row row_of(const TableSchema& schema, nb::handle fields) {
+  Row row;
+  row.values.resize(schema.columns.size());
+  bool has_key = false;
+  const nb::object items = nb::steal(PyMapping_Items(fields.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  for (nb::handle item : items) {
+    const std::string name = bytes_of(item[0], "a column's name");
+    const nb::object value = item[1];
+    if (name == schema.key) {
+      row.key = bytes_of(value, name);
+      has_key = true;
+    } else if (!value.is_none()) {
+      row.values[schema.column(name)] = bytes_of(value, name);
+    }
+  }
+  if (!has_key) throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
+  return row;
+}
+
+// ---- calls --------------------------------------------------------------------------------------
+
+std::unique_ptr<Self> create(const std::filesystem::path& path, const std::string& key,
+                             const std::vector<std::string>& columns, const nb::object& indexed, double fpr,
+                             std::uint64_t region_values, std::uint32_t servers, std::uint64_t seed, bool sync) {
+  TableSchema schema{.key = key};
+  for (const std::string& name : columns) schema.columns.push_back({.name = name});
+  const bool has_separators = nb::isinstance<nb::dict>(indexed);
+  for (nb::handle item : indexed) {
+    const std::string name = bytes_of(item, "indexed");
+    Column& column = schema.columns[schema.column(name)];
+    column.indexed = true;
+    if (has_separators && !nb::object(indexed[item]).is_none()) column.separator = bytes_of(indexed[item], "a separator");
+  }
+  nb::gil_scoped_release others_may_run;
+  return hold(SecondaryIndex::create(
+      path, schema, {.fpr = fpr, .region_values = region_values, .servers = servers, .seed = seed}, {.sync = sync}));
+}
+
+std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bool sync) {
+  nb::gil_scoped_release others_may_run;
+  const IndexOptions options{.sync = sync};
+  return hold(read_only ? SecondaryIndex::open_read_only(path, options) : SecondaryIndex::open(path, options));
+}
+
+/// Runs a call of the index without Python's lock.
+template <class Call>
+auto outside(const Self& self, Call call) {
+  nb::gil_scoped_release others_may_run;
+  return call(self.value);
+}
+
+/// Rows of an iterator, some at a time under Python's lock.
+class Rows {
+ public:
+  Rows(const TableSchema& schema, nb::handle rows) : schema_(schema), iterator_(nb::iter(rows)) {}
+
+  /// Called without the lock.
+  bool next(Row& row) {
+    if (taken_ == block_.size() && !refill()) return false;
+    row = std::move(block_[taken_++]);
+    return true;
+  }
+
+ private:
+  bool refill() {
+    constexpr std::size_t kRows = 256;
+    nb::gil_scoped_acquire python;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    block_.clear();
+    taken_ = 0;
+    while (block_.size() < kRows) {
+      const nb::object fields = nb::steal(PyIter_Next(iterator_.ptr()));
+      if (!fields.is_valid()) {
+        if (PyErr_Occurred()) throw nb::python_error();
+        break;
+      }
+      block_.push_back(row_of(schema_, fields));
+    }
+    return !block_.empty();
+  }
+
+  const TableSchema& schema_;
+  nb::iterator iterator_;
+  std::vector<Row> block_;
+  std::size_t taken_ = 0;
+};
+
+WriteReport load(Self& self, nb::handle rows) {
+  const Passage inside(self.gate, Passage::To::read);
+  Rows source(self.value.schema(), rows);
+  nb::gil_scoped_release others_may_run;
+  return self.value.bulk_load([&](Row& row) { return source.next(row); });
+}
+
+struct Answer {
+  nb::list rows;
+  RoutingReport routing;
+};
+
+Query query_of(const nb::dict& values, const nb::object& from, const nb::object& to, const nb::object& after,
+               std::optional<std::uint64_t> limit, bool keys_only, bool broadcast) {
+  Query query;
+  for (const auto& [column, value] : values) {
+    query.all_of.push_back({bytes_of(column, "a column's name"), bytes_of(value, "a value")});
+  }
+  const auto given = [](const nb::object& key) { return key.is_none() ? std::string() : bytes_of(key, "a key"); };
+  query.from = given(from);
+  query.to = given(to);
+  query.after = given(after);
+  query.limit = limit.value_or(UINT64_MAX);
+  query.keys_only = keys_only;
+  query.broadcast = broadcast;
+  return query;
+}
+
+Answer query(const Self& self, const nb::dict& values, const nb::object& from, const nb::object& to,
+             const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only, bool broadcast) {
+  const Passage inside(self.gate, Passage::To::read);
+  const Query asked = query_of(values, from, to, after, limit, keys_only, broadcast);
+  const QueryAnswer found = outside(self, [&](const SecondaryIndex& index) { return index.query(asked); });
+  Answer answer{nb::list(), found.routing};
+  for (const Row& row : found.rows) {
+    if (keys_only) {
+      answer.rows.append(text_of(row.key));
+    } else {
+      answer.rows.append(dict_of(self.value.schema(), row));
+    }
+  }
+  return answer;
+}
+
+nb::object get(const Self& self, nb::handle key) {
+  const Passage inside(self.gate, Passage::To::read);
+  const std::string bytes = bytes_of(key, "a key");
+  const std::optional<Row> row = outside(self, [&](const SecondaryIndex& index) { return index.get(bytes); });
+  return row ? nb::object(dict_of(self.value.schema(), *row)) : nb::none();
+}
+
+WriteReport remove(Self& self, nb::object keys) {
+  std::vector<std::string> removed;
+  if (nb::isinstance<nb::str>(keys) || nb::isinstance<nb::bytes>(keys)) keys = nb::make_tuple(keys);
+  for (nb::handle key : keys) removed.push_back(bytes_of(key, "a key"));
+  const Passage inside(self.gate, Passage::To::read);
+  nb::gil_scoped_release others_may_run;
+  return self.value.remove(removed);
+}
+
+nb::dict statistics(const Self& self) {
+  const Passage inside(self.gate, Passage::To::read);
+  const IndexStatistics s = outside(self, [](const SecondaryIndex& index) { return index.statistics(); });
+  nb::dict all;
+  all["rows"] = s.rows;
+  all["values"] = s.values;
+  all["filter_bytes"] = s.filter_bytes;
+  all["bit_row_bytes"] = s.bit_row_bytes;
+  all["store_bytes"] = s.store_bytes;
+  all["regions"] = s.regions;
+  all["servers"] = s.servers;
+  all["queries"] = s.queries;
+  all["requests"] = s.requests;
+  all["broadcast_requests"] = s.broadcast_requests;
+  all["false_requests"] = s.false_requests;
+  return all;
+}
+
+nb::list regions(const Self& self) {
+  const Passage inside(self.gate, Passage::To::read);
+  const auto found = outside(self, [](const SecondaryIndex& index) { return index.regions(); });
+  nb::list all;
+  for (const RegionInfo& region : found) {
+    nb::dict entry;
+    entry["id"] = region.id;
+    entry["from"] = text_of(region.from);
+    entry["to"] = text_of(region.to);
+    entry["server"] = region.server;
+    entry["rows"] = region.rows;
+    entry["values"] = region.values;
+    entry["filter_bytes"] = region.filter_bytes;
+    entry["estimated_fpr"] = region.estimated_fpr;
+    all.append(entry);
+  }
+  return all;
+}
+
+nb::list check(const Self& self) {
+  const Passage inside(self.gate, Passage::To::read);
+  const CheckReport report = outside(self, [](const SecondaryIndex& index) { return index.check(); });
+  nb::list problems;
+  for (const std::string& problem : report.problems) problems.append(text_of(problem));
+  if (report.problem_count > report.problems.size()) {
+    problems.append(fmt::format("and {} more", report.problem_count - report.problems.size()));
+  }
+  return problems;
+}
+
+}  // namespace
+
+void add_index(nb::module_& module) {
+  nb::class_<WriteReport>(module, "WriteReport", "What a write to an index did, in rows.")
+      .def_ro("put", &WriteReport::put, "written under a new key")
+      .def_ro("replaced", &WriteReport::replaced, "written over a row with the same key")
+      .def_ro("removed", &WriteReport::removed)
+      .def_ro("absent", &WriteReport::absent, "keys to remove that had no row")
+      .def("__repr__", [](const WriteReport& r) {
+        return fmt::format("<scbf.WriteReport: {} put, {} replaced, {} removed, {} absent>", r.put, r.replaced,
+                           r.removed, r.absent);
+      });
+
+  nb::class_<RoutingReport>(module, "RoutingReport", "What a query of an index cost.")
+      .def_ro("regions", &RoutingReport::regions, "that overlap the query's range of keys")
+      .def_ro("servers", &RoutingReport::servers, "of these regions: the requests of a broadcast")
+      .def_ro("requests", &RoutingReport::requests, "servers that were asked")
+      .def_ro("servers_holding", &RoutingReport::servers_holding, "servers that held a matching row")
+      .def_prop_ro("false_requests", &RoutingReport::false_requests, "requests in vain")
+      .def_ro("expected_requests", &RoutingReport::expected_requests)
+      .def("__repr__", [](const RoutingReport& r) {
+        return fmt::format("<scbf.RoutingReport: asked {} of {} servers, {} held a row>", r.requests, r.servers,
+                           r.servers_holding);
+      });
+
+  nb::class_<Answer>(module, "QueryAnswer", "The rows that a query found, and what it cost.")
+      .def_prop_ro("rows", [](const Answer& a) { return a.rows; }, "sorted by key: dicts, or keys with keys_only")
+      .def_ro("routing", &Answer::routing)
+      .def("__len__", [](const Answer& a) { return a.rows.size(); })
+      .def("__iter__", [](const Answer& a) { return nb::iter(a.rows); })
+      .def("__repr__", [](const Answer& a) {
+        return fmt::format("<scbf.QueryAnswer: {} rows, asked {} of {} servers>", a.rows.size(), a.routing.requests,
+                           a.routing.servers);
+      });
+
+  nb::class_<Self>(module, "SecondaryIndex", R"(A table in a directory, whose rows are found by their values.
+
+The rows are divided into regions; a bank of filters says which may hold a value, and only these are asked.
+Fields are text or bytes. One process at a time has an index open for writing; any number may read it.
+
+>>> import scbf, tempfile
+>>> folder = tempfile.mkdtemp()
+>>> index = scbf.SecondaryIndex.create(folder + "/index", key="package", columns=["section", "depends"],
+...                                    indexed={"section": None, "depends": ","})
+>>> index.load([{"package": "bash", "section": "shells", "depends": "base-files, libc6"},
+...             {"package": "zsh", "section": "shells", "depends": "libc6"}])
+<scbf.WriteReport: 2 put, 0 replaced, 0 removed, 0 absent>
+>>> [row["package"] for row in index.query({"section": "shells", "depends": "base-files"})]
+['bash']
+>>> index.close())")
+      .def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"), nb::arg("columns"),
+                  nb::arg("indexed"), nb::arg("fpr") = 0.01, nb::arg("region_values") = IndexPlan{}.region_values,
+                  nb::arg("servers") = 1, nb::arg("seed") = 0, nb::arg("sync") = false,
+                  nb::sig("def create(path: str | os.PathLike, *, key: str, columns: Sequence[str], indexed: "
+                          "Iterable[str] | Mapping[str, str | None], fpr: float = 0.01, region_values: int = 16384, "
+                          "servers: int = 1, seed: int = 0, sync: bool = False) -> SecondaryIndex"),
+                  R"(Creates an index in a directory that is empty or does not exist.
+
+Args:
+    key: name of the key column; each row has a unique key.
+    columns: names of the other columns.
+    indexed: those of them that are indexed; as a mapping, with the separator of fields that hold several values.
+    fpr: bound on the false-positive rate of a region's filter.
+    region_values: distinct values of a region that its first stage is made for.
+    servers: that share the regions.
+    sync: acknowledge a write once it is on disk; otherwise once the operating system has it.
+Raises:
+    InvalidArgument, IoError.)")
+      .def_static("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("read_only") = false, nb::arg("sync") = false,
+                  "Opens an index. With read_only, beside a writer; refresh() shows what that wrote. Raises IoError.")
+      .def("put", [](Self& self, nb::handle row) {
+             const Passage inside(self.gate, Passage::To::read);
+             const Row fields = row_of(self.value.schema(), row);
+             nb::gil_scoped_release others_may_run;
+             self.value.put(fields);
+           }, nb::arg("row"), nb::sig("def put(self, row: Mapping[str, str | bytes | None]) -> None"),
+           "Inserts a row, a mapping of column names to fields, or replaces the row with its key.")
+      .def("load", &load, nb::arg("rows"),
+           nb::sig("def load(self, rows: Iterable[Mapping[str, str | bytes | None]]) -> WriteReport"),
+           "Puts the rows of an iterable, in large sorted batches.")
+      .def("remove", &remove, nb::arg("keys"),
+           nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
+           "Removes the row with this key, or those with these keys.")
+      .def("get", &get, nb::arg("key"), nb::sig("def get(self, key: str | bytes) -> dict[str, str] | None"),
+           "The row with this key, as a dict; None if there is none. Bytes that are not UTF-8 are surrogate escapes.")
+      .def("query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
+           nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(), nb::arg("limit") = nb::none(),
+           nb::arg("keys_only") = false, nb::arg("broadcast") = false,
+           nb::sig("def query(self, values: dict[str, str | bytes], *, from_key: str | bytes | None = None, to_key: "
+                   "str | bytes | None = None, after: str | bytes | None = None, limit: int | None = None, "
+                   "keys_only: bool = False, broadcast: bool = False) -> QueryAnswer"),
+           R"(The rows that have all these values in these columns.
+
+Args:
+    values: indexed columns, and what a row must have there.
+    from_key, to_key: only rows with from_key <= key < to_key.
+    after: only rows with a greater key; for answers in pages of ``limit`` rows.
+    keys_only: return the rows' keys.
+    broadcast: ask every region, as if there were no filters.
+Raises:
+    InvalidArgument: if a column is not indexed.)")
+      .def("checkpoint", [](Self& self) {
+             const Passage inside(self.gate, Passage::To::read);
+             nb::gil_scoped_release others_may_run;
+             self.value.checkpoint();
+           }, "Saves the filters that changed, so that the next open is quick.")
+      .def("check", &check, "Compares rows, entries and filters. Returns the problems, a sentence each: [] if all is well.")
+      .def("statistics", &statistics, "Counts of rows, values, bytes, regions; and of queries since it was opened.")
+      .def("regions", &regions, "A dict for each region, in key order.")
+      .def("refresh", [](Self& self) {
+             const Passage inside(self.gate, Passage::To::change);
+             nb::gil_scoped_release others_may_run;
+             return self.value.refresh();
+           }, "Of an index open for reading only: shows what was written meanwhile. Returns whether there was anything.")
+      .def_prop_ro("columns", [](const Self& self) {
+             nb::dict all;
+             for (const Column& column : self.value.schema().columns) all[nb::str(column.name.c_str())] = column.indexed;
+             return all;
+           }, "name: is it indexed?")
+      .def_prop_ro("key", [](const Self& self) { return self.value.schema().key; }, "name of the key column")
+      .def_prop_ro("read_only", [](const Self& self) { return self.value.read_only(); })
+      .def("close", [](Self& self) {
+             if (self.gate.closed) return;
+             const Passage inside(self.gate, Passage::To::change);
+             nb::gil_scoped_release others_may_run;
+             [[maybe_unused]] const SecondaryIndex gone(std::move(self.value));
+             self.gate.closed = true;
+           }, "Saves what must be saved. The index cannot be used afterwards.")
+      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def("__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
+           nb::sig("def __exit__(self, *args: object) -> None"));
+}
+
+}  // namespace scbf::python
