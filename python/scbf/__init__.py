@@ -65,8 +65,48 @@ from scbf.errors import (
 )
 from scbf.members import MemberLists
 
+__all__ = [
+    "BackendUnavailable",
+    "Bank",
+    "BloomFilter",
+    "CorruptFile",
+    "Delta",
+    "DeviceError",
+    "Error",
+    "FileInfo",
+    "Filter",
+    "FilterFull",
+    "Geometry",
+    "Growth",
+    "Incompatible",
+    "InsertReport",
+    "InvalidArgument",
+    "InvalidKey",
+    "IoError",
+    "KeyEstimate",
+    "KeysAbsent",
+    "MemberLists",
+    "MembersFull",
+    "NotOnHost",
+    "Plan",
+    "ReadOnly",
+    "Removal",
+    "RemovalStopped",
+    "RemoveReport",
+    "Replica",
+    "StageStatistics",
+    "Statistics",
+    "backends",
+    "plan",
+    "read_file_info",
+    "release_scratch",
+    "verify_file",
+]
+
 if _scbf.has_index:
     from scbf._scbf import QueryAnswer, RoutingReport, SecondaryIndex, WriteReport
+
+    __all__ += ["QueryAnswer", "RoutingReport", "SecondaryIndex", "WriteReport"]
 
 # Where users find them, for repr, help and pickles.
 for _name in dir(_scbf):
@@ -74,9 +114,6 @@ for _name in dir(_scbf):
         _class.__module__ = "scbf"
 
 __version__: str = _scbf.__version__
-
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "members")]
-
 
 def __getattr__(name: str) -> object:
     if name == "SecondaryIndex":

@@ -141,8 +141,7 @@ True)")
              return insert(self, member, std::move(keys), call_options(threads, "automatic", std::move(progress)));
            }, nb::arg("member"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
            nb::arg("progress") = nb::none(),
-           nb::sig("def insert(self, member: int, keys: Keys, *, threads: int = 0, progress: Callable[[int, int], "
-                   "object] | None = None) -> InsertReport"),
+           nb::sig("def insert(self, member: int, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = None) -> InsertReport"),
            "Inserts keys into a member, as Filter.insert(). Raises MembersFull.")
       .def("remove", [](Self& self, std::uint32_t member, nb::object keys, nb::object out, unsigned threads,
                         nb::object progress) {
@@ -150,14 +149,13 @@ True)")
                            call_options(threads, "automatic", std::move(progress)));
            }, nb::arg("member"), nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
            nb::arg("progress") = nb::none(),
-           nb::sig("def remove(self, member: int, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, "
-                   "progress: Callable[[int, int], object] | None = None) -> RemoveReport"),
+           nb::sig("def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, "
+                   "progress: Progress = None) -> RemoveReport"),
            "Removes keys from a member, as Filter.remove().")
       .def("find", [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
              return find(self, std::move(keys), call_options(threads, "automatic", std::move(progress)));
            }, nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
-           nb::sig("def find(self, keys: Keys, *, threads: int = 0, progress: Callable[[int, int], object] | None = "
-                   "None) -> Any"),
+           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = None) -> Any"),
            "Which members may hold each key? Returns MemberLists, ascending lists of member numbers; for one key a "
            "list.")
       .def("merge", [](Self& self, std::uint32_t member, const Held<Filter>& other) {

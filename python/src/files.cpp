@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a filter file holds, and whether it is whole.
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
-
-#include <fmt/format.h>
+#include <nanobind/stl/string.h>
 
 #include <filesystem>
 #include <string>

@@ -184,6 +184,9 @@ template <class F>
 nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const char* doc) {
   using Self = Held<F>;
   const std::string python_name = name;
+  // Kept, as nanobind keeps the pointer; a static method cannot return Self.
+  static const std::string from_bytes_signature =
+      fmt::format("def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
   nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), doc);
   cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(), nb::kw_only(),
           nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
@@ -198,8 +201,8 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
           },
           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def contains(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, path: "
-                  "str = 'automatic', progress: Callable[[int, int], object] | None = None) -> Any"),
+          nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, path: "
+                  "str = 'automatic', progress: Progress = None) -> Any"),
           R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
 
 Args:
@@ -220,9 +223,9 @@ Raises:
            },
            nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
            nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-           nb::sig("def contains_bits(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, "
-                   "path: str = 'automatic', progress: Callable[[int, int], object] | None = None) -> "
-                   "numpy.ndarray"),
+           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, "
+                   "path: str = 'automatic', progress: Progress = None) -> "
+                   "numpy.ndarray[Any, Any]"),
            "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as in an Arrow "
            "column of bool. Returns an array of (n + 7) // 8 uint8.")
       .def("find",
@@ -231,8 +234,7 @@ Raises:
            },
            nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
            nb::arg("progress") = nb::none(),
-           nb::sig("def find(self, keys: Keys, *, threads: int = 0, path: str = 'automatic', progress: "
-                   "Callable[[int, int], object] | None = None) -> numpy.ndarray"),
+           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> numpy.ndarray[Any, Any]"),
            "As contains(), as indices: an ascending array of int64, one for each key that may be present.")
       .def("insert",
            [](Self& self, nb::object keys, unsigned threads, std::string_view path, nb::object progress) {
@@ -240,8 +242,7 @@ Raises:
            },
            nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
            nb::arg("progress") = nb::none(),
-           nb::sig("def insert(self, keys: Keys, *, threads: int = 0, path: str = 'automatic', progress: "
-                   "Callable[[int, int], object] | None = None) -> InsertReport | None"),
+           nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> InsertReport | None"),
            R"(Inserts a column of keys, or one key.
 
 An iterator is read in blocks of 65,536 keys, so it may be longer than memory; where it asks the filter, it
@@ -353,7 +354,8 @@ Raises:
              return sum;
            }, nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
   cls.attr("__copy__") = cls.attr("copy");
-  cls.def("__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); }, nb::arg("memo"));
+  cls.def("__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); }, nb::arg("memo"),
+          nb::sig("def __deepcopy__(self, memo: object, /) -> Self"));
 
   // ---- files
   cls.def("save", [](const Self& self, const std::filesystem::path& path, bool compress) {
@@ -376,7 +378,7 @@ Raises:
            "and shared by all processes. Only the headers are verified.")
       .def("to_bytes", &to_bytes<F>, nb::kw_only(), nb::arg("compress") = false, "What save() writes, as bytes.")
       .def_static("from_bytes", &from_bytes<F>, nb::arg("data"), nb::kw_only(), nb::arg("backend") = "auto",
-                  nb::sig("def from_bytes(data: Buffer, *, backend: str = 'auto') -> Self"),
+                  nb::sig(from_bytes_signature.c_str()),
                   "The filter that to_bytes() or a file has. Raises CorruptFile or Incompatible.")
       .def("__reduce__", [](nb::handle self) {
              return pickled(self.type(), "from_bytes", self.attr("to_bytes")());

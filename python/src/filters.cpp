@@ -116,9 +116,8 @@ array([False,  True])
            },
            nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("most_absent") = nb::none(),
            nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-           nb::sig("def remove(self, keys: Keys, out: numpy.ndarray | None = None, *, most_absent: int | None = "
-                   "None, threads: int = 0, path: str = 'automatic', progress: Callable[[int, int], object] | "
-                   "None = None) -> RemoveReport | Removal"),
+           nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, most_absent: int | None = "
+                   "None, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> RemoveReport | Removal"),
            R"(Removes a column of keys, one after another, or one key.
 
 A key that is not there is left alone and reported as absent. One that was never inserted may look present, at
@@ -139,8 +138,8 @@ Returns:
            },
            nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
            nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-           nb::sig("def count(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0, path: str "
-                   "= 'automatic', progress: Callable[[int, int], object] | None = None) -> Any"),
+           nb::sig("def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, path: str "
+                   "= 'automatic', progress: Progress = None) -> Any"),
            "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 or more. "
            "Returns an array of n uint8 (``out``, if that was given); for one key an int.")
       .def("subtract", &subtract, nb::arg("other"),

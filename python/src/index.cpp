@@ -313,7 +313,7 @@ Fields are text or bytes. One process at a time has an index open for writing; a
       .def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"), nb::arg("columns"),
                   nb::arg("indexed"), nb::arg("fpr") = 0.01, nb::arg("region_values") = IndexPlan{}.region_values,
                   nb::arg("servers") = 1, nb::arg("seed") = 0, nb::arg("sync") = false,
-                  nb::sig("def create(path: str | os.PathLike, *, key: str, columns: Sequence[str], indexed: "
+                  nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: Sequence[str], indexed: "
                           "Iterable[str] | Mapping[str, str | None], fpr: float = 0.01, region_values: int = 16384, "
                           "servers: int = 1, seed: int = 0, sync: bool = False) -> SecondaryIndex"),
                   R"(Creates an index in a directory that is empty or does not exist.

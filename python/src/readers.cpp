@@ -157,7 +157,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
              const Buffer buffer(data, PyBUF_SIMPLE);
              nb::gil_scoped_release others_may_run;
              return Delta::read(BytesSource(bytes_in(buffer)));
-           }, nb::arg("data"), nb::sig("def from_bytes(data: Buffer) -> Delta"), "Reads and verifies a message.")
+           }, nb::arg("data"), nb::sig("def from_bytes(data: bytes | bytearray | memoryview) -> Delta"), "Reads and verifies a message.")
       .def("save", [](const Delta& self, const std::filesystem::path& path) {
              nb::gil_scoped_release others_may_run;
              self.save(path);
@@ -185,7 +185,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def(nb::init<const Delta&>(), nb::arg("whole"), "Begins with a whole filter. Raises Incompatible if it is not.")
       .def("contains", &replica_contains, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("threads") = 0,
-           nb::sig("def contains(self, keys: Keys, out: numpy.ndarray | None = None, *, threads: int = 0) -> Any"),
+           nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0) -> Any"),
            "As BloomFilter.contains(). Keys that are in the filter before and after a delta are found meanwhile.")
       .def("apply", [](Reader& self, const Delta& change) {
              nb::gil_scoped_release others_may_run;
