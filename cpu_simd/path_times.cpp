@@ -8,7 +8,7 @@ namespace scbf {
 
 namespace {
 
-/// Tries that are always due, and how many batches there are between later ones.
+/// Tries that are always due, and how many batches that ask there are between later ones.
 constexpr std::uint32_t kFirstTries = 3, kBetweenTries = 32;
 /// What a booked time grows by whenever another is booked.
 constexpr float kAgeing = 1.1f;
@@ -44,7 +44,7 @@ std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexc
 
 bool PathTimes::are_due() noexcept {
   const std::uint32_t before = asked_.fetch_add(1, std::memory_order_relaxed);
-  return before < kFirstTries || before % kBetweenTries == 0;
+  return tried_.load(std::memory_order_relaxed) < kFirstTries || before % kBetweenTries == 0;
 }
 
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept {

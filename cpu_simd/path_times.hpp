@@ -32,13 +32,16 @@ class PathTimes {
   /// The faster way for so many keys; empty until both are known.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
-  /// Counts the batches that ask. Is it time to try both ways again? At first always, later rarely.
+  /// Counts the batches that ask. Is it time to try both ways again? Until that was done three
+  /// times always, later rarely.
   bool are_due() noexcept;
+  /// Counts a batch that tried both.
+  void count_try() noexcept { tried_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   std::atomic<float> direct_{0};       // ns per key; 0: not known
   std::atomic<float> by_position_{0};  // ns per key, less what the lines cost
-  std::atomic<std::uint32_t> asked_{0};
+  std::atomic<std::uint32_t> asked_{0}, tried_{0};
 };
 
 /// The times of one kind of work: an operation on filters of one array or several, of counters or
@@ -62,13 +65,16 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const std::size_t sample = operation == Operation::lookup && choice.threads > 1
                                  ? kTaskKeys * choice.threads
                                  : kSampleKeys;
-  // A batch that is too small for both ways must not use up the tries.
-  if (choice.enough == 0 ||
-      keys.size() < std::max(kBatchOfSamples * sample, kSamples * sample + choice.enough)) {
+  if (choice.enough == 0 || keys.size() < kBatchOfSamples * sample) {
     return work(std::size_t{0}, keys, choice);
   }
+  // Batches of which the samples leave too little for a pass by position do not count as tries, so
+  // that a first pass, which pays for fresh scratch memory, is not the only one that is booked.
   PathTimes& times = path_times(operation, geometry, choice.threads);
-  if (!times.are_due()) return work(std::size_t{0}, keys, choice);
+  if (keys.size() < kSamples * sample + choice.enough || !times.are_due()) {
+    return work(std::size_t{0}, keys, choice);
+  }
+  times.count_try();
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice& way) {
     const auto began = std::chrono::steady_clock::now();
@@ -81,20 +87,23 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   direct.way = Way::direct;
   for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
   times.book(Way::direct, sample, choice.lines, least);
-  Choice rest = chosen(keys.size() - done);
-  if (rest.enough != 0 && rest.way == Way::direct && keys.size() - done >= 4 * rest.enough) {
-    const std::size_t some = std::max(2 * rest.enough, (keys.size() - done) / 4);
+  std::size_t left = keys.size() - done;
+  Choice rest = chosen(left);
+  if (rest.enough != 0 && rest.way == Way::direct) {
+    // The other way gets a part that pays for a pass, of small batches all.
+    const std::size_t some = left < 4 * rest.enough ? left : std::max(2 * rest.enough, left / 4);
     // An executor may have another number of threads than a moment ago.
     if (Choice other = chosen(some); other.enough != 0) {
       other.way = Way::by_position;
       const double seconds = run(some, other);
       times.book(other.way, some, other.lines, seconds);
-      rest = chosen(keys.size() - done);
+      left = keys.size() - done;
+      if (left == 0) return;
+      rest = chosen(left);
     }
   }
-  const std::size_t n = keys.size() - done;
-  const double seconds = run(n, rest);
-  times.book(rest.way, n, rest.lines, seconds);
+  const double seconds = run(left, rest);
+  times.book(rest.way, left, rest.lines, seconds);
 }
 
 }  // namespace scbf
