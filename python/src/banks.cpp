@@ -32,9 +32,9 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
-  const std::unique_ptr<KeySource> source = keys_of(keys);
+  const std::unique_ptr<KeySource> source = keys_of(keys, seed_of(self));
   InsertReport report;
-  Run run(options.progress, 0, self.value.seed());
+  Run run(options.progress, 0, seed_of(self));
   while (const auto column = source->next()) {
     const Passage inside(self.gate, Passage::To::change);
     run.over(*column, [&](const KeyBatch& batch, std::size_t first) {
@@ -53,7 +53,7 @@ InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const Cal
 RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   std::optional<Answers> verdicts;
   if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "uint8");
   const Passage inside(self.gate, Passage::To::change);
@@ -79,7 +79,7 @@ nb::object find(const Self& self, nb::object keys, const CallOptions& options) {
     for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); })) members.append(member);
     return members;
   }
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   std::vector<std::uint64_t> offsets{0};
   offsets.reserve(parts.size + 1);
   std::vector<std::uint32_t> members;

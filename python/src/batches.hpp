@@ -40,9 +40,16 @@ inline CallOptions call_options(unsigned threads, std::string_view path, nanobin
   return options;
 }
 
+/// The seed that keys are hashed with before their turn comes.
+template <class F>
+std::uint64_t seed_of(const Held<F>& self) {
+  const BriefPassage inside(self.gate, Passage::To::read);
+  return self.value.seed();
+}
+
 template <class F>
 bool contains_one(const Held<F>& self, const SingleKey& key) {
-  const BriefPassage inside(self.gate);
+  const BriefPassage inside(self.gate, Passage::To::read);
   return key.visit([&](auto k) { return self.value.contains(k); });
 }
 
@@ -51,7 +58,7 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
                           const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) return nanobind::bool_(contains_one(self, key));
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   Answers answers(std::move(out), parts.size, "bool or uint8");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
@@ -64,7 +71,7 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
 template <class F>
 nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanobind::object out,
                                const CallOptions& options) {
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   Answers answers(std::move(out), (parts.size + 7) / 8, "uint8");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
@@ -89,7 +96,7 @@ nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanob
 
 template <class F>
 nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOptions& options) {
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   std::vector<std::uint64_t> found, piece;
@@ -142,12 +149,12 @@ template <class F>
 nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
-    const Passage inside(self.gate, Passage::To::change);
+    const BriefPassage inside(self.gate, Passage::To::change);
     key.visit([&](auto k) { self.value.insert(k); });
     return nanobind::none();
   }
-  const std::unique_ptr<KeySource> source = keys_of(keys);
-  const std::uint64_t seed = self.value.seed();
+  const std::uint64_t seed = seed_of(self);
+  const std::unique_ptr<KeySource> source = keys_of(keys, seed);
   InsertReport report;
   if (source->runs_python()) {
     // What yields the keys may ask this filter, so nobody is inside meanwhile.

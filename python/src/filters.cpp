@@ -37,10 +37,10 @@ nb::object remove(Self& self, nb::object keys, nb::object out, std::optional<std
     if (most_absent || !out.is_none()) {
       throw InvalidArgument("out and most_absent are for columns; for one key, remove() says what became of it");
     }
-    const Passage inside(self.gate, Passage::To::change);
+    const BriefPassage inside(self.gate, Passage::To::change);
     return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
   }
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   std::optional<Answers> verdicts;
   if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "uint8");
   const auto part = [&](std::size_t first, std::size_t size) {
@@ -66,10 +66,10 @@ nb::object remove(Self& self, nb::object keys, nb::object out, std::optional<std
 nb::object count(const Self& self, nb::object keys, nb::object out, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
-    const BriefPassage inside(self.gate);
+    const BriefPassage inside(self.gate, Passage::To::read);
     return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
   }
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, seed_of(self)));
   Answers answers(std::move(out), parts.size, "uint8");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());

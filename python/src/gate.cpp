@@ -54,6 +54,16 @@ void leave(Gate& gate, Passage::To purpose) {
   }
 }
 
+#ifdef Py_GIL_DISABLED
+constexpr bool kGlobalLock = false;
+#else
+constexpr bool kGlobalLock = true;
+#endif
+
+void count(Gate& gate, Passage::To purpose, int by) {
+  if (kGlobalLock) (purpose == Passage::To::read ? gate.reading : gate.changing) += by;
+}
+
 }  // namespace
 
 Passage::Passage(Gate& gate, To purpose) : gate_(gate), purpose_(purpose) {
@@ -65,9 +75,11 @@ Passage::Passage(Gate& gate, To purpose) : gate_(gate), purpose_(purpose) {
     leave(gate, purpose);
     throw;
   }
+  count(gate, purpose, 1);
 }
 
 Passage::~Passage() {
+  count(gate_, purpose_, -1);
   inside.erase(std::find(inside.rbegin(), inside.rend(), &gate_).base() - 1);
   leave(gate_, purpose_);
 }
@@ -84,11 +96,19 @@ PassageToBoth::PassageToBoth(Gate& first, Passage::To purpose, Gate& second) {
   }
 }
 
-BriefPassage::BriefPassage(Gate& gate) : gate_(gate) {
-  enter(gate, Passage::To::read);
-  if (!gate.closed.load(std::memory_order_acquire)) return;
-  gate.mutex.unlock_shared();
+BriefPassage::BriefPassage(Gate& gate, Passage::To purpose) : gate_(gate), purpose_(purpose) {
+  const bool in_the_way = gate.changing > 0 || (purpose == Passage::To::change && gate.reading > 0);
+  if (!kGlobalLock || in_the_way) {
+    enter(gate, purpose);
+    locked_ = true;
+  }
+  if (!gate.closed.load(std::memory_order_relaxed)) return;
+  if (locked_) leave(gate, purpose);
   check_open(gate);
+}
+
+BriefPassage::~BriefPassage() {
+  if (locked_) leave(gate_, purpose_);
 }
 
 }  // namespace scbf::python

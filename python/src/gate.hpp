@@ -14,6 +14,8 @@ namespace scbf::python {
 class Gate {
  public:
   std::shared_mutex mutex;
+  /// Passages of either kind, counted under Python's global lock.
+  int reading = 0, changing = 0;
   /// Set by a passage to change; nobody passes afterwards.
   std::atomic<bool> closed{false};
 };
@@ -45,16 +47,20 @@ class PassageToBoth {
   std::optional<Passage> earlier_, later_;
 };
 
-/// One lookup that calls nothing of Python: as a Passage to read, without its books.
+/// A call for one key, which is over before Python's global lock is given up. With that lock no
+/// Passage begins or ends meanwhile, so it is enough that none is in the way; otherwise, and where
+/// there is no such lock, it takes its turn.
 class BriefPassage {
  public:
-  explicit BriefPassage(Gate& gate);
-  ~BriefPassage() { gate_.mutex.unlock_shared(); }
+  BriefPassage(Gate& gate, Passage::To purpose);
+  ~BriefPassage();
   BriefPassage(const BriefPassage&) = delete;
   BriefPassage& operator=(const BriefPassage&) = delete;
 
  private:
   Gate& gate_;
+  const Passage::To purpose_;
+  bool locked_ = false;
 };
 
 }  // namespace scbf::python

@@ -10,6 +10,7 @@
 
 #include "arrow.hpp"
 #include "buffers.hpp"
+#include "scbf/detail/hash.hpp"
 
 namespace nb = nanobind;
 
@@ -91,74 +92,105 @@ bool is_null(PyObject* object) {
 /// What a column of objects holds, once one has shown it.
 enum class Kind { unknown, numbers, bytes };
 
-/// Python objects as keys. Their bytes stay where they are, so the objects are kept.
-class Objects {
+/// Python objects, taken one after another: numbers as they are, text and bytes as their hashes, so
+/// that no object is needed afterwards, and their memory is touched once.
+class Objects final : public Column {
  public:
-  /// `items`: a tuple. `first`: number of the first among all keys, for messages. `kind`: of the keys
-  /// before, which these must have, too.
-  Objects(nb::object items, std::size_t first, Kind& kind) : items_(std::move(items)) {
-    const Py_ssize_t size = PyTuple_Size(items_.ptr());
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      try {
-        take(PyTuple_GetItem(items_.ptr(), i), kind, static_cast<std::size_t>(i));
-      } catch (const InvalidKey& error) {
-        throw InvalidKey(fmt::format("key {}: {}", first + static_cast<std::size_t>(i), error.what()));
-      }
-    }
-    if (has_nulls_) nulls_.resize((static_cast<std::size_t>(size) + 7) / 8, std::byte{0xFF});
-    for (const std::size_t i : null_at_) nulls_[i / 8] &= ~std::byte(1u << (i % 8));
-  }
-  Objects(Objects&&) = default;
+  /// `first`: number of the first among all keys, for messages. `kind`: of the keys before, which
+  /// these must have, too.
+  Objects(std::uint64_t seed, std::size_t first, Kind& kind) : seed_(seed), first_(first), kind_(kind) {}
 
-  KeyBatch keys() const {
-    const KeyBatch all = views_.empty() ? KeyBatch(std::span<const std::uint64_t>(numbers_))
-                                        : KeyBatch(std::span<const std::string_view>(views_));
-    return has_nulls_ ? all.with_validity(nulls_) : all;
+  void reserve(std::size_t keys) { values_.reserve(keys); }
+  void take(PyObject* item) {
+    try {
+      values_.push_back(value_of(item));
+    } catch (const InvalidKey& error) {
+      throw InvalidKey(fmt::format("key {}: {}", first_ + values_.size(), error.what()));
+    }
+    // Ctrl-C in a long list.
+    if (values_.size() % 65'536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  /// Call it after the last.
+  void finish() {
+    hashes_ = kind_ == Kind::bytes;
+    if (null_at_.empty()) return;
+    validity_.resize((values_.size() + 7) / 8, std::byte{0xFF});
+    for (const std::size_t i : null_at_) validity_[i / 8] &= ~std::byte(1u << (i % 8));
+  }
+
+  std::size_t size() const noexcept override { return values_.size(); }
+  std::size_t most_at_once() const noexcept override { return ~std::size_t{0}; }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t seed, Room&) const override {
+    if (hashes_ && seed != seed_) throw Error("the filter's seed changed while keys were read");
+    const KeyBatch numbers{std::span<const std::uint64_t>(values_)};
+    const KeyBatch all = hashes_ ? KeyBatch::from_hashes(values_) : numbers;
+    return (validity_.empty() ? all : all.with_validity(validity_)).slice(first, count);
   }
 
  private:
-  void take(PyObject* item, Kind& kind, std::size_t i) {
-    const bool text = PyUnicode_Check(item) != 0, bytes = !text && PyBytes_Check(item) != 0;
-    if (text || bytes) {
-      must_be(Kind::bytes, kind, item);
-      views_.resize(i);  // nulls before it
-      views_.push_back(text ? text_of(item) : bytes_of(item));
-    } else if (PyLong_Check(item) && !PyBool_Check(item)) {
-      must_be(Kind::numbers, kind, item);
-      numbers_.resize(i);
-      numbers_.push_back(number_of(item));
-    } else if (is_null(item)) {
-      has_nulls_ = true;
-      null_at_.push_back(i);
-      (kind == Kind::bytes ? views_.resize(i + 1) : numbers_.resize(i + 1));
-    } else if (SingleKey key; is_single_key(item, key)) {  // such as numpy.int64
-      must_be(Kind::numbers, kind, item);
-      numbers_.resize(i);
-      numbers_.push_back(key.number);
-    } else {
-      throw InvalidKey(refusal(item));
+  std::uint64_t value_of(PyObject* item) {
+    if (PyUnicode_Check(item)) return hash_of(item, text_of(item));
+    if (PyLong_CheckExact(item)) return number(item, number_of(item));
+    if (PyBytes_Check(item)) return hash_of(item, bytes_of(item));
+    if (is_null(item)) {
+      null_at_.push_back(values_.size());
+      return 0;
     }
+    const nb::object kept = nb::borrow(item);  // the code of its __index__ may drop it
+    SingleKey key;
+    if (!is_single_key(item, key)) throw InvalidKey(refusal(item));
+    return number(item, key.number);
   }
-  static void must_be(Kind wanted, Kind& kind, PyObject* item) {
-    if (kind == Kind::unknown) kind = wanted;
-    if (kind == wanted) return;
+  std::uint64_t hash_of(PyObject* item, std::string_view bytes) {
+    must_be(Kind::bytes, item);
+    return detail::hash_of_bytes(bytes, seed_);
+  }
+  std::uint64_t number(PyObject* item, std::uint64_t value) {
+    must_be(Kind::numbers, item);
+    return value;
+  }
+  void must_be(Kind wanted, PyObject* item) {
+    if (kind_ == Kind::unknown) kind_ = wanted;
+    if (kind_ == wanted) return;
     throw InvalidKey(fmt::format("{} is {}, and the keys before it are {}: a column holds one kind",
                                  shown(item), wanted == Kind::numbers ? "a number" : "text or bytes",
                                  wanted == Kind::numbers ? "text or bytes" : "numbers"));
   }
 
-  nb::object items_;
-  std::vector<std::uint64_t> numbers_;
-  std::vector<std::string_view> views_;
-  bool has_nulls_ = false;
+  const std::uint64_t seed_;
+  const std::size_t first_;
+  Kind& kind_;
+  bool hashes_ = false;
+  std::vector<std::uint64_t> values_;
   std::vector<std::size_t> null_at_;
-  std::vector<std::byte> nulls_;
+  std::vector<std::byte> validity_;
 };
 
-std::unique_ptr<Column> objects_column(nb::object tuple, std::size_t first, Kind& kind) {
-  auto objects = std::make_shared<Objects>(std::move(tuple), first, kind);
-  const KeyBatch keys = objects->keys();
-  return plain_column(keys, std::move(objects));
+/// Calls each(item) for the items of a list, or of anything else that becomes a tuple. Items are
+/// borrowed; where they run code, a list may become shorter meanwhile.
+template <class Each>
+void for_each_item(nb::handle items, Each each) {
+#ifndef Py_GIL_DISABLED
+  if (PyList_CheckExact(items.ptr())) {
+    for (Py_ssize_t i = 0; i < PyList_Size(items.ptr()); ++i) each(PyList_GetItem(items.ptr(), i));
+    return;
+  }
+#endif
+  const nb::object tuple = nb::steal(PySequence_Tuple(items.ptr()));
+  if (!tuple.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i) each(PyTuple_GetItem(tuple.ptr(), i));
+}
+
+std::unique_ptr<Column> objects_column(nb::handle items, std::uint64_t seed, std::size_t first, Kind& kind) {
+  auto column = std::make_unique<Objects>(seed, first, kind);
+  if (const Py_ssize_t size = PyObject_Size(items.ptr()); size > 0) {
+    column->reserve(static_cast<std::size_t>(size));
+  } else {
+    PyErr_Clear();
+  }
+  for_each_item(items, [&](PyObject* item) { column->take(item); });
+  column->finish();
+  return column;
 }
 
 // ---- sources ------------------------------------------------------------------------------------
@@ -176,38 +208,35 @@ std::unique_ptr<KeySource> one_column(std::unique_ptr<Column> column) {
   return std::make_unique<OneColumn>(std::move(column));
 }
 
-std::unique_ptr<KeySource> objects_source(nb::handle items) {
-  nb::object tuple = nb::steal(PySequence_Tuple(items.ptr()));
-  if (!tuple.is_valid()) throw nb::python_error();
+std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) {
   Kind kind = Kind::unknown;
-  return one_column(objects_column(std::move(tuple), 0, kind));
+  return one_column(objects_column(items, seed, 0, kind));
 }
 
 /// What an iterator yields, some keys at a time: there may be more than memory holds.
 class Iterator final : public KeySource {
  public:
-  explicit Iterator(nb::object iterator) : iterator_(std::move(iterator)) {}
+  Iterator(nb::object iterator, std::uint64_t seed) : iterator_(std::move(iterator)), seed_(seed) {}
   std::unique_ptr<Column> next() override {
     constexpr std::size_t kMost = 65'536;
-    nb::list items;
-    while (items.size() < kMost) {
+    auto column = std::make_unique<Objects>(seed_, seen_, kind_);
+    while (column->size() < kMost) {
       const nb::object item = nb::steal(PyIter_Next(iterator_.ptr()));
       if (!item.is_valid()) {
         if (PyErr_Occurred()) throw nb::python_error();
         break;
       }
-      items.append(item);
+      column->take(item.ptr());
     }
-    const std::size_t size = items.size();
-    if (size == 0) return nullptr;
-    auto column = objects_column(nb::steal(PySequence_Tuple(items.ptr())), seen_, kind_);
-    seen_ += size;
-    return column;
+    column->finish();
+    seen_ += column->size();
+    return column->size() > 0 ? std::move(column) : nullptr;
   }
   bool runs_python() const noexcept override { return true; }
 
  private:
   nb::object iterator_;
+  std::uint64_t seed_;
   std::size_t seen_ = 0;
   Kind kind_ = Kind::unknown;
 };
@@ -222,16 +251,16 @@ char dtype_kind(nb::handle object) {
 }
 
 /// Of a NumPy array, or of anything else with a buffer.
-std::unique_ptr<KeySource> buffer_source(nb::handle object) {
+std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) {
   if (const char kind = dtype_kind(object); kind == 'M' || kind == 'm') {
     throw InvalidKey(fmt::format("an array of {} cannot be keys: take its integers by view('int64'), in one unit "
                                  "for all data of a filter",
                                  nb::str(object.attr("dtype")).c_str()));
   } else if (kind == 'T' || kind == 'O') {  // no buffer, or one of pointers
-    return objects_source(object.attr("tolist")());
+    return objects_source(object.attr("tolist")(), seed);
   }
   auto column = buffer_column(std::make_unique<Buffer>(object, PyBUF_FORMAT | PyBUF_STRIDES));
-  return column ? one_column(std::move(column)) : objects_source(object);
+  return column ? one_column(std::move(column)) : objects_source(object, seed);
 }
 
 }  // namespace
@@ -255,7 +284,7 @@ bool is_single_key(PyObject* object, SingleKey& key) {
   return true;
 }
 
-std::unique_ptr<KeySource> keys_of(nb::handle object) {
+std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   if (auto source = arrow_source(object)) return source;
   if (nb::hasattr(object, "__cuda_array_interface__")) {
     throw BackendUnavailable("the keys are in the memory of a device, and this package reads keys of the "
@@ -265,19 +294,19 @@ std::unique_ptr<KeySource> keys_of(nb::handle object) {
   if (PyByteArray_Check(raw)) {
     throw InvalidKey("bytearray: use bytes() for one key, or memoryview for a column of small integers");
   }
-  if (PyObject_CheckBuffer(raw)) return buffer_source(object);
+  if (PyObject_CheckBuffer(raw)) return buffer_source(object, seed);
   if (nb::hasattr(object, "__array__")) {  // pandas, and arrays of other libraries
-    return buffer_source(nb::module_::import_("numpy").attr("asarray")(object));
+    return buffer_source(nb::module_::import_("numpy").attr("asarray")(object), seed);
   }
   if (PyList_Check(raw) || PyTuple_Check(raw) || PyDict_Check(raw) || PyAnySet_Check(raw)) {
-    return objects_source(object);
+    return objects_source(object, seed);
   }
   nb::object iterator = nb::steal(PyObject_GetIter(raw));
   if (!iterator.is_valid()) {
     PyErr_Clear();
     throw InvalidKey(refusal(raw));
   }
-  return std::make_unique<Iterator>(std::move(iterator));
+  return std::make_unique<Iterator>(std::move(iterator), seed);
 }
 
 }  // namespace scbf::python

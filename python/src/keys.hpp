@@ -35,7 +35,8 @@ struct SingleKey {
 /// large, and for bool and float.
 bool is_single_key(PyObject* object, SingleKey& key);
 
-/// The keys of any other object. Throws InvalidKey if there are none in it, and whatever it raises.
-std::unique_ptr<KeySource> keys_of(nanobind::handle object);
+/// The keys of any other object, for filters of this seed. Throws InvalidKey if there are none in it,
+/// and whatever it raises.
+std::unique_ptr<KeySource> keys_of(nanobind::handle object, std::uint64_t seed);
 
 }  // namespace scbf::python

@@ -61,7 +61,7 @@ nb::object replica_contains(const Reader& self, nb::object keys, nb::object out,
   if (is_single_key(keys.ptr(), key)) {
     return nb::bool_(key.visit([&](auto k) { return self.replica.contains(k); }));
   }
-  const Parts parts(*keys_of(keys));
+  const Parts parts(*keys_of(keys, self.seed));
   Answers answers(std::move(out), parts.size, "bool or uint8");
   Run run(nb::none(), parts.size, self.seed);
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
