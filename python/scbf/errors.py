@@ -2,6 +2,8 @@
 """The exceptions of scbf. All derive from :class:`Error`; most also from the built-in exception that
 a Python programmer would expect. Each message names the value, the limit and the way out."""
 
+import errno
+
 
 class Error(Exception):
     """Base class of all exceptions of this package."""
@@ -25,7 +27,51 @@ class CorruptFile(Error, ValueError):
 
 
 class IoError(Error, OSError):
-    """The operating system refused an operation; the message gives path and reason."""
+    """The operating system refused an operation; the message gives path and reason.
+
+    Where the system gave its reason a number, it is also the built-in exception of that number, such as
+    FileNotFoundError, with ``errno`` and ``filename``.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if len(self.args) == 1 else str(self.args[1])
+
+
+class FileNotFound(IoError, FileNotFoundError):
+    """There is no such file or folder."""
+
+
+class PermissionDenied(IoError, PermissionError):
+    """The file or folder is not for this user."""
+
+
+class FileExists(IoError, FileExistsError):
+    """There is such a file or folder already."""
+
+
+class IsADirectory(IoError, IsADirectoryError):
+    """It is a folder, and a file was asked for."""
+
+
+class NotADirectory(IoError, NotADirectoryError):
+    """It is a file, and a folder was asked for."""
+
+
+_BY_NUMBER = {
+    errno.ENOENT: FileNotFound,
+    errno.EACCES: PermissionDenied,
+    errno.EPERM: PermissionDenied,
+    errno.EEXIST: FileExists,
+    errno.EISDIR: IsADirectory,
+    errno.ENOTDIR: NotADirectory,
+}
+
+
+def _io_error(message: str, number: int, path: str) -> IoError:
+    """What the extension module raises. number: 0 if there is none."""
+    if number == 0:
+        return IoError(message)
+    return _BY_NUMBER.get(number, IoError)(number, message, path)
 
 
 class BackendUnavailable(Error, RuntimeError):

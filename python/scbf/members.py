@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import overload
 
 import numpy
 
@@ -27,7 +28,13 @@ class MemberLists:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, i: int) -> numpy.ndarray:
+    @overload
+    def __getitem__(self, i: int) -> numpy.ndarray: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[numpy.ndarray]: ...
+    def __getitem__(self, i: int | slice) -> numpy.ndarray | list[numpy.ndarray]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
         if not -len(self) <= i < len(self):
             raise IndexError(f"key {i}: there are {len(self)}")
         i %= len(self)

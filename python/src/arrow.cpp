@@ -28,6 +28,17 @@ struct KeyType {
   std::size_t width = 0;  // fixed only
 };
 
+/// Text of others for messages, which are UTF-8.
+std::string printable(std::string_view text) {
+  std::string shown(text);
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~') c = '?';
+  }
+  return shown;
+}
+
+bool is_index(Values values) { return values <= Values::wide; }
+
 /// What a format string that cannot be keys is called, and what to do about it.
 std::string refusal(std::string_view format) {
   struct Entry {
@@ -58,7 +69,7 @@ std::string refusal(std::string_view format) {
       return fmt::format("an Arrow column of type {} cannot be keys: {}", entry.name, entry.advice);
     }
   }
-  return fmt::format("an Arrow column of format '{}' cannot be keys: cast it to int64 or string", format);
+  return fmt::format("an Arrow column of format '{}' cannot be keys: cast it to int64 or string", printable(format));
 }
 
 KeyType key_type(std::string_view format) {
@@ -300,13 +311,26 @@ class DictionaryColumn final : public Column {
   mutable std::optional<Hashes> hashes_;
 };
 
+/// The values of an array from `first` on, `size` of them if that is given. Throws InvalidArgument
+/// unless it has them.
+ArrayView view_of(const ArrowArray& array, std::size_t first = 0, std::optional<std::size_t> size = {}) {
+  if (array.length < 0 || array.offset < 0 || array.n_buffers < 0) {
+    broken(fmt::format("its length is {}, its offset {}, and it has {} buffers", array.length, array.offset,
+                       array.n_buffers));
+  }
+  if (array.n_buffers > 0 && !array.buffers) broken("its buffers are missing");
+  const auto length = static_cast<std::size_t>(array.length), offset = static_cast<std::size_t>(array.offset);
+  if (size && (first > length || *size > length - first)) {
+    broken(fmt::format("a child has {} values, and its parent has them from {} to {}", length, first, first + *size));
+  }
+  return {&array, offset + first, size.value_or(length)};
+}
+
 std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& view, Kept kept) {
   const KeyType type = key_type(schema.format);
   if (schema.dictionary) {
     if (!view.array->dictionary) broken("the dictionary of the values is missing");
-    const ArrowArray* dictionary = view.array->dictionary;
-    const ArrayView values{dictionary, static_cast<std::size_t>(dictionary->offset),
-                           static_cast<std::size_t>(dictionary->length)};
+    const ArrayView values = view_of(*view.array->dictionary);
     return std::make_unique<DictionaryColumn>(view, type.values,
                                               column_of(*schema.dictionary, values, kept), kept);
   }
@@ -337,32 +361,39 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
 /// The column of an array. Record batches are structs; those of one column are taken for it.
 std::unique_ptr<Column> column_of(const ArrowSchema& schema, Released<ArrowArray> array) {
   const auto kept = std::make_shared<Released<ArrowArray>>(std::move(array));
-  const ArrowArray* top = kept->get();
-  if (top->length < 0 || top->offset < 0) {
-    broken(fmt::format("its length is {}, its offset {}", top->length, top->offset));
-  }
-  ArrayView view{top, static_cast<std::size_t>(top->offset), static_cast<std::size_t>(top->length)};
+  const ArrayView view = view_of(**kept);
   if (std::string_view(schema.format) != "+s") return column_of(schema, view, kept);
-  if (top->n_children != 1) broken("it has other columns than its schema");
-  const ArrowArray* child = top->children[0];
-  return column_of(*schema.children[0], {child, view.first + static_cast<std::size_t>(child->offset), view.size}, kept);
+  if (view.array->n_children != 1 || !view.array->children || !view.array->children[0]) {
+    broken("it has other columns than its schema");
+  }
+  return column_of(*schema.children[0], view_of(*view.array->children[0], view.first, view.size), kept);
+}
+
+/// Can the values be keys?
+void check_format(const ArrowSchema& schema) {
+  if (!schema.format) broken("its schema has no format");
+  if (schema.dictionary && !is_index(key_type(schema.format).values)) {
+    broken(fmt::format("format '{}' for the indices of a dictionary", printable(schema.format)));
+  }
+  if (schema.dictionary) return check_format(*schema.dictionary);
+  key_type(schema.format);
 }
 
 void check_schema(const ArrowSchema& schema) {
-  if (std::string_view(schema.format) != "+s") {
-    key_type(schema.dictionary ? schema.dictionary->format : schema.format);
-    return;
-  }
+  if (!schema.release) broken("its schema is released");
+  if (!schema.format) broken("its schema has no format");
+  if (std::string_view(schema.format) != "+s") return check_format(schema);
   if (schema.n_children != 1) {
     std::string names;
-    for (std::int64_t i = 0; i < schema.n_children; ++i) {
+    for (std::int64_t i = 0; i < schema.n_children && schema.children && schema.children[i]; ++i) {
       const char* name = schema.children[i]->name;
-      names += fmt::format("{}{}", i > 0 ? ", " : "", name ? name : "?");
+      names += fmt::format("{}{}", i > 0 ? ", " : "", name ? printable(name) : "?");
     }
     throw InvalidKey(fmt::format("keys are one column, and this has {} ({}): choose one",
                                  schema.n_children, names));
   }
-  check_schema(*schema.children[0]);
+  if (!schema.children || !schema.children[0]) broken("the schema of its column is missing");
+  check_format(*schema.children[0]);
 }
 
 // ---- capsules -----------------------------------------------------------------------------------
@@ -379,6 +410,7 @@ class OneArray final : public KeySource {
   OneArray(Released<ArrowSchema> schema, Released<ArrowArray> array)
       : schema_(std::move(schema)), array_(std::move(array)) {
     check_schema(*schema_);
+    if (array_.released()) broken("it is released: was its capsule read before?");
   }
   std::unique_ptr<Column> next() override {
     return array_.released() ? nullptr : column_of(*schema_, std::move(array_));
@@ -392,6 +424,8 @@ class OneArray final : public KeySource {
 class ArrayStream final : public KeySource {
  public:
   explicit ArrayStream(Released<ArrowArrayStream> stream) : stream_(std::move(stream)) {
+    if (stream_.released()) broken("the stream is released: was its capsule read before?");
+    if (!stream_->get_schema || !stream_->get_next) broken("the stream has no functions");
     check(stream_->get_schema(stream_.get(), schema_.get()));
     check_schema(*schema_);
   }
@@ -408,14 +442,25 @@ class ArrayStream final : public KeySource {
  private:
   void check(int code) {
     if (code == 0) return;
-    const char* message = stream_->get_last_error(stream_.get());
+    const char* message = stream_->get_last_error ? stream_->get_last_error(stream_.get()) : nullptr;
     throw IoError(fmt::format("the Arrow stream of the keys failed: {}",
-                              message ? message : std::strerror(code)));
+                              printable(message ? message : std::strerror(code))));
   }
 
   Released<ArrowArrayStream> stream_;
   Released<ArrowSchema> schema_;
 };
+
+}  // namespace
+
+namespace {
+
+/// pandas has the methods without having PyArrow, which does the work.
+bool lacks_pyarrow(const nb::python_error& error) {
+  if (!error.matches(PyExc_ImportError)) return false;
+  const nb::object text = nb::str(error.value());
+  return std::string_view(nb::str(text).c_str()).find("pyarrow") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -433,7 +478,7 @@ std::unique_ptr<KeySource> arrow_source(nb::handle object) {
           Released(in_capsule<ArrowArrayStream>(stream, "arrow_array_stream")));
     }
   } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_ImportError)) throw;
+    if (!lacks_pyarrow(error)) throw;
   }
   return nullptr;
 }

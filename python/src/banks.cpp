@@ -55,7 +55,7 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   const Parts parts(*keys_of(keys, seed_of(self)));
   std::optional<Answers> verdicts;
-  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "uint8");
+  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "B");
   const Passage inside(self.gate, Passage::To::change);
   RemoveReport report;
   Run run(options.progress, parts.size, self.value.seed());
@@ -110,7 +110,7 @@ auto changing(Self& self, Change change) {
 }  // namespace
 
 void add_banks(nb::module_& module) {
-  nb::class_<Self>(module, "Bank", R"(Many filters that answer one question together: which of them may hold this key?
+  nb::class_<Self>(module, "Bank", nb::is_final(), nb::is_weak_referenceable(), R"(Many filters that answer one question together: which of them may hold this key?
 
 The cost of a question is nearly independent of the number of members. Shape as of Filter: every member has it.
 
@@ -174,10 +174,13 @@ True)")
              changing(self, [&](Bank& bank) { bank.reserve(members); });
            }, nb::arg("members"), "Makes room for so many members at once.")
       .def("__len__", reading<Bank>([](const Bank& b) { return b.size(); }), "How many members there are.")
-      .def("__contains__", [](const Self& self, std::uint32_t member) {
-             const Passage inside(self.gate, Passage::To::read);
-             return self.value.has_member(member);
-           }, nb::arg("member"), "Is there a member of this number?")
+      .def("__contains__", [](const Self& self, nb::handle member) {
+             std::uint32_t number = 0;
+             if (!nb::try_cast(member, number)) return false;
+             const BriefPassage inside(self.gate, Passage::To::read);
+             return self.value.has_member(number);
+           }, nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
+           "Is there a member of this number?")
       .def_prop_ro("members", reading<Bank>([](const Bank& b) {
              nb::list numbers;
              for (std::uint32_t i = 0; i < b.slots(); ++i) {

@@ -36,8 +36,15 @@ inline CallOptions call_options(unsigned threads, std::string_view path, nanobin
   CallOptions options;
   options.batch.threads = threads;
   options.batch.path = path_of(path);
+  if (!progress.is_none() && !PyCallable_Check(progress.ptr())) {
+    throw nanobind::type_error("progress: must be callable, with (keys done, keys in all), or None");
+  }
   options.progress = std::move(progress);
   return options;
+}
+
+inline void check_no_out(const nanobind::object& out) {
+  if (!out.is_none()) throw InvalidArgument("out is for columns of keys, and this is one key");
 }
 
 /// The seed that keys are hashed with before their turn comes.
@@ -57,9 +64,12 @@ template <class F>
 nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::object out,
                           const CallOptions& options) {
   SingleKey key;
-  if (is_single_key(keys.ptr(), key)) return nanobind::bool_(contains_one(self, key));
+  if (is_single_key(keys.ptr(), key)) {
+    check_no_out(out);
+    return nanobind::bool_(contains_one(self, key));
+  }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), parts.size, "bool or uint8");
+  Answers answers(std::move(out), parts.size, "?B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
@@ -72,7 +82,7 @@ template <class F>
 nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanobind::object out,
                                const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), (parts.size + 7) / 8, "uint8");
+  Answers answers(std::move(out), (parts.size + 7) / 8, "B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   const std::span<std::uint8_t> bits = answers.span();
@@ -111,9 +121,10 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
 }
 
 /// Adds what was done before a piece to what the exception says of the piece.
+/// Call it where `error` is being handled.
 [[noreturn]] inline void rethrow_after(const FilterFull& error, std::uint64_t first,
                                        const InsertReport& before) {
-  if (first == 0) throw error;
+  if (first == 0) throw;  // whatever it is exactly
   throw FilterFull(Error(fmt::format("{} (of a piece of the keys that begins at key {})", error.what(), first)),
                    first + error.processed(),
                    {before.inserted + error.done().inserted, before.nulls + error.done().nulls});

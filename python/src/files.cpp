@@ -11,6 +11,7 @@
 #include "module.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
 
@@ -38,7 +39,7 @@ void add_files(nb::module_& module) {
       .def_prop_ro("stages", [](const FileInfo& i) { return i.stages.size(); }, "how many")
       .def_ro("seed", &FileInfo::seed)
       .def_ro("file_bytes", &FileInfo::file_bytes)
-      .def_prop_ro("metadata", [](const FileInfo& i) { return nb::str(i.metadata.data(), i.metadata.size()); })
+      .def_prop_ro("metadata", [](const FileInfo& i) { return decoded(i.metadata); })
       .def_ro("compressed", &FileInfo::compressed, "then it can be loaded and not mapped")
       .def_prop_ro("keys_inserted", [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_inserted); })
       .def_prop_ro("keys_removed", [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_removed); })

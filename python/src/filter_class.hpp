@@ -13,6 +13,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "batches.hpp"
 #include "pickled.hpp"
+#include "text.hpp"
 #include "scbf/sizing.hpp"
 
 namespace scbf::python {
@@ -91,6 +93,10 @@ class BytesSource {
     rest_ = rest_.subspan(size);
     return size;
   }
+  /// Throws CorruptFile if there is more.
+  void check_at_end() const {
+    if (!rest_.empty()) throw CorruptFile(fmt::format("{} bytes after the end of the message", rest_.size()));
+  }
 
  private:
   std::span<const std::byte> rest_;
@@ -109,7 +115,10 @@ template <class F>
 std::unique_ptr<Held<F>> from_bytes(nb::handle data, std::string_view backend) {
   const Buffer buffer(data, PyBUF_SIMPLE);
   nb::gil_scoped_release others_may_run;
-  return hold(F::read(BytesSource(bytes_in(buffer)), {.backend = backend}));
+  BytesSource source(bytes_in(buffer));
+  auto filter = hold(F::read(std::ref(source), {.backend = backend}));
+  source.check_at_end();
+  return filter;
 }
 
 // ---- the buffer of the counters ------------------------------------------------------------------
@@ -187,7 +196,9 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
   // Kept, as nanobind keeps the pointer; a static method cannot return Self.
   static const std::string from_bytes_signature =
       fmt::format("def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
-  nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), doc);
+  nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), nb::is_final(),
+                       nb::is_weak_referenceable(), doc);
+  cls.attr("__hash__") = nb::none();  // it changes
   cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(), nb::kw_only(),
           nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
@@ -275,11 +286,13 @@ Raises:
       .def_prop_ro("fpr_bound", reading<F>([](const F& f) { return f.fpr_bound(); }),
                    "bound on the false-positive rate of a filter that grows; 1 for others, which take any "
                    "number of keys")
-      .def_prop_rw("metadata", reading<F>([](const F& f) { return f.metadata(); }),
-                   [](Self& self, std::string text) {
+      .def_prop_rw("metadata", reading<F>([](const F& f) { return decoded(f.metadata()); }),
+                   [](Self& self, nb::str text) {
                      const Passage inside(self.gate, Passage::To::change);
-                     self.value.set_metadata(std::move(text));
+                     self.value.set_metadata(encoded(text, "metadata"));
                    },
+                   nb::for_getter(nb::sig("def metadata(self, /) -> str")),
+                   nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
                    "free text that is saved with the filter, at most 1 MiB")
       .def("fill", [](const Self& self) {
              const Passage inside(self.gate, Passage::To::read);
@@ -304,16 +317,16 @@ Raises:
 
   // ---- whole filters
   cls.def("merge", [](Self& self, const Self& other) {
-            self.check_no_exports();
             const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+            self.check_no_exports();
             nb::gil_scoped_release others_may_run;
             self.value.merge(other.value);
           }, nb::arg("other"),
           "Adds the other filter: the filter of the keys of both. Also as ``|=``; ``|`` makes a new one. Raises "
           "Incompatible, changing nothing, unless geometry (or growth) and seed are equal.")
       .def("clear", [](Self& self) {
-             self.check_no_exports();
              const Passage inside(self.gate, Passage::To::change);
+             self.check_no_exports();
              nb::gil_scoped_release others_may_run;
              self.value.clear();
            }, "Resets the filter to one empty stage.")
@@ -324,9 +337,9 @@ Raises:
            }, "An independent copy.")
       .def("to", [](nb::object self, std::string_view backend) {
              Self& held = nb::cast<Self&>(self);
-             held.check_no_exports();
              {
                const Passage inside(held.gate, Passage::To::change);
+               held.check_no_exports();
                nb::gil_scoped_release others_may_run;
                held.value.to(backend);
              }
@@ -385,8 +398,8 @@ Raises:
            })
       .def("close", [](Self& self) {
              if (self.gate.closed) return;
-             self.check_no_exports();
              const Passage inside(self.gate, Passage::To::change);
+             self.check_no_exports();
              nb::gil_scoped_release others_may_run;
              [[maybe_unused]] const F gone(std::move(self.value));
              self.gate.closed = true;

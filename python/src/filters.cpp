@@ -42,7 +42,7 @@ nb::object remove(Self& self, nb::object keys, nb::object out, std::optional<std
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
   std::optional<Answers> verdicts;
-  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "uint8");
+  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "B");
   const auto part = [&](std::size_t first, std::size_t size) {
     return verdicts ? verdicts->span().subspan(first, size) : std::span<std::uint8_t>();
   };
@@ -66,11 +66,12 @@ nb::object remove(Self& self, nb::object keys, nb::object out, std::optional<std
 nb::object count(const Self& self, nb::object keys, nb::object out, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
+    check_no_out(out);
     const BriefPassage inside(self.gate, Passage::To::read);
     return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), parts.size, "uint8");
+  Answers answers(std::move(out), parts.size, "B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
@@ -80,8 +81,8 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
 }
 
 std::uint64_t subtract(Self& self, const Self& other) {
-  self.check_no_exports();
   const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+  self.check_no_exports();
   nb::gil_scoped_release others_may_run;
   return self.value.subtract(other.value).inexact_counters;
 }

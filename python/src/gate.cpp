@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -23,26 +24,37 @@ void check_open(const Gate& gate) {
   }
 }
 
-void refuse_own(const Gate& gate) {
-  if (std::find(inside.begin(), inside.end(), &gate) != inside.end()) {
-    throw Error(
-        "the object is in use by the call that this one was made from, such as by a progress "
-        "callback that changes the filter it reports on");
+bool is_inside(const Gate& gate) {
+  return std::find(inside.begin(), inside.end(), &gate) != inside.end();
+}
+
+/// Waits by `try_for(time)`, a moment at a time, without Python's global lock; in between, Ctrl-C is
+/// noticed.
+template <class TryFor>
+void wait(TryFor try_for) {
+  for (;;) {
+    {
+      nb::gil_scoped_release others_may_run;
+      if (try_for(std::chrono::milliseconds(100))) return;
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
 
 void enter(Gate& gate, Passage::To purpose) {
+  if (is_inside(gate)) {
+    // A reader may read again, even past one that waits for it to leave.
+    if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
+    throw Error(
+        "the object is in use by the call that this one was made from, such as by a progress "
+        "callback that changes the filter it reports on");
+  }
+  std::unique_lock next(gate.next, std::try_to_lock);
+  if (!next) wait([&](auto time) { return next.try_lock_for(time); });
   if (purpose == Passage::To::read) {
-    if (gate.mutex.try_lock_shared()) return;
-    refuse_own(gate);
-    nb::gil_scoped_release others_may_run;
-    gate.mutex.lock_shared();
+    if (!gate.mutex.try_lock_shared()) wait([&](auto time) { return gate.mutex.try_lock_shared_for(time); });
   } else {
-    // A thread that is inside as a reader must not try the lock, either.
-    refuse_own(gate);
-    if (gate.mutex.try_lock()) return;
-    nb::gil_scoped_release others_may_run;
-    gate.mutex.lock();
+    if (!gate.mutex.try_lock()) wait([&](auto time) { return gate.mutex.try_lock_for(time); });
   }
 }
 

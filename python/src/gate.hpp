@@ -13,7 +13,9 @@ namespace scbf::python {
 /// The lock of one object, and whether it has been closed.
 class Gate {
  public:
-  std::shared_mutex mutex;
+  std::shared_timed_mutex mutex;
+  /// Held by whoever comes next, so that readers do not pass by one that waits to change it.
+  std::timed_mutex next;
   /// Passages of either kind, counted under Python's global lock.
   int reading = 0, changing = 0;
   /// Set by a passage to change; nobody passes afterwards.
@@ -21,8 +23,8 @@ class Gate {
 };
 
 /// A thread that passed the gate; a reader or the one that changes. Waits for its turn without
-/// Python's global lock. Made and destroyed with it. Throws InvalidArgument if the object is closed,
-/// and Error where waiting would never end, because the thread is inside already (a progress callback
+/// Python's global lock. Made and destroyed with it. Throws what Ctrl-C raises meanwhile,
+/// InvalidArgument if the object is closed, and Error where waiting would never end, because the thread is inside already (a progress callback
 /// that changes the filter it reports on).
 class Passage {
  public:

@@ -20,6 +20,7 @@
 #include "held.hpp"
 #include "module.hpp"
 #include "scbf/secondary_index.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
 
@@ -31,34 +32,13 @@ using Self = Held<SecondaryIndex>;
 
 std::unique_ptr<Self> hold(SecondaryIndex&& index) { return std::make_unique<Self>(std::move(index)); }
 
-// ---- text: fields are bytes, and Python's str of them -------------------------------------------
-
-/// Bytes that are not UTF-8 become lone surrogates, as in Python's file names, and back again.
-nb::object text_of(std::string_view bytes) {
-  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
-  if (!text) throw nb::python_error();
-  return nb::steal(text);
-}
-
-std::string bytes_of(nb::handle value, std::string_view what) {
-  if (nb::isinstance<nb::bytes>(value)) {
-    const auto bytes = nb::borrow<nb::bytes>(value);
-    return {bytes.c_str(), bytes.size()};
-  }
-  if (!nb::isinstance<nb::str>(value)) {
-    throw InvalidArgument(fmt::format("{}: must be str or bytes, is {}", what,
-                                      nb::str(value.type().attr("__name__")).c_str()));
-  }
-  const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogateescape"));
-  if (!encoded.is_valid()) throw nb::python_error();
-  return bytes_of(encoded, what);
-}
+// ---- rows ---------------------------------------------------------------------------------------
 
 nb::dict dict_of(const TableSchema& schema, const Row& row) {
   nb::dict fields;
-  fields[nb::str(schema.key.c_str())] = text_of(row.key);
+  fields[nb::str(schema.key.c_str())] = decoded(row.key);
   for (std::size_t i = 0; i < row.values.size(); ++i) {
-    fields[nb::str(schema.columns[i].name.c_str())] = text_of(row.values[i]);
+    fields[nb::str(schema.columns[i].name.c_str())] = decoded(row.values[i]);
   }
   return fields;
 }
@@ -71,13 +51,13 @@ Row row_of(const TableSchema& schema, nb::handle fields) {
   const nb::object items = nb::steal(PyMapping_Items(fields.ptr()));
   if (!items.is_valid()) throw nb::python_error();
   for (nb::handle item : items) {
-    const std::string name = bytes_of(item[0], "a column's name");
+    const std::string name = encoded(item[0], "a column's name");
     const nb::object value = item[1];
     if (name == schema.key) {
-      row.key = bytes_of(value, name);
+      row.key = encoded(value, name);
       has_key = true;
     } else if (!value.is_none()) {
-      row.values[schema.column(name)] = bytes_of(value, name);
+      row.values[schema.column(name)] = encoded(value, name);
     }
   }
   if (!has_key) throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
@@ -93,10 +73,10 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
   const bool has_separators = nb::isinstance<nb::dict>(indexed);
   for (nb::handle item : indexed) {
-    const std::string name = bytes_of(item, "indexed");
+    const std::string name = encoded(item, "indexed");
     Column& column = schema.columns[schema.column(name)];
     column.indexed = true;
-    if (has_separators && !nb::object(indexed[item]).is_none()) column.separator = bytes_of(indexed[item], "a separator");
+    if (has_separators && !nb::object(indexed[item]).is_none()) column.separator = encoded(indexed[item], "a separator");
   }
   nb::gil_scoped_release others_may_run;
   return hold(SecondaryIndex::create(
@@ -168,9 +148,9 @@ Query query_of(const nb::dict& values, const nb::object& from, const nb::object&
                std::optional<std::uint64_t> limit, bool keys_only, bool broadcast) {
   Query query;
   for (const auto& [column, value] : values) {
-    query.all_of.push_back({bytes_of(column, "a column's name"), bytes_of(value, "a value")});
+    query.all_of.push_back({encoded(column, "a column's name"), encoded(value, "a value")});
   }
-  const auto given = [](const nb::object& key) { return key.is_none() ? std::string() : bytes_of(key, "a key"); };
+  const auto given = [](const nb::object& key) { return key.is_none() ? std::string() : encoded(key, "a key"); };
   query.from = given(from);
   query.to = given(to);
   query.after = given(after);
@@ -188,7 +168,7 @@ Answer query(const Self& self, const nb::dict& values, const nb::object& from, c
   Answer answer{nb::list(), found.routing};
   for (const Row& row : found.rows) {
     if (keys_only) {
-      answer.rows.append(text_of(row.key));
+      answer.rows.append(decoded(row.key));
     } else {
       answer.rows.append(dict_of(self.value.schema(), row));
     }
@@ -198,7 +178,7 @@ Answer query(const Self& self, const nb::dict& values, const nb::object& from, c
 
 nb::object get(const Self& self, nb::handle key) {
   const Passage inside(self.gate, Passage::To::read);
-  const std::string bytes = bytes_of(key, "a key");
+  const std::string bytes = encoded(key, "a key");
   const std::optional<Row> row = outside(self, [&](const SecondaryIndex& index) { return index.get(bytes); });
   return row ? nb::object(dict_of(self.value.schema(), *row)) : nb::none();
 }
@@ -206,7 +186,7 @@ nb::object get(const Self& self, nb::handle key) {
 WriteReport remove(Self& self, nb::object keys) {
   std::vector<std::string> removed;
   if (nb::isinstance<nb::str>(keys) || nb::isinstance<nb::bytes>(keys)) keys = nb::make_tuple(keys);
-  for (nb::handle key : keys) removed.push_back(bytes_of(key, "a key"));
+  for (nb::handle key : keys) removed.push_back(encoded(key, "a key"));
   const Passage inside(self.gate, Passage::To::read);
   nb::gil_scoped_release others_may_run;
   return self.value.remove(removed);
@@ -237,8 +217,8 @@ nb::list regions(const Self& self) {
   for (const RegionInfo& region : found) {
     nb::dict entry;
     entry["id"] = region.id;
-    entry["from"] = text_of(region.from);
-    entry["to"] = text_of(region.to);
+    entry["from"] = decoded(region.from);
+    entry["to"] = decoded(region.to);
     entry["server"] = region.server;
     entry["rows"] = region.rows;
     entry["values"] = region.values;
@@ -253,7 +233,7 @@ nb::list check(const Self& self) {
   const Passage inside(self.gate, Passage::To::read);
   const CheckReport report = outside(self, [](const SecondaryIndex& index) { return index.check(); });
   nb::list problems;
-  for (const std::string& problem : report.problems) problems.append(text_of(problem));
+  for (const std::string& problem : report.problems) problems.append(decoded(problem));
   if (report.problem_count > report.problems.size()) {
     problems.append(fmt::format("and {} more", report.problem_count - report.problems.size()));
   }

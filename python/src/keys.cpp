@@ -291,6 +291,9 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
                              "host: copy them there, for example by get() or numpy.asarray");
   }
   PyObject* const raw = object.ptr();
+  if (PyUnicode_Check(raw) || PyBytes_Check(raw)) {
+    throw InvalidKey(fmt::format("{} is one key, and this call takes columns: put it into a list", shown(raw)));
+  }
   if (PyByteArray_Check(raw)) {
     throw InvalidKey("bytearray: use bytes() for one key, or memoryview for a column of small integers");
   }

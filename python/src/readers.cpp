@@ -19,8 +19,8 @@ std::unique_ptr<Self> bits_of(const Held<Filter>& counters) {
 
 template <class F>
 Delta advance(Self& self, const Held<F>& now) {
-  self.check_no_exports();
   const PassageToBoth inside(self.gate, Passage::To::change, now.gate);
+  self.check_no_exports();
   nb::gil_scoped_release others_may_run;
   return self.value.advance(now.value);
 }
@@ -33,8 +33,8 @@ KeyEstimate together(const Self& self, const Self& other, Function function) {
 }
 
 void intersect(Self& self, const Self& other) {
-  self.check_no_exports();
   const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+  self.check_no_exports();
   nb::gil_scoped_release others_may_run;
   self.value.intersect(other.value);
 }
@@ -59,10 +59,11 @@ struct Reader {
 nb::object replica_contains(const Reader& self, nb::object keys, nb::object out, unsigned threads) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
+    check_no_out(out);
     return nb::bool_(key.visit([&](auto k) { return self.replica.contains(k); }));
   }
   const Parts parts(*keys_of(keys, self.seed));
-  Answers answers(std::move(out), parts.size, "bool or uint8");
+  Answers answers(std::move(out), parts.size, "?B");
   Run run(nb::none(), parts.size, self.seed);
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
     self.replica.contains(batch, answers.span().subspan(first, batch.size()), {.threads = threads});
@@ -141,8 +142,8 @@ keys, a plain Bloom filter. Keys can be added, not removed.
            "Takes over the bits of ``now`` as the next epoch, and returns the Delta that leads there: a whole filter "
            "where there was no epoch, or where that is shorter.")
       .def("apply", [](Self& self, const Delta& change) {
-             self.check_no_exports();
              const Passage inside(self.gate, Passage::To::change);
+             self.check_no_exports();
              nb::gil_scoped_release others_may_run;
              self.value.apply(change);
            }, nb::arg("delta"),
@@ -197,7 +198,10 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def("snapshot", [](const Reader& self) {
              nb::gil_scoped_release others_may_run;
              return hold(self.replica.snapshot());
-           }, "A BloomFilter as of now, for example to save it.");
+           }, "A BloomFilter as of now, for example to save it.")
+      .def("__repr__", [](const Reader& self) {
+        return fmt::format("<scbf.Replica: epoch {}>", self.replica.epoch().number);
+      });
 }
 
 }  // namespace scbf::python

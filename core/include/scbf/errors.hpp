@@ -46,6 +46,16 @@ class CorruptFile : public Error {
 class IoError : public Error {
  public:
   using Error::Error;
+  IoError(const std::string& message, int error_number, const std::string& path)
+      : Error(message), error_number_(error_number), path_(path) {}
+  /// The system's number of the reason, such as ENOENT; 0 if it gave none.
+  int error_number() const noexcept { return error_number_; }
+  /// The file; empty if the reason has no number.
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  int error_number_ = 0;
+  std::string path_;
 };
 
 /// The backend asked for does not exist or cannot run here; the message says why.

@@ -57,7 +57,8 @@ constexpr off_t kWritebackBytes = off_t{8} << 20;
 
 [[noreturn]] void throw_io(const fs::path& path, const char* what, int error) {
   throw IoError(fmt::format("{}: {}: {}", detail::in_quotes(path.string()), what,
-                            std::generic_category().message(error)));
+                            std::generic_category().message(error)),
+                error, path.string());
 }
 
 template <class Call>

@@ -61,16 +61,16 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
 HostMemory::HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes)
     : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
+  const auto fail = [&](const char* what, int error) {
     throw IoError(
-        fmt::format("{}: cannot open: {}", detail::in_quotes(path.string()), strerror(errno)));
+        fmt::format("{}: {}: {}", detail::in_quotes(path.string()), what, strerror(error)), error,
+        path.string());
+  };
+  if (fd < 0) fail("cannot open", errno);
   void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   const int error = errno;
   ::close(fd);
-  if (data == MAP_FAILED) {
-    throw IoError(
-        fmt::format("{}: cannot map: {}", detail::in_quotes(path.string()), strerror(error)));
-  }
+  if (data == MAP_FAILED) fail("cannot map", error);
   ::madvise(data, bytes, MADV_RANDOM);
   data_ = data;
 }
