@@ -37,8 +37,8 @@ nanobind::object numpy_array(std::vector<Stored> values) {
 /// One byte for each answer: the caller's array of bool or uint8, or a new one.
 class Answers {
  public:
-  /// `types`: what its items may be, ? for bool and B for uint8. Throws InvalidArgument unless `out` is
-  /// None or a contiguous array of `size` of these.
+  /// `types`: what its items may be, ? for bool and B for uint8. Throws InvalidArgument unless
+  /// `out` is None or a contiguous array of `size` of these.
   Answers(nanobind::object out, std::size_t size, std::string_view types) : size_(size) {
     if (out.is_none()) {
       fresh_ = std::make_unique<Bytes>(Bytes{std::make_unique_for_overwrite<std::uint8_t[]>(size)});
@@ -48,12 +48,14 @@ class Answers {
     try {
       buffer_ = std::make_unique<Buffer>(out, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
     } catch (nanobind::python_error&) {
-      throw InvalidArgument(fmt::format("out: must be a contiguous array of {} that can be written", names(types)));
+      throw InvalidArgument(
+          fmt::format("out: must be a contiguous array of {} that can be written", names(types)));
     }
     const Py_buffer& view = *buffer_->operator->();
     const std::string_view format = view.format ? view.format : "B";
     if (format.size() != 1 || types.find(format) == std::string_view::npos) {
-      throw InvalidArgument(fmt::format("out: has items of format '{}', must have {}", format, names(types)));
+      throw InvalidArgument(
+          fmt::format("out: has items of format '{}', must have {}", format, names(types)));
     }
     if (static_cast<std::size_t>(view.len) != size) {
       throw InvalidArgument(fmt::format("out: has {} items, must have {}", view.len, size));
@@ -73,7 +75,9 @@ class Answers {
   }
 
  private:
-  static std::string_view names(std::string_view types) { return types == "B" ? "uint8" : "bool or uint8"; }
+  static std::string_view names(std::string_view types) {
+    return types == "B" ? "uint8" : "bool or uint8";
+  }
 
   struct Bytes {
     std::unique_ptr<std::uint8_t[]> bytes;

@@ -21,7 +21,20 @@ namespace {
 // ---- types --------------------------------------------------------------------------------------
 
 /// How the values of an Arrow type lie in memory, as far as keys can be made of them.
-enum class Values { int8, uint8, int16, uint16, int32, uint32, wide, fixed, bytes32, bytes64, view, null };
+enum class Values {
+  int8,
+  uint8,
+  int16,
+  uint16,
+  int32,
+  uint32,
+  wide,
+  fixed,
+  bytes32,
+  bytes64,
+  view,
+  null
+};
 
 struct KeyType {
   Values values;
@@ -69,7 +82,8 @@ std::string refusal(std::string_view format) {
       return fmt::format("an Arrow column of type {} cannot be keys: {}", entry.name, entry.advice);
     }
   }
-  return fmt::format("an Arrow column of format '{}' cannot be keys: cast it to int64 or string", printable(format));
+  return fmt::format("an Arrow column of format '{}' cannot be keys: cast it to int64 or string",
+                     printable(format));
 }
 
 KeyType key_type(std::string_view format) {
@@ -87,7 +101,8 @@ KeyType key_type(std::string_view format) {
   if (format.starts_with("w:")) {
     const long long width = std::strtoll(format.data() + 2, nullptr, 10);
     if (width >= 1) return {Values::fixed, static_cast<std::size_t>(width)};
-    throw InvalidKey("an Arrow column of byte strings of width 0 cannot be keys: there is nothing in them");
+    throw InvalidKey(
+        "an Arrow column of byte strings of width 0 cannot be keys: there is nothing in them");
   }
   throw InvalidKey(refusal(format));
 }
@@ -95,7 +110,8 @@ KeyType key_type(std::string_view format) {
 // ---- columns ------------------------------------------------------------------------------------
 
 [[noreturn]] void broken(std::string_view what) {
-  throw InvalidArgument(fmt::format("the Arrow array does not follow the C data interface: {}", what));
+  throw InvalidArgument(
+      fmt::format("the Arrow array does not follow the C data interface: {}", what));
 }
 
 /// The parts of an array that a column reads. A struct's column has the offset of the struct, too.
@@ -274,7 +290,8 @@ class DictionaryColumn final : public Column {
   /// Of all values; those of the last seed are kept. One thread at a time reads a column.
   const Hashes& hashes_for(std::uint64_t seed) const {
     if (hashes_ && hashes_->seed == seed) return *hashes_;
-    Hashes made{seed, std::vector<std::uint64_t>(values_->size()), std::vector<bool>(values_->size())};
+    Hashes made{seed, std::vector<std::uint64_t>(values_->size()),
+                std::vector<bool>(values_->size())};
     Room room;
     for (std::size_t first = 0; first < values_->size();) {
       const std::size_t count = std::min(values_->size() - first, std::size_t{1} << 18);
@@ -292,15 +309,24 @@ class DictionaryColumn final : public Column {
   }
 
   std::uint64_t index_of(std::size_t i) const {
-    const auto at = [&]<class T>(const T*) { return static_cast<std::uint64_t>(view_.buffer<T>(1)[view_.first + i]); };
+    const auto at = [&]<class T>(const T*) {
+      return static_cast<std::uint64_t>(view_.buffer<T>(1)[view_.first + i]);
+    };
     switch (indices_) {
-      case Values::int8: return at(static_cast<const std::int8_t*>(nullptr));
-      case Values::uint8: return at(static_cast<const std::uint8_t*>(nullptr));
-      case Values::int16: return at(static_cast<const std::int16_t*>(nullptr));
-      case Values::uint16: return at(static_cast<const std::uint16_t*>(nullptr));
-      case Values::int32: return at(static_cast<const std::int32_t*>(nullptr));
-      case Values::uint32: return at(static_cast<const std::uint32_t*>(nullptr));
-      default: return at(static_cast<const std::uint64_t*>(nullptr));
+      case Values::int8:
+        return at(static_cast<const std::int8_t*>(nullptr));
+      case Values::uint8:
+        return at(static_cast<const std::uint8_t*>(nullptr));
+      case Values::int16:
+        return at(static_cast<const std::int16_t*>(nullptr));
+      case Values::uint16:
+        return at(static_cast<const std::uint16_t*>(nullptr));
+      case Values::int32:
+        return at(static_cast<const std::int32_t*>(nullptr));
+      case Values::uint32:
+        return at(static_cast<const std::uint32_t*>(nullptr));
+      default:
+        return at(static_cast<const std::uint64_t*>(nullptr));
     }
   }
 
@@ -313,15 +339,18 @@ class DictionaryColumn final : public Column {
 
 /// The values of an array from `first` on, `size` of them if that is given. Throws InvalidArgument
 /// unless it has them.
-ArrayView view_of(const ArrowArray& array, std::size_t first = 0, std::optional<std::size_t> size = {}) {
+ArrayView view_of(const ArrowArray& array, std::size_t first = 0,
+                  std::optional<std::size_t> size = {}) {
   if (array.length < 0 || array.offset < 0 || array.n_buffers < 0) {
-    broken(fmt::format("its length is {}, its offset {}, and it has {} buffers", array.length, array.offset,
-                       array.n_buffers));
+    broken(fmt::format("its length is {}, its offset {}, and it has {} buffers", array.length,
+                       array.offset, array.n_buffers));
   }
   if (array.n_buffers > 0 && !array.buffers) broken("its buffers are missing");
-  const auto length = static_cast<std::size_t>(array.length), offset = static_cast<std::size_t>(array.offset);
+  const auto length = static_cast<std::size_t>(array.length),
+             offset = static_cast<std::size_t>(array.offset);
   if (size && (first > length || *size > length - first)) {
-    broken(fmt::format("a child has {} values, and its parent has them from {} to {}", length, first, first + *size));
+    broken(fmt::format("a child has {} values, and its parent has them from {} to {}", length,
+                       first, first + *size));
   }
   return {&array, offset + first, size.value_or(length)};
 }
@@ -335,25 +364,38 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
                                               column_of(*schema.dictionary, values, kept), kept);
   }
   if (view.size == 0 || type.values == Values::null) return std::make_unique<NullColumn>(view.size);
-  const auto plain = [&](const KeyBatch& keys) { return plain_column(view.with_nulls(keys), kept); };
+  const auto plain = [&](const KeyBatch& keys) {
+    return plain_column(view.with_nulls(keys), kept);
+  };
   switch (type.values) {
-    case Values::int8: return std::make_unique<NarrowColumn<std::int8_t, std::int32_t>>(view, kept);
-    case Values::uint8: return std::make_unique<NarrowColumn<std::uint8_t, std::uint32_t>>(view, kept);
-    case Values::int16: return std::make_unique<NarrowColumn<std::int16_t, std::int32_t>>(view, kept);
-    case Values::uint16: return std::make_unique<NarrowColumn<std::uint16_t, std::uint32_t>>(view, kept);
-    case Values::int32: return plain(numbers<std::int32_t>(view));
-    case Values::uint32: return plain(numbers<std::uint32_t>(view));
-    case Values::wide: return plain(numbers<std::uint64_t>(view));
-    case Values::bytes32: return plain(strings<std::int32_t>(view));
-    case Values::bytes64: return plain(strings<std::int64_t>(view));
-    case Values::view: return std::make_unique<ViewColumn>(view, kept);
+    case Values::int8:
+      return std::make_unique<NarrowColumn<std::int8_t, std::int32_t>>(view, kept);
+    case Values::uint8:
+      return std::make_unique<NarrowColumn<std::uint8_t, std::uint32_t>>(view, kept);
+    case Values::int16:
+      return std::make_unique<NarrowColumn<std::int16_t, std::int32_t>>(view, kept);
+    case Values::uint16:
+      return std::make_unique<NarrowColumn<std::uint16_t, std::uint32_t>>(view, kept);
+    case Values::int32:
+      return plain(numbers<std::int32_t>(view));
+    case Values::uint32:
+      return plain(numbers<std::uint32_t>(view));
+    case Values::wide:
+      return plain(numbers<std::uint64_t>(view));
+    case Values::bytes32:
+      return plain(strings<std::int32_t>(view));
+    case Values::bytes64:
+      return plain(strings<std::int64_t>(view));
+    case Values::view:
+      return std::make_unique<ViewColumn>(view, kept);
     case Values::fixed: {
       const auto* bytes = view.buffer<std::byte>(1);
       if (!bytes) broken("the buffer of the bytes is missing");
       return plain(KeyBatch::from_fixed({bytes + view.first * type.width, view.size * type.width},
                                         type.width));
     }
-    case Values::null: break;
+    case Values::null:
+      break;
   }
   return std::make_unique<NullColumn>(view.size);
 }
@@ -366,7 +408,8 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, Released<ArrowArray
   if (view.array->n_children != 1 || !view.array->children || !view.array->children[0]) {
     broken("it has other columns than its schema");
   }
-  return column_of(*schema.children[0], view_of(*view.array->children[0], view.first, view.size), kept);
+  return column_of(*schema.children[0], view_of(*view.array->children[0], view.first, view.size),
+                   kept);
 }
 
 /// Can the values be keys?
@@ -442,7 +485,8 @@ class ArrayStream final : public KeySource {
  private:
   void check(int code) {
     if (code == 0) return;
-    const char* message = stream_->get_last_error ? stream_->get_last_error(stream_.get()) : nullptr;
+    const char* message =
+        stream_->get_last_error ? stream_->get_last_error(stream_.get()) : nullptr;
     throw IoError(fmt::format("the Arrow stream of the keys failed: {}",
                               printable(message ? message : std::strerror(code))));
   }

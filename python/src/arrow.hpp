@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of keys from Arrow's C data interface, as pyarrow, Polars, DuckDB, pandas and nanoarrow
-// offer it by capsules (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html).
+// offer it by capsules
+// (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html).
 #pragma once
 
 #include <nanobind/nanobind.h>

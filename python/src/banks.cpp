@@ -11,9 +11,10 @@ namespace {
 using Self = Held<Bank>;
 
 void construct_bank(Self* self, std::optional<std::uint64_t> capacity, std::optional<double> fpr,
-                    std::optional<std::uint64_t> memory_bytes, std::optional<std::string_view> layout,
-                    std::optional<Geometry> geometry, std::optional<Growth> growth, std::uint32_t members,
-                    std::uint64_t seed, std::string_view backend) {
+                    std::optional<std::uint64_t> memory_bytes,
+                    std::optional<std::string_view> layout, std::optional<Geometry> geometry,
+                    std::optional<Growth> growth, std::uint32_t members, std::uint64_t seed,
+                    std::string_view backend) {
   const Growth chosen = growth_of({capacity, fpr, memory_bytes, layout, geometry, growth});
   std::construct_at(self, Bank(chosen, {.seed = seed, .backend = backend, .capacity = members}));
 }
@@ -50,7 +51,8 @@ InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const Cal
   return report;
 }
 
-RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out, const CallOptions& options) {
+RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out,
+                    const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   const Parts parts(*keys_of(keys, seed_of(self)));
@@ -76,7 +78,8 @@ nb::object find(const Self& self, nb::object keys, const CallOptions& options) {
   if (is_single_key(keys.ptr(), key)) {
     const Passage inside(self.gate, Passage::To::read);
     nb::list members;
-    for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); })) members.append(member);
+    for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); }))
+      members.append(member);
     return members;
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
@@ -91,7 +94,8 @@ nb::object find(const Self& self, nb::object keys, const CallOptions& options) {
       self.value.find(batch, lists, options.batch);
       const std::uint64_t before = members.size();
       members.insert(members.end(), lists.members.begin(), lists.members.end());
-      for (std::size_t i = 0; i < lists.size(); ++i) offsets.push_back(before + lists.offsets[i + 1]);
+      for (std::size_t i = 0; i < lists.size(); ++i)
+        offsets.push_back(before + lists.offsets[i + 1]);
     });
   }
   return nb::module_::import_("scbf.members")
@@ -110,7 +114,9 @@ auto changing(Self& self, Change change) {
 }  // namespace
 
 void add_banks(nb::module_& module) {
-  nb::class_<Self>(module, "Bank", nb::is_final(), nb::is_weak_referenceable(), R"(Many filters that answer one question together: which of them may hold this key?
+  nb::class_<Self>(
+      module, "Bank", nb::is_final(), nb::is_weak_referenceable(),
+      R"(Many filters that answer one question together: which of them may hold this key?
 
 The cost of a question is nearly independent of the number of members. Shape as of Filter: every member has it.
 
@@ -123,81 +129,124 @@ The cost of a question is nearly independent of the number of members. Shape as 
 True
 >>> [list(members) for members in bank.find(["apple", "hammer", "cloud"])] == [[fruit], [tools], []]
 True)")
-      .def("__init__", &construct_bank, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(), nb::kw_only(),
-           nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
-           nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0, nb::arg("backend") = "auto")
+      .def("__init__", &construct_bank, nb::arg("capacity") = nb::none(),
+           nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
+           nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
+           nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
+           nb::arg("backend") = "auto")
       .def("add_member", &add_member, nb::arg("filter") = nb::none(),
-           "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its number, the "
+           "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
+           "number, the "
            "smallest free one. Raises Incompatible.")
-      .def("remove_member", [](Self& self, std::uint32_t member) {
-             return changing(self, [&](Bank& bank) { return hold(bank.remove_member(member)); });
-           }, nb::arg("member"), "Takes a member out and returns it, as a Filter.")
-      .def("copy_member", [](const Self& self, std::uint32_t member) {
-             const Passage inside(self.gate, Passage::To::read);
-             nb::gil_scoped_release others_may_run;
-             return hold(self.value.copy_member(member));
-           }, nb::arg("member"), "A copy of a member, as a Filter: for its statistics, or to save it.")
-      .def("insert", [](Self& self, std::uint32_t member, nb::object keys, unsigned threads, nb::object progress) {
-             return insert(self, member, std::move(keys), call_options(threads, "automatic", std::move(progress)));
-           }, nb::arg("member"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
-           nb::arg("progress") = nb::none(),
-           nb::sig("def insert(self, member: int, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = None) -> InsertReport"),
-           "Inserts keys into a member, as Filter.insert(). Raises MembersFull.")
-      .def("remove", [](Self& self, std::uint32_t member, nb::object keys, nb::object out, unsigned threads,
-                        nb::object progress) {
-             return remove(self, member, std::move(keys), std::move(out),
-                           call_options(threads, "automatic", std::move(progress)));
-           }, nb::arg("member"), nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-           nb::arg("progress") = nb::none(),
-           nb::sig("def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, "
-                   "progress: Progress = None) -> RemoveReport"),
-           "Removes keys from a member, as Filter.remove().")
-      .def("find", [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
-             return find(self, std::move(keys), call_options(threads, "automatic", std::move(progress)));
-           }, nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
-           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = None) -> Any"),
-           "Which members may hold each key? Returns MemberLists, ascending lists of member numbers; for one key a "
-           "list.")
-      .def("merge", [](Self& self, std::uint32_t member, const Held<Filter>& other) {
-             const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
-             nb::gil_scoped_release others_may_run;
-             self.value.merge(member, other.value);
-           }, nb::arg("member"), nb::arg("other"), "Adds a Filter to a member, as Filter.merge().")
-      .def("clear", [](Self& self, std::uint32_t member) {
-             changing(self, [&](Bank& bank) { bank.clear(member); });
-           }, nb::arg("member"), "Resets a member to one empty stage.")
-      .def("ask_always", [](Self& self, std::uint32_t member, bool ask) {
-             changing(self, [&](Bank& bank) { bank.ask_always(member, ask); });
-           }, nb::arg("member"), nb::arg("ask") = true,
-           "Marks a member that is in every answer, for example because it is being rebuilt.")
-      .def("reserve", [](Self& self, std::uint32_t members) {
-             changing(self, [&](Bank& bank) { bank.reserve(members); });
-           }, nb::arg("members"), "Makes room for so many members at once.")
-      .def("__len__", reading<Bank>([](const Bank& b) { return b.size(); }), "How many members there are.")
-      .def("__contains__", [](const Self& self, nb::handle member) {
-             std::uint32_t number = 0;
-             if (!nb::try_cast(member, number)) return false;
-             const BriefPassage inside(self.gate, Passage::To::read);
-             return self.value.has_member(number);
-           }, nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
-           "Is there a member of this number?")
+      .def(
+          "remove_member",
+          [](Self& self, std::uint32_t member) {
+            return changing(self, [&](Bank& bank) { return hold(bank.remove_member(member)); });
+          },
+          nb::arg("member"), "Takes a member out and returns it, as a Filter.")
+      .def(
+          "copy_member",
+          [](const Self& self, std::uint32_t member) {
+            const Passage inside(self.gate, Passage::To::read);
+            nb::gil_scoped_release others_may_run;
+            return hold(self.value.copy_member(member));
+          },
+          nb::arg("member"), "A copy of a member, as a Filter: for its statistics, or to save it.")
+      .def(
+          "insert",
+          [](Self& self, std::uint32_t member, nb::object keys, unsigned threads,
+             nb::object progress) {
+            return insert(self, member, std::move(keys),
+                          call_options(threads, "automatic", std::move(progress)));
+          },
+          nb::arg("member"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("progress") = nb::none(),
+          nb::sig("def insert(self, member: int, keys: Key | KeyColumn, *, threads: int = 0, "
+                  "progress: Progress = None) -> InsertReport"),
+          "Inserts keys into a member, as Filter.insert(). Raises MembersFull.")
+      .def(
+          "remove",
+          [](Self& self, std::uint32_t member, nb::object keys, nb::object out, unsigned threads,
+             nb::object progress) {
+            return remove(self, member, std::move(keys), std::move(out),
+                          call_options(threads, "automatic", std::move(progress)));
+          },
+          nb::arg("member"), nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+          nb::sig("def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, "
+                  "Any] | None = None, *, threads: int = 0, "
+                  "progress: Progress = None) -> RemoveReport"),
+          "Removes keys from a member, as Filter.remove().")
+      .def(
+          "find",
+          [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
+            return find(self, std::move(keys),
+                        call_options(threads, "automatic", std::move(progress)));
+          },
+          nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = "
+                  "None) -> Any"),
+          "Which members may hold each key? Returns MemberLists, ascending lists of member "
+          "numbers; for one key a "
+          "list.")
+      .def(
+          "merge",
+          [](Self& self, std::uint32_t member, const Held<Filter>& other) {
+            const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+            nb::gil_scoped_release others_may_run;
+            self.value.merge(member, other.value);
+          },
+          nb::arg("member"), nb::arg("other"), "Adds a Filter to a member, as Filter.merge().")
+      .def(
+          "clear",
+          [](Self& self, std::uint32_t member) {
+            changing(self, [&](Bank& bank) { bank.clear(member); });
+          },
+          nb::arg("member"), "Resets a member to one empty stage.")
+      .def(
+          "ask_always",
+          [](Self& self, std::uint32_t member, bool ask) {
+            changing(self, [&](Bank& bank) { bank.ask_always(member, ask); });
+          },
+          nb::arg("member"), nb::arg("ask") = true,
+          "Marks a member that is in every answer, for example because it is being rebuilt.")
+      .def(
+          "reserve",
+          [](Self& self, std::uint32_t members) {
+            changing(self, [&](Bank& bank) { bank.reserve(members); });
+          },
+          nb::arg("members"), "Makes room for so many members at once.")
+      .def("__len__", reading<Bank>([](const Bank& b) { return b.size(); }),
+           "How many members there are.")
+      .def(
+          "__contains__",
+          [](const Self& self, nb::handle member) {
+            std::uint32_t number = 0;
+            if (!nb::try_cast(member, number)) return false;
+            const BriefPassage inside(self.gate, Passage::To::read);
+            return self.value.has_member(number);
+          },
+          nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
+          "Is there a member of this number?")
       .def_prop_ro("members", reading<Bank>([](const Bank& b) {
-             nb::list numbers;
-             for (std::uint32_t i = 0; i < b.slots(); ++i) {
-               if (b.has_member(i)) numbers.append(i);
-             }
-             return numbers;
-           }), "their numbers, ascending")
+                     nb::list numbers;
+                     for (std::uint32_t i = 0; i < b.slots(); ++i) {
+                       if (b.has_member(i)) numbers.append(i);
+                     }
+                     return numbers;
+                   }),
+                   "their numbers, ascending")
       .def_prop_ro("growth", reading<Bank>([](const Bank& b) { return b.growth(); }))
       .def_prop_ro("seed", reading<Bank>([](const Bank& b) { return b.seed(); }))
       .def_prop_ro("nbytes", reading<Bank>([](const Bank& b) {
-             const BankMemory memory = b.memory();
-             return memory.counters + memory.rows;
-           }), "bytes of counters and of rows of bits")
+                     const BankMemory memory = b.memory();
+                     return memory.counters + memory.rows;
+                   }),
+                   "bytes of counters and of rows of bits")
       .def("__repr__", reading<Bank>([](const Bank& b) {
              const BankMemory memory = b.memory();
-             return fmt::format("<scbf.Bank: {} members, {}, {} bytes>", b.size(), b.growth().describe(),
-                                memory.counters + memory.rows);
+             return fmt::format("<scbf.Bank: {} members, {}, {} bytes>", b.size(),
+                                b.growth().describe(), memory.counters + memory.rows);
            }));
 }
 

@@ -28,16 +28,17 @@ inline Path path_of(std::string_view name) {
   if (name == "automatic") return Path::automatic;
   if (name == "direct") return Path::direct;
   if (name == "partitioned") return Path::partitioned;
-  throw InvalidArgument(
-      fmt::format("path '{}': must be automatic, direct or partitioned", name));
+  throw InvalidArgument(fmt::format("path '{}': must be automatic, direct or partitioned", name));
 }
 
-inline CallOptions call_options(unsigned threads, std::string_view path, nanobind::object progress) {
+inline CallOptions call_options(unsigned threads, std::string_view path,
+                                nanobind::object progress) {
   CallOptions options;
   options.batch.threads = threads;
   options.batch.path = path_of(path);
   if (!progress.is_none() && !PyCallable_Check(progress.ptr())) {
-    throw nanobind::type_error("progress: must be callable, with (keys done, keys in all), or None");
+    throw nanobind::type_error(
+        "progress: must be callable, with (keys done, keys in all), or None");
   }
   options.progress = std::move(progress);
   return options;
@@ -89,7 +90,8 @@ nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanob
   std::vector<std::uint8_t> bytes;
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
     if (first % 8 == 0) {
-      self.value.contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8), options.batch);
+      self.value.contains_bits(batch, bits.subspan(first / 8, (batch.size() + 7) / 8),
+                               options.batch);
       return;
     }
     // A part that begins inside a byte.
@@ -125,9 +127,10 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
 [[noreturn]] inline void rethrow_after(const FilterFull& error, std::uint64_t first,
                                        const InsertReport& before) {
   if (first == 0) throw;  // whatever it is exactly
-  throw FilterFull(Error(fmt::format("{} (of a piece of the keys that begins at key {})", error.what(), first)),
-                   first + error.processed(),
-                   {before.inserted + error.done().inserted, before.nulls + error.done().nulls});
+  throw FilterFull(
+      Error(fmt::format("{} (of a piece of the keys that begins at key {})", error.what(), first)),
+      first + error.processed(),
+      {before.inserted + error.done().inserted, before.nulls + error.done().nulls});
 }
 
 template <class F>
@@ -178,7 +181,8 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
     const Parts parts(*source);
     const Passage inside(self.gate, Passage::To::change);
     Run run(options.progress, parts.size, seed);
-    for (const auto& column : parts.columns) insert_column(self, *column, run, options.batch, report);
+    for (const auto& column : parts.columns)
+      insert_column(self, *column, run, options.batch, report);
   }
   return nanobind::cast(report);
 }

@@ -42,9 +42,12 @@ Format format_of(const Py_buffer& view) {
   };
   static constexpr Entry kEntries[] = {
       {'?', "bool", "true and false are no keys; was a mask given for the column?"},
-      {'e', "float16", "round floating-point numbers to integers, or take their bytes by view('V2')"},
-      {'f', "float32", "round floating-point numbers to integers, or take their bytes by view('V4')"},
-      {'d', "float64", "round floating-point numbers to integers, or take their bytes by view('V8')"},
+      {'e', "float16",
+       "round floating-point numbers to integers, or take their bytes by view('V2')"},
+      {'f', "float32",
+       "round floating-point numbers to integers, or take their bytes by view('V4')"},
+      {'d', "float64",
+       "round floating-point numbers to integers, or take their bytes by view('V8')"},
       {'T', "records", "choose one of their fields"},
   };
   for (const Entry& entry : kEntries) {
@@ -52,9 +55,10 @@ Format format_of(const Py_buffer& view) {
       throw InvalidKey(fmt::format("an array of {} cannot be keys: {}", entry.what, entry.advice));
     }
   }
-  throw InvalidKey(fmt::format("an array of format '{}' cannot be keys: use integers, str, bytes, or "
-                               "bytes of one width (dtype 'V16')",
-                               view.format ? view.format : "B"));
+  throw InvalidKey(
+      fmt::format("an array of format '{}' cannot be keys: use integers, str, bytes, or "
+                  "bytes of one width (dtype 'V16')",
+                  view.format ? view.format : "B"));
 }
 
 /// Where the items of a buffer lie.
@@ -168,7 +172,8 @@ class ApartColumn final : public Column {
   std::size_t size() const noexcept override { return items_.size(); }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room& room) const override {
     room.views.resize(count);
-    for (std::size_t i = 0; i < count; ++i) room.views[i] = {items_.item(first + i), items_.width()};
+    for (std::size_t i = 0; i < count; ++i)
+      room.views[i] = {items_.item(first + i), items_.width()};
     return std::span<const std::string_view>(room.views);
   }
 
@@ -219,7 +224,8 @@ class TextColumn final : public Column {
     }
   }
   [[noreturn]] static void refuse(std::size_t i, std::uint32_t c) {
-    throw InvalidKey(fmt::format("key {} has the character U+{:04X}, which UTF-8 cannot hold", i, c));
+    throw InvalidKey(
+        fmt::format("key {} has the character U+{:04X}, which UTF-8 cannot hold", i, c));
   }
 
   Items items_;
@@ -233,13 +239,15 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
   const Format format = format_of(view);
   if (format.code == 'O') return nullptr;
   if (view.ndim != 1) {
-    throw InvalidKey(fmt::format("keys are a column, and this array has {} dimensions: {}", view.ndim,
-                                 view.ndim == 0 ? "use its item()" : "flatten it, for example by ravel()"));
+    throw InvalidKey(
+        fmt::format("keys are a column, and this array has {} dimensions: {}", view.ndim,
+                    view.ndim == 0 ? "use its item()" : "flatten it, for example by ravel()"));
   }
   const std::string_view is_signed = "bhilqn", is_unsigned = "BHILQN";
   const bool known = is_signed.find(format.code) != std::string_view::npos ||
                      is_unsigned.find(format.code) != std::string_view::npos;
-  const bool whole = view.itemsize == 1 || view.itemsize == 2 || view.itemsize == 4 || view.itemsize == 8;
+  const bool whole =
+      view.itemsize == 1 || view.itemsize == 2 || view.itemsize == 4 || view.itemsize == 8;
   if (known && whole) {
     return integers(Items(std::move(buffer)), is_signed.find(format.code) != std::string_view::npos,
                     format.swapped);
@@ -251,7 +259,8 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
   if (format.code == 'x' && view.itemsize > 0) {
     Items items(std::move(buffer));
     if (!items.contiguous()) return std::make_unique<ApartColumn>(std::move(items));
-    const std::span data(reinterpret_cast<const std::byte*>(items.item(0)), items.size() * items.width());
+    const std::span data(reinterpret_cast<const std::byte*>(items.item(0)),
+                         items.size() * items.width());
     const KeyBatch keys = KeyBatch::from_fixed(data, items.width());
     return plain_column(keys, std::move(items).release());
   }

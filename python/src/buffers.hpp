@@ -29,8 +29,8 @@ class Buffer {
 };
 
 /// The keys of a buffer: integers of any width, byte strings or text of one width, structureless
-/// bytes ('V16'). Text and byte strings end before their padding of zeros, as NumPy reads them. Null
-/// if it holds Python objects. Throws InvalidKey if it cannot be keys.
+/// bytes ('V16'). Text and byte strings end before their padding of zeros, as NumPy reads them.
+/// Null if it holds Python objects. Throws InvalidKey if it cannot be keys.
 std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer);
 
 }  // namespace scbf::python

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of keys as Python hands them over, and how each becomes batches of the library
-// (key_batch.hpp). Where the layout allows, a batch is a view of the caller's memory; otherwise keys
-// are converted, some at a time, in memory that is used again. keys.hpp finds the column in an object.
+// (key_batch.hpp). Where the layout allows, a batch is a view of the caller's memory; otherwise
+// keys are converted, some at a time, in memory that is used again. keys.hpp finds the column in an
+// object.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ struct Room {
   std::vector<std::byte> validity;
 };
 
-/// Keys of one kind that lie in memory, whatever their layout, held as long as the column lives. Made
-/// and destroyed with Python's global lock; batch() needs none. One thread at a time reads it.
+/// Keys of one kind that lie in memory, whatever their layout, held as long as the column lives.
+/// Made and destroyed with Python's global lock; batch() needs none. One thread at a time reads it.
 class Column {
  public:
   virtual ~Column() = default;

@@ -17,7 +17,8 @@ namespace {
 /// Messages may quote bytes that are not UTF-8, such as those of a path; these are escaped.
 nb::object message_of(const std::exception& error) {
   const std::string_view text = error.what();
-  PyObject* message = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  PyObject* message =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
   if (!message) throw nb::python_error();
   return nb::steal(message);
 }
@@ -76,8 +77,8 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const CorruptFile& error) {
     raise("CorruptFile", error);
   } catch (const IoError& error) {
-    raise(nb::module_::import_("scbf.errors").attr("_io_error")(message_of(error), error.error_number(),
-                                                                    decoded(error.path())));
+    raise(nb::module_::import_("scbf.errors")
+              .attr("_io_error")(message_of(error), error.error_number(), decoded(error.path())));
   } catch (const BackendUnavailable& error) {
     raise("BackendUnavailable", error);
   } catch (const NotOnHost& error) {

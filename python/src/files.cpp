@@ -33,27 +33,43 @@ std::uint64_t sum(const FileInfo& info, std::uint64_t StageFileInfo::*field) {
 
 void add_files(nb::module_& module) {
   nb::class_<FileInfo>(module, "FileInfo", "What the headers of a filter file say.")
-      .def_prop_ro("kind", &kind_of, "``'counters'`` of a Filter, ``'bits'`` of a BloomFilter, or ``'delta'``")
+      .def_prop_ro("kind", &kind_of,
+                   "``'counters'`` of a Filter, ``'bits'`` of a BloomFilter, or ``'delta'``")
       .def_ro("growth", &FileInfo::growth)
-      .def_prop_ro("geometry", [](const FileInfo& i) { return i.stages.front().shape.geometry; }, "of the first stage")
-      .def_prop_ro("stages", [](const FileInfo& i) { return i.stages.size(); }, "how many")
+      .def_prop_ro(
+          "geometry", [](const FileInfo& i) { return i.stages.front().shape.geometry; },
+          "of the first stage")
+      .def_prop_ro(
+          "stages", [](const FileInfo& i) { return i.stages.size(); }, "how many")
       .def_ro("seed", &FileInfo::seed)
       .def_ro("file_bytes", &FileInfo::file_bytes)
       .def_prop_ro("metadata", [](const FileInfo& i) { return decoded(i.metadata); })
       .def_ro("compressed", &FileInfo::compressed, "then it can be loaded and not mapped")
-      .def_prop_ro("keys_inserted", [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_inserted); })
-      .def_prop_ro("keys_removed", [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_removed); })
+      .def_prop_ro("keys_inserted",
+                   [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_inserted); })
+      .def_prop_ro("keys_removed",
+                   [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_removed); })
       .def("__repr__", [](const FileInfo& i) {
-        return fmt::format("<scbf.FileInfo: {}, {} stages, {} bytes>", kind_of(i), i.stages.size(), i.file_bytes);
+        return fmt::format("<scbf.FileInfo: {}, {} stages, {} bytes>", kind_of(i), i.stages.size(),
+                           i.file_bytes);
       });
-  module.def("read_file_info", [](const std::filesystem::path& path) {
-    nb::gil_scoped_release others_may_run;
-    return read_file_info(path);
-  }, nb::arg("path"), "Reads and verifies the headers of a filter file. Raises IoError or CorruptFile.");
-  module.def("verify_file", [](const std::filesystem::path& path) {
-    nb::gil_scoped_release others_may_run;
-    return verify_file(path);
-  }, nb::arg("path"), "Reads a whole filter file in bounded memory and verifies all of it. Raises IoError or CorruptFile.");
+  module.def(
+      "read_file_info",
+      [](const std::filesystem::path& path) {
+        nb::gil_scoped_release others_may_run;
+        return read_file_info(path);
+      },
+      nb::arg("path"),
+      "Reads and verifies the headers of a filter file. Raises IoError or CorruptFile.");
+  module.def(
+      "verify_file",
+      [](const std::filesystem::path& path) {
+        nb::gil_scoped_release others_may_run;
+        return verify_file(path);
+      },
+      nb::arg("path"),
+      "Reads a whole filter file in bounded memory and verifies all of it. Raises IoError or "
+      "CorruptFile.");
 }
 
 }  // namespace scbf::python

@@ -22,14 +22,15 @@
 
 #include "batches.hpp"
 #include "pickled.hpp"
-#include "text.hpp"
 #include "scbf/sizing.hpp"
+#include "text.hpp"
 
 namespace scbf::python {
 
 namespace nb = nanobind;
 
-// ---- how they are made ---------------------------------------------------------------------------
+// ---- how they are made
+// ---------------------------------------------------------------------------
 
 struct Shape {
   std::optional<std::uint64_t> capacity;
@@ -65,7 +66,8 @@ void construct(Held<F>* self, std::optional<std::uint64_t> capacity, std::option
   std::construct_at(self, F(chosen, {.seed = seed, .backend = backend}));
 }
 
-// ---- bytes and pickling --------------------------------------------------------------------------
+// ---- bytes and pickling
+// --------------------------------------------------------------------------
 
 template <class F>
 nb::bytes to_bytes(const Held<F>& self, bool compress) {
@@ -95,7 +97,8 @@ class BytesSource {
   }
   /// Throws CorruptFile if there is more.
   void check_at_end() const {
-    if (!rest_.empty()) throw CorruptFile(fmt::format("{} bytes after the end of the message", rest_.size()));
+    if (!rest_.empty())
+      throw CorruptFile(fmt::format("{} bytes after the end of the message", rest_.size()));
   }
 
  private:
@@ -121,7 +124,8 @@ std::unique_ptr<Held<F>> from_bytes(nb::handle data, std::string_view backend) {
   return filter;
 }
 
-// ---- the buffer of the counters ------------------------------------------------------------------
+// ---- the buffer of the counters
+// ------------------------------------------------------------------
 
 /// The words of a filter of one stage, read-only, one after another.
 template <class F>
@@ -169,15 +173,15 @@ void release_buffer(PyObject* self, Py_buffer* view) noexcept {
 
 template <class F>
 const PyType_Slot* filter_slots() {
-  static PyType_Slot slots[] = {
-      {Py_sq_contains, reinterpret_cast<void*>(&contains_slot<F>)},
-      {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer<F>)},
-      {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer<F>)},
-      {0, nullptr}};
+  static PyType_Slot slots[] = {{Py_sq_contains, reinterpret_cast<void*>(&contains_slot<F>)},
+                                {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer<F>)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer<F>)},
+                                {0, nullptr}};
   return slots;
 }
 
-// ---- reading properties --------------------------------------------------------------------------
+// ---- reading properties
+// --------------------------------------------------------------------------
 
 /// A property that reads the filter.
 template <class F, class Get>
@@ -194,27 +198,30 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
   using Self = Held<F>;
   const std::string python_name = name;
   // Kept, as nanobind keeps the pointer; a static method cannot return Self.
-  static const std::string from_bytes_signature =
-      fmt::format("def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
+  static const std::string from_bytes_signature = fmt::format(
+      "def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
   nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), nb::is_final(),
                        nb::is_weak_referenceable(), doc);
   cls.attr("__hash__") = nb::none();  // it changes
-  cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(), nb::kw_only(),
-          nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
+  cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
+          nb::kw_only(), nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
           nb::arg("backend") = "auto");
 
   // ---- keys
-  cls.def("contains",
-          [](const Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
-             nb::object progress) {
-            return contains(self, std::move(keys), std::move(out), call_options(threads, path, std::move(progress)));
-          },
-          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, path: "
-                  "str = 'automatic', progress: Progress = None) -> Any"),
-          R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
+  cls.def(
+         "contains",
+         [](const Self& self, nb::object keys, nb::object out, unsigned threads,
+            std::string_view path, nb::object progress) {
+           return contains(self, std::move(keys), std::move(out),
+                           call_options(threads, path, std::move(progress)));
+         },
+         nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+         nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+         nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
+                 "None, *, threads: int = 0, path: "
+                 "str = 'automatic', progress: Progress = None) -> Any"),
+         R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
 
 Args:
     keys: a column of n keys, or one key; see the package's documentation.
@@ -226,35 +233,45 @@ Returns:
 Raises:
     InvalidKey: for columns that cannot be keys.
     InvalidArgument: if ``out`` has another size.)")
-      .def("contains_bits",
-           [](const Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
-              nb::object progress) {
-             return contains_bits(self, std::move(keys), std::move(out),
-                                  call_options(threads, path, std::move(progress)));
-           },
-           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, "
-                   "path: str = 'automatic', progress: Progress = None) -> "
-                   "numpy.ndarray[Any, Any]"),
-           "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as in an Arrow "
-           "column of bool. Returns an array of (n + 7) // 8 uint8.")
-      .def("find",
-           [](const Self& self, nb::object keys, unsigned threads, std::string_view path, nb::object progress) {
-             return find(self, std::move(keys), call_options(threads, path, std::move(progress)));
-           },
-           nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
-           nb::arg("progress") = nb::none(),
-           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> numpy.ndarray[Any, Any]"),
-           "As contains(), as indices: an ascending array of int64, one for each key that may be present.")
-      .def("insert",
-           [](Self& self, nb::object keys, unsigned threads, std::string_view path, nb::object progress) {
-             return insert(self, std::move(keys), call_options(threads, path, std::move(progress)));
-           },
-           nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
-           nb::arg("progress") = nb::none(),
-           nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> InsertReport | None"),
-           R"(Inserts a column of keys, or one key.
+      .def(
+          "contains_bits",
+          [](const Self& self, nb::object keys, nb::object out, unsigned threads,
+             std::string_view path, nb::object progress) {
+            return contains_bits(self, std::move(keys), std::move(out),
+                                 call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
+                  "None = None, *, threads: int = 0, "
+                  "path: str = 'automatic', progress: Progress = None) -> "
+                  "numpy.ndarray[Any, Any]"),
+          "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as "
+          "in an Arrow "
+          "column of bool. Returns an array of (n + 7) // 8 uint8.")
+      .def(
+          "find",
+          [](const Self& self, nb::object keys, unsigned threads, std::string_view path,
+             nb::object progress) {
+            return find(self, std::move(keys), call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
+          nb::arg("progress") = nb::none(),
+          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
+                  "'automatic', progress: Progress = None) -> numpy.ndarray[Any, Any]"),
+          "As contains(), as indices: an ascending array of int64, one for each key that may be "
+          "present.")
+      .def(
+          "insert",
+          [](Self& self, nb::object keys, unsigned threads, std::string_view path,
+             nb::object progress) {
+            return insert(self, std::move(keys), call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
+          nb::arg("progress") = nb::none(),
+          nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
+                  "'automatic', progress: Progress = None) -> InsertReport | None"),
+          R"(Inserts a column of keys, or one key.
 
 An iterator is read in blocks of 65,536 keys, so it may be longer than memory; where it asks the filter, it
 sees the blocks before.
@@ -272,141 +289,198 @@ Raises:
         many.)");
 
   // ---- shape and state
-  cls.def_prop_ro("geometry", reading<F>([](const F& f) { return f.geometry(); }), "of the first stage")
+  cls.def_prop_ro("geometry", reading<F>([](const F& f) { return f.geometry(); }),
+                  "of the first stage")
       .def_prop_ro("growth", reading<F>([](const F& f) { return f.growth(); }))
       .def_prop_ro("seed", reading<F>([](const F& f) { return f.seed(); }), "of the hash, XXH3-64")
-      .def_prop_ro("backend", reading<F>([](const F& f) { return std::string(f.backend().name()); }))
+      .def_prop_ro("backend",
+                   reading<F>([](const F& f) { return std::string(f.backend().name()); }))
       .def_prop_ro("read_only", reading<F>([](const F& f) { return f.read_only(); }),
                    "True for a mapped filter")
-      .def_prop_ro("stages", reading<F>([](const F& f) { return f.stages(); }), "how many, at least 1")
-      .def_prop_ro("nbytes", reading<F>([](const F& f) { return f.bytes(); }), "bytes of all stages")
+      .def_prop_ro("stages", reading<F>([](const F& f) { return f.stages(); }),
+                   "how many, at least 1")
+      .def_prop_ro("nbytes", reading<F>([](const F& f) { return f.bytes(); }),
+                   "bytes of all stages")
       .def_prop_ro("keys_inserted", reading<F>([](const F& f) { return f.keys_inserted(); }),
                    "as recorded, repetitions counted")
-      .def_prop_ro("keys_removed", reading<F>([](const F& f) { return f.keys_removed(); }), "as recorded")
-      .def_prop_ro("fpr_bound", reading<F>([](const F& f) { return f.fpr_bound(); }),
-                   "bound on the false-positive rate of a filter that grows; 1 for others, which take any "
-                   "number of keys")
-      .def_prop_rw("metadata", reading<F>([](const F& f) { return decoded(f.metadata()); }),
-                   [](Self& self, nb::str text) {
-                     const Passage inside(self.gate, Passage::To::change);
-                     self.value.set_metadata(encoded(text, "metadata"));
-                   },
-                   nb::for_getter(nb::sig("def metadata(self, /) -> str")),
-                   nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
-                   "free text that is saved with the filter, at most 1 MiB")
-      .def("fill", [](const Self& self) {
-             const Passage inside(self.gate, Passage::To::read);
-             nb::gil_scoped_release others_may_run;
-             return self.value.fill();
-           }, "Share of counters that are not 0.")
-      .def("statistics", [](const Self& self) {
-             const Passage inside(self.gate, Passage::To::read);
-             nb::gil_scoped_release others_may_run;
-             return self.value.statistics();
-           }, "Figures of each stage and of all. Cost: one pass over the counters.")
-      .def("__len__", reading<F>([](const F& f) { return keys_left(f.keys_inserted(), f.keys_removed()); }),
+      .def_prop_ro("keys_removed", reading<F>([](const F& f) { return f.keys_removed(); }),
+                   "as recorded")
+      .def_prop_ro(
+          "fpr_bound", reading<F>([](const F& f) { return f.fpr_bound(); }),
+          "bound on the false-positive rate of a filter that grows; 1 for others, which take any "
+          "number of keys")
+      .def_prop_rw(
+          "metadata", reading<F>([](const F& f) { return decoded(f.metadata()); }),
+          [](Self& self, nb::str text) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.value.set_metadata(encoded(text, "metadata"));
+          },
+          nb::for_getter(nb::sig("def metadata(self, /) -> str")),
+          nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
+          "free text that is saved with the filter, at most 1 MiB")
+      .def(
+          "fill",
+          [](const Self& self) {
+            const Passage inside(self.gate, Passage::To::read);
+            nb::gil_scoped_release others_may_run;
+            return self.value.fill();
+          },
+          "Share of counters that are not 0.")
+      .def(
+          "statistics",
+          [](const Self& self) {
+            const Passage inside(self.gate, Passage::To::read);
+            nb::gil_scoped_release others_may_run;
+            return self.value.statistics();
+          },
+          "Figures of each stage and of all. Cost: one pass over the counters.")
+      .def("__len__",
+           reading<F>([](const F& f) { return keys_left(f.keys_inserted(), f.keys_removed()); }),
            "Keys inserted less keys removed, as recorded: repetitions count.")
       .def("__repr__", [python_name](const Self& self) {
         if (self.gate.closed) return fmt::format("<scbf.{}: closed>", python_name);
         const Passage inside(self.gate, Passage::To::read);
         const F& f = self.value;
-        const std::string shape = f.stages() == 1 ? f.geometry().describe() : fmt::format("{} stages", f.stages());
+        const std::string shape =
+            f.stages() == 1 ? f.geometry().describe() : fmt::format("{} stages", f.stages());
         return fmt::format("<scbf.{}: {}, {} keys, fill {:.3f}, {} bytes>", python_name, shape,
                            keys_left(f.keys_inserted(), f.keys_removed()), f.fill(), f.bytes());
       });
 
   // ---- whole filters
-  cls.def("merge", [](Self& self, const Self& other) {
-            const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+  cls.def(
+         "merge",
+         [](Self& self, const Self& other) {
+           const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
+           self.check_no_exports();
+           nb::gil_scoped_release others_may_run;
+           self.value.merge(other.value);
+         },
+         nb::arg("other"),
+         "Adds the other filter: the filter of the keys of both. Also as ``|=``; ``|`` makes a new "
+         "one. Raises "
+         "Incompatible, changing nothing, unless geometry (or growth) and seed are equal.")
+      .def(
+          "clear",
+          [](Self& self) {
+            const Passage inside(self.gate, Passage::To::change);
             self.check_no_exports();
             nb::gil_scoped_release others_may_run;
-            self.value.merge(other.value);
-          }, nb::arg("other"),
-          "Adds the other filter: the filter of the keys of both. Also as ``|=``; ``|`` makes a new one. Raises "
-          "Incompatible, changing nothing, unless geometry (or growth) and seed are equal.")
-      .def("clear", [](Self& self) {
-             const Passage inside(self.gate, Passage::To::change);
-             self.check_no_exports();
-             nb::gil_scoped_release others_may_run;
-             self.value.clear();
-           }, "Resets the filter to one empty stage.")
-      .def("copy", [](const Self& self) {
-             const Passage inside(self.gate, Passage::To::read);
-             nb::gil_scoped_release others_may_run;
-             return hold(F(self.value));
-           }, "An independent copy.")
-      .def("to", [](nb::object self, std::string_view backend) {
-             Self& held = nb::cast<Self&>(self);
-             {
-               const Passage inside(held.gate, Passage::To::change);
-               held.check_no_exports();
-               nb::gil_scoped_release others_may_run;
-               held.value.to(backend);
-             }
-             return self;
-           }, nb::arg("backend"), nb::sig("def to(self, backend: str) -> Self"),
-           "Moves the filter to another backend, for example to a GPU: ``'cuda'``. Returns the filter.")
-      .def("__eq__", [](const Self& self, nb::handle other) -> nb::object {
-             if (!nb::isinstance<Self>(other)) return nb::borrow(Py_NotImplemented);
-             const Self& that = nb::cast<const Self&>(other);
-             const PassageToBoth inside(self.gate, Passage::To::read, that.gate);
-             const auto equal = [&] {
-               nb::gil_scoped_release others_may_run;
-               return self.value == that.value;
-             };
-             return nb::bool_(equal());
-           }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
-           "Equal growth, seed, shapes and counters; not the numbers of keys, nor the metadata.")
-      .def("__ior__", [](nb::object self, const Self& other) {
-             self.attr("merge")(nb::find(other));
-             return self;
-           }, nb::sig("def __ior__(self, other: Self, /) -> Self"), nb::is_operator())
-      .def("__or__", [](const Self& self, const Self& other) {
-             nb::object sum = nb::find(self).attr("copy")();
-             sum.attr("merge")(nb::find(other));
-             return sum;
-           }, nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
-  cls.attr("__copy__") = cls.attr("copy");
-  cls.def("__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); }, nb::arg("memo"),
-          nb::sig("def __deepcopy__(self, memo: object, /) -> Self"));
-
-  // ---- files
-  cls.def("save", [](const Self& self, const std::filesystem::path& path, bool compress) {
+            self.value.clear();
+          },
+          "Resets the filter to one empty stage.")
+      .def(
+          "copy",
+          [](const Self& self) {
             const Passage inside(self.gate, Passage::To::read);
             nb::gil_scoped_release others_may_run;
-            self.value.save(path, {.compress = compress});
-          }, nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
-          "Writes a file, atomically: an existing one is replaced as a whole or not at all. A compressed file "
-          "can be loaded and not mapped. Raises IoError.")
-      .def_static("load", [](const std::filesystem::path& path, std::string_view backend) {
-             nb::gil_scoped_release others_may_run;
-             return hold(F::load(path, {.backend = backend}));
-           }, nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
-           "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
-      .def_static("map", [](const std::filesystem::path& path, std::string_view backend) {
-             nb::gil_scoped_release others_may_run;
-             return hold(F::map(path, {.backend = backend}));
-           }, nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
-           "Maps a file: a filter that can be asked at once and not changed. Pages are read as they are needed, "
-           "and shared by all processes. Only the headers are verified.")
-      .def("to_bytes", &to_bytes<F>, nb::kw_only(), nb::arg("compress") = false, "What save() writes, as bytes.")
-      .def_static("from_bytes", &from_bytes<F>, nb::arg("data"), nb::kw_only(), nb::arg("backend") = "auto",
-                  nb::sig(from_bytes_signature.c_str()),
+            return hold(F(self.value));
+          },
+          "An independent copy.")
+      .def(
+          "to",
+          [](nb::object self, std::string_view backend) {
+            Self& held = nb::cast<Self&>(self);
+            {
+              const Passage inside(held.gate, Passage::To::change);
+              held.check_no_exports();
+              nb::gil_scoped_release others_may_run;
+              held.value.to(backend);
+            }
+            return self;
+          },
+          nb::arg("backend"), nb::sig("def to(self, backend: str) -> Self"),
+          "Moves the filter to another backend, for example to a GPU: ``'cuda'``. Returns the "
+          "filter.")
+      .def(
+          "__eq__",
+          [](const Self& self, nb::handle other) -> nb::object {
+            if (!nb::isinstance<Self>(other)) return nb::borrow(Py_NotImplemented);
+            const Self& that = nb::cast<const Self&>(other);
+            const PassageToBoth inside(self.gate, Passage::To::read, that.gate);
+            const auto equal = [&] {
+              nb::gil_scoped_release others_may_run;
+              return self.value == that.value;
+            };
+            return nb::bool_(equal());
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
+          "Equal growth, seed, shapes and counters; not the numbers of keys, nor the metadata.")
+      .def(
+          "__ior__",
+          [](nb::object self, const Self& other) {
+            self.attr("merge")(nb::find(other));
+            return self;
+          },
+          nb::sig("def __ior__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def(
+          "__or__",
+          [](const Self& self, const Self& other) {
+            nb::object sum = nb::find(self).attr("copy")();
+            sum.attr("merge")(nb::find(other));
+            return sum;
+          },
+          nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
+  cls.attr("__copy__") = cls.attr("copy");
+  cls.def(
+      "__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); },
+      nb::arg("memo"), nb::sig("def __deepcopy__(self, memo: object, /) -> Self"));
+
+  // ---- files
+  cls.def(
+         "save",
+         [](const Self& self, const std::filesystem::path& path, bool compress) {
+           const Passage inside(self.gate, Passage::To::read);
+           nb::gil_scoped_release others_may_run;
+           self.value.save(path, {.compress = compress});
+         },
+         nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
+         "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
+         "compressed file "
+         "can be loaded and not mapped. Raises IoError.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path, std::string_view backend) {
+            nb::gil_scoped_release others_may_run;
+            return hold(F::load(path, {.backend = backend}));
+          },
+          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+          "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
+      .def_static(
+          "map",
+          [](const std::filesystem::path& path, std::string_view backend) {
+            nb::gil_scoped_release others_may_run;
+            return hold(F::map(path, {.backend = backend}));
+          },
+          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+          "Maps a file: a filter that can be asked at once and not changed. Pages are read as they "
+          "are needed, "
+          "and shared by all processes. Only the headers are verified.")
+      .def("to_bytes", &to_bytes<F>, nb::kw_only(), nb::arg("compress") = false,
+           "What save() writes, as bytes.")
+      .def_static("from_bytes", &from_bytes<F>, nb::arg("data"), nb::kw_only(),
+                  nb::arg("backend") = "auto", nb::sig(from_bytes_signature.c_str()),
                   "The filter that to_bytes() or a file has. Raises CorruptFile or Incompatible.")
-      .def("__reduce__", [](nb::handle self) {
+      .def("__reduce__",
+           [](nb::handle self) {
              return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
            })
-      .def("close", [](Self& self) {
-             if (self.gate.closed) return;
-             const Passage inside(self.gate, Passage::To::change);
-             self.check_no_exports();
-             nb::gil_scoped_release others_may_run;
-             [[maybe_unused]] const F gone(std::move(self.value));
-             self.gate.closed = true;
-           }, "Gives memory, mapping and file back. The filter cannot be used afterwards.")
-      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
-      .def("__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
-           nb::sig("def __exit__(self, *args: object) -> None"));
+      .def(
+          "close",
+          [](Self& self) {
+            if (self.gate.closed) return;
+            const Passage inside(self.gate, Passage::To::change);
+            self.check_no_exports();
+            nb::gil_scoped_release others_may_run;
+            [[maybe_unused]] const F gone(std::move(self.value));
+            self.gate.closed = true;
+          },
+          "Gives memory, mapping and file back. The filter cannot be used afterwards.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
   return cls;
 }
 

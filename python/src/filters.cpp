@@ -10,7 +10,8 @@ namespace {
 
 using Self = Held<Filter>;
 
-/// A removal that must see all keys at once, because all or none are removed: they are hashed first.
+/// A removal that must see all keys at once, because all or none are removed: they are hashed
+/// first.
 RemoveReport remove_together(Self& self, const Parts& parts, std::span<std::uint8_t> verdicts,
                              const BatchOptions& options) {
   const std::uint64_t seed = self.value.seed();
@@ -30,12 +31,13 @@ RemoveReport remove_together(Self& self, const Parts& parts, std::span<std::uint
   return self.value.remove(parts.size > 0 ? all.with_validity(validity) : all, verdicts, options);
 }
 
-nb::object remove(Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent,
-                  CallOptions options) {
+nb::object remove(Self& self, nb::object keys, nb::object out,
+                  std::optional<std::uint64_t> most_absent, CallOptions options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     if (most_absent || !out.is_none()) {
-      throw InvalidArgument("out and most_absent are for columns; for one key, remove() says what became of it");
+      throw InvalidArgument(
+          "out and most_absent are for columns; for one key, remove() says what became of it");
     }
     const BriefPassage inside(self.gate, Passage::To::change);
     return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
@@ -109,17 +111,21 @@ Removal.removed
 array([False,  True])
 >>> seen
 <scbf.Filter: split_block, 1 group of 89299 blocks, 1 keys, fill 0.000, 5715136 bytes>)")
-      .def("remove",
-           [](Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent, unsigned threads,
-              std::string_view path, nb::object progress) {
-             return remove(self, std::move(keys), std::move(out), most_absent,
-                           call_options(threads, path, std::move(progress)));
-           },
-           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("most_absent") = nb::none(),
-           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-           nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, most_absent: int | None = "
-                   "None, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> RemoveReport | Removal"),
-           R"(Removes a column of keys, one after another, or one key.
+      .def(
+          "remove",
+          [](Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent,
+             unsigned threads, std::string_view path, nb::object progress) {
+            return remove(self, std::move(keys), std::move(out), most_absent,
+                          call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("most_absent") = nb::none(), nb::arg("threads") = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
+                  "None, *, most_absent: int | None = "
+                  "None, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> "
+                  "RemoveReport | Removal"),
+          R"(Removes a column of keys, one after another, or one key.
 
 A key that is not there is left alone and reported as absent. One that was never inserted may look present, at
 the filter's rate; removing it damages others, so remove only what was inserted.
@@ -132,30 +138,42 @@ Args:
     threads, progress: as in contains(); no progress is reported with most_absent.
 Returns:
     a RemoveReport; for one key a Removal.)")
-      .def("count",
-           [](const Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
-              nb::object progress) {
-             return count(self, std::move(keys), std::move(out), call_options(threads, path, std::move(progress)));
-           },
-           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-           nb::sig("def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0, path: str "
-                   "= 'automatic', progress: Progress = None) -> Any"),
-           "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 or more. "
-           "Returns an array of n uint8 (``out``, if that was given); for one key an int.")
+      .def(
+          "count",
+          [](const Self& self, nb::object keys, nb::object out, unsigned threads,
+             std::string_view path, nb::object progress) {
+            return count(self, std::move(keys), std::move(out),
+                         call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::sig("def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
+                  "None, *, threads: int = 0, path: str "
+                  "= 'automatic', progress: Progress = None) -> Any"),
+          "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 "
+          "or more. "
+          "Returns an array of n uint8 (``out``, if that was given); for one key an int.")
       .def("subtract", &subtract, nb::arg("other"),
-           "Takes the other filter's keys away: the inverse of merge(). Also as ``-=``; ``-`` makes a new one. "
-           "Returns how many counters at 15 may now be too high, because 15 means 15 or more. Raises "
+           "Takes the other filter's keys away: the inverse of merge(). Also as ``-=``; ``-`` "
+           "makes a new one. "
+           "Returns how many counters at 15 may now be too high, because 15 means 15 or more. "
+           "Raises "
            "Incompatible, changing nothing, if the other filter is not contained in this one.")
-      .def("__isub__", [](nb::object self, const Self& other) {
-             self.attr("subtract")(nb::find(other));
-             return self;
-           }, nb::sig("def __isub__(self, other: Self, /) -> Self"), nb::is_operator())
-      .def("__sub__", [](const Self& self, const Self& other) {
-             nb::object rest = nb::find(self).attr("copy")();
-             rest.attr("subtract")(nb::find(other));
-             return rest;
-           }, nb::sig("def __sub__(self, other: Self, /) -> Self"), nb::is_operator());
+      .def(
+          "__isub__",
+          [](nb::object self, const Self& other) {
+            self.attr("subtract")(nb::find(other));
+            return self;
+          },
+          nb::sig("def __isub__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def(
+          "__sub__",
+          [](const Self& self, const Self& other) {
+            nb::object rest = nb::find(self).attr("copy")();
+            rest.attr("subtract")(nb::find(other));
+            return rest;
+          },
+          nb::sig("def __sub__(self, other: Self, /) -> Self"), nb::is_operator());
 }
 
 }  // namespace scbf::python

@@ -28,8 +28,8 @@ bool is_inside(const Gate& gate) {
   return std::find(inside.begin(), inside.end(), &gate) != inside.end();
 }
 
-/// Waits by `try_for(time)`, a moment at a time, without Python's global lock; in between, Ctrl-C is
-/// noticed.
+/// Waits by `try_for(time)`, a moment at a time, without Python's global lock; in between, Ctrl-C
+/// is noticed.
 template <class TryFor>
 void wait(TryFor try_for) {
   for (;;) {
@@ -52,7 +52,8 @@ void enter(Gate& gate, Passage::To purpose) {
   std::unique_lock next(gate.next, std::try_to_lock);
   if (!next) wait([&](auto time) { return next.try_lock_for(time); });
   if (purpose == Passage::To::read) {
-    if (!gate.mutex.try_lock_shared()) wait([&](auto time) { return gate.mutex.try_lock_shared_for(time); });
+    if (!gate.mutex.try_lock_shared())
+      wait([&](auto time) { return gate.mutex.try_lock_shared_for(time); });
   } else {
     if (!gate.mutex.try_lock()) wait([&](auto time) { return gate.mutex.try_lock_for(time); });
   }

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 
 namespace scbf::python {
@@ -24,8 +24,8 @@ class Gate {
 
 /// A thread that passed the gate; a reader or the one that changes. Waits for its turn without
 /// Python's global lock. Made and destroyed with it. Throws what Ctrl-C raises meanwhile,
-/// InvalidArgument if the object is closed, and Error where waiting would never end, because the thread is inside already (a progress callback
-/// that changes the filter it reports on).
+/// InvalidArgument if the object is closed, and Error where waiting would never end, because the
+/// thread is inside already (a progress callback that changes the filter it reports on).
 class Passage {
  public:
   enum class To { read, change };

@@ -30,7 +30,9 @@ namespace {
 /// An index lets threads in by itself; only close() and refresh() need it alone.
 using Self = Held<SecondaryIndex>;
 
-std::unique_ptr<Self> hold(SecondaryIndex&& index) { return std::make_unique<Self>(std::move(index)); }
+std::unique_ptr<Self> hold(SecondaryIndex&& index) {
+  return std::make_unique<Self>(std::move(index));
+}
 
 // ---- rows ---------------------------------------------------------------------------------------
 
@@ -60,15 +62,17 @@ Row row_of(const TableSchema& schema, nb::handle fields) {
       row.values[schema.column(name)] = encoded(value, name);
     }
   }
-  if (!has_key) throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
+  if (!has_key)
+    throw InvalidArgument(fmt::format("the row has no '{}', which is the table's key", schema.key));
   return row;
 }
 
 // ---- calls --------------------------------------------------------------------------------------
 
 std::unique_ptr<Self> create(const std::filesystem::path& path, const std::string& key,
-                             const std::vector<std::string>& columns, const nb::object& indexed, double fpr,
-                             std::uint64_t region_values, std::uint32_t servers, std::uint64_t seed, bool sync) {
+                             const std::vector<std::string>& columns, const nb::object& indexed,
+                             double fpr, std::uint64_t region_values, std::uint32_t servers,
+                             std::uint64_t seed, bool sync) {
   TableSchema schema{.key = key};
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
   const bool has_separators = nb::isinstance<nb::dict>(indexed);
@@ -76,17 +80,20 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
     const std::string name = encoded(item, "indexed");
     Column& column = schema.columns[schema.column(name)];
     column.indexed = true;
-    if (has_separators && !nb::object(indexed[item]).is_none()) column.separator = encoded(indexed[item], "a separator");
+    if (has_separators && !nb::object(indexed[item]).is_none())
+      column.separator = encoded(indexed[item], "a separator");
   }
   nb::gil_scoped_release others_may_run;
   return hold(SecondaryIndex::create(
-      path, schema, {.fpr = fpr, .region_values = region_values, .servers = servers, .seed = seed}, {.sync = sync}));
+      path, schema, {.fpr = fpr, .region_values = region_values, .servers = servers, .seed = seed},
+      {.sync = sync}));
 }
 
 std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bool sync) {
   nb::gil_scoped_release others_may_run;
   const IndexOptions options{.sync = sync};
-  return hold(read_only ? SecondaryIndex::open_read_only(path, options) : SecondaryIndex::open(path, options));
+  return hold(read_only ? SecondaryIndex::open_read_only(path, options)
+                        : SecondaryIndex::open(path, options));
 }
 
 /// Runs a call of the index without Python's lock.
@@ -144,13 +151,16 @@ struct Answer {
   RoutingReport routing;
 };
 
-Query query_of(const nb::dict& values, const nb::object& from, const nb::object& to, const nb::object& after,
-               std::optional<std::uint64_t> limit, bool keys_only, bool broadcast) {
+Query query_of(const nb::dict& values, const nb::object& from, const nb::object& to,
+               const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
+               bool broadcast) {
   Query query;
   for (const auto& [column, value] : values) {
     query.all_of.push_back({encoded(column, "a column's name"), encoded(value, "a value")});
   }
-  const auto given = [](const nb::object& key) { return key.is_none() ? std::string() : encoded(key, "a key"); };
+  const auto given = [](const nb::object& key) {
+    return key.is_none() ? std::string() : encoded(key, "a key");
+  };
   query.from = given(from);
   query.to = given(to);
   query.after = given(after);
@@ -161,10 +171,12 @@ Query query_of(const nb::dict& values, const nb::object& from, const nb::object&
 }
 
 Answer query(const Self& self, const nb::dict& values, const nb::object& from, const nb::object& to,
-             const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only, bool broadcast) {
+             const nb::object& after, std::optional<std::uint64_t> limit, bool keys_only,
+             bool broadcast) {
   const Passage inside(self.gate, Passage::To::read);
   const Query asked = query_of(values, from, to, after, limit, keys_only, broadcast);
-  const QueryAnswer found = outside(self, [&](const SecondaryIndex& index) { return index.query(asked); });
+  const QueryAnswer found =
+      outside(self, [&](const SecondaryIndex& index) { return index.query(asked); });
   Answer answer{nb::list(), found.routing};
   for (const Row& row : found.rows) {
     if (keys_only) {
@@ -179,7 +191,8 @@ Answer query(const Self& self, const nb::dict& values, const nb::object& from, c
 nb::object get(const Self& self, nb::handle key) {
   const Passage inside(self.gate, Passage::To::read);
   const std::string bytes = encoded(key, "a key");
-  const std::optional<Row> row = outside(self, [&](const SecondaryIndex& index) { return index.get(bytes); });
+  const std::optional<Row> row =
+      outside(self, [&](const SecondaryIndex& index) { return index.get(bytes); });
   return row ? nb::object(dict_of(self.value.schema(), *row)) : nb::none();
 }
 
@@ -194,7 +207,8 @@ WriteReport remove(Self& self, nb::object keys) {
 
 nb::dict statistics(const Self& self) {
   const Passage inside(self.gate, Passage::To::read);
-  const IndexStatistics s = outside(self, [](const SecondaryIndex& index) { return index.statistics(); });
+  const IndexStatistics s =
+      outside(self, [](const SecondaryIndex& index) { return index.statistics(); });
   nb::dict all;
   all["rows"] = s.rows;
   all["values"] = s.values;
@@ -231,7 +245,8 @@ nb::list regions(const Self& self) {
 
 nb::list check(const Self& self) {
   const Passage inside(self.gate, Passage::To::read);
-  const CheckReport report = outside(self, [](const SecondaryIndex& index) { return index.check(); });
+  const CheckReport report =
+      outside(self, [](const SecondaryIndex& index) { return index.check(); });
   nb::list problems;
   for (const std::string& problem : report.problems) problems.append(decoded(problem));
   if (report.problem_count > report.problems.size()) {
@@ -249,33 +264,37 @@ void add_index(nb::module_& module) {
       .def_ro("removed", &WriteReport::removed)
       .def_ro("absent", &WriteReport::absent, "keys to remove that had no row")
       .def("__repr__", [](const WriteReport& r) {
-        return fmt::format("<scbf.WriteReport: {} put, {} replaced, {} removed, {} absent>", r.put, r.replaced,
-                           r.removed, r.absent);
+        return fmt::format("<scbf.WriteReport: {} put, {} replaced, {} removed, {} absent>", r.put,
+                           r.replaced, r.removed, r.absent);
       });
 
   nb::class_<RoutingReport>(module, "RoutingReport", "What a query of an index cost.")
       .def_ro("regions", &RoutingReport::regions, "that overlap the query's range of keys")
       .def_ro("servers", &RoutingReport::servers, "of these regions: the requests of a broadcast")
       .def_ro("requests", &RoutingReport::requests, "servers that were asked")
-      .def_ro("servers_holding", &RoutingReport::servers_holding, "servers that held a matching row")
+      .def_ro("servers_holding", &RoutingReport::servers_holding,
+              "servers that held a matching row")
       .def_prop_ro("false_requests", &RoutingReport::false_requests, "requests in vain")
       .def_ro("expected_requests", &RoutingReport::expected_requests)
       .def("__repr__", [](const RoutingReport& r) {
-        return fmt::format("<scbf.RoutingReport: asked {} of {} servers, {} held a row>", r.requests, r.servers,
-                           r.servers_holding);
+        return fmt::format("<scbf.RoutingReport: asked {} of {} servers, {} held a row>",
+                           r.requests, r.servers, r.servers_holding);
       });
 
   nb::class_<Answer>(module, "QueryAnswer", "The rows that a query found, and what it cost.")
-      .def_prop_ro("rows", [](const Answer& a) { return a.rows; }, "sorted by key: dicts, or keys with keys_only")
+      .def_prop_ro(
+          "rows", [](const Answer& a) { return a.rows; },
+          "sorted by key: dicts, or keys with keys_only")
       .def_ro("routing", &Answer::routing)
       .def("__len__", [](const Answer& a) { return a.rows.size(); })
       .def("__iter__", [](const Answer& a) { return nb::iter(a.rows); })
       .def("__repr__", [](const Answer& a) {
-        return fmt::format("<scbf.QueryAnswer: {} rows, asked {} of {} servers>", a.rows.size(), a.routing.requests,
-                           a.routing.servers);
+        return fmt::format("<scbf.QueryAnswer: {} rows, asked {} of {} servers>", a.rows.size(),
+                           a.routing.requests, a.routing.servers);
       });
 
-  nb::class_<Self>(module, "SecondaryIndex", R"(A table in a directory, whose rows are found by their values.
+  nb::class_<Self>(module, "SecondaryIndex",
+                   R"(A table in a directory, whose rows are found by their values.
 
 The rows are divided into regions; a bank of filters says which may hold a value, and only these are asked.
 Fields are text or bytes. One process at a time has an index open for writing; any number may read it.
@@ -290,11 +309,14 @@ Fields are text or bytes. One process at a time has an index open for writing; a
 >>> [row["package"] for row in index.query({"section": "shells", "depends": "base-files"})]
 ['bash']
 >>> index.close())")
-      .def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"), nb::arg("columns"),
-                  nb::arg("indexed"), nb::arg("fpr") = 0.01, nb::arg("region_values") = IndexPlan{}.region_values,
-                  nb::arg("servers") = 1, nb::arg("seed") = 0, nb::arg("sync") = false,
-                  nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: Sequence[str], indexed: "
-                          "Iterable[str] | Mapping[str, str | None], fpr: float = 0.01, region_values: int = 16384, "
+      .def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"),
+                  nb::arg("columns"), nb::arg("indexed"), nb::arg("fpr") = 0.01,
+                  nb::arg("region_values") = IndexPlan{}.region_values, nb::arg("servers") = 1,
+                  nb::arg("seed") = 0, nb::arg("sync") = false,
+                  nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: "
+                          "Sequence[str], indexed: "
+                          "Iterable[str] | Mapping[str, str | None], fpr: float = 0.01, "
+                          "region_values: int = 16384, "
                           "servers: int = 1, seed: int = 0, sync: bool = False) -> SecondaryIndex"),
                   R"(Creates an index in a directory that is empty or does not exist.
 
@@ -308,28 +330,39 @@ Args:
     sync: acknowledge a write once it is on disk; otherwise once the operating system has it.
 Raises:
     InvalidArgument, IoError.)")
-      .def_static("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("read_only") = false, nb::arg("sync") = false,
-                  "Opens an index. With read_only, beside a writer; refresh() shows what that wrote. Raises IoError.")
-      .def("put", [](Self& self, nb::handle row) {
-             const Passage inside(self.gate, Passage::To::read);
-             const Row fields = row_of(self.value.schema(), row);
-             nb::gil_scoped_release others_may_run;
-             self.value.put(fields);
-           }, nb::arg("row"), nb::sig("def put(self, row: Mapping[str, str | bytes | None]) -> None"),
-           "Inserts a row, a mapping of column names to fields, or replaces the row with its key.")
+      .def_static("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("read_only") = false,
+                  nb::arg("sync") = false,
+                  "Opens an index. With read_only, beside a writer; refresh() shows what that "
+                  "wrote. Raises IoError.")
+      .def(
+          "put",
+          [](Self& self, nb::handle row) {
+            const Passage inside(self.gate, Passage::To::read);
+            const Row fields = row_of(self.value.schema(), row);
+            nb::gil_scoped_release others_may_run;
+            self.value.put(fields);
+          },
+          nb::arg("row"), nb::sig("def put(self, row: Mapping[str, str | bytes | None]) -> None"),
+          "Inserts a row, a mapping of column names to fields, or replaces the row with its key.")
       .def("load", &load, nb::arg("rows"),
-           nb::sig("def load(self, rows: Iterable[Mapping[str, str | bytes | None]]) -> WriteReport"),
+           nb::sig(
+               "def load(self, rows: Iterable[Mapping[str, str | bytes | None]]) -> WriteReport"),
            "Puts the rows of an iterable, in large sorted batches.")
       .def("remove", &remove, nb::arg("keys"),
            nb::sig("def remove(self, keys: str | bytes | Iterable[str | bytes]) -> WriteReport"),
            "Removes the row with this key, or those with these keys.")
-      .def("get", &get, nb::arg("key"), nb::sig("def get(self, key: str | bytes) -> dict[str, str] | None"),
-           "The row with this key, as a dict; None if there is none. Bytes that are not UTF-8 are surrogate escapes.")
+      .def("get", &get, nb::arg("key"),
+           nb::sig("def get(self, key: str | bytes) -> dict[str, str] | None"),
+           "The row with this key, as a dict; None if there is none. Bytes that are not UTF-8 are "
+           "surrogate escapes.")
       .def("query", &query, nb::arg("values"), nb::kw_only(), nb::arg("from_key") = nb::none(),
-           nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(), nb::arg("limit") = nb::none(),
-           nb::arg("keys_only") = false, nb::arg("broadcast") = false,
-           nb::sig("def query(self, values: dict[str, str | bytes], *, from_key: str | bytes | None = None, to_key: "
-                   "str | bytes | None = None, after: str | bytes | None = None, limit: int | None = None, "
+           nb::arg("to_key") = nb::none(), nb::arg("after") = nb::none(),
+           nb::arg("limit") = nb::none(), nb::arg("keys_only") = false,
+           nb::arg("broadcast") = false,
+           nb::sig("def query(self, values: dict[str, str | bytes], *, from_key: str | bytes | "
+                   "None = None, to_key: "
+                   "str | bytes | None = None, after: str | bytes | None = None, limit: int | None "
+                   "= None, "
                    "keys_only: bool = False, broadcast: bool = False) -> QueryAnswer"),
            R"(The rows that have all these values in these columns.
 
@@ -341,36 +374,56 @@ Args:
     broadcast: ask every region, as if there were no filters.
 Raises:
     InvalidArgument: if a column is not indexed.)")
-      .def("checkpoint", [](Self& self) {
-             const Passage inside(self.gate, Passage::To::read);
-             nb::gil_scoped_release others_may_run;
-             self.value.checkpoint();
-           }, "Saves the filters that changed, so that the next open is quick.")
-      .def("check", &check, "Compares rows, entries and filters. Returns the problems, a sentence each: [] if all is well.")
-      .def("statistics", &statistics, "Counts of rows, values, bytes, regions; and of queries since it was opened.")
+      .def(
+          "checkpoint",
+          [](Self& self) {
+            const Passage inside(self.gate, Passage::To::read);
+            nb::gil_scoped_release others_may_run;
+            self.value.checkpoint();
+          },
+          "Saves the filters that changed, so that the next open is quick.")
+      .def("check", &check,
+           "Compares rows, entries and filters. Returns the problems, a sentence each: [] if all "
+           "is well.")
+      .def("statistics", &statistics,
+           "Counts of rows, values, bytes, regions; and of queries since it was opened.")
       .def("regions", &regions, "A dict for each region, in key order.")
-      .def("refresh", [](Self& self) {
-             const Passage inside(self.gate, Passage::To::change);
-             nb::gil_scoped_release others_may_run;
-             return self.value.refresh();
-           }, "Of an index open for reading only: shows what was written meanwhile. Returns whether there was anything.")
-      .def_prop_ro("columns", [](const Self& self) {
-             nb::dict all;
-             for (const Column& column : self.value.schema().columns) all[nb::str(column.name.c_str())] = column.indexed;
-             return all;
-           }, "name: is it indexed?")
-      .def_prop_ro("key", [](const Self& self) { return self.value.schema().key; }, "name of the key column")
+      .def(
+          "refresh",
+          [](Self& self) {
+            const Passage inside(self.gate, Passage::To::change);
+            nb::gil_scoped_release others_may_run;
+            return self.value.refresh();
+          },
+          "Of an index open for reading only: shows what was written meanwhile. Returns whether "
+          "there was anything.")
+      .def_prop_ro(
+          "columns",
+          [](const Self& self) {
+            nb::dict all;
+            for (const Column& column : self.value.schema().columns)
+              all[nb::str(column.name.c_str())] = column.indexed;
+            return all;
+          },
+          "name: is it indexed?")
+      .def_prop_ro(
+          "key", [](const Self& self) { return self.value.schema().key; }, "name of the key column")
       .def_prop_ro("read_only", [](const Self& self) { return self.value.read_only(); })
-      .def("close", [](Self& self) {
-             if (self.gate.closed) return;
-             const Passage inside(self.gate, Passage::To::change);
-             nb::gil_scoped_release others_may_run;
-             [[maybe_unused]] const SecondaryIndex gone(std::move(self.value));
-             self.gate.closed = true;
-           }, "Saves what must be saved. The index cannot be used afterwards.")
-      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
-      .def("__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
-           nb::sig("def __exit__(self, *args: object) -> None"));
+      .def(
+          "close",
+          [](Self& self) {
+            if (self.gate.closed) return;
+            const Passage inside(self.gate, Passage::To::change);
+            nb::gil_scoped_release others_may_run;
+            [[maybe_unused]] const SecondaryIndex gone(std::move(self.value));
+            self.gate.closed = true;
+          },
+          "Saves what must be saved. The index cannot be used afterwards.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](nb::handle self, nb::args) { self.attr("close")(); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
 }
 
 }  // namespace scbf::python

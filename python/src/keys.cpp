@@ -40,9 +40,10 @@ std::string type_name(PyObject* object) {
 std::string refusal(PyObject* object) {
   if (PyBool_Check(object)) return fmt::format("{}: true and false are no keys", shown(object));
   if (PyFloat_Check(object)) {
-    return fmt::format("{}: floating-point numbers cannot be keys, because numbers that print alike "
-                       "may differ; round them to integers, or take their bytes",
-                       shown(object));
+    return fmt::format(
+        "{}: floating-point numbers cannot be keys, because numbers that print alike "
+        "may differ; round them to integers, or take their bytes",
+        shown(object));
   }
   return fmt::format("{} is a {}: keys are int, str or bytes, or columns of them", shown(object),
                      type_name(object));
@@ -61,8 +62,9 @@ std::uint64_t number_of(PyObject* object) {
     if (large != static_cast<unsigned long long>(-1) || !PyErr_Occurred()) return large;
     PyErr_Clear();
   }
-  throw InvalidKey(fmt::format("{}: integers as keys have 64 bits, -2**63 to 2**64 - 1; use str() of larger ones",
-                               shown(object)));
+  throw InvalidKey(fmt::format(
+      "{}: integers as keys have 64 bits, -2**63 to 2**64 - 1; use str() of larger ones",
+      shown(object)));
 }
 
 std::string_view text_of(PyObject* object) {
@@ -87,7 +89,8 @@ bool is_null(PyObject* object) {
   return type_name(object) == "NAType";
 }
 
-// ---- columns of objects --------------------------------------------------------------------------
+// ---- columns of objects
+// --------------------------------------------------------------------------
 
 /// What a column of objects holds, once one has shown it.
 enum class Kind { unknown, numbers, bytes };
@@ -98,7 +101,8 @@ class Objects final : public Column {
  public:
   /// `first`: number of the first among all keys, for messages. `kind`: of the keys before, which
   /// these must have, too.
-  Objects(std::uint64_t seed, std::size_t first, Kind& kind) : seed_(seed), first_(first), kind_(kind) {}
+  Objects(std::uint64_t seed, std::size_t first, Kind& kind)
+      : seed_(seed), first_(first), kind_(kind) {}
 
   void reserve(std::size_t keys) { values_.reserve(keys); }
   void take(PyObject* item) {
@@ -153,7 +157,8 @@ class Objects final : public Column {
     if (kind_ == Kind::unknown) kind_ = wanted;
     if (kind_ == wanted) return;
     throw InvalidKey(fmt::format("{} is {}, and the keys before it are {}: a column holds one kind",
-                                 shown(item), wanted == Kind::numbers ? "a number" : "text or bytes",
+                                 shown(item),
+                                 wanted == Kind::numbers ? "a number" : "text or bytes",
                                  wanted == Kind::numbers ? "text or bytes" : "numbers"));
   }
 
@@ -181,7 +186,8 @@ void for_each_item(nb::handle items, Each each) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i) each(PyTuple_GetItem(tuple.ptr(), i));
 }
 
-std::unique_ptr<Column> objects_column(nb::handle items, std::uint64_t seed, std::size_t first, Kind& kind) {
+std::unique_ptr<Column> objects_column(nb::handle items, std::uint64_t seed, std::size_t first,
+                                       Kind& kind) {
   auto column = std::make_unique<Objects>(seed, first, kind);
   if (const Py_ssize_t size = PyObject_Size(items.ptr()); size > 0) {
     column->reserve(static_cast<std::size_t>(size));
@@ -253,9 +259,10 @@ char dtype_kind(nb::handle object) {
 /// Of a NumPy array, or of anything else with a buffer.
 std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) {
   if (const char kind = dtype_kind(object); kind == 'M' || kind == 'm') {
-    throw InvalidKey(fmt::format("an array of {} cannot be keys: take its integers by view('int64'), in one unit "
-                                 "for all data of a filter",
-                                 nb::str(object.attr("dtype")).c_str()));
+    throw InvalidKey(fmt::format(
+        "an array of {} cannot be keys: take its integers by view('int64'), in one unit "
+        "for all data of a filter",
+        nb::str(object.attr("dtype")).c_str()));
   } else if (kind == 'T' || kind == 'O') {  // no buffer, or one of pointers
     return objects_source(object.attr("tolist")(), seed);
   }
@@ -287,15 +294,18 @@ bool is_single_key(PyObject* object, SingleKey& key) {
 std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   if (auto source = arrow_source(object)) return source;
   if (nb::hasattr(object, "__cuda_array_interface__")) {
-    throw BackendUnavailable("the keys are in the memory of a device, and this package reads keys of the "
-                             "host: copy them there, for example by get() or numpy.asarray");
+    throw BackendUnavailable(
+        "the keys are in the memory of a device, and this package reads keys of the "
+        "host: copy them there, for example by get() or numpy.asarray");
   }
   PyObject* const raw = object.ptr();
   if (PyUnicode_Check(raw) || PyBytes_Check(raw)) {
-    throw InvalidKey(fmt::format("{} is one key, and this call takes columns: put it into a list", shown(raw)));
+    throw InvalidKey(
+        fmt::format("{} is one key, and this call takes columns: put it into a list", shown(raw)));
   }
   if (PyByteArray_Check(raw)) {
-    throw InvalidKey("bytearray: use bytes() for one key, or memoryview for a column of small integers");
+    throw InvalidKey(
+        "bytearray: use bytes() for one key, or memoryview for a column of small integers");
   }
   if (PyObject_CheckBuffer(raw)) return buffer_source(object, seed);
   if (nb::hasattr(object, "__array__")) {  // pandas, and arrays of other libraries

@@ -31,12 +31,12 @@ struct SingleKey {
   }
 };
 
-/// Is the object a single key? Then it is stored in `key`. Throws InvalidKey for a number that is too
-/// large, and for bool and float.
+/// Is the object a single key? Then it is stored in `key`. Throws InvalidKey for a number that is
+/// too large, and for bool and float.
 bool is_single_key(PyObject* object, SingleKey& key);
 
-/// The keys of any other object, for filters of this seed. Throws InvalidKey if there are none in it,
-/// and whatever it raises.
+/// The keys of any other object, for filters of this seed. Throws InvalidKey if there are none in
+/// it, and whatever it raises.
 std::unique_ptr<KeySource> keys_of(nanobind::handle object, std::uint64_t seed);
 
 }  // namespace scbf::python

@@ -50,8 +50,7 @@ NB_MODULE(_scbf, module) {
 #ifdef SCBF_PYTHON_INDEX
   scbf::python::add_index(module);
 #endif
-  module.def("backends", backends,
-             nb::sig("def backends() -> list[dict[str, str | bool]]"),
+  module.def("backends", backends, nb::sig("def backends() -> list[dict[str, str | bool]]"),
              R"(All backends, whether they can run here or not.
 
 Returns:
@@ -61,7 +60,8 @@ Returns:
 >>> import scbf
 >>> [b["name"] for b in scbf.backends() if b["available"]][:2]
 ['scalar', 'simd'])");
-  module.def("release_scratch", scbf::release_scratch,
-             "Gives back to the system the temporary memory that is kept from one large batch to the "
-             "next, at most 1 GiB.");
+  module.def(
+      "release_scratch", scbf::release_scratch,
+      "Gives back to the system the temporary memory that is kept from one large batch to the "
+      "next, at most 1 GiB.");
 }

@@ -74,7 +74,8 @@ nb::object replica_contains(const Reader& self, nb::object keys, nb::object out,
 int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
   try {
     SingleKey key;
-    if (!is_single_key(object, key)) throw InvalidKey("`in` asks for one key; use contains() for a column");
+    if (!is_single_key(object, key))
+      throw InvalidKey("`in` asks for one key; use contains() for a column");
     const Reader& reader = *nb::inst_ptr<Reader>(nb::handle(self));
     return key.visit([&](auto k) { return reader.replica.contains(k); }) ? 1 : 0;
   } catch (...) {
@@ -86,7 +87,8 @@ int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
 }  // namespace
 
 void add_readers(nb::module_& module) {
-  auto delta = nb::class_<Delta>(module, "Delta", R"(Changes of a BloomFilter from one epoch to the next, for readers.
+  auto delta = nb::class_<Delta>(
+      module, "Delta", R"(Changes of a BloomFilter from one epoch to the next, for readers.
 
 >>> import scbf
 >>> counters = scbf.Filter(capacity=1000, fpr=0.01)
@@ -98,7 +100,8 @@ void add_readers(nb::module_& module) {
 >>> reader.apply(scbf.Delta.from_bytes(change.to_bytes()))
 >>> "apple" in reader, reader.epoch
 (True, 2))");
-  auto bits = filter_class<BloomFilter>(module, "BloomFilter", R"(The bits of a counting filter, for whoever only asks.
+  auto bits = filter_class<BloomFilter>(module, "BloomFilter",
+                                        R"(The bits of a counting filter, for whoever only asks.
 
 Same answers as the Filter that it was made from, key by key, from a quarter of the memory; or, built from
 keys, a plain Bloom filter. Keys can be added, not removed.
@@ -109,96 +112,156 @@ keys, a plain Bloom filter. Keys can be added, not removed.
 >>> bits = scbf.BloomFilter.of(counters)
 >>> bits.nbytes * 4 == counters.nbytes, bool(bits.contains(range(1000)).all())
 (True, True))");
-  bits.def_static("of", &bits_of, nb::arg("counters"), "The bits of a Filter. Cost: one pass over its counters.")
+  bits.def_static("of", &bits_of, nb::arg("counters"),
+                  "The bits of a Filter. Cost: one pass over its counters.")
       .def("intersect", &intersect, nb::arg("other"),
-           "Keeps the bits that both have. Also as ``&=``; ``&`` makes a new one. Holds every key that both held, "
-           "and more others than the filter of the common keys would. Raises Incompatible, changing nothing.")
-      .def("__iand__", [](nb::object self, const Self& other) {
-             self.attr("intersect")(nb::find(other));
-             return self;
-           }, nb::sig("def __iand__(self, other: Self, /) -> Self"), nb::is_operator())
-      .def("__and__", [](const Self& self, const Self& other) {
-             nb::object both = nb::find(self).attr("copy")();
-             both.attr("intersect")(nb::find(other));
-             return both;
-           }, nb::sig("def __and__(self, other: Self, /) -> Self"), nb::is_operator())
-      .def("estimated_keys", [](const Self& self) {
-             const Passage inside(self.gate, Passage::To::read);
-             nb::gil_scoped_release others_may_run;
-             return self.value.estimated_keys();
-           }, "How many distinct keys would give this fill, with the standard error of the estimate.")
-      .def("estimated_union", [](const Self& self, const Self& other) {
-             return together(self, other, [](const BloomFilter& a, const BloomFilter& b) { return a.estimated_union(b); });
-           }, nb::arg("other"), "How many distinct keys are in this filter or the other.")
-      .def("estimated_intersection", [](const Self& self, const Self& other) {
-             return together(self, other,
-                             [](const BloomFilter& a, const BloomFilter& b) { return a.estimated_intersection(b); });
-           }, nb::arg("other"), "How many distinct keys are in both filters.")
-      .def_prop_ro("epoch", reading<BloomFilter>([](const BloomFilter& f) { return number_of(f.epoch()); }),
-                   "where the bits stand in their history, 1, 2, 3 …; None if they were changed by anything but "
+           "Keeps the bits that both have. Also as ``&=``; ``&`` makes a new one. Holds every key "
+           "that both held, "
+           "and more others than the filter of the common keys would. Raises Incompatible, "
+           "changing nothing.")
+      .def(
+          "__iand__",
+          [](nb::object self, const Self& other) {
+            self.attr("intersect")(nb::find(other));
+            return self;
+          },
+          nb::sig("def __iand__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def(
+          "__and__",
+          [](const Self& self, const Self& other) {
+            nb::object both = nb::find(self).attr("copy")();
+            both.attr("intersect")(nb::find(other));
+            return both;
+          },
+          nb::sig("def __and__(self, other: Self, /) -> Self"), nb::is_operator())
+      .def(
+          "estimated_keys",
+          [](const Self& self) {
+            const Passage inside(self.gate, Passage::To::read);
+            nb::gil_scoped_release others_may_run;
+            return self.value.estimated_keys();
+          },
+          "How many distinct keys would give this fill, with the standard error of the estimate.")
+      .def(
+          "estimated_union",
+          [](const Self& self, const Self& other) {
+            return together(self, other, [](const BloomFilter& a, const BloomFilter& b) {
+              return a.estimated_union(b);
+            });
+          },
+          nb::arg("other"), "How many distinct keys are in this filter or the other.")
+      .def(
+          "estimated_intersection",
+          [](const Self& self, const Self& other) {
+            return together(self, other, [](const BloomFilter& a, const BloomFilter& b) {
+              return a.estimated_intersection(b);
+            });
+          },
+          nb::arg("other"), "How many distinct keys are in both filters.")
+      .def_prop_ro("epoch",
+                   reading<BloomFilter>([](const BloomFilter& f) { return number_of(f.epoch()); }),
+                   "where the bits stand in their history, 1, 2, 3 …; None if they were changed by "
+                   "anything but "
                    "advance() and apply()")
       .def("advance", &advance<Filter>, nb::arg("now"))
       .def("advance", &advance<BloomFilter>, nb::arg("now"),
-           "Takes over the bits of ``now`` as the next epoch, and returns the Delta that leads there: a whole filter "
+           "Takes over the bits of ``now`` as the next epoch, and returns the Delta that leads "
+           "there: a whole filter "
            "where there was no epoch, or where that is shorter.")
-      .def("apply", [](Self& self, const Delta& change) {
-             const Passage inside(self.gate, Passage::To::change);
-             self.check_no_exports();
-             nb::gil_scoped_release others_may_run;
-             self.value.apply(change);
-           }, nb::arg("delta"),
-           "Applies a delta, all of it or nothing. Raises Incompatible, naming both epochs, unless it begins at "
-           "the epoch of this filter, or is whole and of a later one.");
+      .def(
+          "apply",
+          [](Self& self, const Delta& change) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.check_no_exports();
+            nb::gil_scoped_release others_may_run;
+            self.value.apply(change);
+          },
+          nb::arg("delta"),
+          "Applies a delta, all of it or nothing. Raises Incompatible, naming both epochs, unless "
+          "it begins at "
+          "the epoch of this filter, or is whole and of a later one.");
 
-  delta.def_static("load", [](const std::filesystem::path& path) {
-             nb::gil_scoped_release others_may_run;
-             return Delta::load(path);
-           }, nb::arg("path"), "Reads and verifies a file. Raises IoError, CorruptFile or Incompatible.")
-      .def_static("from_bytes", [](nb::handle data) {
-             const Buffer buffer(data, PyBUF_SIMPLE);
-             nb::gil_scoped_release others_may_run;
-             return Delta::read(BytesSource(bytes_in(buffer)));
-           }, nb::arg("data"), nb::sig("def from_bytes(data: bytes | bytearray | memoryview) -> Delta"), "Reads and verifies a message.")
-      .def("save", [](const Delta& self, const std::filesystem::path& path) {
-             nb::gil_scoped_release others_may_run;
-             self.save(path);
-           }, nb::arg("path"), "Writes a file, atomically.")
+  delta
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path) {
+            nb::gil_scoped_release others_may_run;
+            return Delta::load(path);
+          },
+          nb::arg("path"),
+          "Reads and verifies a file. Raises IoError, CorruptFile or Incompatible.")
+      .def_static(
+          "from_bytes",
+          [](nb::handle data) {
+            const Buffer buffer(data, PyBUF_SIMPLE);
+            nb::gil_scoped_release others_may_run;
+            return Delta::read(BytesSource(bytes_in(buffer)));
+          },
+          nb::arg("data"), nb::sig("def from_bytes(data: bytes | bytearray | memoryview) -> Delta"),
+          "Reads and verifies a message.")
+      .def(
+          "save",
+          [](const Delta& self, const std::filesystem::path& path) {
+            nb::gil_scoped_release others_may_run;
+            self.save(path);
+          },
+          nb::arg("path"), "Writes a file, atomically.")
       .def("to_bytes", &message_of, "The message.")
-      .def("__reduce__", [](nb::handle self) {
+      .def("__reduce__",
+           [](nb::handle self) {
              return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
            })
-      .def_prop_ro("since", [](const Delta& d) { return number_of(d.since()); },
-                   "the epoch that it is applied to; None if it is a whole filter")
-      .def_prop_ro("epoch", [](const Delta& d) { return number_of(d.epoch()); }, "the epoch that it leads to")
+      .def_prop_ro(
+          "since", [](const Delta& d) { return number_of(d.since()); },
+          "the epoch that it is applied to; None if it is a whole filter")
+      .def_prop_ro(
+          "epoch", [](const Delta& d) { return number_of(d.epoch()); },
+          "the epoch that it leads to")
       .def_prop_ro("whole", &Delta::whole, "does it have all bits?")
-      .def_prop_ro("changes", &Delta::changes, "bits that it changes; of a whole one, bits that are 1")
-      .def_prop_ro("nbytes", [](const Delta& d) { return d.message().size(); }, "of the message")
+      .def_prop_ro("changes", &Delta::changes,
+                   "bits that it changes; of a whole one, bits that are 1")
+      .def_prop_ro(
+          "nbytes", [](const Delta& d) { return d.message().size(); }, "of the message")
       .def("__repr__", [](const Delta& d) {
-        return d.whole() ? fmt::format("<scbf.Delta: whole, epoch {}, {} bytes>", d.epoch().number, d.message().size())
-                         : fmt::format("<scbf.Delta: epoch {} to {}, {} bits change, {} bytes>", d.since().number,
-                                       d.epoch().number, d.changes(), d.message().size());
+        return d.whole() ? fmt::format("<scbf.Delta: whole, epoch {}, {} bytes>", d.epoch().number,
+                                       d.message().size())
+                         : fmt::format("<scbf.Delta: epoch {} to {}, {} bits change, {} bytes>",
+                                       d.since().number, d.epoch().number, d.changes(),
+                                       d.message().size());
       });
 
-  static PyType_Slot replica_slots[] = {{Py_sq_contains, reinterpret_cast<void*>(&replica_contains_slot)}, {0, nullptr}};
-  nb::class_<Reader>(module, "Replica", nb::type_slots(replica_slots),
-                     "A reader's copy of a BloomFilter, which any number of threads ask while deltas are applied; "
-                     "neither waits for the other.")
-      .def(nb::init<const Delta&>(), nb::arg("whole"), "Begins with a whole filter. Raises Incompatible if it is not.")
-      .def("contains", &replica_contains, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
-           nb::arg("threads") = 0,
-           nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, *, threads: int = 0) -> Any"),
-           "As BloomFilter.contains(). Keys that are in the filter before and after a delta are found meanwhile.")
-      .def("apply", [](Reader& self, const Delta& change) {
-             nb::gil_scoped_release others_may_run;
-             self.replica.apply(change);
-             if (change.whole()) self.seed = self.replica.snapshot().seed();
-           }, nb::arg("delta"), "As BloomFilter.apply().")
-      .def_prop_ro("epoch", [](const Reader& self) { return number_of(self.replica.epoch()); },
-                   "the epoch that lookups which begin now see")
-      .def("snapshot", [](const Reader& self) {
-             nb::gil_scoped_release others_may_run;
-             return hold(self.replica.snapshot());
-           }, "A BloomFilter as of now, for example to save it.")
+  static PyType_Slot replica_slots[] = {
+      {Py_sq_contains, reinterpret_cast<void*>(&replica_contains_slot)}, {0, nullptr}};
+  nb::class_<Reader>(
+      module, "Replica", nb::type_slots(replica_slots),
+      "A reader's copy of a BloomFilter, which any number of threads ask while deltas are applied; "
+      "neither waits for the other.")
+      .def(nb::init<const Delta&>(), nb::arg("whole"),
+           "Begins with a whole filter. Raises Incompatible if it is not.")
+      .def("contains", &replica_contains, nb::arg("keys"), nb::arg("out") = nb::none(),
+           nb::kw_only(), nb::arg("threads") = 0,
+           nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
+                   "= None, *, threads: int = 0) -> Any"),
+           "As BloomFilter.contains(). Keys that are in the filter before and after a delta are "
+           "found meanwhile.")
+      .def(
+          "apply",
+          [](Reader& self, const Delta& change) {
+            nb::gil_scoped_release others_may_run;
+            self.replica.apply(change);
+            if (change.whole()) self.seed = self.replica.snapshot().seed();
+          },
+          nb::arg("delta"), "As BloomFilter.apply().")
+      .def_prop_ro(
+          "epoch", [](const Reader& self) { return number_of(self.replica.epoch()); },
+          "the epoch that lookups which begin now see")
+      .def(
+          "snapshot",
+          [](const Reader& self) {
+            nb::gil_scoped_release others_may_run;
+            return hold(self.replica.snapshot());
+          },
+          "A BloomFilter as of now, for example to save it.")
       .def("__repr__", [](const Reader& self) {
         return fmt::format("<scbf.Replica: epoch {}>", self.replica.epoch().number);
       });

@@ -15,7 +15,8 @@ namespace nb = nanobind;
 namespace scbf::python {
 
 void add_reports(nb::module_& module) {
-  nb::enum_<Removal>(module, "Removal", nb::is_arithmetic(), "What became of a key that was to be removed.")
+  nb::enum_<Removal>(module, "Removal", nb::is_arithmetic(),
+                     "What became of a key that was to be removed.")
       .value("absent", Removal::absent, "no stage claimed it: nothing was changed")
       .value("removed", Removal::removed, "it was removed")
       .value("ambiguous", Removal::ambiguous,
@@ -30,13 +31,14 @@ void add_reports(nb::module_& module) {
 
   nb::class_<RemoveReport>(module, "RemoveReport", "What a removal did.")
       .def_ro("removed", &RemoveReport::removed, "keys removed")
-      .def_ro("absent", &RemoveReport::absent, "keys that were not there; nothing was changed for them")
+      .def_ro("absent", &RemoveReport::absent,
+              "keys that were not there; nothing was changed for them")
       .def_ro("ambiguous", &RemoveReport::ambiguous,
               "keys that several stages claimed, which are still there; 0 with one stage")
       .def_ro("nulls", &RemoveReport::nulls, "keys that were null, and were skipped")
       .def("__repr__", [](const RemoveReport& r) {
-        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {} nulls>", r.removed,
-                           r.absent, r.ambiguous, r.nulls);
+        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {} nulls>",
+                           r.removed, r.absent, r.ambiguous, r.nulls);
       });
 
   nb::class_<StageStatistics>(module, "StageStatistics", "The figures of one stage.")
@@ -47,11 +49,14 @@ void add_reports(nb::module_& module) {
       .def_ro("saturated", &StageStatistics::saturated, "counters at 15")
       .def_ro("keys_inserted", &StageStatistics::keys_inserted, "as recorded, repetitions counted")
       .def_ro("keys_removed", &StageStatistics::keys_removed, "as recorded")
-      .def_ro("estimated_keys", &StageStatistics::estimated_keys, "distinct keys that would give this fill")
-      .def_ro("estimated_fpr", &StageStatistics::estimated_fpr, "false-positive rate, from the fill")
+      .def_ro("estimated_keys", &StageStatistics::estimated_keys,
+              "distinct keys that would give this fill")
+      .def_ro("estimated_fpr", &StageStatistics::estimated_fpr,
+              "false-positive rate, from the fill")
       .def_ro("histogram", &StageStatistics::histogram, "counters by value, 0 to 15")
       .def("__repr__", [](const StageStatistics& s) {
-        return fmt::format("<scbf.StageStatistics: {}, fill {:.3f}>", s.shape.geometry.describe(), s.fill);
+        return fmt::format("<scbf.StageStatistics: {}, fill {:.3f}>", s.shape.geometry.describe(),
+                           s.fill);
       });
 
   nb::class_<Statistics>(module, "Statistics", "The figures of a filter, all stages together.")
@@ -69,8 +74,10 @@ void add_reports(nb::module_& module) {
       .def_ro("ambiguous_share", &Statistics::ambiguous_share,
               "expected share of keys whose removal would be ambiguous")
       .def("__repr__", [](const Statistics& s) {
-        return fmt::format("<scbf.Statistics: {} stages, fill {:.3f}, about {:.0f} keys, false-positive rate {:.3g}>",
-                           s.stages.size(), s.fill, s.estimated_keys, s.estimated_fpr);
+        return fmt::format(
+            "<scbf.Statistics: {} stages, fill {:.3f}, about {:.0f} keys, false-positive rate "
+            "{:.3g}>",
+            s.stages.size(), s.fill, s.estimated_keys, s.estimated_fpr);
       });
 
   nb::class_<KeyEstimate>(module, "KeyEstimate", "An estimate of a number of distinct keys.")

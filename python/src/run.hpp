@@ -36,9 +36,9 @@ class Run {
   Run(nanobind::object progress, std::size_t total, std::uint64_t seed)
       : progress_(std::move(progress)), total_(total), seed_(seed) {}
 
-  /// Calls step(batch, number of its first key among all) for the keys of a column, in order. Throws
-  /// what step throws, KeyboardInterrupt, and what progress raises; then the keys before done() are
-  /// done, and no others.
+  /// Calls step(batch, number of its first key among all) for the keys of a column, in order.
+  /// Throws what step throws, KeyboardInterrupt, and what progress raises; then the keys before
+  /// done() are done, and no others.
   template <class Step>
   void over(const Column& column, Step&& step) {
     for (std::size_t first = 0; first < column.size();) {

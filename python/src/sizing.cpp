@@ -39,61 +39,77 @@ nb::tuple reduce_geometry(const Geometry& g) {
   if (g.cell() == Cell::bit) {
     throw InvalidArgument("the geometry of a filter of bits cannot be pickled; pickle the filter");
   }
-  if (g.layout() == Layout::split) return pickled(type, "split", g.probes(), g.counters_per_slice());
+  if (g.layout() == Layout::split)
+    return pickled(type, "split", g.probes(), g.counters_per_slice());
   return pickled(type, "split_block", g.groups(), g.blocks_per_group());
 }
 
 nb::tuple reduce_growth(const Growth& g) {
   const nb::handle type = nb::type<Growth>();
   switch (g.policy()) {
-    case Growth::Policy::one: return pickled(type, "one", g.first_geometry());
-    case Growth::Policy::fixed: return pickled(type, "fixed", g.first_geometry(), g.most_stages());
+    case Growth::Policy::one:
+      return pickled(type, "one", g.first_geometry());
+    case Growth::Policy::fixed:
+      return pickled(type, "fixed", g.first_geometry(), g.most_stages());
     default:
-      return pickled(type, "tightening", g.first_capacity(), g.fpr(), to_string(g.layout()), g.growth(),
-                     g.tightening());
+      return pickled(type, "tightening", g.first_capacity(), g.fpr(), to_string(g.layout()),
+                     g.growth(), g.tightening());
   }
 }
 
 }  // namespace
 
 void add_sizing(nb::module_& module) {
-  nb::class_<Geometry>(module, "Geometry", R"(The shape of a filter: how many counters, and how they lie.
+  nb::class_<Geometry>(module, "Geometry",
+                       R"(The shape of a filter: how many counters, and how they lie.
 
 Two filters can be combined only if their geometries and seeds are equal.
 
 >>> import scbf
 >>> scbf.Geometry.split_block(groups=1, blocks_per_group=1000)
 <scbf.Geometry: split_block, 1 group of 1000 blocks>)")
-      .def_static("split", &Geometry::split, nb::arg("probes"), nb::arg("counters_per_slice"),
-                  "``probes`` contiguous slices of ``counters_per_slice`` counters each: the fewest "
-                  "counters for a rate, and a cache line for each probe of a key.")
-      .def_static("split_block", &Geometry::split_block, nb::arg("groups"), nb::arg("blocks_per_group"),
-                  "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight probes, "
-                  "and one cache line, in each group.")
-      .def_prop_ro("layout", [](const Geometry& g) { return to_string(g.layout()); },
-                   "``'split'`` or ``'split_block'``")
-      .def_prop_ro("cell", [](const Geometry& g) { return to_string(g.cell()); },
-                   "``'counter'``, or ``'bit'`` in a filter for readers")
+      .def_static(
+          "split", &Geometry::split, nb::arg("probes"), nb::arg("counters_per_slice"),
+          "``probes`` contiguous slices of ``counters_per_slice`` counters each: the fewest "
+          "counters for a rate, and a cache line for each probe of a key.")
+      .def_static(
+          "split_block", &Geometry::split_block, nb::arg("groups"), nb::arg("blocks_per_group"),
+          "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight probes, "
+          "and one cache line, in each group.")
+      .def_prop_ro(
+          "layout", [](const Geometry& g) { return to_string(g.layout()); },
+          "``'split'`` or ``'split_block'``")
+      .def_prop_ro(
+          "cell", [](const Geometry& g) { return to_string(g.cell()); },
+          "``'counter'``, or ``'bit'`` in a filter for readers")
       .def_prop_ro("probes", &Geometry::probes, "k: counters that a key touches")
       .def_prop_ro("groups", &Geometry::groups, "of ``split_block``; 0 for ``split``")
-      .def_prop_ro("blocks_per_group", &Geometry::blocks_per_group, "of ``split_block``; 0 for ``split``")
+      .def_prop_ro("blocks_per_group", &Geometry::blocks_per_group,
+                   "of ``split_block``; 0 for ``split``")
       .def_prop_ro("counters_per_slice", &Geometry::counters_per_slice, "m")
       .def_prop_ro("counters", &Geometry::counters, "k · m")
       .def_prop_ro("nbytes", &Geometry::bytes, "bytes of all counters")
       .def_prop_ro("cache_lines_per_key", &Geometry::cache_lines_per_key,
                    "cache lines that a key touches")
-      .def("predicted_fpr", [](const Geometry& g, double n) { return predicted_fpr(g, n); }, nb::arg("keys"),
-           "The false-positive rate of a filter of this geometry with so many distinct keys.")
-      .def("capacity_for", [](const Geometry& g, double fpr) { return capacity_for(g, fpr); }, nb::arg("fpr"),
-           "The most distinct keys with a false-positive rate of at most ``fpr``.")
-      .def("__eq__", [](const Geometry& a, nb::handle b) {
-             return nb::isinstance<Geometry>(b) && a == nb::cast<const Geometry&>(b);
-           }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def(
+          "predicted_fpr", [](const Geometry& g, double n) { return predicted_fpr(g, n); },
+          nb::arg("keys"),
+          "The false-positive rate of a filter of this geometry with so many distinct keys.")
+      .def(
+          "capacity_for", [](const Geometry& g, double fpr) { return capacity_for(g, fpr); },
+          nb::arg("fpr"), "The most distinct keys with a false-positive rate of at most ``fpr``.")
+      .def(
+          "__eq__",
+          [](const Geometry& a, nb::handle b) {
+            return nb::isinstance<Geometry>(b) && a == nb::cast<const Geometry&>(b);
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Geometry& g) { return nb::hash(nb::str(g.describe().c_str())); })
       .def("__reduce__", &reduce_geometry)
       .def("__repr__", [](const Geometry& g) { return "<scbf.Geometry: " + g.describe() + ">"; });
 
-  nb::class_<Growth>(module, "Growth", R"(How a filter grows: a single stage, or stages that are added as it fills.
+  nb::class_<Growth>(module, "Growth",
+                     R"(How a filter grows: a single stage, or stages that are added as it fills.
 
 >>> import scbf
 >>> grows = scbf.Filter(growth=scbf.Growth.tightening(first_capacity=1000, fpr=0.01))
@@ -101,27 +117,36 @@ Two filters can be combined only if their geometries and seeds are equal.
 >>> grows.stages, grows.fpr_bound <= 0.01
 (3, True))")
       .def_static("one", &Growth::one, nb::arg("geometry"), "A single stage, which is never full.")
-      .def_static("fixed", &Growth::fixed, nb::arg("geometry"), nb::arg("most_stages"),
-                  "Identical stages, each up to half fill, at most ``most_stages`` of them (the paper's "
-                  "filter): then FilterFull.")
-      .def_static("tightening",
-                  [](std::uint64_t first_capacity, double fpr, std::string_view layout, double growth,
-                     double tightening) {
-                    return Growth::tightening(first_capacity, fpr, layout_from_string(layout), growth, tightening);
-                  },
-                  nb::arg("first_capacity"), nb::arg("fpr"), nb::arg("layout") = "split_block",
-                  nb::arg("growth") = kDefaultGrowth, nb::arg("tightening") = kDefaultTightening,
-                  "Stages without end: stage i holds ``first_capacity · growth**i`` keys, at rates that add "
-                  "up to at most ``fpr``.")
-      .def_prop_ro("policy", [](const Growth& g) { return to_string(g.policy()); },
-                   "``'one'``, ``'fixed'`` or ``'tightening'``")
+      .def_static(
+          "fixed", &Growth::fixed, nb::arg("geometry"), nb::arg("most_stages"),
+          "Identical stages, each up to half fill, at most ``most_stages`` of them (the paper's "
+          "filter): then FilterFull.")
+      .def_static(
+          "tightening",
+          [](std::uint64_t first_capacity, double fpr, std::string_view layout, double growth,
+             double tightening) {
+            return Growth::tightening(first_capacity, fpr, layout_from_string(layout), growth,
+                                      tightening);
+          },
+          nb::arg("first_capacity"), nb::arg("fpr"), nb::arg("layout") = "split_block",
+          nb::arg("growth") = kDefaultGrowth, nb::arg("tightening") = kDefaultTightening,
+          "Stages without end: stage i holds ``first_capacity · growth**i`` keys, at rates that "
+          "add "
+          "up to at most ``fpr``.")
+      .def_prop_ro(
+          "policy", [](const Growth& g) { return to_string(g.policy()); },
+          "``'one'``, ``'fixed'`` or ``'tightening'``")
       .def_prop_ro("fpr", &Growth::fpr, "bound on the rate of all stages together; 1 for ``one``")
       .def_prop_ro("most_stages", &Growth::most_stages, "most stages that there can be")
-      .def_prop_ro("first_geometry", [](const Growth& g) { return g.first_geometry(); },
-                   "geometry of the first stage")
-      .def("__eq__", [](const Growth& a, nb::handle b) {
-             return nb::isinstance<Growth>(b) && a == nb::cast<const Growth&>(b);
-           }, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def_prop_ro(
+          "first_geometry", [](const Growth& g) { return g.first_geometry(); },
+          "geometry of the first stage")
+      .def(
+          "__eq__",
+          [](const Growth& a, nb::handle b) {
+            return nb::isinstance<Growth>(b) && a == nb::cast<const Growth&>(b);
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Growth& g) { return nb::hash(nb::str(g.describe().c_str())); })
       .def("__reduce__", &reduce_growth)
       .def("__repr__", [](const Growth& g) { return "<scbf.Growth: " + g.describe() + ">"; });
@@ -131,17 +156,21 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_ro("capacity", &Plan::capacity, "distinct keys")
       .def_ro("fpr", &Plan::fpr, "the rate asked for, or the one that memory and capacity allow")
       .def_ro("predicted_fpr", &Plan::predicted_fpr, "with ``capacity`` keys in it")
-      .def_ro("bits_per_key", &Plan::bits_per_key, "of counters; a filter for readers takes a quarter")
+      .def_ro("bits_per_key", &Plan::bits_per_key,
+              "of counters; a filter for readers takes a quarter")
       .def_ro("reason", &Plan::reason, "in a few sentences")
-      .def_prop_ro("nbytes", [](const Plan& p) { return p.geometry.bytes(); }, "bytes of all counters")
+      .def_prop_ro(
+          "nbytes", [](const Plan& p) { return p.geometry.bytes(); }, "bytes of all counters")
       .def("__repr__", [](const Plan& p) {
-        return "<scbf.Plan: " + std::to_string(p.capacity) + " keys, " + p.geometry.describe() + ">";
+        return "<scbf.Plan: " + std::to_string(p.capacity) + " keys, " + p.geometry.describe() +
+               ">";
       });
 
-  module.def("plan", plan_of, nb::kw_only(), nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
-             nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
-             nb::arg("groups") = nb::none(), nb::arg("probes") = nb::none(),
-             R"(Chooses a geometry from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from all three.
+  module.def(
+      "plan", plan_of, nb::kw_only(), nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
+      nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
+      nb::arg("groups") = nb::none(), nb::arg("probes") = nb::none(),
+      R"(Chooses a geometry from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from all three.
 
 Args:
     capacity: distinct keys, 1 or more.

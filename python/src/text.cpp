@@ -10,7 +10,8 @@ namespace nb = nanobind;
 namespace scbf::python {
 
 nb::object decoded(std::string_view bytes) {
-  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
+  PyObject* text =
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape");
   if (!text) throw nb::python_error();
   return nb::steal(text);
 }
@@ -24,7 +25,8 @@ std::string encoded(nb::handle value, std::string_view what) {
     throw InvalidArgument(fmt::format("{}: must be str or bytes, is {}", what,
                                       nb::str(value.type().attr("__name__")).c_str()));
   }
-  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogateescape"));
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(value.ptr(), "utf-8", "surrogateescape"));
   if (!bytes.is_valid()) throw nb::python_error();
   return encoded(bytes, what);
 }

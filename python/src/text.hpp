@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of the library that are text to Python: UTF-8, and what is not becomes lone surrogates, as in
-// Python's file names, and back again.
+// Bytes of the library that are text to Python: UTF-8, and what is not becomes lone surrogates, as
+// in Python's file names, and back again.
 #pragma once
 
 #include <nanobind/nanobind.h>

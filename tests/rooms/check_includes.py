@@ -32,10 +32,11 @@ MAY_INCLUDE = {
     "bench/driver": {PUBLIC},
     "bench": {PUBLIC, "index/include", "cuda/include", "bench/driver"},
     "examples": {PUBLIC, "index/include", "cuda/include"},
+    "python/src": {PUBLIC, "index/include"},
 }
 # Where the compiler looks for a quoted include, after the folder of the file itself.
 INCLUDE_FOLDERS = ["core/include", "cuda/include", "index/include", "core/src", "cuda/src",
-                   "index/src", "cli", "cli/index", "bench", "cpu_simd", "."]
+                   "index/src", "cli", "cli/index", "bench", "cpu_simd", "python/src", "."]
 SOURCES = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".inl"}
 QUOTED = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
