@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures the Python package: against the C++ library on the same keys, in turn, and against filters from
-PyPI (rbloom, pybloom-live, pyprobables, datasketches), where they are installed. Answers are verified first.
+PyPI (rbloom, pybloom-live, pyprobables), where they are installed. Answers are verified first.
 
 scripts/bench --python runs it, and condenses what it writes, which has the shape of Google Benchmark's JSON.
 """
@@ -164,17 +164,6 @@ def peers(n: int) -> dict[str, Callable[[], tuple[Any, Callable[[list[str]], Any
             return bloom, insert, bloom.check
         made["pyprobables"] = lambda: make_probables("BloomFilter")
         made["pyprobables-counting"] = lambda: make_probables("CountingBloomFilter")
-    if importlib.util.find_spec("datasketches"):
-        import datasketches
-        if hasattr(datasketches, "bloom_filter"):
-            def make_datasketches() -> Any:
-                bloom = datasketches.bloom_filter.create_by_accuracy(n, FPR)
-
-                def insert(keys: list[str]) -> None:
-                    for key in keys:
-                        bloom.update(key)
-                return bloom, insert, bloom.query
-            made["datasketches"] = make_datasketches
     return made
 
 

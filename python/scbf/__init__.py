@@ -24,6 +24,8 @@ null: neither inserted nor found. Errors, each with the way out: bool, floating-
 times (cast them to int64 in one unit), integers beyond 64 bits, and numbers beside text in one column.
 """
 
+from typing import TYPE_CHECKING
+
 from scbf import _scbf
 from scbf._scbf import (
     Bank,
@@ -115,8 +117,11 @@ for _name in dir(_scbf):
 
 __version__: str = _scbf.__version__
 
-def __getattr__(name: str) -> object:
-    if name == "SecondaryIndex":
-        raise AttributeError("scbf.SecondaryIndex: this build has no secondary index, because RocksDB was not "
-                             "there when it was built")
-    raise AttributeError(f"module 'scbf' has no attribute {name!r}")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name == "SecondaryIndex":
+            raise AttributeError("scbf.SecondaryIndex: this build has no secondary index, because RocksDB was not "
+                                 "there when it was built")
+        raise AttributeError(f"module 'scbf' has no attribute {name!r}")
