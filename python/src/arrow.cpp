@@ -12,6 +12,7 @@
 
 #include "arrow_abi.hpp"
 #include "errors.hpp"
+#include "outside.hpp"
 
 namespace nb = nanobind;
 
@@ -405,6 +406,13 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, Released<ArrowArray
   const auto kept = std::make_shared<Released<ArrowArray>>(std::move(array));
   const ArrayView view = view_of(**kept);
   if (std::string_view(schema.format) != "+s") return column_of(schema, view, kept);
+  for (std::size_t i = 0; i < view.size; ++i) {
+    if (!view.valid(i)) {
+      throw InvalidKey(
+          fmt::format("row {} of the struct is null as a whole: take the column out of it", i));
+    }
+    if (!view.bitmap()) break;
+  }
   if (view.array->n_children != 1 || !view.array->children || !view.array->children[0]) {
     broken("it has other columns than its schema");
   }
@@ -475,7 +483,7 @@ class ArrayStream final : public KeySource {
   std::unique_ptr<Column> next() override {
     Released<ArrowArray> array;
     {
-      nb::gil_scoped_release others_may_run;
+      Outside others_may_run;
       check(stream_->get_next(stream_.get(), array.get()));
     }
     return array.released() ? nullptr : column_of(*schema_, std::move(array));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bank: many filters that are asked together.
+#include "outside.hpp"
 #include "scbf/bank.hpp"
 
 #include "filter_class.hpp"
@@ -10,23 +11,26 @@ namespace {
 
 using Self = Held<Bank>;
 
-void construct_bank(Self* self, std::optional<std::uint64_t> capacity, std::optional<double> fpr,
-                    std::optional<std::uint64_t> memory_bytes,
-                    std::optional<std::string_view> layout, std::optional<Geometry> geometry,
-                    std::optional<Growth> growth, std::uint32_t members, std::uint64_t seed,
-                    std::string_view backend) {
-  const Growth chosen = growth_of({capacity, fpr, memory_bytes, layout, geometry, growth});
-  std::construct_at(self, Bank(chosen, {.seed = seed, .backend = backend, .capacity = members}));
+void construct_bank(Self* self, const nb::object& capacity, std::optional<double> fpr,
+                    const nb::object& memory_bytes, std::optional<std::string_view> layout,
+                    std::optional<Geometry> geometry, std::optional<Growth> growth,
+                    std::uint32_t members, const nb::object& seed, std::string_view backend) {
+  const Growth chosen =
+      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
+                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth});
+  std::construct_at(
+      self, Bank(chosen,
+                 {.seed = whole_number(seed, "seed", 0), .backend = backend, .capacity = members}));
 }
 
 std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
   if (!filter) {
     const Passage inside(self.gate, Passage::To::change);
-    nb::gil_scoped_release others_may_run;
+    Outside others_may_run;
     return self.value.add_member();
   }
   const PassageToBoth inside(self.gate, Passage::To::change, filter->gate);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return self.value.add_member(Filter(filter->value));
 }
 
@@ -107,7 +111,7 @@ nb::object find(const Self& self, nb::object keys, const CallOptions& options) {
 template <class Change>
 auto changing(Self& self, Change change) {
   const Passage inside(self.gate, Passage::To::change);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return change(self.value);
 }
 
@@ -133,7 +137,14 @@ True)")
            nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
            nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
            nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
-           nb::arg("backend") = "auto")
+           nb::arg("backend") = "auto",
+           nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
+                   "None, *, "
+                   "memory_bytes: int | float | None = None, layout: str | None = None, geometry: "
+                   "Geometry | None = "
+                   "None, growth: Growth | None = None, members: int = 8, seed: int = 0, backend: "
+                   "str = 'auto') -> "
+                   "None"))
       .def("add_member", &add_member, nb::arg("filter") = nb::none(),
            "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
            "number, the "
@@ -148,7 +159,7 @@ True)")
           "copy_member",
           [](const Self& self, std::uint32_t member) {
             const Passage inside(self.gate, Passage::To::read);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return hold(self.value.copy_member(member));
           },
           nb::arg("member"), "A copy of a member, as a Filter: for its statistics, or to save it.")
@@ -193,7 +204,7 @@ True)")
           "merge",
           [](Self& self, std::uint32_t member, const Held<Filter>& other) {
             const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.value.merge(member, other.value);
           },
           nb::arg("member"), nb::arg("other"), "Adds a Filter to a member, as Filter.merge().")

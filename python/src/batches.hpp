@@ -12,6 +12,7 @@
 #include "answers.hpp"
 #include "held.hpp"
 #include "keys.hpp"
+#include "outside.hpp"
 #include "run.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
@@ -154,7 +155,7 @@ void insert_column(Held<F>& self, const Column& column, Run& run, const BatchOpt
   }
   BulkInserter bulk(self.value, options);
   in_pieces(bulk);
-  nanobind::gil_scoped_release others_may_run;
+  Outside others_may_run;
   bulk.finish();
 }
 
@@ -187,6 +188,14 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
   return nanobind::cast(report);
 }
 
+/// The object of a slot's first argument. Throws InvalidArgument if its __init__ has not run.
+template <class Value>
+const Value& ready(PyObject* self) {
+  if (!nanobind::inst_ready(nanobind::handle(self)))
+    throw nanobind::type_error("it was made without __init__");
+  return *nanobind::inst_ptr<Value>(nanobind::handle(self));
+}
+
 /// `key in filter`, as a slot of the type: half the time of a method.
 template <class F>
 int contains_slot(PyObject* self, PyObject* object) noexcept {
@@ -195,7 +204,7 @@ int contains_slot(PyObject* self, PyObject* object) noexcept {
     if (!is_single_key(object, key)) {
       throw InvalidKey("`in` asks for one key; use contains() for a column of keys");
     }
-    return contains_one(*nanobind::inst_ptr<Held<F>>(nanobind::handle(self)), key) ? 1 : 0;
+    return contains_one(ready<Held<F>>(self), key) ? 1 : 0;
   } catch (...) {
     set_python_error();
     return -1;

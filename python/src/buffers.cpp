@@ -30,6 +30,7 @@ Format format_of(const Py_buffer& view) {
     swapped = std::endian::native == std::endian::little ? big : little;
     text.remove_prefix(1);
   }
+  if (text.starts_with('Z')) return {'Z', false};  // complex
   const std::size_t code = text.find_first_not_of("0123456789");
   if (code == std::string_view::npos || code + 1 != text.size()) return {'T', false};  // a struct
   return {text[code], swapped};
@@ -48,6 +49,8 @@ Format format_of(const Py_buffer& view) {
        "round floating-point numbers to integers, or take their bytes by view('V4')"},
       {'d', "float64",
        "round floating-point numbers to integers, or take their bytes by view('V8')"},
+      {'g', "longdouble", "round floating-point numbers to integers"},
+      {'Z', "complex numbers", "take their bytes by view('V16')"},
       {'T', "records", "choose one of their fields"},
   };
   for (const Entry& entry : kEntries) {
@@ -242,6 +245,9 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
     throw InvalidKey(
         fmt::format("keys are a column, and this array has {} dimensions: {}", view.ndim,
                     view.ndim == 0 ? "use its item()" : "flatten it, for example by ravel()"));
+  }
+  if (view.shape[0] == 0) {  // whose type says little: numpy.array([]) is of float64
+    return plain_column(KeyBatch(std::span<const std::uint64_t>()), std::move(buffer));
   }
   const std::string_view is_signed = "bhilqn", is_unsigned = "BHILQN";
   const bool known = is_signed.find(format.code) != std::string_view::npos ||

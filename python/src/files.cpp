@@ -9,6 +9,7 @@
 #include <string>
 
 #include "module.hpp"
+#include "outside.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 #include "text.hpp"
@@ -56,7 +57,7 @@ void add_files(nb::module_& module) {
   module.def(
       "read_file_info",
       [](const std::filesystem::path& path) {
-        nb::gil_scoped_release others_may_run;
+        Outside others_may_run;
         return read_file_info(path);
       },
       nb::arg("path"),
@@ -64,7 +65,7 @@ void add_files(nb::module_& module) {
   module.def(
       "verify_file",
       [](const std::filesystem::path& path) {
-        nb::gil_scoped_release others_may_run;
+        Outside others_may_run;
         return verify_file(path);
       },
       nb::arg("path"),

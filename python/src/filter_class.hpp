@@ -12,6 +12,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "batches.hpp"
+#include "outside.hpp"
 #include "pickled.hpp"
 #include "scbf/sizing.hpp"
 #include "text.hpp"
@@ -56,14 +58,45 @@ inline Growth growth_of(const Shape& shape) {
   return Growth::one(plan(request).geometry);
 }
 
+/// A whole number from `least` to 2^64 - 1; as a float, too, such as 1e6. Throws InvalidArgument.
+inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t least) {
+  std::uint64_t number = 0;
+  double real = 0;
+  if (PyFloat_Check(value.ptr())) {
+    real = nb::cast<double>(value);
+    if (real >= static_cast<double>(least) && real < 0x1p64 && real == std::floor(real)) {
+      return static_cast<std::uint64_t>(real);
+    }
+  } else if (!PyBool_Check(value.ptr()) && nb::try_cast(value, number) && number >= least) {
+    return number;
+  }
+  throw InvalidArgument(fmt::format("{} {}: must be a whole number from {} to 2**64 - 1", what,
+                                    nb::str(nb::object(nb::borrow(value))).c_str(), least));
+}
+
+inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const char* what) {
+  return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
+}
+
+/// Plans are made for counters. Of bits, four times as many fit.
 template <class F>
-void construct(Held<F>* self, std::optional<std::uint64_t> capacity, std::optional<double> fpr,
-               std::optional<std::uint64_t> memory_bytes, std::optional<std::string_view> layout,
-               std::optional<Geometry> geometry, std::optional<Growth> growth, std::uint64_t seed,
-               std::string_view backend) {
-  const Growth chosen = growth_of({capacity, fpr, memory_bytes, layout, geometry, growth});
-  nb::gil_scoped_release others_may_run;
-  std::construct_at(self, F(chosen, {.seed = seed, .backend = backend}));
+std::optional<std::uint64_t> memory_of_counters(std::optional<std::uint64_t> bytes) {
+  if (!bytes || std::is_same_v<F, Filter>) return bytes;
+  return *bytes > UINT64_MAX / 4 ? UINT64_MAX : *bytes * 4;
+}
+
+template <class F>
+void construct(Held<F>* self, const nb::object& capacity, std::optional<double> fpr,
+               const nb::object& memory_bytes, std::optional<std::string_view> layout,
+               std::optional<Geometry> geometry, std::optional<Growth> growth,
+               const nb::object& seed, std::string_view backend) {
+  const Growth chosen =
+      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
+                 memory_of_counters<F>(whole_number_or_none(memory_bytes, "memory_bytes")), layout,
+                 geometry, growth});
+  const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
+  Outside others_may_run;
+  std::construct_at(self, F(chosen, options));
 }
 
 // ---- bytes and pickling
@@ -74,7 +107,7 @@ nb::bytes to_bytes(const Held<F>& self, bool compress) {
   std::vector<char> all;
   {
     const Passage inside(self.gate, Passage::To::read);
-    nb::gil_scoped_release others_may_run;
+    Outside others_may_run;
     self.value.write(
         [&](std::span<const std::byte> part) {
           const char* from = reinterpret_cast<const char*>(part.data());
@@ -117,7 +150,7 @@ std::unique_ptr<Held<F>> hold(F&& value) {
 template <class F>
 std::unique_ptr<Held<F>> from_bytes(nb::handle data, std::string_view backend) {
   const Buffer buffer(data, PyBUF_SIMPLE);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   BytesSource source(bytes_in(buffer));
   auto filter = hold(F::read(std::ref(source), {.backend = backend}));
   source.check_at_end();
@@ -132,7 +165,7 @@ template <class F>
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
-    const auto& held = *nb::inst_ptr<Held<F>>(nb::handle(self));
+    const auto& held = ready<Held<F>>(self);
     if (flags & PyBUF_WRITABLE) {
       PyErr_SetString(PyExc_BufferError, "the counters of a filter can be read here, not written");
       return -1;
@@ -206,7 +239,12 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
   cls.def("__init__", &construct<F>, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
           nb::kw_only(), nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
-          nb::arg("backend") = "auto");
+          nb::arg("backend") = "auto",
+          nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
+                  "None, *, memory_bytes: "
+                  "int | float | None = None, layout: str | None = None, geometry: Geometry | None "
+                  "= None, growth: "
+                  "Growth | None = None, seed: int = 0, backend: str = 'auto') -> None"));
 
   // ---- keys
   cls.def(
@@ -322,7 +360,7 @@ Raises:
           "fill",
           [](const Self& self) {
             const Passage inside(self.gate, Passage::To::read);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return self.value.fill();
           },
           "Share of counters that are not 0.")
@@ -330,7 +368,7 @@ Raises:
           "statistics",
           [](const Self& self) {
             const Passage inside(self.gate, Passage::To::read);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return self.value.statistics();
           },
           "Figures of each stage and of all. Cost: one pass over the counters.")
@@ -353,7 +391,7 @@ Raises:
          [](Self& self, const Self& other) {
            const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
            self.check_no_exports();
-           nb::gil_scoped_release others_may_run;
+           Outside others_may_run;
            self.value.merge(other.value);
          },
          nb::arg("other"),
@@ -365,7 +403,7 @@ Raises:
           [](Self& self) {
             const Passage inside(self.gate, Passage::To::change);
             self.check_no_exports();
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.value.clear();
           },
           "Resets the filter to one empty stage.")
@@ -373,7 +411,7 @@ Raises:
           "copy",
           [](const Self& self) {
             const Passage inside(self.gate, Passage::To::read);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return hold(F(self.value));
           },
           "An independent copy.")
@@ -384,7 +422,7 @@ Raises:
             {
               const Passage inside(held.gate, Passage::To::change);
               held.check_no_exports();
-              nb::gil_scoped_release others_may_run;
+              Outside others_may_run;
               held.value.to(backend);
             }
             return self;
@@ -399,7 +437,7 @@ Raises:
             const Self& that = nb::cast<const Self&>(other);
             const PassageToBoth inside(self.gate, Passage::To::read, that.gate);
             const auto equal = [&] {
-              nb::gil_scoped_release others_may_run;
+              Outside others_may_run;
               return self.value == that.value;
             };
             return nb::bool_(equal());
@@ -422,6 +460,17 @@ Raises:
           },
           nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
   cls.attr("__copy__") = cls.attr("copy");
+  // NumPy asks for it where there is no buffer, and would else make an array of one object.
+  cls.def(
+      "__array__",
+      [](nb::handle self, nb::handle dtype, nb::handle copy) {
+        const nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        return nb::module_::import_("numpy").attr("array")(view, dtype, nb::arg("copy") = copy);
+      },
+      nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+      nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> "
+              "numpy.ndarray[Any, Any]"));
   cls.def(
       "__deepcopy__", [](nb::handle self, nb::handle) { return self.attr("copy")(); },
       nb::arg("memo"), nb::sig("def __deepcopy__(self, memo: object, /) -> Self"));
@@ -431,7 +480,7 @@ Raises:
          "save",
          [](const Self& self, const std::filesystem::path& path, bool compress) {
            const Passage inside(self.gate, Passage::To::read);
-           nb::gil_scoped_release others_may_run;
+           Outside others_may_run;
            self.value.save(path, {.compress = compress});
          },
          nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
@@ -441,7 +490,7 @@ Raises:
       .def_static(
           "load",
           [](const std::filesystem::path& path, std::string_view backend) {
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return hold(F::load(path, {.backend = backend}));
           },
           nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
@@ -449,7 +498,7 @@ Raises:
       .def_static(
           "map",
           [](const std::filesystem::path& path, std::string_view backend) {
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return hold(F::map(path, {.backend = backend}));
           },
           nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
@@ -471,7 +520,7 @@ Raises:
             if (self.gate.closed) return;
             const Passage inside(self.gate, Passage::To::change);
             self.check_no_exports();
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             [[maybe_unused]] const F gone(std::move(self.value));
             self.gate.closed = true;
           },

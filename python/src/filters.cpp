@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filter, and insertion in many batches.
+#include "outside.hpp"
 #include "scbf/filter.hpp"
 
 #include "filter_class.hpp"
@@ -27,7 +28,7 @@ RemoveReport remove_together(Self& self, const Parts& parts, std::span<std::uint
     }
   });
   const KeyBatch all = KeyBatch::from_hashes(hashes);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return self.value.remove(parts.size > 0 ? all.with_validity(validity) : all, verdicts, options);
 }
 
@@ -85,7 +86,7 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
 std::uint64_t subtract(Self& self, const Self& other) {
   const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
   self.check_no_exports();
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return self.value.subtract(other.value).inexact_counters;
 }
 
@@ -134,7 +135,7 @@ Args:
     keys: see the package's documentation.
     out: a contiguous array of n uint8 for what became of each key, as a Removal.
     most_absent: all or nothing: if more keys than this would be absent, KeysAbsent is raised and nothing
-        changed. 0 for keys that must all be there.
+        changed. 0 for keys that must all be there. Ctrl-C is noticed before and after the removal itself.
     threads, progress: as in contains(); no progress is reported with most_absent.
 Returns:
     a RemoveReport; for one key a Removal.)")

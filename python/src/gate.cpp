@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "outside.hpp"
 #include "scbf/errors.hpp"
 
 namespace nb = nanobind;
@@ -34,7 +35,7 @@ template <class TryFor>
 void wait(TryFor try_for) {
   for (;;) {
     {
-      nb::gil_scoped_release others_may_run;
+      Outside others_may_run;
       if (try_for(std::chrono::milliseconds(100))) return;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -49,8 +50,10 @@ void enter(Gate& gate, Passage::To purpose) {
         "the object is in use by the call that this one was made from, such as by a progress "
         "callback that changes the filter it reports on");
   }
-  std::unique_lock next(gate.next, std::try_to_lock);
-  if (!next) wait([&](auto time) { return next.try_lock_for(time); });
+  // Who reads something already must not queue behind a change that waits for that.
+  const bool in_turn = purpose == Passage::To::change || inside.empty();
+  std::unique_lock next(gate.next, std::defer_lock);
+  if (in_turn && !next.try_lock()) wait([&](auto time) { return next.try_lock_for(time); });
   if (purpose == Passage::To::read) {
     if (!gate.mutex.try_lock_shared())
       wait([&](auto time) { return gate.mutex.try_lock_shared_for(time); });

@@ -19,6 +19,7 @@
 #include "errors.hpp"
 #include "held.hpp"
 #include "module.hpp"
+#include "outside.hpp"
 #include "scbf/secondary_index.hpp"
 #include "text.hpp"
 
@@ -83,14 +84,14 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
     if (has_separators && !nb::object(indexed[item]).is_none())
       column.separator = encoded(indexed[item], "a separator");
   }
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return hold(SecondaryIndex::create(
       path, schema, {.fpr = fpr, .region_values = region_values, .servers = servers, .seed = seed},
       {.sync = sync}));
 }
 
 std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bool sync) {
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   const IndexOptions options{.sync = sync};
   return hold(read_only ? SecondaryIndex::open_read_only(path, options)
                         : SecondaryIndex::open(path, options));
@@ -99,7 +100,7 @@ std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bo
 /// Runs a call of the index without Python's lock.
 template <class Call>
 auto outside(const Self& self, Call call) {
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return call(self.value);
 }
 
@@ -142,7 +143,7 @@ class Rows {
 WriteReport load(Self& self, nb::handle rows) {
   const Passage inside(self.gate, Passage::To::read);
   Rows source(self.value.schema(), rows);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return self.value.bulk_load([&](Row& row) { return source.next(row); });
 }
 
@@ -201,7 +202,7 @@ WriteReport remove(Self& self, nb::object keys) {
   if (nb::isinstance<nb::str>(keys) || nb::isinstance<nb::bytes>(keys)) keys = nb::make_tuple(keys);
   for (nb::handle key : keys) removed.push_back(encoded(key, "a key"));
   const Passage inside(self.gate, Passage::To::read);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return self.value.remove(removed);
 }
 
@@ -339,7 +340,7 @@ Raises:
           [](Self& self, nb::handle row) {
             const Passage inside(self.gate, Passage::To::read);
             const Row fields = row_of(self.value.schema(), row);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.value.put(fields);
           },
           nb::arg("row"), nb::sig("def put(self, row: Mapping[str, str | bytes | None]) -> None"),
@@ -378,7 +379,7 @@ Raises:
           "checkpoint",
           [](Self& self) {
             const Passage inside(self.gate, Passage::To::read);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.value.checkpoint();
           },
           "Saves the filters that changed, so that the next open is quick.")
@@ -392,7 +393,7 @@ Raises:
           "refresh",
           [](Self& self) {
             const Passage inside(self.gate, Passage::To::change);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return self.value.refresh();
           },
           "Of an index open for reading only: shows what was written meanwhile. Returns whether "
@@ -414,7 +415,7 @@ Raises:
           [](Self& self) {
             if (self.gate.closed) return;
             const Passage inside(self.gate, Passage::To::change);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             [[maybe_unused]] const SecondaryIndex gone(std::move(self.value));
             self.gate.closed = true;
           },

@@ -10,7 +10,10 @@
 
 #include "arrow.hpp"
 #include "buffers.hpp"
+#include "held.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/detail/hash.hpp"
+#include "scbf/filter.hpp"
 
 namespace nb = nanobind;
 
@@ -24,7 +27,13 @@ std::string shown(PyObject* object) {
     PyErr_Clear();
     return "?";
   }
-  std::string shown(nb::str(text).c_str());
+  const nb::object encoded =
+      nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!encoded.is_valid()) {
+    PyErr_Clear();
+    return "?";
+  }
+  std::string shown(nb::borrow<nb::bytes>(encoded).c_str());
   if (shown.size() > 60) {
     std::size_t end = 57;
     while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xC0) == 0x80) --end;
@@ -42,7 +51,8 @@ std::string refusal(PyObject* object) {
   if (PyFloat_Check(object)) {
     return fmt::format(
         "{}: floating-point numbers cannot be keys, because numbers that print alike "
-        "may differ; round them to integers, or take their bytes",
+        "may differ; round them to integers (pandas with missing "
+        "values: astype('Int64')), or take their bytes",
         shown(object));
   }
   return fmt::format("{} is a {}: keys are int, str or bytes, or columns of them", shown(object),
@@ -82,10 +92,21 @@ std::string_view bytes_of(PyObject* object) {
   return {bytes, static_cast<std::size_t>(size)};
 }
 
+/// The kind of a NumPy data type, such as 'M' for moments; 0 for other objects.
+char dtype_kind(nb::handle object) {
+  if (!nb::hasattr(object, "dtype")) return 0;
+  const nb::object dtype = object.attr("dtype");
+  if (!nb::hasattr(dtype, "kind")) return 0;
+  const nb::object kind = dtype.attr("kind");
+  return nb::isinstance<nb::str>(kind) ? nb::cast<nb::str>(kind).c_str()[0] : '\0';
+}
+
 /// Missing in a column of objects.
 bool is_null(PyObject* object) {
   if (object == Py_None) return true;
-  if (PyFloat_Check(object)) return std::isnan(PyFloat_AsDouble(object));
+  if (PyFloat_Check(object) || (dtype_kind(object) == 'f' && !PySequence_Check(object))) {
+    return std::isnan(PyFloat_AsDouble(object));
+  }
   return type_name(object) == "NAType";
 }
 
@@ -136,11 +157,11 @@ class Objects final : public Column {
     if (PyUnicode_Check(item)) return hash_of(item, text_of(item));
     if (PyLong_CheckExact(item)) return number(item, number_of(item));
     if (PyBytes_Check(item)) return hash_of(item, bytes_of(item));
+    const nb::object kept = nb::borrow(item);  // code of its own, from here on, may drop it
     if (is_null(item)) {
       null_at_.push_back(values_.size());
       return 0;
     }
-    const nb::object kept = nb::borrow(item);  // the code of its __index__ may drop it
     SingleKey key;
     if (!is_single_key(item, key)) throw InvalidKey(refusal(item));
     return number(item, key.number);
@@ -176,7 +197,7 @@ class Objects final : public Column {
 template <class Each>
 void for_each_item(nb::handle items, Each each) {
 #ifndef Py_GIL_DISABLED
-  if (PyList_CheckExact(items.ptr())) {
+  if (PyList_Check(items.ptr())) {
     for (Py_ssize_t i = 0; i < PyList_Size(items.ptr()); ++i) each(PyList_GetItem(items.ptr(), i));
     return;
   }
@@ -189,11 +210,8 @@ void for_each_item(nb::handle items, Each each) {
 std::unique_ptr<Column> objects_column(nb::handle items, std::uint64_t seed, std::size_t first,
                                        Kind& kind) {
   auto column = std::make_unique<Objects>(seed, first, kind);
-  if (const Py_ssize_t size = PyObject_Size(items.ptr()); size > 0) {
-    column->reserve(static_cast<std::size_t>(size));
-  } else {
-    PyErr_Clear();
-  }
+  if (PyList_Check(items.ptr()))
+    column->reserve(static_cast<std::size_t>(PyList_Size(items.ptr())));
   for_each_item(items, [&](PyObject* item) { column->take(item); });
   column->finish();
   return column;
@@ -247,23 +265,44 @@ class Iterator final : public KeySource {
   Kind kind_ = Kind::unknown;
 };
 
-/// The kind of a NumPy data type, such as 'M' for moments; 0 for other objects.
-char dtype_kind(nb::handle object) {
-  if (!nb::hasattr(object, "dtype")) return 0;
+nb::object as_array(nb::handle object) {
+  return nb::module_::import_("numpy").attr("asarray")(object);
+}
+
+/// A column of Python objects, as of pandas, which Arrow would have of one type.
+bool is_of_objects(nb::handle object) {
+  if (dtype_kind(object) != 'O' || !nb::hasattr(object, "__array__")) return false;
   const nb::object dtype = object.attr("dtype");
-  if (!nb::hasattr(dtype, "kind")) return 0;
-  const nb::object kind = dtype.attr("kind");
-  return nb::isinstance<nb::str>(kind) ? nb::cast<nb::str>(kind).c_str()[0] : '\0';
+  return nb::hasattr(dtype, "name") && nb::isinstance<nb::str>(nb::object(dtype.attr("name"))) &&
+         std::string_view(nb::str(nb::object(dtype.attr("name"))).c_str()) == "object";
+}
+
+/// As Arrow, Polars offers the addresses of such objects, as bytes of one width.
+bool is_of_polars_objects(nb::handle object) {
+  if (!nb::hasattr(object, "dtype")) return false;
+  const nb::object module = object.type().attr("__module__");
+  if (!nb::isinstance<nb::str>(module) ||
+      !std::string_view(nb::str(module).c_str()).starts_with("polars")) {
+    return false;
+  }
+  return std::string_view(nb::str(nb::object(object.attr("dtype"))).c_str()) == "Object";
 }
 
 /// Of a NumPy array, or of anything else with a buffer.
 std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) {
+  if (nb::hasattr(object, "mask")) {
+    throw InvalidKey("a masked array: take its compressed(), or give an Arrow column with nulls");
+  }
   if (const char kind = dtype_kind(object); kind == 'M' || kind == 'm') {
     throw InvalidKey(fmt::format(
         "an array of {} cannot be keys: take its integers by view('int64'), in one unit "
         "for all data of a filter",
-        nb::str(object.attr("dtype")).c_str()));
+        nb::str(nb::object(object.attr("dtype"))).c_str()));
   } else if (kind == 'T' || kind == 'O') {  // no buffer, or one of pointers
+    if (nb::cast<int>(nb::object(object.attr("ndim"))) != 1) {
+      throw InvalidKey(fmt::format("keys are a column, and this array has {} dimensions",
+                                   nb::cast<int>(nb::object(object.attr("ndim")))));
+    }
     return objects_source(object.attr("tolist")(), seed);
   }
   auto column = buffer_column(std::make_unique<Buffer>(object, PyBUF_FORMAT | PyBUF_STRIDES));
@@ -279,12 +318,15 @@ bool is_single_key(PyObject* object, SingleKey& key) {
     key = {false, 0, text_of(object)};
   } else if (PyBytes_Check(object)) {
     key = {false, 0, bytes_of(object)};
-  } else if (PyBool_Check(object) || PyFloat_Check(object)) {
+  } else if (PyBool_Check(object) || PyFloat_Check(object) || object == Py_None) {
     throw InvalidKey(refusal(object));
   } else if (PyIndex_Check(object) && !PySequence_Check(object)) {
     const nb::object number = nb::steal(PyNumber_Index(object));
     if (!number.is_valid()) throw nb::python_error();
     key = {true, number_of(number.ptr()), {}};
+  } else if (!PySequence_Check(object) && dtype_kind(object) != 0 &&
+             !nb::hasattr(object, "__len__")) {
+    throw InvalidKey(refusal(object));  // numpy.float32, numpy.datetime64 …
   } else {
     return false;
   }
@@ -292,6 +334,14 @@ bool is_single_key(PyObject* object, SingleKey& key) {
 }
 
 std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
+  if (nb::isinstance<Held<Filter>>(object) || nb::isinstance<Held<BloomFilter>>(object)) {
+    throw InvalidKey("a filter has no keys to read: add filters by merge(), or |=");
+  }
+  if (is_of_polars_objects(object)) {
+    throw InvalidKey(
+        "a column of Python objects in Polars: cast it to String or Int64, or give its to_list()");
+  }
+  if (is_of_objects(object)) return buffer_source(as_array(object), seed);
   if (auto source = arrow_source(object)) return source;
   if (nb::hasattr(object, "__cuda_array_interface__")) {
     throw BackendUnavailable(
@@ -309,13 +359,14 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   }
   if (PyObject_CheckBuffer(raw)) return buffer_source(object, seed);
   if (nb::hasattr(object, "__array__")) {  // pandas, and arrays of other libraries
-    return buffer_source(nb::module_::import_("numpy").attr("asarray")(object), seed);
+    return buffer_source(as_array(object), seed);
   }
   if (PyList_Check(raw) || PyTuple_Check(raw) || PyDict_Check(raw) || PyAnySet_Check(raw)) {
     return objects_source(object, seed);
   }
   nb::object iterator = nb::steal(PyObject_GetIter(raw));
   if (!iterator.is_valid()) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
     PyErr_Clear();
     throw InvalidKey(refusal(raw));
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "errors.hpp"
+#include "outside.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/version.hpp"
 
@@ -40,7 +41,9 @@ NB_MODULE(_scbf, module) {
 #else
   module.attr("has_index") = false;
 #endif
+  nb::set_leak_warnings(false);  // other packages may keep objects of this one to the end
   scbf::python::register_errors();
+  scbf::python::watch_the_end();
   scbf::python::add_sizing(module);
   scbf::python::add_reports(module);
   scbf::python::add_filters(module);

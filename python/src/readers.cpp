@@ -3,6 +3,7 @@
 // that takes them.
 #include "filter_class.hpp"
 #include "module.hpp"
+#include "outside.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
 
@@ -13,7 +14,7 @@ using Self = Held<BloomFilter>;
 
 std::unique_ptr<Self> bits_of(const Held<Filter>& counters) {
   const Passage inside(counters.gate, Passage::To::read);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return hold(BloomFilter(counters.value));
 }
 
@@ -21,21 +22,21 @@ template <class F>
 Delta advance(Self& self, const Held<F>& now) {
   const PassageToBoth inside(self.gate, Passage::To::change, now.gate);
   self.check_no_exports();
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return self.value.advance(now.value);
 }
 
 template <class Function>
 KeyEstimate together(const Self& self, const Self& other, Function function) {
   const PassageToBoth inside(self.gate, Passage::To::read, other.gate);
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   return function(self.value, other.value);
 }
 
 void intersect(Self& self, const Self& other) {
   const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
   self.check_no_exports();
-  nb::gil_scoped_release others_may_run;
+  Outside others_may_run;
   self.value.intersect(other.value);
 }
 
@@ -76,7 +77,7 @@ int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
     SingleKey key;
     if (!is_single_key(object, key))
       throw InvalidKey("`in` asks for one key; use contains() for a column");
-    const Reader& reader = *nb::inst_ptr<Reader>(nb::handle(self));
+    const Reader& reader = ready<Reader>(self);
     return key.visit([&](auto k) { return reader.replica.contains(k); }) ? 1 : 0;
   } catch (...) {
     set_python_error();
@@ -138,7 +139,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
           "estimated_keys",
           [](const Self& self) {
             const Passage inside(self.gate, Passage::To::read);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return self.value.estimated_keys();
           },
           "How many distinct keys would give this fill, with the standard error of the estimate.")
@@ -173,7 +174,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
           [](Self& self, const Delta& change) {
             const Passage inside(self.gate, Passage::To::change);
             self.check_no_exports();
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.value.apply(change);
           },
           nb::arg("delta"),
@@ -185,7 +186,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def_static(
           "load",
           [](const std::filesystem::path& path) {
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return Delta::load(path);
           },
           nb::arg("path"),
@@ -194,7 +195,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
           "from_bytes",
           [](nb::handle data) {
             const Buffer buffer(data, PyBUF_SIMPLE);
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return Delta::read(BytesSource(bytes_in(buffer)));
           },
           nb::arg("data"), nb::sig("def from_bytes(data: bytes | bytearray | memoryview) -> Delta"),
@@ -202,7 +203,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def(
           "save",
           [](const Delta& self, const std::filesystem::path& path) {
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.save(path);
           },
           nb::arg("path"), "Writes a file, atomically.")
@@ -247,7 +248,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def(
           "apply",
           [](Reader& self, const Delta& change) {
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             self.replica.apply(change);
             if (change.whole()) self.seed = self.replica.snapshot().seed();
           },
@@ -258,7 +259,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def(
           "snapshot",
           [](const Reader& self) {
-            nb::gil_scoped_release others_may_run;
+            Outside others_may_run;
             return hold(self.replica.snapshot());
           },
           "A BloomFilter as of now, for example to save it.")

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "module.hpp"
+#include "pickled.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
@@ -25,6 +26,14 @@ void add_reports(nb::module_& module) {
   nb::class_<InsertReport>(module, "InsertReport", "What an insertion did.")
       .def_ro("inserted", &InsertReport::inserted, "keys inserted, repetitions counted")
       .def_ro("nulls", &InsertReport::nulls, "keys that were null, and were skipped")
+      .def_static("_made",
+                  [](std::uint64_t inserted, std::uint64_t nulls) {
+                    return InsertReport{inserted, nulls};
+                  })
+      .def("__reduce__",
+           [](const InsertReport& r) {
+             return pickled(nb::type<InsertReport>(), "_made", r.inserted, r.nulls);
+           })
       .def("__repr__", [](const InsertReport& r) {
         return fmt::format("<scbf.InsertReport: {} inserted, {} nulls>", r.inserted, r.nulls);
       });
@@ -36,6 +45,16 @@ void add_reports(nb::module_& module) {
       .def_ro("ambiguous", &RemoveReport::ambiguous,
               "keys that several stages claimed, which are still there; 0 with one stage")
       .def_ro("nulls", &RemoveReport::nulls, "keys that were null, and were skipped")
+      .def_static("_made",
+                  [](std::uint64_t removed, std::uint64_t absent, std::uint64_t ambiguous,
+                     std::uint64_t nulls) {
+                    return RemoveReport{removed, absent, ambiguous, nulls};
+                  })
+      .def("__reduce__",
+           [](const RemoveReport& r) {
+             return pickled(nb::type<RemoveReport>(), "_made", r.removed, r.absent, r.ambiguous,
+                            r.nulls);
+           })
       .def("__repr__", [](const RemoveReport& r) {
         return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {} nulls>",
                            r.removed, r.absent, r.ambiguous, r.nulls);
@@ -83,6 +102,14 @@ void add_reports(nb::module_& module) {
   nb::class_<KeyEstimate>(module, "KeyEstimate", "An estimate of a number of distinct keys.")
       .def_ro("keys", &KeyEstimate::keys, "infinity if every bit is 1")
       .def_ro("standard_error", &KeyEstimate::standard_error, "in keys")
+      .def_static("_made",
+                  [](double keys, double standard_error) {
+                    return KeyEstimate{keys, standard_error};
+                  })
+      .def("__reduce__",
+           [](const KeyEstimate& e) {
+             return pickled(nb::type<KeyEstimate>(), "_made", e.keys, e.standard_error);
+           })
       .def("__float__", [](const KeyEstimate& e) { return e.keys; })
       .def("__repr__", [](const KeyEstimate& e) {
         return fmt::format("<scbf.KeyEstimate: {:.1f} ± {:.1f}>", e.keys, e.standard_error);

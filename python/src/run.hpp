@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "columns.hpp"
+#include "outside.hpp"
 #include "scbf/backend.hpp"
 
 namespace scbf::python {
@@ -45,7 +46,7 @@ class Run {
       const std::size_t count = std::min({piece_, column.most_at_once(), column.size() - first});
       const auto began = std::chrono::steady_clock::now();
       {
-        nanobind::gil_scoped_release others_may_run;
+        Outside others_may_run;
         step(column.batch(first, count, seed_, room_), done_);
       }
       first += count;

@@ -37,7 +37,7 @@ Plan plan_of(std::optional<std::uint64_t> capacity, std::optional<double> fpr,
 nb::tuple reduce_geometry(const Geometry& g) {
   const nb::handle type = nb::type<Geometry>();
   if (g.cell() == Cell::bit) {
-    throw InvalidArgument("the geometry of a filter of bits cannot be pickled; pickle the filter");
+    return pickled(type, "_of_bits", g.with(Cell::counter));
   }
   if (g.layout() == Layout::split)
     return pickled(type, "split", g.probes(), g.counters_per_slice());
@@ -76,6 +76,7 @@ Two filters can be combined only if their geometries and seeds are equal.
           "split_block", &Geometry::split_block, nb::arg("groups"), nb::arg("blocks_per_group"),
           "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight probes, "
           "and one cache line, in each group.")
+      .def_static("_of_bits", [](const Geometry& g) { return g.with(Cell::bit); })
       .def_prop_ro(
           "layout", [](const Geometry& g) { return to_string(g.layout()); },
           "``'split'`` or ``'split_block'``")
@@ -159,6 +160,17 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_ro("bits_per_key", &Plan::bits_per_key,
               "of counters; a filter for readers takes a quarter")
       .def_ro("reason", &Plan::reason, "in a few sentences")
+      .def_static("_made",
+                  [](const Geometry& geometry, std::uint64_t capacity, double fpr, double predicted,
+                     double bits_per_key, std::string reason) {
+                    return Plan{geometry,  capacity,     fpr,
+                                predicted, bits_per_key, std::move(reason)};
+                  })
+      .def("__reduce__",
+           [](const Plan& p) {
+             return pickled(nb::type<Plan>(), "_made", p.geometry, p.capacity, p.fpr,
+                            p.predicted_fpr, p.bits_per_key, p.reason);
+           })
       .def_prop_ro(
           "nbytes", [](const Plan& p) { return p.geometry.bytes(); }, "bytes of all counters")
       .def("__repr__", [](const Plan& p) {

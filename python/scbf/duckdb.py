@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters in DuckDB, as a function of SQL.
+
+    >>> import duckdb, scbf, scbf.duckdb
+    >>> seen = scbf.Filter(capacity=1000, fpr=0.01)
+    >>> _ = seen.insert(["apple", "banana"])
+    >>> with duckdb.connect() as connection:
+    ...     scbf.duckdb.register(connection, "seen", seen)
+    ...     connection.execute("SELECT seen('apple'), seen('durian'), seen(NULL)").fetchall()
+    [(True, False, None)]
+
+DuckDB calls the function for at most 2,048 keys at a time, under Python's lock, and hands them over as Arrow
+arrays; that costs more than asking the filter does. DuckDB's own join of two local tables is faster than the same
+join behind such a function. The function pays where the filter stands for rows that DuckDB does not have.
+`docs/analytics.md` has the figures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+try:
+    import duckdb  # noqa: F401 (only whether it is there)
+    import pyarrow  # type: ignore[import-untyped]
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "scbf.duckdb needs DuckDB and pyarrow, by which DuckDB hands columns over: pip install duckdb pyarrow",
+        name=error.name,
+    ) from error
+
+from scbf._asked import Asked, check_asked
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["register"]
+
+
+def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, threads: int = 0) -> None:
+    """Makes ``name(key)`` a function of SQL: may the filter hold this key?
+
+    It takes integers of up to 64 bits, VARCHAR, BLOB and ENUM, each column with its own type, and returns BOOLEAN:
+    FALSE is certain, TRUE is wrong at the filter's rate, and NULL gives NULL. Cast HUGEINT, the type of sums of
+    integers, to BIGINT.
+
+    The filter is asked when a query runs, so later changes of the filter show in later queries. The connection
+    keeps the filter until it is closed or ``connection.remove_function(name)`` is called. Cursors of the connection
+    see the function, too.
+
+    Args:
+        connection: what ``duckdb.connect()`` returns.
+        name: of the new function.
+        filter: a Filter, BloomFilter or Replica.
+        threads: at most so many for each vector of keys; 0 leaves it to the filter.
+    Raises:
+        TypeError: if ``filter`` is something else.
+        duckdb.Error: if ``name`` is taken by a function of Python. When a query runs: for keys of other types,
+            with the message of scbf.InvalidKey, and for a call with more or fewer keys than one.
+    """
+    check_asked(filter)
+
+    def contains(*columns: pyarrow.ChunkedArray) -> pyarrow.Array:
+        if len(columns) != 1:
+            raise TypeError(f"{name}() takes one key, not {len(columns)}")
+        return pyarrow.array(filter.contains(columns[0], threads=threads))
+
+    # Without parameters, any type: a function with a list of them would need a cast, and its own name for each.
+    connection.create_function(name, contains, None, "BOOLEAN", type="arrow")  # type: ignore[call-overload]

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bank: which of many filters may hold a key?"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scbf
+from support import GEOMETRY, filled
+
+
+def lists(found: Any) -> list[list[int]]:
+    return [members.tolist() for members in found]
+
+
+def small() -> scbf.Bank:
+    bank = scbf.Bank(geometry=GEOMETRY, seed=42)
+    for keys in (["a", "b"], ["b", "c"], []):
+        bank.insert(bank.add_member(), keys)
+    return bank
+
+
+def test_find() -> None:
+    bank = small()
+    found = bank.find(["a", "b", "c", "d", None])
+    assert isinstance(found, scbf.MemberLists) and lists(found) == [[0], [0, 1], [1], [], []]
+    assert found.offsets.tolist() == [0, 1, 3, 4, 4, 4] and found.offsets.dtype == np.int64
+    assert found.members.tolist() == [0, 0, 1, 1] and found.members.dtype == np.uint32
+    assert len(found) == 5 and found[1].tolist() == found[-4].tolist() == [0, 1]
+    assert found[1].base is not None  # a view
+    for i in (5, -6):
+        with pytest.raises(IndexError, match=f"key {i}"):
+            found[i]
+    assert repr(found) == "<scbf.MemberLists: 5 keys, 4 members in all>"
+    assert bank.find("b") == [0, 1] and bank.find(b"d") == []
+    assert lists(bank.find([])) == [] and bank.find([]).offsets.tolist() == [0]
+    assert lists(bank.find(iter(["c", "a"]))) == [[1], [0]]
+    with pytest.raises(scbf.InvalidKey):
+        bank.find([1.5])
+
+
+def test_columns_of_all_kinds() -> None:
+    bank = scbf.Bank(geometry=GEOMETRY, seed=42)
+    member = bank.add_member()
+    report = bank.insert(member, np.arange(10, dtype=">i2"))
+    assert report.inserted == 10
+    pa = pytest.importorskip("pyarrow")
+    assert bank.insert(member, pa.chunked_array([["x"], [None, "y"]])).nulls == 1
+    assert bank.insert(member, "single").inserted == 1
+    assert bank.insert(member, 77).inserted == 1
+    assert bank.copy_member(member) == filled(range(10)) | filled(["x", "y", "single"]) | filled([77])
+    assert lists(bank.find(pa.array(["x", None, "z"]).dictionary_encode())) == [[0], [], []]
+
+
+def test_many_keys() -> None:
+    bank = scbf.Bank(100_000, 0.001, members=70)
+    for member in range(70):
+        assert bank.add_member() == member
+        bank.insert(member, np.arange(member * 1000, (member + 1) * 1000))
+    found = bank.find(np.arange(70_000))
+    assert all(i // 1000 in members for i, members in enumerate(lists(found)))
+    assert len(found.members) < 70_000 * 1.5
+    seen: list[tuple[int, int]] = []
+    again = bank.find(np.arange(70_000), threads=1, progress=lambda done, all: seen.append((done, all)))
+    assert lists(again) == lists(found) and seen == [(70_000, 70_000)]
+
+
+def test_members() -> None:
+    bank = small()
+    assert len(bank) == 3 and bank.members == [0, 1, 2]
+    assert 0 in bank and 2 in bank and 3 not in bank
+    taken = bank.remove_member(1)
+    assert taken == filled(["b", "c"])
+    assert bank.members == [0, 2] and 1 not in bank and bank.find("c") == []
+    assert bank.add_member(taken) == 1 and bank.find("c") == [1]
+    assert taken == filled(["b", "c"])  # a copy went in
+    bank.insert(1, "z")
+    assert "z" not in taken
+    bank.merge(0, taken)
+    assert bank.copy_member(0) == filled(["a", "b", "b", "c"])
+    bank.clear(0)
+    assert bank.find("a") == [] and bank.copy_member(0) == filled([])
+    bank.ask_always(0)
+    assert bank.find("nothing") == [0]
+    bank.ask_always(0, False)
+    assert bank.find("nothing") == []
+    bank.reserve(1000)
+    assert (bank.seed, bank.growth) == (42, scbf.Growth.one(GEOMETRY)) and bank.nbytes > 3 * GEOMETRY.nbytes
+    assert "3 members" in repr(bank)
+
+
+def test_removal() -> None:
+    bank = small()
+    verdicts = np.full(4, 9, np.uint8)
+    report = bank.remove(0, ["a", "a", "x", None], out=verdicts)
+    assert (report.removed, report.absent, report.nulls) == (1, 2, 1) and verdicts.tolist() == [1, 0, 0, 0]
+    assert bank.find("a") == []
+    assert bank.remove(0, "b").removed == 1 and bank.find("b") == [1]
+    with pytest.raises(scbf.InvalidArgument, match="out"):
+        bank.remove(0, ["a"], out=np.zeros(2, np.uint8))
+
+
+def test_members_that_are_not_there() -> None:
+    bank = small()
+    for call in (
+        lambda: bank.insert(7, ["a"]),
+        lambda: bank.remove(7, ["a"]),
+        lambda: bank.remove_member(7),
+        lambda: bank.copy_member(7),
+        lambda: bank.clear(7),
+        lambda: bank.ask_always(7),
+        lambda: bank.merge(7, filled([])),
+    ):
+        with pytest.raises(scbf.InvalidArgument, match="member 7: there is none; the bank has 3"):
+            call()
+    with pytest.raises(scbf.InvalidArgument, match="reserve 1048577: a bank has at most 1048576"):
+        bank.reserve(2**20 + 1)
+    with pytest.raises(TypeError):
+        bank.insert(-1, ["a"])
+    with pytest.raises(TypeError):
+        bank.insert("a", ["a"])
+
+
+def test_filters_that_do_not_fit() -> None:
+    bank = small()
+    for other in (scbf.Filter(1000, 0.01), scbf.Filter(geometry=GEOMETRY, seed=1)):
+        with pytest.raises(scbf.Incompatible, match="differ"):
+            bank.add_member(other)
+        with pytest.raises(scbf.Incompatible, match="differ"):
+            bank.merge(0, other)
+    assert len(bank) == 3
+    with pytest.raises(TypeError):
+        bank.add_member(scbf.BloomFilter(geometry=GEOMETRY, seed=42))
+
+
+FULL = scbf.Growth.fixed(scbf.Geometry.split_block(groups=1, blocks_per_group=4), most_stages=2)
+
+
+def test_a_full_member() -> None:
+    bank = scbf.Bank(growth=FULL)
+    for keys in (range(10_000), iter(range(10_000)), np.arange(10_000)):
+        member = bank.add_member()
+        with pytest.raises(scbf.FilterFull, match=f"member {member}: all 2 stages are full") as raised:
+            bank.insert(member, keys)
+        assert raised.value.processed == raised.value.inserted == len(bank.copy_member(member))
+
+
+def test_a_full_member_raises_members_full() -> None:
+    bank = scbf.Bank(growth=FULL)
+    with pytest.raises(scbf.MembersFull) as raised:
+        bank.insert(bank.add_member(), range(10_000))
+    assert raised.value.batch == 0
+
+
+def test_in_is_about_members() -> None:
+    assert -1 not in small() and 2**40 not in small()
+
+
+def test_slices_of_lists() -> None:
+    assert lists(small().find(["a", "b", "c"])[1:]) == [[0, 1], [1]]
+
+
+def test_progress_must_not_change_the_bank() -> None:
+    bank = small()
+    seen: list[str] = []
+
+    def progress(_done: int, _all: int) -> None:
+        with pytest.raises(scbf.Error, match="in use by the call"):
+            bank.insert(0, "x")
+        seen.append("called")
+
+    bank.insert(0, ["y"], progress=progress)
+    bank.find(["y"], progress=progress)
+    assert seen == ["called"] * 2 and bank.find("x") == []
