@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scbf/key_batch.hpp"
@@ -70,6 +71,16 @@ class KeySource {
   virtual std::unique_ptr<Column> next() = 0;
   /// May Python code run in next()? It might use the filter that the keys are for.
   virtual bool runs_python() const noexcept { return false; }
+};
+
+/// A source of one part.
+class OneColumn final : public KeySource {
+ public:
+  explicit OneColumn(std::unique_ptr<Column> column) : column_(std::move(column)) {}
+  std::unique_ptr<Column> next() override { return std::move(column_); }
+
+ private:
+  std::unique_ptr<Column> column_;
 };
 
 }  // namespace scbf::python

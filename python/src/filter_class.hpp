@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the classes Filter and BloomFilter have in common, but for the batch calls of batches.hpp:
-// how they are made, files, pickling, the buffer, properties.
+// What the classes Filter and BloomFilter have in common: the calls of batches.hpp, what shape.hpp,
+// messages.hpp and counters_buffer.hpp have, files and properties.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,9 +12,6 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <cmath>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,196 +19,16 @@
 #include <vector>
 
 #include "batches.hpp"
+#include "counters_buffer.hpp"
+#include "messages.hpp"
 #include "outside.hpp"
 #include "pickled.hpp"
-#include "scbf/sizing.hpp"
+#include "shape.hpp"
 #include "text.hpp"
 
 namespace scbf::python {
 
 namespace nb = nanobind;
-
-// ---- how they are made
-// ---------------------------------------------------------------------------
-
-struct Shape {
-  std::optional<std::uint64_t> capacity;
-  std::optional<double> fpr;
-  std::optional<std::uint64_t> memory_bytes;
-  std::optional<std::string_view> layout;
-  std::optional<Geometry> geometry;
-  std::optional<Growth> growth;
-};
-
-inline Growth growth_of(const Shape& shape) {
-  const bool planned = shape.capacity || shape.fpr || shape.memory_bytes || shape.layout;
-  if (int{planned} + int{shape.geometry.has_value()} + int{shape.growth.has_value()} != 1) {
-    throw InvalidArgument(
-        "give two of capacity, fpr and memory_bytes, or a geometry, or a growth; for example "
-        "Filter(capacity=1_000_000, fpr=0.01)");
-  }
-  if (shape.growth) return *shape.growth;
-  if (shape.geometry) return Growth::one(*shape.geometry);
-  PlanRequest request{
-      .capacity = shape.capacity, .fpr = shape.fpr, .memory_bytes = shape.memory_bytes};
-  if (shape.layout) request.layout = layout_from_string(*shape.layout);
-  return Growth::one(plan(request).geometry);
-}
-
-/// A whole number from `least` to 2^64 - 1; as a float, too, such as 1e6. Throws InvalidArgument.
-inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t least) {
-  std::uint64_t number = 0;
-  double real = 0;
-  if (PyFloat_Check(value.ptr())) {
-    real = nb::cast<double>(value);
-    if (real >= static_cast<double>(least) && real < 0x1p64 && real == std::floor(real)) {
-      return static_cast<std::uint64_t>(real);
-    }
-  } else if (!PyBool_Check(value.ptr()) && nb::try_cast(value, number) && number >= least) {
-    return number;
-  }
-  throw InvalidArgument(fmt::format("{} {}: must be a whole number from {} to 2**64 - 1", what,
-                                    nb::str(nb::object(nb::borrow(value))).c_str(), least));
-}
-
-inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const char* what) {
-  return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
-}
-
-/// Plans are made for counters. Of bits, four times as many fit.
-template <class F>
-std::optional<std::uint64_t> memory_of_counters(std::optional<std::uint64_t> bytes) {
-  if (!bytes || std::is_same_v<F, Filter>) return bytes;
-  return *bytes > UINT64_MAX / 4 ? UINT64_MAX : *bytes * 4;
-}
-
-template <class F>
-void construct(Held<F>* self, const nb::object& capacity, std::optional<double> fpr,
-               const nb::object& memory_bytes, std::optional<std::string_view> layout,
-               std::optional<Geometry> geometry, std::optional<Growth> growth,
-               const nb::object& seed, std::string_view backend) {
-  const Growth chosen =
-      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 memory_of_counters<F>(whole_number_or_none(memory_bytes, "memory_bytes")), layout,
-                 geometry, growth});
-  const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
-  Outside others_may_run;
-  std::construct_at(self, F(chosen, options));
-}
-
-// ---- bytes and pickling
-// --------------------------------------------------------------------------
-
-template <class F>
-nb::bytes to_bytes(const Held<F>& self, bool compress) {
-  std::vector<char> all;
-  {
-    const Passage inside(self.gate, Passage::To::read);
-    Outside others_may_run;
-    self.value.write(
-        [&](std::span<const std::byte> part) {
-          const char* from = reinterpret_cast<const char*>(part.data());
-          all.insert(all.end(), from, from + part.size());
-        },
-        {.compress = compress});
-  }
-  return nb::bytes(all.data(), all.size());
-}
-
-/// The bytes of a buffer, from its beginning.
-class BytesSource {
- public:
-  explicit BytesSource(std::span<const std::byte> all) : rest_(all) {}
-  std::size_t operator()(std::span<std::byte> into) {
-    const std::size_t size = std::min(into.size(), rest_.size());
-    if (size > 0) std::memcpy(into.data(), rest_.data(), size);
-    rest_ = rest_.subspan(size);
-    return size;
-  }
-  /// Throws CorruptFile if there is more.
-  void check_at_end() const {
-    if (!rest_.empty())
-      throw CorruptFile(fmt::format("{} bytes after the end of the message", rest_.size()));
-  }
-
- private:
-  std::span<const std::byte> rest_;
-};
-
-inline std::span<const std::byte> bytes_in(const Buffer& buffer) {
-  return {reinterpret_cast<const std::byte*>(buffer.data()), static_cast<std::size_t>(buffer->len)};
-}
-
-template <class F>
-std::unique_ptr<Held<F>> hold(F&& value) {
-  return std::make_unique<Held<F>>(std::move(value));
-}
-
-template <class F>
-std::unique_ptr<Held<F>> from_bytes(nb::handle data, std::string_view backend) {
-  const Buffer buffer(data, PyBUF_SIMPLE);
-  Outside others_may_run;
-  BytesSource source(bytes_in(buffer));
-  auto filter = hold(F::read(std::ref(source), {.backend = backend}));
-  source.check_at_end();
-  return filter;
-}
-
-// ---- the buffer of the counters
-// ------------------------------------------------------------------
-
-/// The words of a filter of one stage, read-only, one after another.
-template <class F>
-int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
-  view->obj = nullptr;
-  try {
-    const auto& held = ready<Held<F>>(self);
-    if (flags & PyBUF_WRITABLE) {
-      PyErr_SetString(PyExc_BufferError, "the counters of a filter can be read here, not written");
-      return -1;
-    }
-    const Passage inside(held.gate, Passage::To::read);
-    if (held.value.stages() != 1) {
-      throw NotOnHost(fmt::format("the filter has {} stages: only those of one stage have a buffer",
-                                  held.value.stages()));
-    }
-    const std::span<const std::uint64_t> words = held.value.words();
-    static const Py_ssize_t kStep[] = {8};
-    auto* shape = new Py_ssize_t[1]{static_cast<Py_ssize_t>(words.size())};
-    view->buf = const_cast<std::uint64_t*>(words.data());
-    view->len = shape[0] * 8;
-    view->itemsize = 8;
-    view->readonly = 1;
-    view->ndim = 1;
-    view->format = (flags & PyBUF_FORMAT) ? const_cast<char*>("Q") : nullptr;
-    view->shape = shape;
-    view->strides = const_cast<Py_ssize_t*>(kStep);
-    view->suboffsets = nullptr;
-    view->internal = nullptr;
-    view->obj = self;
-    Py_INCREF(self);
-    held.exports.fetch_add(1);
-    return 0;
-  } catch (...) {
-    set_python_error();
-    return -1;
-  }
-}
-
-template <class F>
-void release_buffer(PyObject* self, Py_buffer* view) noexcept {
-  delete[] view->shape;
-  nb::inst_ptr<Held<F>>(nb::handle(self))->exports.fetch_sub(1);
-}
-
-template <class F>
-const PyType_Slot* filter_slots() {
-  static PyType_Slot slots[] = {{Py_sq_contains, reinterpret_cast<void*>(&contains_slot<F>)},
-                                {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer<F>)},
-                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer<F>)},
-                                {0, nullptr}};
-  return slots;
-}
 
 // ---- reading properties
 // --------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys in a Python object: one key, or a column of them. columns.hpp, arrow.hpp and buffers.hpp
-// turn columns into batches.
+// The keys in a Python object: one key (single_key.hpp), or a column of them, which arrow.hpp,
+// buffers.hpp and objects.hpp turn into batches (columns.hpp).
 //
 // The rules, which scbf/__init__.py tells users: the same number is the same key in every integer
 // type, signed ones as their 64-bit two's complement; text is its UTF-8 bytes; None, pandas.NA and
@@ -15,25 +15,9 @@
 
 #include "columns.hpp"
 #include "errors.hpp"
+#include "single_key.hpp"
 
 namespace scbf::python {
-
-/// A single key, valid as long as the object that it was taken from.
-struct SingleKey {
-  bool is_number;
-  std::uint64_t number;
-  std::string_view bytes;
-
-  /// Calls the function with the number or with the bytes.
-  template <class Function>
-  decltype(auto) visit(Function&& function) const {
-    return is_number ? function(number) : function(bytes);
-  }
-};
-
-/// Is the object a single key? Then it is stored in `key`. Throws InvalidKey for a number that is
-/// too large, and for bool and float.
-bool is_single_key(PyObject* object, SingleKey& key);
 
 /// The keys of any other object, for filters of this seed. Throws InvalidKey if there are none in
 /// it, and whatever it raises.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "objects.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "errors.hpp"
+#include "scbf/detail/hash.hpp"
+#include "single_key.hpp"
+
+namespace nb = nanobind;
+
+namespace scbf::python {
+namespace {
+
+/// What a column of objects holds, once one has shown it.
+enum class Kind { unknown, numbers, bytes };
+
+/// Python objects, taken one after another: numbers as they are, text and bytes as their hashes, so
+/// that no object is needed afterwards, and their memory is touched once.
+class Objects final : public Column {
+ public:
+  /// `first`: number of the first among all keys, for messages. `kind`: of the keys before, which
+  /// these must have, too.
+  Objects(std::uint64_t seed, std::size_t first, Kind& kind)
+      : seed_(seed), first_(first), kind_(kind) {}
+
+  void reserve(std::size_t keys) { values_.reserve(keys); }
+  void take(PyObject* item) {
+    try {
+      values_.push_back(value_of(item));
+    } catch (const InvalidKey& error) {
+      throw InvalidKey(fmt::format("key {}: {}", first_ + values_.size(), error.what()));
+    }
+    // Ctrl-C in a long list.
+    if (values_.size() % 65'536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  /// Call it after the last.
+  void finish() {
+    hashes_ = kind_ == Kind::bytes;
+    if (null_at_.empty()) return;
+    validity_.resize((values_.size() + 7) / 8, std::byte{0xFF});
+    for (const std::size_t i : null_at_) validity_[i / 8] &= ~std::byte(1u << (i % 8));
+  }
+
+  std::size_t size() const noexcept override { return values_.size(); }
+  std::size_t most_at_once() const noexcept override { return ~std::size_t{0}; }
+  KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t seed, Room&) const override {
+    if (hashes_ && seed != seed_) throw Error("the filter's seed changed while keys were read");
+    const KeyBatch numbers{std::span<const std::uint64_t>(values_)};
+    const KeyBatch all = hashes_ ? KeyBatch::from_hashes(values_) : numbers;
+    return (validity_.empty() ? all : all.with_validity(validity_)).slice(first, count);
+  }
+
+ private:
+  std::uint64_t value_of(PyObject* item) {
+    if (PyUnicode_Check(item)) return hash_of(item, text_of(item));
+    if (PyLong_CheckExact(item)) return number(item, number_of(item));
+    if (PyBytes_Check(item)) return hash_of(item, bytes_of(item));
+    const nb::object kept = nb::borrow(item);  // code of its own, from here on, may drop it
+    if (is_null(item)) {
+      null_at_.push_back(values_.size());
+      return 0;
+    }
+    SingleKey key;
+    if (!is_single_key(item, key)) throw InvalidKey(refusal(item));
+    return number(item, key.number);
+  }
+  std::uint64_t hash_of(PyObject* item, std::string_view bytes) {
+    must_be(Kind::bytes, item);
+    return detail::hash_of_bytes(bytes, seed_);
+  }
+  std::uint64_t number(PyObject* item, std::uint64_t value) {
+    must_be(Kind::numbers, item);
+    return value;
+  }
+  void must_be(Kind wanted, PyObject* item) {
+    if (kind_ == Kind::unknown) kind_ = wanted;
+    if (kind_ == wanted) return;
+    throw InvalidKey(fmt::format("{} is {}, and the keys before it are {}: a column holds one kind",
+                                 shown(item),
+                                 wanted == Kind::numbers ? "a number" : "text or bytes",
+                                 wanted == Kind::numbers ? "text or bytes" : "numbers"));
+  }
+
+  const std::uint64_t seed_;
+  const std::size_t first_;
+  Kind& kind_;
+  bool hashes_ = false;
+  std::vector<std::uint64_t> values_;
+  std::vector<std::size_t> null_at_;
+  std::vector<std::byte> validity_;
+};
+
+/// Calls each(item) for the items of a list, or of anything else that becomes a tuple. Items are
+/// borrowed; where they run code, a list may become shorter meanwhile.
+template <class Each>
+void for_each_item(nb::handle items, Each each) {
+#ifndef Py_GIL_DISABLED
+  if (PyList_Check(items.ptr())) {
+    for (Py_ssize_t i = 0; i < PyList_Size(items.ptr()); ++i) each(PyList_GetItem(items.ptr(), i));
+    return;
+  }
+#endif
+  const nb::object tuple = nb::steal(PySequence_Tuple(items.ptr()));
+  if (!tuple.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i) each(PyTuple_GetItem(tuple.ptr(), i));
+}
+
+std::unique_ptr<Column> objects_column(nb::handle items, std::uint64_t seed, std::size_t first,
+                                       Kind& kind) {
+  auto column = std::make_unique<Objects>(seed, first, kind);
+  if (PyList_Check(items.ptr()))
+    column->reserve(static_cast<std::size_t>(PyList_Size(items.ptr())));
+  for_each_item(items, [&](PyObject* item) { column->take(item); });
+  column->finish();
+  return column;
+}
+
+class Iterator final : public KeySource {
+ public:
+  Iterator(nb::object iterator, std::uint64_t seed) : iterator_(std::move(iterator)), seed_(seed) {}
+  std::unique_ptr<Column> next() override {
+    constexpr std::size_t kMost = 65'536;
+    auto column = std::make_unique<Objects>(seed_, seen_, kind_);
+    while (column->size() < kMost) {
+      const nb::object item = nb::steal(PyIter_Next(iterator_.ptr()));
+      if (!item.is_valid()) {
+        if (PyErr_Occurred()) throw nb::python_error();
+        break;
+      }
+      column->take(item.ptr());
+    }
+    column->finish();
+    seen_ += column->size();
+    return column->size() > 0 ? std::move(column) : nullptr;
+  }
+  bool runs_python() const noexcept override { return true; }
+
+ private:
+  nb::object iterator_;
+  std::uint64_t seed_;
+  std::size_t seen_ = 0;
+  Kind kind_ = Kind::unknown;
+};
+}  // namespace
+
+std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) {
+  Kind kind = Kind::unknown;
+  return std::make_unique<OneColumn>(objects_column(items, seed, 0, kind));
+}
+
+std::unique_ptr<KeySource> iterator_source(nb::object iterator, std::uint64_t seed) {
+  return std::make_unique<Iterator>(std::move(iterator), seed);
+}
+
+}  // namespace scbf::python

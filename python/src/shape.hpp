@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large an object is to be: the arguments of the constructors.
+#pragma once
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include "held.hpp"
+#include "outside.hpp"
+#include "scbf/filter.hpp"
+#include "scbf/sizing.hpp"
+
+namespace scbf::python {
+
+namespace nb = nanobind;
+
+struct Shape {
+  std::optional<std::uint64_t> capacity;
+  std::optional<double> fpr;
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<std::string_view> layout;
+  std::optional<Geometry> geometry;
+  std::optional<Growth> growth;
+};
+
+inline Growth growth_of(const Shape& shape) {
+  const bool planned = shape.capacity || shape.fpr || shape.memory_bytes || shape.layout;
+  if (int{planned} + int{shape.geometry.has_value()} + int{shape.growth.has_value()} != 1) {
+    throw InvalidArgument(
+        "give two of capacity, fpr and memory_bytes, or a geometry, or a growth; for example "
+        "Filter(capacity=1_000_000, fpr=0.01)");
+  }
+  if (shape.growth) return *shape.growth;
+  if (shape.geometry) return Growth::one(*shape.geometry);
+  PlanRequest request{
+      .capacity = shape.capacity, .fpr = shape.fpr, .memory_bytes = shape.memory_bytes};
+  if (shape.layout) request.layout = layout_from_string(*shape.layout);
+  return Growth::one(plan(request).geometry);
+}
+
+/// A whole number from `least` to 2^64 - 1; as a float, too, such as 1e6. Throws InvalidArgument.
+inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t least) {
+  std::uint64_t number = 0;
+  double real = 0;
+  if (PyFloat_Check(value.ptr())) {
+    real = nb::cast<double>(value);
+    if (real >= static_cast<double>(least) && real < 0x1p64 && real == std::floor(real)) {
+      return static_cast<std::uint64_t>(real);
+    }
+  } else if (!PyBool_Check(value.ptr()) && nb::try_cast(value, number) && number >= least) {
+    return number;
+  }
+  throw InvalidArgument(fmt::format("{} {}: must be a whole number from {} to 2**64 - 1", what,
+                                    nb::str(nb::object(nb::borrow(value))).c_str(), least));
+}
+
+inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const char* what) {
+  return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
+}
+
+/// Plans are made for counters. Of bits, four times as many fit.
+template <class F>
+std::optional<std::uint64_t> memory_of_counters(std::optional<std::uint64_t> bytes) {
+  if (!bytes || std::is_same_v<F, Filter>) return bytes;
+  return *bytes > UINT64_MAX / 4 ? UINT64_MAX : *bytes * 4;
+}
+
+template <class F>
+void construct(Held<F>* self, const nb::object& capacity, std::optional<double> fpr,
+               const nb::object& memory_bytes, std::optional<std::string_view> layout,
+               std::optional<Geometry> geometry, std::optional<Growth> growth,
+               const nb::object& seed, std::string_view backend) {
+  const Growth chosen =
+      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
+                 memory_of_counters<F>(whole_number_or_none(memory_bytes, "memory_bytes")), layout,
+                 geometry, growth});
+  const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
+  Outside others_may_run;
+  std::construct_at(self, F(chosen, options));
+}
+
+}  // namespace scbf::python

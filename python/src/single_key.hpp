@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// One key, as a Python object: a number, text or bytes; and what is none.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace scbf::python {
+
+/// A single key, valid as long as the object that it was taken from.
+struct SingleKey {
+  bool is_number;
+  std::uint64_t number;
+  std::string_view bytes;
+
+  /// Calls the function with the number or with the bytes.
+  template <class Function>
+  decltype(auto) visit(Function&& function) const {
+    return is_number ? function(number) : function(bytes);
+  }
+};
+
+/// Is the object a single key? Then it is stored in `key`. Throws InvalidKey for a number that is
+/// too large, and for bool, float and None.
+bool is_single_key(PyObject* object, SingleKey& key);
+
+// Parts of it, for columns of objects, where checks of types come first.
+
+/// Of an int: from −2^63 to 2^64 − 1, as 64 bits. Throws InvalidKey.
+std::uint64_t number_of(PyObject* object);
+/// Of a str: its UTF-8. Throws InvalidKey.
+std::string_view text_of(PyObject* object);
+/// Of a bytes.
+std::string_view bytes_of(PyObject* object);
+/// Is it missing, in a column of objects: None, pandas.NA, NaN? May run code of the object's type.
+bool is_null(PyObject* object);
+/// The kind of an object's NumPy data type, such as 'M' for moments; 0 if it has none.
+char dtype_kind(nanobind::handle object);
+
+/// repr(object), shortened, for messages.
+std::string shown(PyObject* object);
+/// Why the object cannot be a key, and what to do.
+std::string refusal(PyObject* object);
+
+}  // namespace scbf::python
