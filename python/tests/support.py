@@ -107,3 +107,18 @@ class Thread(threading.Thread):
         assert not self.is_alive(), "the thread did not end"
         if self._error is not None:
             raise self._error
+
+
+# ---- what test_pickle.py runs in other processes, which import this module by name ------------------
+
+
+def ask(some: scbf.Filter, keys: Any) -> np.ndarray:
+    return some.contains(keys)
+
+
+def build(first: int) -> scbf.Filter:
+    return filled(np.arange(first, first + 1000))
+
+
+def fail(_: int) -> None:
+    scbf.Filter(growth=scbf.Growth.fixed(scbf.Geometry.split_block(1, 4), 1)).insert(range(1000))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scbf
-from support import GEOMETRY, filled
+from support import GEOMETRY, ask, build, fail, filled
+
 
 def copies(thing: Any, protocols: range = range(pickle.HIGHEST_PROTOCOL + 1)) -> list[Any]:
     made = [pickle.loads(pickle.dumps(thing, protocol)) for protocol in protocols]
@@ -96,18 +97,6 @@ def test_reports(name: str) -> None:
 
 
 # ---- processes ----------------------------------------------------------------------------------
-
-
-def ask(some: scbf.Filter, keys: Any) -> np.ndarray:
-    return some.contains(keys)
-
-
-def build(first: int) -> scbf.Filter:
-    return filled(np.arange(first, first + 1000))
-
-
-def fail(_: int) -> None:
-    scbf.Filter(growth=scbf.Growth.fixed(scbf.Geometry.split_block(1, 4), 1)).insert(range(1000))
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
