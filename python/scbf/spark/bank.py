@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which groups of a data frame may hold a value: a filter for each group, asked together.
+
+Spark brings the rows of a group together, and one task makes its filter. The filters go to the driver, which has
+all of them in a Bank. A group is not divided: the largest one is the work of one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from scbf import Bank, Filter, Growth, MemberLists, plan
+from scbf.errors import InvalidArgument
+from scbf.spark import tree
+from scbf.spark.build import COUNT_ERROR, DEFAULT_FPR, check_rate, with_margin
+from scbf.spark.errors import MissingPartial
+from scbf.spark.keys import is_binary_string, key_frame
+from scbf.spark.messages import Inbox, chunks_of, offsets_of
+from scbf.spark.tree import Shape
+
+
+class GroupBank:
+    """Filters of groups of rows. Made by scbf.spark.bank().
+
+    Attributes:
+        groups: the groups; member i of the bank is that of ``groups[i]``. One may be None.
+        bank: the filters.
+    """
+
+    __slots__ = ("groups", "bank")
+
+    def __init__(self, groups: list[Any], bank: Bank) -> None:
+        self.groups = groups
+        self.bank = bank
+
+    def find(self, values: Any) -> list[Any] | list[list[Any]]:
+        """Which groups may hold each value? Of a column of values a list of lists; of one value a list.
+
+        A group that holds the value is among them; each of the others is at the filters' rate.
+        """
+        found = self.bank.find(values)
+        if isinstance(found, MemberLists):
+            return [[self.groups[member] for member in members] for members in found]
+        return [self.groups[member] for member in found]
+
+    def filter(self, group: Any) -> Filter:
+        """A copy of the filter of a group. Raises KeyError if there is no such group."""
+        if group not in self.groups:
+            raise KeyError(group)
+        return self.bank.copy_member(self.groups.index(group))
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __repr__(self) -> str:
+        return f"<scbf.spark.GroupBank: {len(self)} groups, {self.bank.nbytes} bytes>"
+
+
+def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | None = None,
+         fpr: float = DEFAULT_FPR, layout: str | None = None, seed: int = 0) -> GroupBank:
+    """The filters of the values of each group. Every member is, byte for byte, the filter of its group's values.
+
+    Args:
+        df: any frame.
+        value: a column of integers, strings or binary.
+        group: a column of few distinct values: integers, decimals, strings, binary, booleans or dates. Null is a
+            group.
+        capacity: distinct values of the largest group. None counts first, by group, and takes 3 % more.
+        fpr, layout, seed: of all members, as in build().
+    Raises:
+        InvalidKey: for values that cannot be keys.
+        InvalidArgument: for groups of another type.
+        UndersizedPlan, UndersizedPlanWarning: as build(), of the worst group.
+        MissingPartial: if the filter of a group did not arrive.
+    Cost: one shuffle of both columns, with a sort. A task holds one filter. The driver holds the bank: at least
+        1.25 times the bytes of a filter for each group.
+    """
+    key_frame(df, value)
+    rows = df.select((F.col(group) if isinstance(group, str) else group).alias("group"),
+                     (F.col(value) if isinstance(value, str) else value).alias("key"))
+    group_type = rows.schema["group"].dataType
+    if not isinstance(group_type, _GROUPS) or not is_binary_string(group_type):
+        raise InvalidArgument(f"groups of type {group_type.simpleString()}: only integers, decimals, strings of bytes, "
+                              "binary, booleans and dates: cast it to string")
+    plan(capacity=capacity or 1, fpr=fpr, layout=layout)
+    if capacity is None:
+        counts = rows.groupBy("group").agg(F.approx_count_distinct("key", COUNT_ERROR).alias("n"))
+        largest = counts.agg(F.max("n")).first()
+        capacity = with_margin(0 if largest is None or largest[0] is None else largest[0])
+    shape = tree.shape_for(df.sparkSession, Filter, plan(capacity=capacity, fpr=fpr, layout=layout).geometry, seed)
+    return _collected(rows, shape, capacity, fpr)
+
+
+# Not timestamps: two of the hour when clocks are set back are one moment in Python.
+_GROUPS = (T.IntegralType, T.DecimalType, T.StringType, T.BinaryType, T.BooleanType, T.DateType)
+
+
+def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float) -> GroupBank:
+    """Makes the filters on the executors, and adds each to the bank as it arrives."""
+    members, made = _members(rows, shape)
+    bank = Bank(growth=Growth.one(shape.geometry), seed=shape.seed)
+    groups: list[Any] = []
+    worst: tuple[float, float, Any] = (0.0, 0.0, None)
+    inbox = Inbox()
+    for row in members.toLocalIterator():
+        group = bytes(row.group) if isinstance(row.group, bytearray) else row.group
+        message = inbox.add(group, row.offset, row.total, row.data)
+        if message is None:
+            continue
+        bank.add_member(cast(Filter, shape.read(message)))
+        groups.append(group)
+        worst = max(worst, (row.estimated_fpr, row.estimated_keys, group), key=lambda each: each[:2])
+    inbox.check_empty()
+    _check_complete(groups, made.get)
+    check_rate(worst[1], worst[0], capacity, fpr, None, f"the filter of group {worst[2]!r}")
+    return GroupBank(groups, bank)
+
+
+def _members(rows: DataFrame, shape: Shape) -> tuple[DataFrame, Observation]:
+    """A message for each group, and what tells the groups that have one."""
+    group = rows.schema["group"]
+    # The type of binary columns is checked here, unlike in mapInArrow().
+    large = rows.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+    binary = pa.large_binary() if large else pa.binary()
+    schema = T.StructType([group, *(T.StructField(name, type_) for name, type_ in (
+        ("estimated_keys", T.DoubleType()), ("estimated_fpr", T.DoubleType()), ("offset", T.LongType()),
+        ("total", T.LongType()), ("data", T.BinaryType())))])
+
+    def of_group(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filter = shape.new()
+        for batch in batches:
+            filter.insert(batch.column("key"), threads=1)
+        figures = filter.statistics()
+        message = filter.to_bytes(compress=True)
+        for offset, data in chunks_of((message,), shape.chunk_bytes):
+            n = len(data)
+            yield pa.record_batch({
+                "group": pa.repeat(key[0], n), "estimated_keys": pa.repeat(figures.estimated_keys, n),
+                "estimated_fpr": pa.repeat(figures.estimated_fpr, n),
+                "offset": offsets_of(offset, data), "total": pa.repeat(len(message), n), "data": data.cast(binary)})
+
+    made = Observation()
+    members = rows.groupBy("group").applyInArrow(of_group, schema)
+    # A set, so that a group that is made twice, because an executor was lost, is observed once. Nulls are not in it.
+    members = members.observe(made, F.collect_set("group").alias("groups"), F.max(F.isnull("group")).alias("null"))
+    # The filters are made by many tasks at once; only then the driver takes those of one task after another.
+    return members.repartition("group"), made
+
+
+def _check_complete(groups: list[Any], made: dict[str, Any]) -> None:
+    expected = {bytes(group) if isinstance(group, bytearray) else group for group in made["groups"] or []}
+    if made["null"]:
+        expected.add(None)
+    arrived = set(groups)
+    if expected != arrived or len(groups) != len(arrived):
+        missing = sorted(map(repr, expected - arrived))[:10]
+        raise MissingPartial(f"of {len(expected)} groups, the filters of {len(arrived)} arrived, {len(groups)} in all"
+                             f"{'; missing are ' + ', '.join(missing) if missing else ''}; there is no result")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a filter by the rows of data frames: yesterday's out, today's in."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pyspark.sql import Column, DataFrame
+
+from scbf import BloomFilter, Filter, Geometry
+from scbf.errors import Incompatible, InvalidArgument
+from scbf.spark.build import check_rate
+from scbf.spark.keys import key_frame
+from scbf.spark.tree import grow, shape_for
+
+
+def remove(filter: Filter, df: DataFrame, key: str | Column) -> int:
+    """Removes the keys of a data frame from a filter, each as often as it is there; all or nothing.
+
+    The filter of the keys to remove is built on the cluster, and subtracted. Where all of them are in the filter,
+    that is what removing them one by one gives, byte for byte. Where one is not, some counter would usually fall
+    below zero: then nothing is changed. ``Filter.remove`` leaves out keys that are certainly absent, one by one.
+    That cannot be done here: keys that only look present, at the filter's rate, would go unnoticed among many.
+    Remove what was inserted, for example the same rows of the same table.
+
+    Args:
+        filter: of one stage; changed in place.
+        df, key: as in build().
+    Returns:
+        how many counters may be too high from now on, because they are at 15, which means 15 or more. Keys are
+        never lost by that.
+    Raises:
+        Incompatible: if the keys are not all in the filter, or not that often. Nothing was changed.
+        InvalidKey, MissingPartial: as build().
+    """
+    return _subtract(filter, cast(Filter, _built_for(filter, df, key)))
+
+
+def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame | None = None,
+           remove: DataFrame | None = None, fpr: float | None = None) -> int:
+    """Removes the keys of one data frame and inserts those of another; both or nothing.
+
+    Both are built before the filter changes. The driver holds the filter and two more.
+
+    Args:
+        filter: of one stage; changed in place. One of bits takes insertions only.
+        key: the column, in both frames.
+        insert, remove: as the frames of build() and remove().
+        fpr: the rate that the filter shall keep.
+    Returns:
+        as remove().
+    Raises:
+        Incompatible: as remove(). Nothing was changed.
+        InvalidArgument: for a removal from bits, or a filter that grows.
+        UndersizedPlan: if the filter's rate is now above twice ``fpr``, or above 0.5. The filter is changed, and has
+            all keys. From 1.25 times on there is an UndersizedPlanWarning.
+    """
+    if insert is None and remove is None:
+        raise InvalidArgument("give a data frame to insert, or one to remove")
+    if remove is not None and not isinstance(filter, Filter):
+        raise InvalidArgument("keys are removed from counters, and this filter has bits: update the Filter that "
+                              "they came from, and take BloomFilter.of() it")
+    departure = None if remove is None else _built_for(filter, remove, key)
+    arrival = None if insert is None else _built_for(filter, insert, key)
+    inexact = 0
+    if departure is not None:
+        inexact = _subtract(cast(Filter, filter), cast(Filter, departure))
+    if arrival is not None:
+        filter.merge(arrival)  # type: ignore[arg-type]
+    figures = filter.statistics()
+    check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter)
+    return inexact
+
+
+def counter_geometry(filter: Filter | BloomFilter) -> Geometry:
+    """The geometry of the counters that the filter has, or that its bits came from. Raises InvalidArgument."""
+    if filter.growth.policy != "one":
+        raise InvalidArgument(f"the filter has {filter.stages} stages, and may grow: on Spark, filters have one stage; "
+                              "build a new one, of the capacity that is needed now")
+    g = filter.geometry
+    if g.layout == "split":
+        return Geometry.split(g.probes, g.counters_per_slice)
+    return Geometry.split_block(g.groups, g.blocks_per_group)
+
+
+def _built_for(filter: Filter | BloomFilter, df: DataFrame, key: str | Column) -> Filter | BloomFilter:
+    """The filter of a frame that can be merged with this one, or subtracted from it."""
+    shape = shape_for(df.sparkSession, type(filter), counter_geometry(filter), filter.seed)
+    return grow(key_frame(df, key), shape).filter
+
+
+def _subtract(filter: Filter, departure: Filter) -> int:
+    try:
+        return filter.subtract(departure)
+    except Incompatible as error:
+        raise Incompatible(f"the filter does not have all of the {departure.keys_inserted:,} keys to remove, or not that "
+                           f"often ({error}); nothing was changed; remove only what was inserted") from error

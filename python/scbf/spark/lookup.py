@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking a filter on the executors: as a column, and as the runtime filter of a semi-join.
+
+What travels is the filter for readers, a quarter of the counters, as a file: once to each executor, by Spark's
+own distribution of files. Every Python worker there maps it, so the executor's workers share one copy in memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import SparkFiles
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import arrow_udf
+
+from scbf import BloomFilter, Filter
+from scbf.errors import InvalidArgument
+from scbf.spark.build import Report, build
+from scbf.spark.keys import is_binary_string, key_frame
+from scbf.spark.sessions import is_connect, session
+
+
+@dataclass(frozen=True)
+class SharedFilter:
+    """A filter that the executors of a session can ask; made by share().
+
+    Attributes:
+        name: of its file.
+        nbytes: of its file, which each executor fetches once.
+    """
+
+    name: str
+    nbytes: int
+
+    def contains(self, key: str | Column) -> Column:
+        """As scbf.spark.contains(), without its check of the key's type."""
+        return _asks(self.name)(F.col(key) if isinstance(key, str) else key)
+
+
+def share(filter: Filter | BloomFilter, *, spark: SparkSession | None = None) -> SharedFilter:
+    """Gives a filter's bits to the executors of a session: each fetches them with its first task that asks.
+
+    The same filter is shared once. Its file stays until the session stops, because Spark takes no file back.
+
+    Args:
+        filter: counters, of which the bits are taken, or bits.
+    Cost: the bits once on the driver's disk, twice with Spark Classic, and once on each executor's; the driver
+        sends them to each executor.
+    """
+    spark = session(spark)
+    bits = BloomFilter.of(filter) if isinstance(filter, Filter) else filter
+    unnamed = _folder() / uuid.uuid4().hex
+    bits.save(unnamed)
+    with open(unnamed, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    path = unnamed.with_name(f"scbf-{digest[:32]}.scbf")
+    shared = SharedFilter(path.name, unnamed.stat().st_size)
+    unnamed.replace(path)
+    if (_session_key(spark), shared) not in _shared:
+        if is_connect(spark):
+            spark.addArtifacts(str(path), file=True)
+        else:
+            spark.sparkContext.addFile(str(path))
+        _shared.add((_session_key(spark), shared))
+    return shared
+
+
+def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | SharedFilter) -> Column:
+    """Which rows' keys may be in a filter? A column of booleans, for select(), filter() and withColumn().
+
+    False is certain; True is wrong at the filter's rate. Of a null key it is False, so ``~contains(…)`` keeps rows
+    without a key, as an anti-join does.
+
+    Args:
+        df: the frame that the column is for.
+        key: a column of integers, strings or binary, by name or as an expression. It should have the kind of value
+            that the filter was built of: "7" is not 7.
+        filter: a Filter, a BloomFilter, or what share() made of one.
+    Raises:
+        InvalidKey: for a column that cannot be keys.
+    Cost: the key column goes to a Python worker and a bit for each row comes back; the other columns wait in the
+        JVM. On the network only the file of share().
+    """
+    key_frame(df, key)
+    shared = filter if isinstance(filter, SharedFilter) else share(filter, spark=df.sparkSession)
+    return shared.contains(key)
+
+
+def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr: float = 0.01,
+              capacity: int | None = None, report: Report | None = None) -> DataFrame:
+    """The rows of ``big`` that have a partner in ``small``: exactly those of ``big.join(small, on, "left_semi")``.
+
+    A filter of the keys of ``small`` drops most of the other rows where they are read, before they are shuffled.
+    What it lets through, ``fpr`` of them, the join drops. Worth it where most rows have no partner and ``small`` is
+    too large for a broadcast join, which Spark chooses by itself below 10 MB.
+
+    Args:
+        big, small: any frames.
+        on: a column of both, or several.
+        fpr: false-positive rate of the filter.
+        capacity: distinct keys of ``small``; None counts first.
+        report: as in build().
+    Raises:
+        InvalidArgument: if the types of a column differ so that the join would convert them, or if it is a
+            floating-point number, which equals others of different bits.
+        UndersizedPlan: if ``small`` has many more keys than ``capacity``.
+    Cost: ``small`` is computed once to count (without ``capacity``), once for the filter and once for the join:
+        cache it where that is dear. Runs those jobs at once; the join runs with the result.
+    """
+    names = [on] if isinstance(on, str) else list(on)
+    if not names:
+        raise InvalidArgument("on: give at least one column")
+    types = [(big.select(F.col(name)).schema[0].dataType, small.select(F.col(name)).schema[0].dataType)
+             for name in names]
+    for name, (left, right) in zip(names, types, strict=True):
+        _check_joinable(name, left, right)
+    key = _join_key(names, [left for left, _ in types])
+    filter = build(small, key, capacity=capacity, fpr=fpr, bits=True, report=report)
+    return big.filter(contains(big, key, filter)).join(small.select(*names), on=names, how="left_semi")
+
+
+def _check_joinable(name: str, left: T.DataType, right: T.DataType) -> None:
+    """Raises InvalidArgument unless keys that are equal in the join have equal bytes."""
+    both = (left, right)
+    shown = f"on {name}: types {left.simpleString()} and {right.simpleString()}"
+    if any(isinstance(t, (T.FloatType, T.DoubleType)) for t in both):
+        raise InvalidArgument(f"{shown}: equal floating-point numbers may have different bits (0.0 and -0.0): join on "
+                              "integers, or without a filter")
+    if not all(isinstance(t, _JOINED) and is_binary_string(t) for t in both):
+        raise InvalidArgument(f"{shown}: only integers, strings of bytes, binary, booleans, decimals, dates and "
+                              "timestamps: use DataFrame.join")
+    if left != right and not all(isinstance(t, T.IntegralType) for t in both):
+        raise InvalidArgument(f"{shown}: the join would convert one of them: cast it to the type of the other first")
+
+
+_JOINED = (T.IntegralType, T.StringType, T.BinaryType, T.BooleanType, T.DecimalType, T.DateType, T.TimestampType,
+           T.TimestampNTZType)
+
+
+def _join_key(names: list[str], types: list[T.DataType]) -> Column:
+    """One column that is equal where all of them are: itself, or a hash of 64 bits."""
+    columns = [F.col(name).cast("bigint") if isinstance(type_, T.IntegralType) else F.col(name)
+               for name, type_ in zip(names, types, strict=True)]
+    if len(columns) == 1 and isinstance(types[0], (T.IntegralType, T.StringType, T.BinaryType)):
+        return columns[0]
+    return F.xxhash64(*columns)
+
+
+# ---- on the executors ----------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _mapped(path: str) -> BloomFilter:
+    """The filter of a file; one mapping for a Python worker."""
+    return BloomFilter.map(path)
+
+
+def _asks(name: str) -> Callable[[Column], Column]:
+    """A function of a column that asks the file of this name."""
+
+    def maybe_contains(keys: pa.Array) -> pa.Array:
+        answers = _mapped(SparkFiles.get(name)).contains_bits(keys, threads=1)
+        return pa.Array.from_buffers(pa.bool_(), len(keys), [None, pa.py_buffer(answers)])
+
+    # Its type hints say what kind of function it is.
+    asks: Callable[[Column], Column] = arrow_udf(maybe_contains, T.BooleanType())  # type: ignore[call-overload]
+    return asks
+
+
+# ---- on the driver -------------------------------------------------------------------------------
+
+_shared: set[tuple[str, SharedFilter]] = set()
+
+
+@functools.cache
+def _folder() -> Path:
+    """Where shared files lie, as long as this process lives: executors may fetch them at any time."""
+    folder = tempfile.mkdtemp(prefix="scbf-shared-")
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # and no fork of it
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return Path(folder)
+
+
+def _session_key(spark: SparkSession) -> str:
+    """What has its own files: an application, or a session of Spark Connect."""
+    return str(getattr(spark, "session_id")) if is_connect(spark) else str(spark.sparkContext.applicationId)

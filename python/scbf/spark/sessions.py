@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs between Spark Classic and Spark Connect, and what a session says about its cluster."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from scbf.errors import InvalidArgument
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Is it a client of Spark Connect, which has no JVM?"""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def session(spark: SparkSession | None = None) -> SparkSession:
+    """The session given, or the active one. Raises InvalidArgument if there is none."""
+    spark = spark or SparkSession.getActiveSession()
+    if spark is None:
+        raise InvalidArgument("there is no active Spark session: make one, or give it as spark=")
+    return spark
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks the cluster runs at once, as far as it is known now; at least 1."""
+    if not is_connect(spark):
+        return max(1, spark.sparkContext.defaultParallelism)
+    # A client of Connect has no context to ask. A range has a partition for each core.
+    last = spark.range(1 << 16).select(F.spark_partition_id().alias("i")).agg(F.max("i")).first()
+    return 1 if last is None or last[0] is None else last[0] + 1
+
+
+def integer_setting(spark: SparkSession, name: str, default: int) -> int:
+    """A setting of the session, or what Spark has where it is not set."""
+    value = spark.conf.get(name)
+    return default if value is None else int(value)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""build(): byte for byte what one machine builds."""
+
+import datetime
+import warnings
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import functions as F
+
+import scbf
+import scbf.spark
+from scbf.spark import tree
+
+N = 3000
+GEOMETRY = scbf.Geometry.split_block(groups=1, blocks_per_group=600)
+
+
+def on_one_machine(keys, kind=scbf.Filter, geometry=GEOMETRY, seed=0):
+    made = kind(geometry=geometry, seed=seed)
+    made.insert([key for key in keys if key is not None])
+    return made
+
+
+def numbers(spark, partitions=5):
+    return spark.range(N, numPartitions=partitions)
+
+
+COLUMNS = {
+    "bigint": ("id * 1000003", lambda i: i * 1000003),
+    "int": ("cast(id - 1000 as int)", lambda i: i - 1000),
+    "smallint": ("cast(id as smallint)", lambda i: i),
+    "tinyint": ("cast(id % 200 - 100 as tinyint)", lambda i: i % 200 - 100),
+    "string": ("concat('clé ', id)", lambda i: f"clé {i}"),
+    "binary": ("cast(concat('b', id) as binary)", lambda i: f"b{i}".encode()),
+    "with nulls": ("if(id % 3 = 0, null, id)", lambda i: None if i % 3 == 0 else i),
+    "strings with nulls": ("if(id % 3 = 0, null, repeat('x', cast(id % 50 as int)))",
+                           lambda i: None if i % 3 == 0 else "x" * (i % 50)),
+    "all null": ("cast(null as string)", lambda i: None),
+    "of no type": ("null", lambda i: None),
+    "one key": ("1", lambda i: 1),  # counters at 15
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_bytes_are_those_of_one_machine(spark, column):
+    expression, key = COLUMNS[column]
+    built = scbf.spark.build(numbers(spark, 3), F.expr(expression), geometry=GEOMETRY, width=1)
+    assert built.to_bytes() == on_one_machine(map(key, range(N))).to_bytes()
+
+
+def test_a_column_has_a_name_and_a_filter_a_shape(spark):
+    frame = numbers(spark).withColumnRenamed("id", "order key")
+    built = scbf.spark.build(frame, "order key", capacity=N, fpr=0.001, layout="split", seed=99)
+    alone = scbf.Filter(capacity=N, fpr=0.001, layout="split", seed=99)
+    alone.insert(range(N))
+    assert built.to_bytes() == alone.to_bytes()
+
+
+def test_bits_are_those_of_one_machine(spark):
+    built = scbf.spark.build(numbers(spark), "id", geometry=GEOMETRY, seed=3, bits=True)
+    alone = on_one_machine(range(N), scbf.BloomFilter, seed=3)
+    assert isinstance(built, scbf.BloomFilter) and built.to_bytes() == alone.to_bytes()
+    assert built == scbf.BloomFilter.of(on_one_machine(range(N), seed=3))
+
+
+@pytest.mark.parametrize("shape", [{"width": 1}, {"width": 7, "fan_in": 2}])
+def test_the_shape_of_the_tree_is_not_to_be_seen(spark, shape):
+    reports = []
+    built = scbf.spark.build(numbers(spark, 11), "id", geometry=GEOMETRY, report=reports.append, **shape)
+    assert built.to_bytes() == on_one_machine(range(N)).to_bytes()
+    assert reports[0].partitions == 11 and reports[0].widths[0] == shape["width"] and reports[0].widths[-1] == 1
+
+
+def test_empty_and_skewed_partitions(spark):
+    # Of 40 partitions, 37 are empty, and one has nearly all rows.
+    frame = numbers(spark).repartitionById(40, F.expr("cast(if(id < 2900, 38, if(id < 2999, 5, 0)) as int)"))
+    reports = []
+    built = scbf.spark.build(frame, "id", geometry=GEOMETRY, report=reports.append)
+    assert built.to_bytes() == on_one_machine(range(N)).to_bytes()
+    assert reports[0].partitions == 40
+
+
+@pytest.mark.parametrize("empty", ["no rows", "no partitions"])
+def test_an_empty_frame_is_an_empty_filter(spark, empty):
+    frame = numbers(spark).where("id < 0") if empty == "no rows" else numbers(spark).limit(0)
+    built = scbf.spark.build(frame, "id", geometry=GEOMETRY)
+    assert built.to_bytes() == scbf.Filter(geometry=GEOMETRY).to_bytes()
+    assert len(scbf.spark.build(frame, "id", fpr=0.01)) == 0
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_large_filter_comes_in_pieces(spark, monkeypatch, adaptive):
+    monkeypatch.setattr(tree, "_PIECE_BYTES", 10_000)
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 3_000_000)  # so that chunks are small, too
+    built = scbf.spark.build(numbers(spark), "id", geometry=GEOMETRY)
+    assert built.to_bytes() == on_one_machine(range(N)).to_bytes()
+
+
+def test_keys_are_counted_where_no_capacity_is_given(spark):
+    reports = []
+    built = scbf.spark.build(numbers(spark).union(numbers(spark)), "id", report=reports.append)
+    (report,) = reports
+    assert abs(report.counted - N) < 0.05 * N
+    assert report.capacity == -(-report.counted * 103 // 100)
+    assert built.geometry == scbf.plan(capacity=report.capacity, fpr=0.01).geometry
+    assert report.keys == 2 * N and abs(report.estimated_keys - N) < 0.05 * N and report.estimated_fpr < 0.0125
+    assert f"approx_count_distinct says {report.counted:,}" in str(report)
+    assert 0 < report.result_bytes < report.sent_bytes
+
+
+def test_an_undersized_plan_is_an_error_that_has_the_filter(spark):
+    with pytest.raises(scbf.spark.UndersizedPlan, match=r"about 3,\d{3} distinct keys, and was planned for 2,000") as caught:
+        scbf.spark.build(numbers(spark), "id", capacity=2000, fpr=0.01)
+    assert isinstance(caught.value, scbf.Error)
+    assert caught.value.filter.contains(range(N)).all()
+    assert caught.value.estimated_fpr > 0.02 and abs(caught.value.estimated_keys - N) < 0.1 * N
+
+
+def test_a_filter_that_says_yes_to_all_is_an_error_whatever_was_planned(spark):
+    tiny = scbf.Geometry.split_block(groups=1, blocks_per_group=4)
+    with pytest.raises(scbf.spark.UndersizedPlan, match="more distinct keys than can be told"):
+        scbf.spark.build(numbers(spark), "id", geometry=tiny)
+    with pytest.raises(scbf.spark.UndersizedPlan):
+        scbf.spark.build(numbers(spark), "id", capacity=30, fpr=0.9)
+
+
+def test_a_rate_modestly_above_the_plan_is_a_warning(spark):
+    with pytest.warns(scbf.spark.UndersizedPlanWarning, match="planned for 2,800"):
+        scbf.spark.build(numbers(spark), "id", capacity=2800, fpr=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scbf.spark.UndersizedPlanWarning)
+        scbf.spark.build(numbers(spark), "id", capacity=N, fpr=0.01)
+
+
+@pytest.mark.parametrize("lost", [0, 4])
+def test_a_missing_partial_fails_the_job(spark, monkeypatch, lost):
+    leaves = tree._leaves
+
+    def all_but_one(*arguments):
+        partials, last = leaves(*arguments)
+        return partials.where(F.col("sender") != lost), last
+
+    monkeypatch.setattr(tree, "_leaves", all_but_one)
+    with pytest.raises(scbf.spark.MissingPartial, match=f"of 5 partitions, the filters of {lost} did not arrive"):
+        scbf.spark.build(numbers(spark), "id", geometry=GEOMETRY)
+
+
+def test_a_partial_that_comes_twice_fails_the_job(spark, monkeypatch):
+    leaves = tree._leaves
+
+    def one_twice(*arguments):
+        partials, last = leaves(*arguments)
+        copies = F.explode(F.expr("if(sender = 3, array(1, 2), array(1))"))
+        return partials.withColumn("copy", copies).drop("copy"), last
+
+    monkeypatch.setattr(tree, "_leaves", one_twice)
+    with pytest.raises(PythonException, match="(of|from) 3,? came twice"):
+        scbf.spark.build(numbers(spark), "id", geometry=GEOMETRY)
+
+
+REFUSED = {
+    "cast(id as double)": "floating-point",
+    "cast(id as decimal(20, 2))": "string or to bigint",
+    "id > 5": "true and false",
+    "current_date()": "unix_date",
+    "current_timestamp()": "unix_micros",
+    "cast(current_timestamp() as timestamp_ntz)": "unix_micros",
+    "interval 1 day": "bigint, string or binary",
+    "array(id)": "explode",
+    "struct(id)": "xxhash64",
+    "map(id, id)": "one of its values",
+    "cast(id as string) collate utf8_lcase": "collation_key",
+}
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_columns_that_cannot_be_keys_are_refused_before_a_job_runs(spark, expression):
+    with pytest.raises(scbf.InvalidKey, match=REFUSED[expression]):
+        scbf.spark.build(numbers(spark), F.expr(expression).alias("x"), capacity=10)
+
+
+def test_the_way_out_of_a_refusal_is_one(spark):
+    days = numbers(spark).select(F.unix_date(F.date_add(F.lit(datetime.date(2020, 1, 1)), F.col("id").cast("int"))).alias("d"))
+    built = scbf.spark.build(days, "d", geometry=GEOMETRY)
+    first = (datetime.date(2020, 1, 1) - datetime.date(1970, 1, 1)).days
+    assert built.to_bytes() == on_one_machine(range(first, first + N)).to_bytes()
+
+
+def test_arguments_out_of_range(spark):
+    frame = numbers(spark)
+    for arguments in ({"capacity": 0}, {"capacity": 10, "fpr": 1.5}, {"fpr": 0.0}, {"geometry": GEOMETRY, "capacity": 5},
+                      {"capacity": 5, "width": 0}, {"capacity": 5, "fan_in": 1}, {"capacity": 5, "layout": "round"}):
+        with pytest.raises(scbf.InvalidArgument):
+            scbf.spark.build(frame, "id", **arguments)
+    with pytest.raises(scbf.InvalidKey, match=r"2 \(id, twice\)"):
+        scbf.spark.build(frame.withColumn("twice", F.col("id") * 2), "*", capacity=10)
+    with pytest.raises(scbf.InvalidArgument, match="streaming"):
+        scbf.spark.build(spark.readStream.format("rate").load(), "value", capacity=10)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Yesterday's keys out, today's in."""
+
+import pytest
+
+import scbf
+import scbf.spark
+
+
+def filter_of(*ranges, kind=scbf.Filter, **options):
+    made = kind(geometry=scbf.Geometry.split_block(groups=1, blocks_per_group=400), seed=8, **options)
+    for each in ranges:
+        made.insert(each)
+    return made
+
+
+def test_a_removal_is_that_of_one_machine(spark):
+    filter = filter_of(range(2000))
+    one_by_one = filter.copy()
+    one_by_one.remove(range(500, 1500))
+    assert scbf.spark.remove(filter, spark.range(500, 1500), "id") == 0
+    assert filter.to_bytes() == one_by_one.to_bytes()
+
+
+def test_keys_that_come_often(spark):
+    often = [7] * 30 + list(range(100, 200)) * 3
+    filter = filter_of(often, range(1000))
+    one_by_one = filter.copy()
+    one_by_one.remove(often)
+    frame = spark.createDataFrame([(key,) for key in often], "id long")
+    assert scbf.spark.remove(filter, frame, "id") > 0  # counters at 15 stay
+    assert filter.to_bytes() == one_by_one.to_bytes()
+    assert filter.contains(range(1000)).all()
+
+
+@pytest.mark.parametrize("gone", ["never there", "too often"])
+def test_keys_that_are_not_there_are_refused_and_nothing_changes(spark, gone):
+    filter = filter_of(range(2000))
+    before = filter.to_bytes()
+    frame = spark.range(1900, 2100) if gone == "never there" else spark.range(10).union(spark.range(10))
+    with pytest.raises(scbf.Incompatible, match="remove only what was inserted"):
+        scbf.spark.remove(filter, frame, "id")
+    assert filter.to_bytes() == before
+
+
+def test_an_update_is_a_removal_and_an_insertion(spark, tmp_path):
+    path = f"file:{tmp_path}/keys.scbf"
+    scbf.spark.save(filter_of(range(1000)), path, spark=spark)
+    stored = scbf.spark.load(path, spark=spark)
+    assert scbf.spark.update(stored, "id", remove=spark.range(400), insert=spark.range(1000, 1300)) == 0
+    scbf.spark.save(stored, path, spark=spark)
+    again = scbf.spark.load(path, spark=spark)
+    assert again == filter_of(range(400, 1300))
+    assert (again.keys_inserted, again.keys_removed) == (1300, 400)
+
+
+def test_an_update_that_cannot_remove_does_not_insert(spark):
+    filter = filter_of(range(1000))
+    before = filter.to_bytes()
+    with pytest.raises(scbf.Incompatible):
+        scbf.spark.update(filter, "id", remove=spark.range(990, 1010), insert=spark.range(5000, 5010))
+    assert filter.to_bytes() == before
+
+
+def test_bits_take_insertions_only(spark):
+    bits = filter_of(range(1000), kind=scbf.BloomFilter)
+    scbf.spark.update(bits, "id", insert=spark.range(1000, 1200))
+    assert bits == filter_of(range(1200), kind=scbf.BloomFilter)
+    with pytest.raises(scbf.InvalidArgument, match="removed from counters"):
+        scbf.spark.update(bits, "id", remove=spark.range(5))
+
+
+def test_a_rate_that_is_lost_is_reported(spark):
+    filter = filter_of(range(1000))
+    with pytest.raises(scbf.spark.UndersizedPlan, match="where 0.01 was planned"):
+        scbf.spark.update(filter, "id", insert=spark.range(1000, 9000), fpr=0.01)
+    assert filter.contains(range(9000)).all()
+
+
+def test_what_cannot_be_updated(spark):
+    grows = scbf.Filter(growth=scbf.Growth.tightening(first_capacity=100, fpr=0.01))
+    with pytest.raises(scbf.InvalidArgument, match="may grow"):
+        scbf.spark.update(grows, "id", insert=spark.range(5))
+    with pytest.raises(scbf.InvalidArgument, match="give a data frame"):
+        scbf.spark.update(filter_of(), "id")
