@@ -34,7 +34,7 @@ from pyspark.sql import functions as F
 
 import scbf
 import scbf.spark
-from spark_tree import Parts, cost, measure_parts
+from spark_tree import cost, measure_parts
 
 FPR = 0.01
 ORDERS_PER_SF = 1_500_000
@@ -260,7 +260,8 @@ COLUMNS = {
     "partitions": ["keys", "partitions", "s", "sent_bytes", "shuffled_bytes"],
     "semi_join": ["sf", "small", "small_keys", "rows", "tool", "s", "shuffled_bytes", "broadcast_bytes", "note"],
     "model": ["keys", "partitions", "measured_s", "modelled_s", "measured_sent_bytes", "modelled_sent_bytes"],
-    "plan": ["keys", "kind", "filter_bytes", "partitions", "widths", "sent_bytes", "task_bytes", "driver_bytes", "seconds"],
+    "plan": ["keys", "kind", "filter_bytes", "partitions", "widths", "sent_bytes", "task_bytes", "driver_bytes",
+             "seconds"],
 }
 
 

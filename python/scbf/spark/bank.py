@@ -22,6 +22,7 @@ from scbf.spark.build import COUNT_ERROR, DEFAULT_FPR, check_rate, with_margin
 from scbf.spark.errors import MissingPartial
 from scbf.spark.keys import is_binary_string, key_frame
 from scbf.spark.messages import Inbox, chunks_of, offsets_of
+from scbf.spark.sessions import rows_by_partition
 from scbf.spark.tree import Shape
 
 
@@ -108,7 +109,7 @@ def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float) -> Grou
     groups: list[Any] = []
     worst: tuple[float, float, Any] = (0.0, 0.0, None)
     inbox = Inbox()
-    for row in members.toLocalIterator():
+    for row in rows_by_partition(members):
         group = bytes(row.group) if isinstance(row.group, bytearray) else row.group
         message = inbox.add(group, row.offset, row.total, row.data)
         if message is None:
@@ -147,7 +148,7 @@ def _members(rows: DataFrame, shape: Shape) -> tuple[DataFrame, Observation]:
 
     made = Observation()
     members = rows.groupBy("group").applyInArrow(of_group, schema)
-    # A set, so that a group that is made twice, because an executor was lost, is observed once. Nulls are not in it.
+    # A set: a group that is made twice, because an executor was lost, may be observed twice. Nulls are not in it.
     members = members.observe(made, F.collect_set("group").alias("groups"), F.max(F.isnull("group")).alias("null"))
     # The filters are made by many tasks at once; only then the driver takes those of one task after another.
     return members.repartition("group"), made

@@ -18,7 +18,6 @@ from scbf.errors import InvalidArgument
 from scbf.spark import tree
 from scbf.spark.errors import UndersizedPlan, UndersizedPlanWarning
 from scbf.spark.keys import key_frame
-from scbf.spark.sessions import is_connect
 
 _log = logging.getLogger("scbf.spark")
 
@@ -71,8 +70,8 @@ class BuildReport:
     def __str__(self) -> str:
         planned = "" if self.capacity is None else f"planned for {self.capacity:,} distinct keys"
         if self.counted is not None:
-            planned += (f" (approx_count_distinct says {self.counted:,}, with a standard error of {COUNT_ERROR:.0%}, "
-                        f"and {_COUNT_MARGIN} of those were added)")
+            planned += (f" (approx_count_distinct says {self.counted:,}, and {_COUNT_MARGIN} standard errors of "
+                        f"{COUNT_ERROR:.0%} were added)")
         tasks = " and then ".join(map(str, self.widths))
         return (f"filter of {self.nbytes:,} bytes{', ' if planned else ''}{planned}: {self.keys:,} keys "
                 f"inserted, about {self.estimated_keys:,.0f} distinct, false-positive rate about "

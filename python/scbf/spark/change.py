@@ -18,10 +18,11 @@ def remove(filter: Filter, df: DataFrame, key: str | Column) -> int:
     """Removes the keys of a data frame from a filter, each as often as it is there; all or nothing.
 
     The filter of the keys to remove is built on the cluster, and subtracted. Where all of them are in the filter,
-    that is what removing them one by one gives, byte for byte. Where one is not, some counter would usually fall
-    below zero: then nothing is changed. ``Filter.remove`` leaves out keys that are certainly absent, one by one.
-    That cannot be done here: keys that only look present, at the filter's rate, would go unnoticed among many.
-    Remove what was inserted, for example the same rows of the same table.
+    that is what removing them one by one gives, byte for byte. Where some are not, a counter would fall below zero,
+    and then nothing is changed. (A single absent key goes unnoticed at the filter's rate.) ``Filter.remove`` leaves
+    certainly absent keys alone instead. This is not imitated here: among many absent keys, those that look present,
+    at the filter's rate, would take other keys away. Remove what was inserted, for example the same rows of the same
+    table.
 
     Args:
         filter: of one stage; changed in place.
@@ -93,5 +94,5 @@ def _subtract(filter: Filter, departure: Filter) -> int:
     try:
         return filter.subtract(departure)
     except Incompatible as error:
-        raise Incompatible(f"the filter does not have all of the {departure.keys_inserted:,} keys to remove, or not that "
-                           f"often ({error}); nothing was changed; remove only what was inserted") from error
+        raise Incompatible(f"the filter does not have all of the {departure.keys_inserted:,} keys to remove, or not "
+                           f"that often ({error}); nothing was changed; remove only what was inserted") from error

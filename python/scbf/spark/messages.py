@@ -122,7 +122,8 @@ class Inbox:
 
     def add(self, sender: Any, offset: int, total: int, data: bytes | bytearray | pa.Buffer) -> bytearray | None:
         """Takes a chunk, and returns the message if that was its last one."""
-        incoming = self._open.setdefault(sender, _Incoming(total))
+        if (incoming := self._open.get(sender)) is None:
+            incoming = self._open[sender] = _Incoming(total)
         chunk = memoryview(data)
         if len(incoming.message) != total or offset + len(chunk) > total or offset in incoming.offsets:
             raise CorruptFile(f"a chunk of {len(chunk)} bytes at {offset} of {total}, from {sender}, came twice or "

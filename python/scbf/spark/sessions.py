@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from scbf.errors import InvalidArgument
@@ -31,7 +33,13 @@ def cores(spark: SparkSession) -> int:
     return 1 if last is None or last[0] is None else last[0] + 1
 
 
-def integer_setting(spark: SparkSession, name: str, default: int) -> int:
-    """A setting of the session, or what Spark has where it is not set."""
-    value = spark.conf.get(name)
-    return default if value is None else int(value)
+def rows_by_partition(df: DataFrame) -> Iterator[Row]:
+    """The rows of a frame that ends in a shuffle and is observed; the driver fetches one partition at a time.
+
+    Of Spark Classic without adaptive execution it fetches all at once: an iterator would run a job for each partition
+    there, and what was observed would be lost.
+    """
+    spark = df.sparkSession
+    if is_connect(spark) or spark.conf.get("spark.sql.adaptive.enabled") == "true":
+        return df.toLocalIterator()
+    return iter(df.collect())

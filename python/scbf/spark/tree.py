@@ -32,7 +32,7 @@ from scbf import BloomFilter, Filter, Geometry
 from scbf.spark import messages
 from scbf.spark.errors import MissingPartial
 from scbf.spark.messages import Inbox, Partial, rows_of
-from scbf.spark.sessions import cores, integer_setting, is_connect
+from scbf.spark.sessions import cores, rows_by_partition
 
 # What the driver fetches at once, where a filter is larger.
 _PIECE_BYTES = 64 << 20
@@ -125,11 +125,11 @@ def add_up(received: Iterator[bytearray], shape: Shape) -> Partial | None:
         result.sent_bytes += one.sent_bytes
         if not one.filter:
             continue
-        if not result.filter:
+        if filter is None and not result.filter:
             result.filter = one.filter
             continue
         if filter is None:
-            filter = shape.read(result.filter)
+            filter, result.filter = shape.read(result.filter), b""
         filter.merge(shape.read(one.filter))  # type: ignore[arg-type]  # both are of the shape's kind
     if result is not None and filter is not None:
         result.filter = filter.to_bytes(compress=True)
@@ -163,8 +163,8 @@ def grow(keys: DataFrame, shape: Shape, width: int | None = None, fan_in: int = 
                 if (message := inbox.add(row.sender, row.offset, row.total, row.data)) is not None]
     inbox.check_empty()
     result = add_up(iter(received), shape) or Partial(0, b"")
-    partitions = last.get["last"]
-    partitions = 0 if partitions is None else partitions + 1
+    largest = last.get["last"]
+    partitions = 0 if largest is None else largest + 1
     check_complete(result.partitions, partitions)
     filter = shape.read(result.filter) if result.filter else shape.new()
     return Delivery(filter, partitions, widths, result.sent_bytes, sum(map(len, received)))
@@ -190,7 +190,7 @@ def _list(mask: int) -> str:
 def _leaves(keys: DataFrame, shape: Shape, width: int) -> tuple[DataFrame, Observation]:
     """The messages of the partial filters, and what tells the largest partition that made one.
 
-    The largest, and not how many: a partition that is computed twice, because an executor was lost, is observed
+    The largest, and not how many: a partition that is computed twice, because an executor was lost, may be observed
     twice.
     """
     last = Observation()
@@ -201,15 +201,13 @@ def _leaves(keys: DataFrame, shape: Shape, width: int) -> tuple[DataFrame, Obser
 def _fetched(partials: DataFrame, spark: SparkSession, nbytes: int) -> Iterator[Row]:
     """The rows of the last level. Those of a large filter come in pieces, through one more shuffle."""
     pieces = -(-nbytes // _PIECE_BYTES)
-    # An iterator over pieces runs a job for each. Without adaptive execution, what was observed is lost then.
-    adaptive = spark.conf.get("spark.sql.adaptive.enabled") == "true"
-    if pieces == 1 or not (adaptive or is_connect(spark)):
+    if pieces == 1:
         return iter(partials.collect())
     piece = F.floor(F.col("offset") / F.lit(_PIECE_BYTES)).cast("int")
-    return partials.repartitionById(pieces, piece).toLocalIterator()
+    return rows_by_partition(partials.repartitionById(pieces, piece))
 
 
 def shape_for(spark: SparkSession, kind: type, geometry: Geometry, seed: int) -> Shape:
     """The shape, with chunks that suit the session's Arrow batches."""
-    records = integer_setting(spark, "spark.sql.execution.arrow.maxRecordsPerBatch", 10_000)
-    return Shape(kind, geometry, seed, messages.chunk_bytes_for(records))
+    records = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or "10000"
+    return Shape(kind, geometry, seed, messages.chunk_bytes_for(int(records)))

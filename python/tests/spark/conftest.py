@@ -129,20 +129,22 @@ def two_hosts(sessions: Sessions, executor_environment: dict[str, str], tmp_path
     spark_class = Path(executor_environment["SPARK_HOME"]) / "bin" / "spark-class"
     deploy = "org.apache.spark.deploy"
     common = ["--webui-port", "0"]
-    commands = [[f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), *common]]
-    commands += [[f"{deploy}.worker.Worker", "--host", host, "-c", "1", "-m", "1g", "-d", str(tmp_path), *common, master]
-                 for host in ("127.0.0.2", "127.0.0.3")]
+    sessions.stop()
     with contextlib.ExitStack() as daemons:
-        for command in commands:
+
+        def start(*command: str) -> None:
             daemon = daemons.enter_context(subprocess.Popen(
-                [spark_class, *command], env={**os.environ, **executor_environment}, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL))
+                [spark_class, *command, *common], env={**os.environ, **executor_environment},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             daemons.callback(daemon.terminate)
-        sessions.stop()
-        while True:
+
+        start(f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port))
+        while True:  # a worker that comes before the master waits for ten seconds
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.2)
+        for host in ("127.0.0.2", "127.0.0.3"):
+            start(f"{deploy}.worker.Worker", "--host", host, "-c", "1", "-m", "1g", "-d", str(tmp_path), master)
         yield sessions.on(master, **{
             "spark.executor.memory": "900m", "spark.speculation": True, "spark.speculation.interval": "100ms",
             "spark.speculation.quantile": 0.5, "spark.speculation.multiplier": 1.2})

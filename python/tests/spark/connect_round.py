@@ -29,6 +29,10 @@ assert reports[0].partitions == 3 and reports[0].widths == (2, 1)
 tree._PIECE_BYTES = 10_000
 assert scbf.spark.build(frame, "id", capacity=5000, fpr=0.01).to_bytes() == alone.to_bytes()
 assert len(scbf.spark.build(frame.limit(0), "id")) == 0
+spark.conf.set("spark.sql.adaptive.enabled", "false")
+assert scbf.spark.build(frame, "id", capacity=5000, fpr=0.01).to_bytes() == alone.to_bytes()
+assert len(scbf.spark.bank(frame.selectExpr("id", "id % 5 as g"), "id", "g", capacity=1000)) == 5
+spark.conf.set("spark.sql.adaptive.enabled", "true")
 
 leaves = tree._leaves
 

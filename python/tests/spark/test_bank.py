@@ -21,7 +21,7 @@ GROUPS = {
 
 
 def frame(spark, group):
-    return spark.range(N, numPartitions=4).select(F.expr(group).alias("g"), F.concat(F.lit("v"), F.col("id")).alias("v"))
+    return spark.range(N, numPartitions=4).select(F.expr(group).alias("g"), F.expr("concat('v', id)").alias("v"))
 
 
 def values(group):
@@ -52,13 +52,21 @@ def test_a_value_is_found_in_its_groups(spark):
 
 
 def test_groups_of_very_different_sizes_with_nulls_and_none(spark):
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 100)
     skewed = spark.range(N).select(F.expr("if(id < 2990, 'large', if(id < 2999, 'small', 'of nulls'))").alias("g"),
                                    F.expr("if(id = 2999, null, id)").alias("v"))
     made = scbf.spark.bank(skewed, "v", "g")
     assert sorted(made.groups) == ["large", "of nulls", "small"]
     assert len(made.filter("of nulls")) == 0 and len(made.filter("large")) == 2990
+    assert made.filter("large").contains(range(2990)).all()
     nothing = scbf.spark.bank(skewed.limit(0), "v", "g")
     assert len(nothing) == 0 and nothing.find(5) == []
+
+
+def test_without_adaptive_execution(spark):
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    made = scbf.spark.bank(frame(spark, "if(id % 3 = 1, null, id % 3)"), "v", "g", capacity=N // 3)
+    assert set(made.groups) == {0, None, 2}
 
 
 def test_large_types_of_arrow(spark):

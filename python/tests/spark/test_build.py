@@ -73,7 +73,8 @@ def test_the_shape_of_the_tree_is_not_to_be_seen(spark, shape):
 
 
 def test_empty_and_skewed_partitions(spark):
-    # Of 40 partitions, 37 are empty, and one has nearly all rows.
+    # Of 40 partitions, 37 are empty, and one has nearly all rows, in many batches.
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 200)
     frame = numbers(spark).repartitionById(40, F.expr("cast(if(id < 2900, 38, if(id < 2999, 5, 0)) as int)"))
     reports = []
     built = scbf.spark.build(frame, "id", geometry=GEOMETRY, report=reports.append)
@@ -111,7 +112,8 @@ def test_keys_are_counted_where_no_capacity_is_given(spark):
 
 
 def test_an_undersized_plan_is_an_error_that_has_the_filter(spark):
-    with pytest.raises(scbf.spark.UndersizedPlan, match=r"about 3,\d{3} distinct keys, and was planned for 2,000") as caught:
+    says = r"about [23],\d{3} distinct keys, and was planned for 2,000"
+    with pytest.raises(scbf.spark.UndersizedPlan, match=says) as caught:
         scbf.spark.build(numbers(spark), "id", capacity=2000, fpr=0.01)
     assert isinstance(caught.value, scbf.Error)
     assert caught.value.filter.contains(range(N)).all()
@@ -182,7 +184,7 @@ def test_columns_that_cannot_be_keys_are_refused_before_a_job_runs(spark, expres
 
 
 def test_the_way_out_of_a_refusal_is_one(spark):
-    days = numbers(spark).select(F.unix_date(F.date_add(F.lit(datetime.date(2020, 1, 1)), F.col("id").cast("int"))).alias("d"))
+    days = numbers(spark).selectExpr("unix_date(date_add(date'2020-01-01', cast(id as int))) as d")
     built = scbf.spark.build(days, "d", geometry=GEOMETRY)
     first = (datetime.date(2020, 1, 1) - datetime.date(1970, 1, 1)).days
     assert built.to_bytes() == on_one_machine(range(first, first + N)).to_bytes()
@@ -190,8 +192,9 @@ def test_the_way_out_of_a_refusal_is_one(spark):
 
 def test_arguments_out_of_range(spark):
     frame = numbers(spark)
-    for arguments in ({"capacity": 0}, {"capacity": 10, "fpr": 1.5}, {"fpr": 0.0}, {"geometry": GEOMETRY, "capacity": 5},
-                      {"capacity": 5, "width": 0}, {"capacity": 5, "fan_in": 1}, {"capacity": 5, "layout": "round"}):
+    for arguments in ({"capacity": 0}, {"capacity": 10, "fpr": 1.5}, {"fpr": 0.0},
+                      {"geometry": GEOMETRY, "capacity": 5}, {"capacity": 5, "width": 0}, {"capacity": 5, "fan_in": 1},
+                      {"capacity": 5, "layout": "round"}):
         with pytest.raises(scbf.InvalidArgument):
             scbf.spark.build(frame, "id", **arguments)
     with pytest.raises(scbf.InvalidKey, match=r"2 \(id, twice\)"):

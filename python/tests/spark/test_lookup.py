@@ -108,7 +108,8 @@ def test_a_semi_join_has_the_rows_of_the_plain_one(spark, types):
 
 
 def test_a_semi_join_on_several_columns(spark):
-    big = spark.range(3000).selectExpr("cast(id % 50 as int) as a", "if(id % 7 = 0, null, concat('b', id % 60)) as b", "id")
+    big = spark.range(3000).selectExpr("cast(id % 50 as int) as a",
+                                       "if(id % 7 = 0, null, concat('b', id % 60)) as b", "id")
     small = spark.range(40).selectExpr("id as a", "concat('b', id + 10) as b")
     reports = []
     joined = scbf.spark.semi_join(big, small, on=["a", "b"], report=reports.append)

@@ -6,7 +6,7 @@ import random
 import numpy
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import scbf
@@ -28,6 +28,7 @@ def partial_of(partition: int, keys: list[int]) -> Partial:
     return Partial(1 << partition, filter.to_bytes(compress=True) if keys else b"")
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 3000), max_size=20), st.binary(max_size=300), st.integers(0, 2**63))
 def test_a_message_says_what_was_packed(partitions, body, sent):
     mask = sum(1 << i for i in partitions)
@@ -47,6 +48,7 @@ def test_what_is_no_message_is_refused():
         Partial.unpack(b"scb")
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.lists(st.binary(max_size=200), min_size=1, max_size=4), st.randoms())
 def test_messages_arrive_whole_whatever_the_order_of_their_rows(chunk_bytes, bodies, order):
     batches = [batch for i, body in enumerate(bodies) for batch in rows_of(Partial(1 << i, body), i, 0, chunk_bytes)]
@@ -72,7 +74,16 @@ def test_a_message_of_three_gibibytes_is_cut_into_chunks():
     assert max(data.buffers()[2].size for _, data in pieces) <= 32 << 20
 
 
-@pytest.mark.parametrize("fault, match", [("lost", "of the message"), ("twice", "came twice"), ("other", "does not fit")])
+def test_a_message_of_many_chunks_is_put_together_once(monkeypatch):
+    made = []
+    incoming = messages._Incoming
+    monkeypatch.setattr(messages, "_Incoming", lambda total: made.append(total) or incoming(total))
+    assert len(list(Inbox().messages(rows_of(Partial(1, bytes(1000)), 3, 0, 10)))) == 1
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("fault, match", [
+    ("lost", "of the message"), ("twice", "came twice"), ("other", "does not fit")])
 def test_a_row_that_is_lost_or_came_twice_is_noticed(fault, match):
     rows = [batch.slice(i, 1) for batch in rows_of(Partial(1, bytes(100)), 3, 0, 30) for i in range(batch.num_rows)]
     random.Random(1).shuffle(rows)
@@ -92,6 +103,7 @@ def test_a_batch_of_full_chunks_stays_below_two_gibibytes(records):
     assert 1 <= chunk_bytes_for(records) * max(records, 1) < 1 << 31
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 10_000), max_size=30), max_size=6))
 def test_the_sum_of_partial_filters_is_the_filter_of_all_keys(parts):
     result = add_up(iter([message_of(partial_of(i, keys)) for i, keys in enumerate(parts)]), SHAPE)
@@ -114,7 +126,8 @@ def test_a_partial_filter_that_came_twice_is_refused():
 @pytest.mark.parametrize("missing", [{0}, {2}, {4}, {1, 3}])
 def test_a_partition_that_did_not_arrive_is_named(missing):
     mask = sum(1 << i for i in range(5) if i not in missing)
-    with pytest.raises(MissingPartial, match=f"of 5 partitions, the filters of {', '.join(map(str, sorted(missing)))} "):
+    named = ", ".join(map(str, sorted(missing)))
+    with pytest.raises(MissingPartial, match=f"of 5 partitions, the filters of {named} "):
         check_complete(mask, 5)
     check_complete(31, 5)
     check_complete(0, 0)
@@ -122,6 +135,7 @@ def test_a_partition_that_did_not_arrive_is_named(missing):
         check_complete(31, 3)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 5000), st.integers(2, 9))
 def test_a_tree_ends_in_one_task_and_loses_nobody(parallelism, fan_in):
     widths = widths_for(parallelism, fan_in)
