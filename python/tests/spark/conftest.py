@@ -129,20 +129,20 @@ def two_hosts(sessions: Sessions, executor_environment: dict[str, str], tmp_path
     spark_class = Path(executor_environment["SPARK_HOME"]) / "bin" / "spark-class"
     deploy = "org.apache.spark.deploy"
     common = ["--webui-port", "0"]
+    log = tmp_path / "daemons.log"
     sessions.stop()
     with contextlib.ExitStack() as daemons:
+        output = daemons.enter_context(log.open("w"))
 
         def start(*command: str) -> None:
             daemon = daemons.enter_context(subprocess.Popen(
-                [spark_class, *command, *common], env={**os.environ, **executor_environment},
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                [spark_class, *command, *common], env={**os.environ, **executor_environment}, stdout=output,
+                stderr=output))
             daemons.callback(daemon.terminate)
 
         start(f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port))
-        while True:  # a worker that comes before the master waits for ten seconds
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.2)
+        while "New state: ALIVE" not in log.read_text():  # whoever comes before is not answered, and waits for 20 s
+            time.sleep(0.1)
         for host in ("127.0.0.2", "127.0.0.3"):
             start(f"{deploy}.worker.Worker", "--host", host, "-c", "1", "-m", "1g", "-d", str(tmp_path), master)
         yield sessions.on(master, **{
