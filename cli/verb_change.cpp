@@ -170,11 +170,7 @@ RemoveReport remove_all(ChangeSession<Filter>& session, Output* absent) {
   std::vector<std::uint8_t> verdicts;
   const auto remove_block = [&](const KeyBlock& block) {
     verdicts.resize(absent != nullptr ? block.size() : 0);
-    const RemoveReport some =
-        session.filter.remove(block.batch(), verdicts, session.options.run.batch());
-    sum.removed += some.removed;
-    sum.absent += some.absent;
-    sum.ambiguous += some.ambiguous;
+    sum += session.filter.remove(block.batch(), verdicts, session.options.run.batch());
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       if (static_cast<Removal>(verdicts[i]) != Removal::absent) continue;
       write_key(*absent, block, i, session.reader.format());

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "scbf/bank.hpp"
+#include "scbf/cuda/errors.hpp"
 #include "scbf/filter.hpp"
 #include "text.hpp"
 
@@ -79,6 +80,12 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const IoError& error) {
     raise(nb::module_::import_("scbf.errors")
               .attr("_io_error")(message_of(error), error.error_number(), decoded(error.path())));
+  } catch (const cuda::OutOfDeviceMemory& error) {
+    raise("OutOfDeviceMemory", error);
+  } catch (const cuda::DeviceLost& error) {
+    raise("DeviceLost", error);
+  } catch (const cuda::CudaError& error) {
+    raise("DeviceError", error);
   } catch (const BackendUnavailable& error) {
     raise("BackendUnavailable", error);
   } catch (const NotOnHost& error) {

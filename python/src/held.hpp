@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "gate.hpp"
@@ -26,5 +28,10 @@ struct Held {
     }
   }
 };
+
+template <class Value>
+requires(!std::is_reference_v<Value>) std::unique_ptr<Held<Value>> hold(Value&& value) {
+  return std::make_unique<Held<Value>>(std::move(value));
+}
 
 }  // namespace scbf::python

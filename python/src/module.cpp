@@ -41,6 +41,11 @@ NB_MODULE(_scbf, module) {
 #else
   module.attr("has_index") = false;
 #endif
+#ifdef SCBF_PYTHON_CUDA
+  module.attr("has_cuda") = true;
+#else
+  module.attr("has_cuda") = false;
+#endif
   nb::set_leak_warnings(false);  // other packages may keep objects of this one to the end
   scbf::python::register_errors();
   scbf::python::watch_the_end();
@@ -53,6 +58,9 @@ NB_MODULE(_scbf, module) {
 #ifdef SCBF_PYTHON_INDEX
   scbf::python::add_index(module);
 #endif
+#ifdef SCBF_PYTHON_CUDA
+  scbf::python::add_device(module);
+#endif
   module.def("backends", backends, nb::sig("def backends() -> list[dict[str, str | bool]]"),
              R"(All backends, whether they can run here or not.
 
@@ -63,8 +71,7 @@ Returns:
 >>> import scbf
 >>> [b["name"] for b in scbf.backends() if b["available"]][:2]
 ['scalar', 'simd'])");
-  module.def(
-      "release_scratch", scbf::release_scratch,
-      "Gives back to the system the temporary memory that is kept from one large batch to the "
-      "next, at most 1 GiB.");
+  module.def("release_scratch", scbf::release_scratch,
+             "Gives back to the system the temporary memory that is kept from one large batch to "
+             "the next, at most 1 GiB.");
 }

@@ -8,12 +8,15 @@ namespace scbf::python {
 
 void add_sizing(nanobind::module_& module);   // Geometry, Growth, plan
 void add_reports(nanobind::module_& module);  // what batches and statistics return
-void add_filters(nanobind::module_& module);  // Filter, BulkInserter
+void add_filters(nanobind::module_& module);  // Filter
 void add_readers(nanobind::module_& module);  // BloomFilter, Delta, Replica
 void add_banks(nanobind::module_& module);    // Bank
 void add_files(nanobind::module_& module);    // what a file holds
 #ifdef SCBF_PYTHON_INDEX
 void add_index(nanobind::module_& module);  // SecondaryIndex
+#endif
+#ifdef SCBF_PYTHON_CUDA
+void add_device(nanobind::module_& module);  // DeviceFilter, DeviceArray
 #endif
 
 }  // namespace scbf::python

@@ -327,6 +327,28 @@ def test_a_stream_is_inserted_batch_by_batch() -> None:
     assert (report.inserted, seen) == (4, [0, 1, 2, 3])
 
 
+def test_chunks_in_memory_are_one_insertion() -> None:
+    keys = np.random.default_rng(3).permutation(600_000)
+    chunks = pa.chunked_array([keys[i : i + 7_001] for i in range(0, len(keys), 7_001)])
+    told: list[tuple[int, int]] = []
+    some = scbf.Filter(len(keys), 0.01)
+    assert some.insert(chunks, progress=lambda *done: told.append(done)).inserted == len(keys)
+    whole = scbf.Filter(len(keys), 0.01)
+    whole.insert(keys)
+    assert some == whole
+    assert {total for _, total in told} == {len(keys)} and told[-1][0] == len(keys)
+
+
+def test_chunks_that_are_too_many_say_where_to_go_on() -> None:
+    keys = np.arange(600_000)
+    small = scbf.Filter(growth=scbf.Growth.fixed(scbf.Geometry.split(2, 1 << 19), 1))
+    with pytest.raises(scbf.FilterFull) as caught:
+        small.insert(pa.chunked_array([keys[i : i + 7_001] for i in range(0, len(keys), 7_001)]))
+    full = caught.value
+    assert 0 < full.processed == full.inserted == small.keys_inserted < len(keys)
+    assert small.contains(keys[: full.processed]).all()
+
+
 def test_a_stream_is_empty_once_it_was_read() -> None:
     reader = pa.table({"key": [1, 2]}).to_reader()
     assert filled(reader) == filled([1, 2])

@@ -32,9 +32,15 @@ MAY_INCLUDE = {
     "bench/driver": {PUBLIC},
     "bench": {PUBLIC, "index/include", "cuda/include", "bench/driver"},
     "examples": {PUBLIC, "index/include", "cuda/include"},
-    "python/src": {PUBLIC, "index/include"},
+    "python/src": {PUBLIC, "cuda/include"},
+    "python/src/keys": {PUBLIC, "python/src"},
+    "python/src/calls": {PUBLIC, "python/src", "python/src/keys"},
+    "python/src/classes": {PUBLIC, "index/include", "python/src", "python/src/keys", "python/src/calls"},
+    "python/src/device": {PUBLIC, "cuda/include", "cuda/src", "python/src", "python/src/keys", "python/src/calls",
+                          "python/src/classes"},
 }
-# Where the compiler looks for a quoted include, after the folder of the file itself.
+# Where the compiler looks for a quoted include, after the folder of the file itself. Two rooms may
+# have headers of one name: those around the file come first.
 INCLUDE_FOLDERS = ["core/include", "cuda/include", "index/include", "core/src", "cuda/src",
                    "index/src", "cli", "cli/index", "bench", "cpu_simd", "python/src", "."]
 SOURCES = {".hpp", ".cpp", ".h", ".cu", ".cuh", ".inl"}
@@ -49,7 +55,8 @@ def room_of(path):
 
 def resolve(including, name):
     """The file of this project that an include means, or None for another library's."""
-    for folder in [including.parent, *INCLUDE_FOLDERS]:
+    around = [folder for folder in INCLUDE_FOLDERS if including.is_relative_to(folder)]
+    for folder in [including.parent, *around, *INCLUDE_FOLDERS]:
         candidate = (ROOT / folder / name).resolve()
         if candidate.is_file() and candidate.is_relative_to(ROOT):
             return candidate.relative_to(ROOT)

@@ -42,6 +42,12 @@ struct FilterOptions {
 struct InsertReport {
   std::uint64_t inserted = 0;  ///< keys, repetitions counted
   std::uint64_t nulls = 0;
+
+  InsertReport& operator+=(const InsertReport& more) noexcept {
+    inserted += more.inserted;
+    nulls += more.nulls;
+    return *this;
+  }
 };
 
 struct ContainsReport {
@@ -54,6 +60,14 @@ struct RemoveReport {
   std::uint64_t absent = 0;     ///< keys that no stage claimed at their turn; nothing was changed
   std::uint64_t ambiguous = 0;  ///< keys that several stages claimed; always 0 with one stage
   std::uint64_t nulls = 0;
+
+  RemoveReport& operator+=(const RemoveReport& more) noexcept {
+    removed += more.removed;
+    absent += more.absent;
+    ambiguous += more.ambiguous;
+    nulls += more.nulls;
+    return *this;
+  }
 };
 
 struct SubtractReport {

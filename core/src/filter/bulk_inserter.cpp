@@ -74,8 +74,7 @@ BulkInserter::~BulkInserter() = default;
 InsertReport BulkInserter::insert(const KeyBatch& keys) {
   State& state = *state_;
   const auto account_for = [&](const InsertReport& accepted) {
-    state.total.inserted += accepted.inserted;
-    state.total.nulls += accepted.nulls;
+    state.total += accepted;
     return accepted;
   };
   try {

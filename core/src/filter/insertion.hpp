@@ -46,8 +46,7 @@ InsertReport insert_in_steps(FilterState& state, const KeyBatch& keys, Prepare p
     const InsertReport done = step.stage == InsertStep::kNowhere
                                   ? InsertReport{0, step.count}
                                   : insert(step.stage, rest.slice(0, step.count));
-    report.inserted += done.inserted;
-    report.nulls += done.nulls;
+    report += done;
     first += step.count;
   };
   while (first < keys.size()) {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "buffers.hpp"
+#include "keys/buffers.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::python {

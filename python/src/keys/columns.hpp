@@ -27,6 +27,9 @@ struct Room {
   std::vector<std::byte> validity;
 };
 
+/// Keys that are converted at once: their memory stays in cache.
+inline constexpr std::size_t kConverted = std::size_t{1} << 18;
+
 /// Keys of one kind that lie in memory, whatever their layout, held as long as the column lives.
 /// Made and destroyed with Python's global lock; batch() needs none. One thread at a time reads it.
 class Column {
@@ -35,12 +38,21 @@ class Column {
 
   virtual std::size_t size() const noexcept = 0;
   /// Most keys of one batch that do not take much memory to convert.
-  virtual std::size_t most_at_once() const noexcept { return std::size_t{1} << 18; }
+  virtual std::size_t most_at_once() const noexcept { return kConverted; }
   /// Keys first … first + count − 1. `seed`: of the filter that they are for. Throws InvalidKey,
   /// naming the key.
   virtual KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t seed,
                          Room& room) const = 0;
 };
+
+/// Calls each(i, hash) for every key i of the batch that is not null.
+template <class Each>
+void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Each each) {
+  const std::vector<std::uint64_t> of_valid = keys.hashes(seed);
+  for (std::size_t i = 0, next = 0; i < keys.size(); ++i) {
+    if (keys.valid(i)) each(i, of_valid[next++]);
+  }
+}
 
 /// Keys as a view of memory that `owner` holds: no conversion.
 template <class Owner>

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "columns.hpp"
+#include "keys/columns.hpp"
 
 namespace scbf::python {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "batches.hpp"
+#include "calls/batches.hpp"
 #include "held.hpp"
 #include "scbf/errors.hpp"
 

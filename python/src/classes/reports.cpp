@@ -6,8 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "classes/pickled.hpp"
 #include "module.hpp"
-#include "pickled.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BloomFilter, the bits of a filter for whoever only asks; what changes of it travel as, and a copy
 // that takes them.
-#include "filter_class.hpp"
+#include "classes/filter_class.hpp"
 #include "module.hpp"
 #include "outside.hpp"
 #include "scbf/bloom_filter.hpp"
@@ -117,9 +117,8 @@ keys, a plain Bloom filter. Keys can be added, not removed.
                   "The bits of a Filter. Cost: one pass over its counters.")
       .def("intersect", &intersect, nb::arg("other"),
            "Keeps the bits that both have. Also as ``&=``; ``&`` makes a new one. Holds every key "
-           "that both held, "
-           "and more others than the filter of the common keys would. Raises Incompatible, "
-           "changing nothing.")
+           "that both held, and more others than the filter of the common keys would. Raises "
+           "Incompatible, changing nothing.")
       .def(
           "__iand__",
           [](nb::object self, const Self& other) {
@@ -162,13 +161,11 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def_prop_ro("epoch",
                    reading<BloomFilter>([](const BloomFilter& f) { return number_of(f.epoch()); }),
                    "where the bits stand in their history, 1, 2, 3 …; None if they were changed by "
-                   "anything but "
-                   "advance() and apply()")
+                   "anything but advance() and apply()")
       .def("advance", &advance<Filter>, nb::arg("now"))
       .def("advance", &advance<BloomFilter>, nb::arg("now"),
            "Takes over the bits of ``now`` as the next epoch, and returns the Delta that leads "
-           "there: a whole filter "
-           "where there was no epoch, or where that is shorter.")
+           "there: a whole filter where there was no epoch, or where that is shorter.")
       .def(
           "apply",
           [](Self& self, const Delta& change) {
@@ -179,8 +176,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
           },
           nb::arg("delta"),
           "Applies a delta, all of it or nothing. Raises Incompatible, naming both epochs, unless "
-          "it begins at "
-          "the epoch of this filter, or is whole and of a later one.");
+          "it begins at the epoch of this filter, or is whole and of a later one.");
 
   delta
       .def_static(
@@ -233,10 +229,9 @@ keys, a plain Bloom filter. Keys can be added, not removed.
 
   static PyType_Slot replica_slots[] = {
       {Py_sq_contains, reinterpret_cast<void*>(&replica_contains_slot)}, {0, nullptr}};
-  nb::class_<Reader>(
-      module, "Replica", nb::type_slots(replica_slots),
-      "A reader's copy of a BloomFilter, which any number of threads ask while deltas are applied; "
-      "neither waits for the other.")
+  nb::class_<Reader>(module, "Replica", nb::type_slots(replica_slots),
+                     "A reader's copy of a BloomFilter, which any number of threads ask while "
+                     "deltas are applied; neither waits for the other.")
       .def(nb::init<const Delta&>(), nb::arg("whole"),
            "Begins with a whole filter. Raises Incompatible if it is not.")
       .def("contains", &replica_contains, nb::arg("keys"), nb::arg("out") = nb::none(),

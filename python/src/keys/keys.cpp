@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "keys.hpp"
+#include "keys/keys.hpp"
 
 #include <fmt/format.h>
 
 #include <string_view>
 #include <utility>
 
-#include "arrow.hpp"
-#include "buffers.hpp"
 #include "held.hpp"
-#include "objects.hpp"
+#include "keys/arrow.hpp"
+#include "keys/buffers.hpp"
+#include "keys/objects.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
@@ -47,10 +47,10 @@ std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) 
     throw InvalidKey("a masked array: take its compressed(), or give an Arrow column with nulls");
   }
   if (const char kind = dtype_kind(object); kind == 'M' || kind == 'm') {
-    throw InvalidKey(fmt::format(
-        "an array of {} cannot be keys: take its integers by view('int64'), in one unit "
-        "for all data of a filter",
-        nb::str(nb::object(object.attr("dtype"))).c_str()));
+    throw InvalidKey(
+        fmt::format("an array of {} cannot be keys: take its integers by view('int64'), in one "
+                    "unit for all data of a filter",
+                    nb::str(nb::object(object.attr("dtype"))).c_str()));
   } else if (kind == 'T' || kind == 'O') {  // no buffer, or one of pointers
     if (nb::cast<int>(nb::object(object.attr("ndim"))) != 1) {
       throw InvalidKey(fmt::format("keys are a column, and this array has {} dimensions",
@@ -76,8 +76,8 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
   if (auto source = arrow_source(object)) return source;
   if (nb::hasattr(object, "__cuda_array_interface__")) {
     throw BackendUnavailable(
-        "the keys are in the memory of a device, and this package reads keys of the "
-        "host: copy them there, for example by get() or numpy.asarray");
+        "the keys are in the memory of a device: scbf.cuda.DeviceFilter takes them there; this "
+        "filter takes keys of the host, for example of their get()");
   }
   PyObject* const raw = object.ptr();
   if (PyUnicode_Check(raw) || PyBytes_Check(raw)) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "arrow.hpp"
+#include "keys/arrow.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
 #include <string_view>
 
-#include "arrow_columns.hpp"
 #include "errors.hpp"
+#include "keys/arrow_columns.hpp"
 #include "outside.hpp"
 
 namespace nb = nanobind;
@@ -40,7 +40,9 @@ class OneArray final : public KeySource {
 
 class ArrayStream final : public KeySource {
  public:
-  explicit ArrayStream(Released<ArrowArrayStream> stream) : stream_(std::move(stream)) {
+  /// `in_memory`: is the stream of a table or chunked array, and not of a reader?
+  ArrayStream(Released<ArrowArrayStream> stream, bool in_memory)
+      : stream_(std::move(stream)), in_memory_(in_memory) {
     if (stream_.released()) broken("the stream is released: was its capsule read before?");
     if (!stream_->get_schema || !stream_->get_next) broken("the stream has no functions");
     check(stream_->get_schema(stream_.get(), schema_.get()));
@@ -54,7 +56,7 @@ class ArrayStream final : public KeySource {
     }
     return array.released() ? nullptr : column_of(*schema_, std::move(array));
   }
-  bool runs_python() const noexcept override { return true; }  // a reader of batches may
+  bool runs_python() const noexcept override { return !in_memory_; }
 
  private:
   void check(int code) {
@@ -67,6 +69,7 @@ class ArrayStream final : public KeySource {
 
   Released<ArrowArrayStream> stream_;
   Released<ArrowSchema> schema_;
+  const bool in_memory_;
 };
 
 /// pandas has the methods without having PyArrow, which does the work.
@@ -89,7 +92,9 @@ std::unique_ptr<KeySource> arrow_source(nb::handle object) {
     if (nb::hasattr(object, "__arrow_c_stream__")) {
       const nb::object stream = object.attr("__arrow_c_stream__")();
       return std::make_unique<ArrayStream>(
-          Released(in_capsule<ArrowArrayStream>(stream, "arrow_array_stream")));
+          Released(in_capsule<ArrowArrayStream>(stream, "arrow_array_stream")),
+          // A query of DuckDB has a length, too, and runs while it is read.
+          nb::hasattr(object, "__len__") && !nb::hasattr(object, "execute"));
     }
   } catch (nb::python_error& error) {
     if (!lacks_pyarrow(error)) throw;

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "buffers.hpp"
 #include "held.hpp"
+#include "keys/buffers.hpp"
 #include "outside.hpp"
 #include "scbf/filter.hpp"
 
@@ -59,11 +59,6 @@ class BytesSource {
 
 inline std::span<const std::byte> bytes_in(const Buffer& buffer) {
   return {reinterpret_cast<const std::byte*>(buffer.data()), static_cast<std::size_t>(buffer->len)};
-}
-
-template <class F>
-std::unique_ptr<Held<F>> hold(F&& value) {
-  return std::make_unique<Held<F>>(std::move(value));
 }
 
 template <class F>

@@ -9,8 +9,8 @@
 
 #include <string_view>
 
+#include "classes/pickled.hpp"
 #include "module.hpp"
-#include "pickled.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/growth.hpp"
 
@@ -68,14 +68,13 @@ Two filters can be combined only if their geometries and seeds are equal.
 >>> import scbf
 >>> scbf.Geometry.split_block(groups=1, blocks_per_group=1000)
 <scbf.Geometry: split_block, 1 group of 1000 blocks>)")
-      .def_static(
-          "split", &Geometry::split, nb::arg("probes"), nb::arg("counters_per_slice"),
-          "``probes`` contiguous slices of ``counters_per_slice`` counters each: the fewest "
-          "counters for a rate, and a cache line for each probe of a key.")
-      .def_static(
-          "split_block", &Geometry::split_block, nb::arg("groups"), nb::arg("blocks_per_group"),
-          "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight probes, "
-          "and one cache line, in each group.")
+      .def_static("split", &Geometry::split, nb::arg("probes"), nb::arg("counters_per_slice"),
+                  "``probes`` contiguous slices of ``counters_per_slice`` counters each: the "
+                  "fewest counters for a rate, and a cache line for each probe of a key.")
+      .def_static("split_block", &Geometry::split_block, nb::arg("groups"),
+                  nb::arg("blocks_per_group"),
+                  "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight "
+                  "probes, and one cache line, in each group.")
       .def_static("_of_bits", [](const Geometry& g) { return g.with(Cell::bit); })
       .def_prop_ro(
           "layout", [](const Geometry& g) { return to_string(g.layout()); },
@@ -118,10 +117,9 @@ Two filters can be combined only if their geometries and seeds are equal.
 >>> grows.stages, grows.fpr_bound <= 0.01
 (3, True))")
       .def_static("one", &Growth::one, nb::arg("geometry"), "A single stage, which is never full.")
-      .def_static(
-          "fixed", &Growth::fixed, nb::arg("geometry"), nb::arg("most_stages"),
-          "Identical stages, each up to half fill, at most ``most_stages`` of them (the paper's "
-          "filter): then FilterFull.")
+      .def_static("fixed", &Growth::fixed, nb::arg("geometry"), nb::arg("most_stages"),
+                  "Identical stages, each up to half fill, at most ``most_stages`` of them (the "
+                  "paper's filter): then FilterFull.")
       .def_static(
           "tightening",
           [](std::uint64_t first_capacity, double fpr, std::string_view layout, double growth,
@@ -132,8 +130,7 @@ Two filters can be combined only if their geometries and seeds are equal.
           nb::arg("first_capacity"), nb::arg("fpr"), nb::arg("layout") = "split_block",
           nb::arg("growth") = kDefaultGrowth, nb::arg("tightening") = kDefaultTightening,
           "Stages without end: stage i holds ``first_capacity · growth**i`` keys, at rates that "
-          "add "
-          "up to at most ``fpr``.")
+          "add up to at most ``fpr``.")
       .def_prop_ro(
           "policy", [](const Growth& g) { return to_string(g.policy()); },
           "``'one'``, ``'fixed'`` or ``'tightening'``")

@@ -5,15 +5,18 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "answers.hpp"
+#include "calls/answers.hpp"
+#include "calls/run.hpp"
 #include "held.hpp"
-#include "keys.hpp"
+#include "keys/keys.hpp"
 #include "outside.hpp"
-#include "run.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
@@ -24,13 +27,6 @@ struct CallOptions {
   BatchOptions batch;
   nanobind::object progress;
 };
-
-inline Path path_of(std::string_view name) {
-  if (name == "automatic") return Path::automatic;
-  if (name == "direct") return Path::direct;
-  if (name == "partitioned") return Path::partitioned;
-  throw InvalidArgument(fmt::format("path '{}': must be automatic, direct or partitioned", name));
-}
 
 inline CallOptions call_options(unsigned threads, std::string_view path,
                                 nanobind::object progress) {
@@ -123,40 +119,54 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
   return numpy_array<std::int64_t, std::uint64_t>(std::move(found));
 }
 
-/// Adds what was done before a piece to what the exception says of the piece.
-/// Call it where `error` is being handled.
-[[noreturn]] inline void rethrow_after(const FilterFull& error, std::uint64_t first,
-                                       const InsertReport& before) {
-  if (first == 0) throw;  // whatever it is exactly
-  throw FilterFull(
-      Error(fmt::format("{} (of a piece of the keys that begins at key {})", error.what(), first)),
-      first + error.processed(),
-      {before.inserted + error.done().inserted, before.nulls + error.done().nulls});
+/// Calls insert(batch) for all pieces, and adds its reports up; what FilterFull says of a piece
+/// becomes true of the whole.
+template <class Insert>
+void insert_pieces(const Parts& parts, Run& run, InsertReport& sum, Insert insert) {
+  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+    try {
+      sum += insert(batch);
+    } catch (const FilterFull& error) {
+      if (first == 0) throw;  // whatever it is exactly
+      InsertReport done = sum;
+      throw FilterFull(Error(fmt::format("{} (of a piece of the keys that begins at key {})",
+                                         error.what(), first)),
+                       first + error.processed(), done += error.done());
+    }
+  });
 }
 
 template <class F>
-void insert_column(Held<F>& self, const Column& column, Run& run, const BatchOptions& options,
-                   InsertReport& report) {
-  const auto in_pieces = [&](auto& target, const auto&... more) {
-    run.over(column, [&](const KeyBatch& batch, std::size_t first) {
-      try {
-        const InsertReport piece = target.insert(batch, more...);
-        report.inserted += piece.inserted;
-        report.nulls += piece.nulls;
-      } catch (const FilterFull& error) {
-        rethrow_after(error, first, report);
-      }
-    });
-  };
-  constexpr std::size_t kFewKeys = std::size_t{1} << 18;
-  if (column.size() <= kFewKeys) {
-    in_pieces(self.value, options);
+void insert_parts(Held<F>& self, const Parts& parts, Run& run, const BatchOptions& options,
+                  InsertReport& sum) {
+  constexpr std::size_t kOneBatch = std::size_t{1} << 18;  // is not worth a bulk insertion
+  if (parts.size <= kOneBatch) {
+    insert_pieces(parts, run, sum,
+                  [&](const KeyBatch& batch) { return self.value.insert(batch, options); });
     return;
   }
   BulkInserter bulk(self.value, options);
-  in_pieces(bulk);
+  insert_pieces(parts, run, sum, [&](const KeyBatch& batch) { return bulk.insert(batch); });
   Outside others_may_run;
   bulk.finish();
+}
+
+/// Calls insert(parts, run, report) for the keys that `object` has: all at once, or part by part
+/// where Python code yields them, which may ask the filter meanwhile and sees the parts before.
+template <class Insert>
+InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::object progress,
+                         Insert insert) {
+  const std::unique_ptr<KeySource> source = keys_of(object, seed);
+  InsertReport sum;
+  if (source->runs_python()) {
+    Run run(std::move(progress), 0, seed);
+    while (auto column = source->next()) insert(Parts(std::move(column)), run, sum);
+  } else {
+    const Parts parts(*source);
+    Run run(std::move(progress), parts.size, seed);
+    insert(parts, run, sum);
+  }
+  return sum;
 }
 
 /// None for one key.
@@ -168,27 +178,38 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
     key.visit([&](auto k) { self.value.insert(k); });
     return nanobind::none();
   }
-  const std::uint64_t seed = seed_of(self);
-  const std::unique_ptr<KeySource> source = keys_of(keys, seed);
-  InsertReport report;
-  if (source->runs_python()) {
-    // What yields the keys may ask this filter, so nobody is inside meanwhile.
-    Run run(options.progress, 0, seed);
-    while (const auto column = source->next()) {
-      const Passage inside(self.gate, Passage::To::change);
-      insert_column(self, *column, run, options.batch, report);
-    }
-  } else {
-    const Parts parts(*source);
-    const Passage inside(self.gate, Passage::To::change);
-    Run run(options.progress, parts.size, seed);
-    for (const auto& column : parts.columns)
-      insert_column(self, *column, run, options.batch, report);
-  }
-  return nanobind::cast(report);
+  return nanobind::cast(insert_from(keys, seed_of(self), options.progress,
+                                    [&](const Parts& parts, Run& run, InsertReport& sum) {
+                                      const Passage inside(self.gate, Passage::To::change);
+                                      insert_parts(self, parts, run, options.batch, sum);
+                                    }));
 }
 
-/// The object of a slot's first argument. Throws InvalidArgument if its __init__ has not run.
+/// Where the caller wants to know what became of each key of a removal, or nowhere.
+class Verdicts {
+ public:
+  Verdicts(nanobind::object out, std::size_t size) {
+    if (!out.is_none()) answers_.emplace(std::move(out), size, "B");
+  }
+  std::span<std::uint8_t> part(std::size_t first, std::size_t size) const {
+    return answers_ ? answers_->span().subspan(first, size) : std::span<std::uint8_t>();
+  }
+
+ private:
+  std::optional<Answers> answers_;
+};
+
+/// Calls remove(batch, verdicts) for all pieces, and adds its reports up.
+template <class Remove>
+RemoveReport remove_pieces(const Parts& parts, Run& run, const Verdicts& verdicts, Remove remove) {
+  RemoveReport sum;
+  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
+    sum += remove(batch, verdicts.part(first, batch.size()));
+  });
+  return sum;
+}
+
+/// The object of a slot's first argument. Throws type_error if its __init__ has not run.
 template <class Value>
 const Value& ready(PyObject* self) {
   if (!nanobind::inst_ready(nanobind::handle(self)))

@@ -5,28 +5,38 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
-#include "columns.hpp"
+#include "keys/columns.hpp"
 #include "outside.hpp"
 #include "scbf/backend.hpp"
 
 namespace scbf::python {
 
-/// All parts of a source, so that their number of keys is known.
+/// Throws InvalidArgument.
+Path path_of(std::string_view name);
+
+/// Columns, and how many keys they have in all.
 struct Parts {
   std::vector<std::unique_ptr<Column>> columns;
   std::size_t size = 0;
 
+  explicit Parts(std::unique_ptr<Column> column) { add(std::move(column)); }
+  /// All of a source.
   explicit Parts(KeySource& source) {
-    while (auto column = source.next()) {
-      size += column->size();
-      columns.push_back(std::move(column));
-    }
+    while (auto column = source.next()) add(std::move(column));
+  }
+
+ private:
+  void add(std::unique_ptr<Column> column) {
+    size += column->size();
+    columns.push_back(std::move(column));
   }
 };
 
@@ -38,8 +48,8 @@ class Run {
       : progress_(std::move(progress)), total_(total), seed_(seed) {}
 
   /// Calls step(batch, number of its first key among all) for the keys of a column, in order.
-  /// Throws what step throws, KeyboardInterrupt, and what progress raises; then the keys before
-  /// done() are done, and no others.
+  /// Throws what step throws, KeyboardInterrupt, and what progress raises; then the keys that
+  /// progress was told of are done, and no others.
   template <class Step>
   void over(const Column& column, Step&& step) {
     for (std::size_t first = 0; first < column.size();) {
@@ -60,8 +70,6 @@ class Run {
     for (const auto& column : parts.columns) over(*column, step);
   }
 
-  std::size_t done() const noexcept { return done_; }
-
  private:
   void adapt(std::size_t count, std::chrono::duration<double> took);
   void pause();
@@ -69,7 +77,7 @@ class Run {
   nanobind::object progress_;
   std::size_t total_, done_ = 0;
   std::uint64_t seed_;
-  std::size_t piece_ = std::size_t{1} << 21;
+  std::size_t piece_ = std::size_t{1} << 22;
   Room room_;
 };
 

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run.hpp"
+#include "calls/run.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+
+#include "scbf/errors.hpp"
 
 namespace nb = nanobind;
 
 namespace scbf::python {
+
+Path path_of(std::string_view name) {
+  if (name == "automatic") return Path::automatic;
+  if (name == "direct") return Path::direct;
+  if (name == "partitioned") return Path::partitioned;
+  throw InvalidArgument(fmt::format("path '{}': must be automatic, direct or partitioned", name));
+}
 
 void Run::adapt(std::size_t count, std::chrono::duration<double> took) {
   constexpr double kSeconds = 0.25;

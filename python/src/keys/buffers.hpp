@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "columns.hpp"
+#include "keys/columns.hpp"
 
 namespace scbf::python {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter, and insertion in many batches.
-#include "outside.hpp"
+// Filter.
 #include "scbf/filter.hpp"
 
-#include "filter_class.hpp"
+#include "classes/filter_class.hpp"
 #include "module.hpp"
+#include "outside.hpp"
 
 namespace scbf::python {
 namespace {
@@ -13,23 +13,22 @@ using Self = Held<Filter>;
 
 /// A removal that must see all keys at once, because all or none are removed: they are hashed
 /// first.
-RemoveReport remove_together(Self& self, const Parts& parts, std::span<std::uint8_t> verdicts,
+RemoveReport remove_together(Self& self, const Parts& parts, const Verdicts& verdicts,
                              const BatchOptions& options) {
   const std::uint64_t seed = self.value.seed();
   std::vector<std::uint64_t> hashes(parts.size);
   std::vector<std::byte> validity((parts.size + 7) / 8, std::byte{0});
   Run run(nb::none(), parts.size, seed);
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    const std::vector<std::uint64_t> valid = batch.hashes(seed);
-    for (std::size_t i = 0, next = 0; i < batch.size(); ++i) {
-      if (!batch.valid(i)) continue;
-      hashes[first + i] = valid[next++];
+    for_each_hash(batch, seed, [&](std::size_t i, std::uint64_t hash) {
+      hashes[first + i] = hash;
       validity[(first + i) / 8] |= std::byte(1u << ((first + i) % 8));
-    }
+    });
   });
   const KeyBatch all = KeyBatch::from_hashes(hashes);
   Outside others_may_run;
-  return self.value.remove(parts.size > 0 ? all.with_validity(validity) : all, verdicts, options);
+  return self.value.remove(parts.size > 0 ? all.with_validity(validity) : all,
+                           verdicts.part(0, parts.size), options);
 }
 
 nb::object remove(Self& self, nb::object keys, nb::object out,
@@ -44,26 +43,16 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
     return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  std::optional<Answers> verdicts;
-  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "B");
-  const auto part = [&](std::size_t first, std::size_t size) {
-    return verdicts ? verdicts->span().subspan(first, size) : std::span<std::uint8_t>();
-  };
+  const Verdicts verdicts(std::move(out), parts.size);
   const Passage inside(self.gate, Passage::To::change);
   if (most_absent) {
     options.batch.most_absent = *most_absent;
-    return nb::cast(remove_together(self, parts, part(0, parts.size), options.batch));
+    return nb::cast(remove_together(self, parts, verdicts, options.batch));
   }
-  RemoveReport report;
   Run run(options.progress, parts.size, self.value.seed());
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    const RemoveReport piece = self.value.remove(batch, part(first, batch.size()), options.batch);
-    report.removed += piece.removed;
-    report.absent += piece.absent;
-    report.ambiguous += piece.ambiguous;
-    report.nulls += piece.nulls;
-  });
-  return nb::cast(report);
+  return nb::cast(remove_pieces(parts, run, verdicts, [&](const KeyBatch& batch, auto part) {
+    return self.value.remove(batch, part, options.batch);
+  }));
 }
 
 nb::object count(const Self& self, nb::object keys, nb::object out, const CallOptions& options) {
@@ -123,9 +112,8 @@ array([False,  True])
           nb::arg("most_absent") = nb::none(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
-                  "None, *, most_absent: int | None = "
-                  "None, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> "
-                  "RemoveReport | Removal"),
+                  "None, *, most_absent: int | None = None, threads: int = 0, path: str = "
+                  "'automatic', progress: Progress = None) -> RemoveReport | Removal"),
           R"(Removes a column of keys, one after another, or one key.
 
 A key that is not there is left alone and reported as absent. One that was never inserted may look present, at
@@ -148,18 +136,16 @@ Returns:
           },
           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
-                  "None, *, threads: int = 0, path: str "
-                  "= 'automatic', progress: Progress = None) -> Any"),
+          nb::sig(
+              "def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, "
+              "*, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> Any"),
           "How often is each key in the filter, at most? The smallest of its counters: 15 means 15 "
-          "or more. "
-          "Returns an array of n uint8 (``out``, if that was given); for one key an int.")
+          "or more. Returns an array of n uint8 (``out``, if that was given); for one key an int.")
       .def("subtract", &subtract, nb::arg("other"),
            "Takes the other filter's keys away: the inverse of merge(). Also as ``-=``; ``-`` "
-           "makes a new one. "
-           "Returns how many counters at 15 may now be too high, because 15 means 15 or more. "
-           "Raises "
-           "Incompatible, changing nothing, if the other filter is not contained in this one.")
+           "makes a new one. Returns how many counters at 15 may now be too high, because 15 means "
+           "15 or more. Raises Incompatible, changing nothing, if the other filter is not "
+           "contained in this one.")
       .def(
           "__isub__",
           [](nb::object self, const Self& other) {

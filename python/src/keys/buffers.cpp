@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "buffers.hpp"
+#include "keys/buffers.hpp"
 
 #include <fmt/format.h>
 
@@ -59,8 +59,8 @@ Format format_of(const Py_buffer& view) {
     }
   }
   throw InvalidKey(
-      fmt::format("an array of format '{}' cannot be keys: use integers, str, bytes, or "
-                  "bytes of one width (dtype 'V16')",
+      fmt::format("an array of format '{}' cannot be keys: use integers, str, bytes, or bytes of "
+                  "one width (dtype 'V16')",
                   view.format ? view.format : "B"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "objects.hpp"
+#include "keys/objects.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "keys/single_key.hpp"
 #include "scbf/detail/hash.hpp"
-#include "single_key.hpp"
 
 namespace nb = nanobind;
 
@@ -111,16 +111,7 @@ void for_each_item(nb::handle items, Each each) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i) each(PyTuple_GetItem(tuple.ptr(), i));
 }
 
-std::unique_ptr<Column> objects_column(nb::handle items, std::uint64_t seed, std::size_t first,
-                                       Kind& kind) {
-  auto column = std::make_unique<Objects>(seed, first, kind);
-  if (PyList_Check(items.ptr()))
-    column->reserve(static_cast<std::size_t>(PyList_Size(items.ptr())));
-  for_each_item(items, [&](PyObject* item) { column->take(item); });
-  column->finish();
-  return column;
-}
-
+/// The items of an iterator, a block at a time.
 class Iterator final : public KeySource {
  public:
   Iterator(nb::object iterator, std::uint64_t seed) : iterator_(std::move(iterator)), seed_(seed) {}
@@ -147,11 +138,17 @@ class Iterator final : public KeySource {
   std::size_t seen_ = 0;
   Kind kind_ = Kind::unknown;
 };
+
 }  // namespace
 
 std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) {
   Kind kind = Kind::unknown;
-  return std::make_unique<OneColumn>(objects_column(items, seed, 0, kind));
+  auto column = std::make_unique<Objects>(seed, 0, kind);
+  if (PyList_Check(items.ptr()))
+    column->reserve(static_cast<std::size_t>(PyList_Size(items.ptr())));
+  for_each_item(items, [&](PyObject* item) { column->take(item); });
+  column->finish();
+  return std::make_unique<OneColumn>(std::move(column));
 }
 
 std::unique_ptr<KeySource> iterator_source(nb::object iterator, std::uint64_t seed) {

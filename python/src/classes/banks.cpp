@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bank: many filters that are asked together.
-#include "outside.hpp"
 #include "scbf/bank.hpp"
 
-#include "filter_class.hpp"
+#include "classes/filter_class.hpp"
 #include "module.hpp"
+#include "outside.hpp"
 
 namespace scbf::python {
 namespace {
@@ -37,22 +37,13 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
-  const std::unique_ptr<KeySource> source = keys_of(keys, seed_of(self));
-  InsertReport report;
-  Run run(options.progress, 0, seed_of(self));
-  while (const auto column = source->next()) {
-    const Passage inside(self.gate, Passage::To::change);
-    run.over(*column, [&](const KeyBatch& batch, std::size_t first) {
-      try {
-        const InsertReport piece = self.value.insert(member, batch, options.batch);
-        report.inserted += piece.inserted;
-        report.nulls += piece.nulls;
-      } catch (const FilterFull& error) {
-        rethrow_after(error, first, report);
-      }
-    });
-  }
-  return report;
+  return insert_from(keys, seed_of(self), options.progress,
+                     [&](const Parts& parts, Run& run, InsertReport& sum) {
+                       const Passage inside(self.gate, Passage::To::change);
+                       insert_pieces(parts, run, sum, [&](const KeyBatch& batch) {
+                         return self.value.insert(member, batch, options.batch);
+                       });
+                     });
 }
 
 RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out,
@@ -60,21 +51,12 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   const Parts parts(*keys_of(keys, seed_of(self)));
-  std::optional<Answers> verdicts;
-  if (!out.is_none()) verdicts.emplace(std::move(out), parts.size, "B");
+  const Verdicts verdicts(std::move(out), parts.size);
   const Passage inside(self.gate, Passage::To::change);
-  RemoveReport report;
   Run run(options.progress, parts.size, self.value.seed());
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    const std::span<std::uint8_t> part =
-        verdicts ? verdicts->span().subspan(first, batch.size()) : std::span<std::uint8_t>();
-    const RemoveReport piece = self.value.remove(member, batch, part, options.batch);
-    report.removed += piece.removed;
-    report.absent += piece.absent;
-    report.ambiguous += piece.ambiguous;
-    report.nulls += piece.nulls;
+  return remove_pieces(parts, run, verdicts, [&](const KeyBatch& batch, auto part) {
+    return self.value.remove(member, batch, part, options.batch);
   });
-  return report;
 }
 
 nb::object find(const Self& self, nb::object keys, const CallOptions& options) {
@@ -139,16 +121,12 @@ True)")
            nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
            nb::arg("backend") = "auto",
            nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
-                   "None, *, "
-                   "memory_bytes: int | float | None = None, layout: str | None = None, geometry: "
-                   "Geometry | None = "
-                   "None, growth: Growth | None = None, members: int = 8, seed: int = 0, backend: "
-                   "str = 'auto') -> "
-                   "None"))
+                   "None, *, memory_bytes: int | float | None = None, layout: str | None = None, "
+                   "geometry: Geometry | None = None, growth: Growth | None = None, members: int = "
+                   "8, seed: int = 0, backend: str = 'auto') -> None"))
       .def("add_member", &add_member, nb::arg("filter") = nb::none(),
            "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
-           "number, the "
-           "smallest free one. Raises Incompatible.")
+           "number, the smallest free one. Raises Incompatible.")
       .def(
           "remove_member",
           [](Self& self, std::uint32_t member) {
@@ -184,9 +162,9 @@ True)")
           },
           nb::arg("member"), nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
-          nb::sig("def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, "
-                  "Any] | None = None, *, threads: int = 0, "
-                  "progress: Progress = None) -> RemoveReport"),
+          nb::sig(
+              "def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
+              "None = None, *, threads: int = 0, progress: Progress = None) -> RemoveReport"),
           "Removes keys from a member, as Filter.remove().")
       .def(
           "find",
@@ -198,8 +176,7 @@ True)")
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = "
                   "None) -> Any"),
           "Which members may hold each key? Returns MemberLists, ascending lists of member "
-          "numbers; for one key a "
-          "list.")
+          "numbers; for one key a list.")
       .def(
           "merge",
           [](Self& self, std::uint32_t member, const Held<Filter>& other) {

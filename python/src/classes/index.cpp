@@ -31,10 +31,6 @@ namespace {
 /// An index lets threads in by itself; only close() and refresh() need it alone.
 using Self = Held<SecondaryIndex>;
 
-std::unique_ptr<Self> hold(SecondaryIndex&& index) {
-  return std::make_unique<Self>(std::move(index));
-}
-
 // ---- rows ---------------------------------------------------------------------------------------
 
 nb::dict dict_of(const TableSchema& schema, const Row& row) {
@@ -315,10 +311,9 @@ Fields are text or bytes. One process at a time has an index open for writing; a
                   nb::arg("region_values") = IndexPlan{}.region_values, nb::arg("servers") = 1,
                   nb::arg("seed") = 0, nb::arg("sync") = false,
                   nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: "
-                          "Sequence[str], indexed: "
-                          "Iterable[str] | Mapping[str, str | None], fpr: float = 0.01, "
-                          "region_values: int = 16384, "
-                          "servers: int = 1, seed: int = 0, sync: bool = False) -> SecondaryIndex"),
+                          "Sequence[str], indexed: Iterable[str] | Mapping[str, str | None], fpr: "
+                          "float = 0.01, region_values: int = 16384, servers: int = 1, seed: int = "
+                          "0, sync: bool = False) -> SecondaryIndex"),
                   R"(Creates an index in a directory that is empty or does not exist.
 
 Args:
@@ -361,10 +356,9 @@ Raises:
            nb::arg("limit") = nb::none(), nb::arg("keys_only") = false,
            nb::arg("broadcast") = false,
            nb::sig("def query(self, values: dict[str, str | bytes], *, from_key: str | bytes | "
-                   "None = None, to_key: "
-                   "str | bytes | None = None, after: str | bytes | None = None, limit: int | None "
-                   "= None, "
-                   "keys_only: bool = False, broadcast: bool = False) -> QueryAnswer"),
+                   "None = None, to_key: str | bytes | None = None, after: str | bytes | None = "
+                   "None, limit: int | None = None, keys_only: bool = False, broadcast: bool = "
+                   "False) -> QueryAnswer"),
            R"(The rows that have all these values in these columns.
 
 Args:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "arrow_columns.hpp"
+#include "keys/arrow_columns.hpp"
 
 #include <fmt/format.h>
 
@@ -291,14 +291,12 @@ class DictionaryColumn final : public Column {
                 std::vector<bool>(values_->size())};
     Room room;
     for (std::size_t first = 0; first < values_->size();) {
-      const std::size_t count = std::min(values_->size() - first, std::size_t{1} << 18);
-      const KeyBatch keys = values_->batch(first, count, seed, room);
-      const std::vector<std::uint64_t> of_valid = keys.hashes(seed);
-      for (std::size_t i = 0, next = 0; i < count; ++i) {
-        if (!keys.valid(i)) continue;
-        made.of[first + i] = of_valid[next++];
-        made.valid[first + i] = true;
-      }
+      const std::size_t count = std::min(values_->size() - first, kConverted);
+      for_each_hash(values_->batch(first, count, seed, room), seed,
+                    [&](std::size_t i, std::uint64_t hash) {
+                      made.of[first + i] = hash;
+                      made.valid[first + i] = true;
+                    });
       first += count;
     }
     hashes_ = std::move(made);

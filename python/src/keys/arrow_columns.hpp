@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "arrow_abi.hpp"
-#include "columns.hpp"
+#include "keys/arrow_abi.hpp"
+#include "keys/columns.hpp"
 
 namespace scbf::python {
 

@@ -18,12 +18,12 @@
 #include <string_view>
 #include <vector>
 
-#include "batches.hpp"
-#include "counters_buffer.hpp"
-#include "messages.hpp"
+#include "calls/batches.hpp"
+#include "classes/counters_buffer.hpp"
+#include "classes/messages.hpp"
+#include "classes/pickled.hpp"
+#include "classes/shape.hpp"
 #include "outside.hpp"
-#include "pickled.hpp"
-#include "shape.hpp"
 #include "text.hpp"
 
 namespace scbf::python {
@@ -58,10 +58,9 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
           nb::arg("backend") = "auto",
           nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
-                  "None, *, memory_bytes: "
-                  "int | float | None = None, layout: str | None = None, geometry: Geometry | None "
-                  "= None, growth: "
-                  "Growth | None = None, seed: int = 0, backend: str = 'auto') -> None"));
+                  "None, *, memory_bytes: int | float | None = None, layout: str | None = None, "
+                  "geometry: Geometry | None = None, growth: Growth | None = None, seed: int = 0, "
+                  "backend: str = 'auto') -> None"));
 
   // ---- keys
   cls.def(
@@ -74,8 +73,8 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
          nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
-                 "None, *, threads: int = 0, path: "
-                 "str = 'automatic', progress: Progress = None) -> Any"),
+                 "None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
+                 "-> Any"),
          R"(Which keys may be present? False is certain; True is wrong at the filter's rate.
 
 Args:
@@ -98,12 +97,10 @@ Raises:
           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
-                  "None = None, *, threads: int = 0, "
-                  "path: str = 'automatic', progress: Progress = None) -> "
-                  "numpy.ndarray[Any, Any]"),
+                  "None = None, *, threads: int = 0, path: str = 'automatic', progress: Progress = "
+                  "None) -> numpy.ndarray[Any, Any]"),
           "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as "
-          "in an Arrow "
-          "column of bool. Returns an array of (n + 7) // 8 uint8.")
+          "in an Arrow column of bool. Returns an array of (n + 7) // 8 uint8.")
       .def(
           "find",
           [](const Self& self, nb::object keys, unsigned threads, std::string_view path,
@@ -160,10 +157,9 @@ Raises:
                    "as recorded, repetitions counted")
       .def_prop_ro("keys_removed", reading<F>([](const F& f) { return f.keys_removed(); }),
                    "as recorded")
-      .def_prop_ro(
-          "fpr_bound", reading<F>([](const F& f) { return f.fpr_bound(); }),
-          "bound on the false-positive rate of a filter that grows; 1 for others, which take any "
-          "number of keys")
+      .def_prop_ro("fpr_bound", reading<F>([](const F& f) { return f.fpr_bound(); }),
+                   "bound on the false-positive rate of a filter that grows; 1 for others, which "
+                   "take any number of keys")
       .def_prop_rw(
           "metadata", reading<F>([](const F& f) { return decoded(f.metadata()); }),
           [](Self& self, nb::str text) {
@@ -213,8 +209,8 @@ Raises:
          },
          nb::arg("other"),
          "Adds the other filter: the filter of the keys of both. Also as ``|=``; ``|`` makes a new "
-         "one. Raises "
-         "Incompatible, changing nothing, unless geometry (or growth) and seed are equal.")
+         "one. Raises Incompatible, changing nothing, unless geometry (or growth) and seed are "
+         "equal.")
       .def(
           "clear",
           [](Self& self) {
@@ -302,8 +298,7 @@ Raises:
          },
          nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
          "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
-         "compressed file "
-         "can be loaded and not mapped. Raises IoError.")
+         "compressed file can be loaded and not mapped. Raises IoError.")
       .def_static(
           "load",
           [](const std::filesystem::path& path, std::string_view backend) {
@@ -320,8 +315,7 @@ Raises:
           },
           nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
           "Maps a file: a filter that can be asked at once and not changed. Pages are read as they "
-          "are needed, "
-          "and shared by all processes. Only the headers are verified.")
+          "are needed, and shared by all processes. Only the headers are verified.")
       .def("to_bytes", &to_bytes<F>, nb::kw_only(), nb::arg("compress") = false,
            "What save() writes, as bytes.")
       .def_static("from_bytes", &from_bytes<F>, nb::arg("data"), nb::kw_only(),

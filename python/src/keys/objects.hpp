@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "columns.hpp"
+#include "keys/columns.hpp"
 
 namespace scbf::python {
 

@@ -13,9 +13,9 @@
 #include <memory>
 #include <string_view>
 
-#include "columns.hpp"
 #include "errors.hpp"
-#include "single_key.hpp"
+#include "keys/columns.hpp"
+#include "keys/single_key.hpp"
 
 namespace scbf::python {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "single_key.hpp"
+#include "keys/single_key.hpp"
 
 #include <fmt/format.h>
 
@@ -43,9 +43,8 @@ std::string refusal(PyObject* object) {
   if (PyBool_Check(object)) return fmt::format("{}: true and false are no keys", shown(object));
   if (PyFloat_Check(object)) {
     return fmt::format(
-        "{}: floating-point numbers cannot be keys, because numbers that print alike "
-        "may differ; round them to integers (pandas with missing "
-        "values: astype('Int64')), or take their bytes",
+        "{}: floating-point numbers cannot be keys, because numbers that print alike may differ; "
+        "round them to integers (pandas with missing values: astype('Int64')), or take their bytes",
         shown(object));
   }
   return fmt::format("{} is a {}: keys are int, str or bytes, or columns of them", shown(object),
