@@ -137,4 +137,14 @@ class MembersFull(FilterFull):
 
 
 class DeviceError(Error, RuntimeError):
-    """The CUDA runtime reported an error."""
+    """The CUDA runtime reported an error. The filter is still usable; if the call was part of a batch that
+    changes counters, they may hold any of its keys."""
+
+
+class OutOfDeviceMemory(DeviceError, MemoryError):
+    """The device has too little memory; the message says how much was needed and how much is free. Nothing
+    was changed."""
+
+
+class DeviceLost(DeviceError):
+    """After an error that ends all work with the device for this process. The filters there are lost."""

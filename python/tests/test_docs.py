@@ -20,6 +20,8 @@ def modules() -> list[str]:
 
 
 def imported(name: str) -> Any:
+    if name == "scbf.cuda" and not scbf._scbf.has_cuda:
+        pytest.skip("this build has no CUDA backend")
     if needs := OPTIONAL.get(name.removeprefix("scbf.").split(".")[0]):
         pytest.importorskip(needs)
     return importlib.import_module(name)

@@ -25,6 +25,8 @@ BASES: dict[str, type] = {
     "KeysAbsent": KeyError,
     "MembersFull": scbf.FilterFull,
     "DeviceError": RuntimeError,
+    "DeviceLost": scbf.DeviceError,
+    "OutOfDeviceMemory": MemoryError,
 }
 
 

@@ -353,6 +353,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->type = block_of(data) != nullptr          ? cudaMemoryTypeDevice
                      : kind_of(data, 1) == Host::pinned ? cudaMemoryTypeHost
                                                         : cudaMemoryTypeUnregistered;
+  if (const Block* block = block_of(data)) attributes->device = block->device;
   return cudaSuccess;
 }
 

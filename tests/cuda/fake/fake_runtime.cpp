@@ -409,6 +409,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   recorded->recorded = enqueue(*on, nullptr);
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Call call("cudaEventQuery");
+  if (call.error() != cudaSuccess) return call.error();
+  const Event* asked = known(state().events, event, "event");
+  if (asked == nullptr) return failed_with(cudaErrorInvalidResourceHandle);
+  return asked->recorded == nullptr || asked->recorded->done ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Call call("cudaEventSynchronize");
   if (call.error() != cudaSuccess) return call.error();

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/arrays.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <string_view>
+#include <utility>
+
+#include "check.hpp"
+#include "device/dlpack_abi.hpp"
+#include "errors.hpp"
+#include "keys/single_key.hpp"
+#include "scbf/errors.hpp"
+
+namespace nb = nanobind;
+
+namespace scbf::python {
+namespace {
+
+std::size_t bytes_in(const ArrayOnDevice& array) { return array.size() * array.item_bytes; }
+
+/// Are the strides those of C order? Of dimensions of one element they may be anything.
+template <class Strides>
+bool in_order(const std::vector<std::size_t>& shape, Strides strides, std::size_t step) {
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1 && strides(i) != static_cast<std::int64_t>(step)) return false;
+    step *= shape[i];
+  }
+  return true;
+}
+
+[[noreturn]] void broken(std::string_view what) {
+  throw InvalidArgument(fmt::format("the array does not follow its protocol: {}", what));
+}
+
+std::size_t extent(std::int64_t value) {
+  if (value < 0) broken(fmt::format("its shape has {}", value));
+  return static_cast<std::size_t>(value);
+}
+
+[[noreturn]] void refuse_device(int on, int wanted) {
+  throw InvalidKey(
+      fmt::format("the array is on device {}, and the filter on device {}", on, wanted));
+}
+
+[[noreturn]] void refuse_host() {
+  throw InvalidKey(
+      "the array is in the memory of the host: scbf.Filter takes it, or move it to the device");
+}
+
+// ---- DLPack -------------------------------------------------------------------------------------
+
+/// Owns the tensor of a capsule, which is marked as used.
+nb::object taken_over(const nb::object& capsule, DLManagedTensor*& tensor) {
+  tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  if (!tensor || PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) throw nb::python_error();
+  return nb::capsule(tensor, [](void* held) noexcept {
+    auto* managed = static_cast<DLManagedTensor*>(held);
+    if (managed->deleter) managed->deleter(managed);
+  });
+}
+
+ArrayOnDevice from_dlpack(const nb::object& object, int device, const Stream& stream) {
+  const auto [type, id] =
+      nb::cast<std::pair<std::int32_t, std::int32_t>>(object.attr("__dlpack_device__")());
+  if (type != kDlCuda && type != kDlCudaManaged) refuse_host();
+  if (id != device) refuse_device(id, device);
+  const nb::object capsule =
+      object.attr("__dlpack__")(nb::arg("stream") = number_of(stream.handle));
+  DLManagedTensor* managed = nullptr;
+  ArrayOnDevice array;
+  array.owner = taken_over(capsule, managed);
+  const DLTensor& tensor = managed->dl_tensor;
+  array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  array.item_bytes = (tensor.dtype.bits + 7u) / 8;
+  if (tensor.dtype.lanes == 1) {
+    switch (tensor.dtype.code) {
+      case kDlInt:
+        array.kind = 'i';
+        break;
+      case kDlUInt:
+        array.kind = 'u';
+        break;
+      case kDlBool:
+        array.kind = 'b';
+        break;
+      default:
+        break;
+    }
+  }
+  for (std::int32_t i = 0; i < tensor.ndim; ++i) array.shape.push_back(extent(tensor.shape[i]));
+  array.contiguous =
+      !tensor.strides || in_order(
+                             array.shape, [&](std::size_t i) { return tensor.strides[i]; }, 1);
+  return array;
+}
+
+// ---- __cuda_array_interface__ -------------------------------------------------------------------
+
+/// Of an entry of the interface that may be missing or None: invalid then.
+nb::object entry(const nb::dict& interface, const char* name) {
+  if (!interface.contains(name)) return {};
+  nb::object value = interface[name];
+  return value.is_none() ? nb::object() : value;
+}
+
+nb::object needed(const nb::dict& interface, const char* name) {
+  nb::object value = entry(interface, name);
+  if (!value.is_valid()) broken(fmt::format("it has no '{}'", name));
+  return value;
+}
+
+void check_place(const ArrayOnDevice& array, int device) {
+  if (bytes_in(array) == 0) return;
+  cudaPointerAttributes place{};
+  cuda::check(cudaPointerGetAttributes(&place, array.data), "asking where an array lies");
+  if (place.type != cudaMemoryTypeDevice && place.type != cudaMemoryTypeManaged) refuse_host();
+  if (place.type == cudaMemoryTypeDevice && place.device != device)
+    refuse_device(place.device, device);
+}
+
+ArrayOnDevice from_interface(const nb::object& object, int device, const Stream& stream) {
+  const auto interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
+  ArrayOnDevice array;
+  array.owner = object;
+  for (nb::handle value : needed(interface, "shape"))
+    array.shape.push_back(extent(nb::cast<std::int64_t>(value)));
+  const std::string type = nb::cast<std::string>(needed(interface, "typestr"));
+  if (type.size() < 3) broken(fmt::format("its type is '{}'", type));
+  array.item_bytes = static_cast<std::size_t>(std::strtoull(type.c_str() + 2, nullptr, 10));
+  if (type[0] != '>' || array.item_bytes == 1) array.kind = type[1];
+  const auto [address, read_only] =
+      nb::cast<std::pair<std::uintptr_t, bool>>(needed(interface, "data"));
+  array.data = reinterpret_cast<void*>(address);
+  array.read_only = read_only;
+  if (const nb::object strides = entry(interface, "strides"); strides.is_valid()) {
+    if (nb::len(strides) != array.shape.size()) broken("shape and strides have different lengths");
+    array.contiguous = in_order(
+        array.shape, [&](std::size_t i) { return nb::cast<std::int64_t>(nb::object(strides[i])); },
+        array.item_bytes);
+  }
+  if (entry(interface, "mask").is_valid()) {
+    throw InvalidKey("an array with a mask: select its valid values first");
+  }
+  check_place(array, device);
+  if (const nb::object number = entry(interface, "stream"); number.is_valid()) {
+    order(stream_numbered(nb::cast<std::int64_t>(number)), stream.handle);
+  }
+  return array;
+}
+
+}  // namespace
+
+std::size_t ArrayOnDevice::size() const {
+  std::size_t product = 1;
+  for (const std::size_t extent : shape) product *= extent;
+  return product;
+}
+
+std::string ArrayOnDevice::describe() const {
+  const std::string type = kind ? fmt::format("{}{}", kind, item_bytes) : "another type";
+  return fmt::format("an array of {} with shape ({}{})", type, fmt::join(shape, ", "),
+                     shape.size() == 1 ? "," : "");
+}
+
+ArrayOnDevice array_on_device(nb::object object, int device, const Stream& stream) {
+  // PyTorch's interface says nothing of its stream; its DLPack does.
+  if (nb::hasattr(object, "__dlpack_device__")) return from_dlpack(object, device, stream);
+  if (nb::hasattr(object, "__cuda_array_interface__"))
+    return from_interface(object, device, stream);
+  throw InvalidKey(
+      fmt::format("{} is no array in the memory of a device: it has neither __dlpack__ nor "
+                  "__cuda_array_interface__; scbf.Filter takes keys of the host",
+                  shown(object.ptr())));
+}
+
+cuda::DeviceKeys keys_in(const ArrayOnDevice& array) {
+  if (!array.contiguous)
+    throw InvalidKey(fmt::format("{} is not contiguous: copy it first", array.describe()));
+  const bool whole = array.kind == 'i' || array.kind == 'u';
+  if (array.shape.size() == 1 && whole && array.item_bytes == 8) {
+    return {static_cast<const std::uint64_t*>(array.data), array.shape[0]};
+  }
+  if (array.shape.size() == 2 && array.kind == 'u' && array.item_bytes == 1 && array.shape[1] > 0) {
+    return cuda::DeviceKeys::from_fixed(static_cast<const std::byte*>(array.data), array.shape[1],
+                                        array.shape[0]);
+  }
+  throw InvalidKey(fmt::format(
+      "{} cannot be keys on a device: these are n int64 or uint64, or n rows of uint8 as bytes of "
+      "one width; cast other integers, for example by astype('int64')",
+      array.describe()));
+}
+
+void check_out(const ArrayOnDevice& array, std::size_t size, bool may_be_bool) {
+  const bool fits = (array.kind == 'u' || (may_be_bool && array.kind == 'b')) &&
+                    array.item_bytes == 1 && array.contiguous && array.shape.size() == 1;
+  const char* type = may_be_bool ? "bool or uint8" : "uint8";
+  if (!fits) {
+    throw InvalidArgument(
+        fmt::format("out: is {}, must be a contiguous array of {}", array.describe(), type));
+  }
+  if (array.shape[0] != size) {
+    throw InvalidArgument(fmt::format("out: has {} items, must have {}", array.shape[0], size));
+  }
+  if (array.read_only) throw InvalidArgument("out: can be read only");
+}
+
+}  // namespace scbf::python

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceFilter: a filter in the memory of a GPU, for keys that are there already.
+#include "scbf/cuda/device_filter.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calls/run.hpp"
+#include "classes/shape.hpp"
+#include "device/arrays.hpp"
+#include "device/device_array.hpp"
+#include "device/stream.hpp"
+#include "devices.hpp"
+#include "held.hpp"
+#include "module.hpp"
+#include "outside.hpp"
+
+namespace scbf::python {
+namespace {
+
+struct Self {
+  const int device;
+  cuda::DeviceFilter filter;
+  mutable InFlight in_flight;
+
+  /// The device must be current.
+  Self(int on, cuda::DeviceFilter&& made) : device(on), filter(std::move(made)) {}
+};
+
+/// The device that a new filter goes to. Throws BackendUnavailable.
+int device_of(std::optional<int> wanted) {
+  (void)find_backend("cuda");  // says what is missing, if something is
+  int device = 0;
+  cuda::check(cudaGetDevice(&device), "asking for the current device");
+  return wanted.value_or(device);
+}
+
+/// One call: makes the filter's device current, and keeps what the work uses until it is done.
+/// Without a stream of the caller's it is done when finish() returns.
+class Call {
+ public:
+  Call(const Self& self, nb::object stream)
+      : self_(self), current_(self.device), waits_(stream.is_none()), stream_(stream_of(stream)) {
+    keep(stream_.owner);
+  }
+  ~Call() {
+    if (finished_) return;
+    try {
+      self_.in_flight.keep(stream_.handle, std::move(kept_));  // some of it may be under way
+    } catch (const std::exception&) {
+      // Without a device there is no work.
+    }
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  const Stream& stream() const noexcept { return stream_; }
+  cuda::DeviceOptions options() const { return {.stream = stream_.handle}; }
+
+  cuda::DeviceKeys keys(nb::object object) {
+    ArrayOnDevice array = array_on_device(std::move(object), self_.device, stream_);
+    keep(array.owner);
+    return keys_in(array);
+  }
+  void keep(nb::object object) {
+    if (object.is_valid()) kept_.push_back(std::move(object));
+  }
+
+  /// Runs the work without Python's global lock; then the call is over.
+  template <class Work>
+  void finish(Work work) {
+    {
+      Outside others_may_run;
+      work(stream_.handle);
+      if (waits_) cuda::DeviceFilter::synchronize(stream_.handle);
+    }
+    finished_ = true;
+    if (!waits_) self_.in_flight.keep(stream_.handle, std::move(kept_));
+  }
+  bool waits() const noexcept { return waits_; }
+
+ private:
+  const Self& self_;
+  const cuda::OnDevice current_;
+  const bool waits_;
+  const Stream stream_;
+  std::vector<nb::object> kept_;
+  bool finished_ = false;
+};
+
+/// Where the answers of a call go: the caller's `out`, or a new array.
+class AnswersOnDevice {
+ public:
+  AnswersOnDevice(nb::object out, std::size_t size, const DeviceArray::Type& type, int device,
+                  Call& call) {
+    if (out.is_none()) {
+      auto fresh = std::make_unique<DeviceArray>(device, call.stream(), size, type);
+      fresh_ = fresh.get();
+      data_ = fresh_->data<std::uint8_t>();
+      object_ = nb::cast(std::move(fresh));
+      return;
+    }
+    const ArrayOnDevice array = array_on_device(out, device, call.stream());
+    check_out(array, size, &type == &DeviceArray::kBool);
+    data_ = static_cast<std::uint8_t*>(array.data);
+    call.keep(array.owner);
+    object_ = std::move(out);
+  }
+
+  std::uint8_t* data() const noexcept { return data_; }
+  /// What the call returns.
+  nb::object object(const Call& call) && {
+    if (fresh_ && call.waits()) fresh_->set_ready();
+    return std::move(object_);
+  }
+
+ private:
+  std::uint8_t* data_;
+  DeviceArray* fresh_ = nullptr;
+  nb::object object_;
+};
+
+void construct_filter(Self* self, const nb::object& capacity, std::optional<double> fpr,
+                      const nb::object& memory_bytes, std::optional<std::string_view> layout,
+                      std::optional<Geometry> geometry, bool bits, const nb::object& seed,
+                      std::optional<int> device) {
+  std::optional<std::uint64_t> bytes = whole_number_or_none(memory_bytes, "memory_bytes");
+  if (bits) bytes = memory_of_counters<BloomFilter>(bytes);
+  const Growth growth = growth_of(
+      {whole_number_or_none(capacity, "capacity"), fpr, bytes, layout, geometry, std::nullopt});
+  const Geometry& of_counters = growth.first_geometry();
+  const Geometry shape = bits ? of_counters.with(Cell::bit) : of_counters;
+  const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
+  const int on = device_of(device);
+  const cuda::OnDevice current(on);
+  Outside others_may_run;
+  std::construct_at(self, on, cuda::DeviceFilter(shape, hash_seed));
+  cuda::DeviceFilter::synchronize();  // it is empty, whatever stream comes next
+}
+
+template <class F>
+std::unique_ptr<Self> copy_of(const Held<F>& filter, std::optional<int> device) {
+  const Passage inside(filter.gate, Passage::To::read);
+  const int on = device_of(device);
+  const cuda::OnDevice current(on);
+  Outside others_may_run;
+  return std::make_unique<Self>(on, cuda::DeviceFilter(filter.value));
+}
+
+void insert(Self& self, nb::object keys, bool alone, std::string_view path, nb::object stream) {
+  Call call(self, std::move(stream));
+  const cuda::DeviceKeys column = call.keys(std::move(keys));
+  cuda::DeviceOptions options = call.options();
+  options.alone = alone;
+  options.path = path_of(path);
+  call.finish([&](cudaStream_t) { self.filter.insert_async(column, options); });
+}
+
+/// Calls ask(keys, answers, options) for answers of one byte each, for `per_byte` keys.
+template <class Ask>
+nb::object ask(const Self& self, nb::object keys, nb::object out, nb::object stream,
+               const DeviceArray::Type& type, std::size_t per_byte, Ask ask) {
+  Call call(self, std::move(stream));
+  const cuda::DeviceKeys column = call.keys(std::move(keys));
+  AnswersOnDevice answers(std::move(out), (column.size() + per_byte - 1) / per_byte, type,
+                          self.device, call);
+  call.finish([&](cudaStream_t) { ask(column, answers.data(), call.options()); });
+  return std::move(answers).object(call);
+}
+
+nb::object contains(const Self& self, nb::object keys, nb::object out, nb::object stream) {
+  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kBool, 1,
+             [&](auto&&... all) { self.filter.contains_async(all...); });
+}
+nb::object contains_bits(const Self& self, nb::object keys, nb::object out, nb::object stream) {
+  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kByte, 8,
+             [&](auto&&... all) { self.filter.contains_bits_async(all...); });
+}
+nb::object count(const Self& self, nb::object keys, nb::object out, nb::object stream) {
+  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kByte, 1,
+             [&](auto&&... all) { self.filter.count_async(all...); });
+}
+nb::object remove(Self& self, nb::object keys, nb::object out, nb::object stream) {
+  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kBool, 1,
+             [&](auto&&... all) { self.filter.remove_async(all...); });
+}
+
+nb::object find(const Self& self, nb::object keys, nb::object stream) {
+  Call call(self, std::move(stream));
+  const cuda::DeviceKeys column = call.keys(std::move(keys));
+  auto indices =
+      std::make_unique<DeviceArray>(self.device, call.stream(), column.size(), DeviceArray::kIndex);
+  call.finish([&](cudaStream_t) {
+    indices->shorten(self.filter.find(column, indices->data<std::uint64_t>(), call.options()));
+  });
+  indices->set_ready();
+  return nb::cast(std::move(indices));
+}
+
+/// A change by another filter, which stays until the work is done.
+template <class Change>
+void change_by(Self& self, const Self& other, nb::object stream, Change change) {
+  Call call(self, std::move(stream));
+  if (&other != &self) call.keep(nb::find(other));
+  call.finish([&](cudaStream_t) { change(call.options()); });
+}
+
+std::uint64_t subtract(Self& self, const Self& other, nb::object stream) {
+  std::uint64_t inexact = 0;
+  change_by(self, other, std::move(stream), [&](const cuda::DeviceOptions& options) {
+    inexact = self.filter.subtract(other.filter, options).inexact_counters;
+  });
+  return inexact;
+}
+
+std::unique_ptr<Self> project(const Self& self, nb::object stream) {
+  Call call(self, std::move(stream));
+  std::unique_ptr<Self> bits;
+  call.finish([&](cudaStream_t handle) {
+    const Geometry& geometry = self.filter.geometry();
+    if (geometry.cell() == Cell::bit) throw InvalidArgument("project: the filter has bits already");
+    bits = std::make_unique<Self>(
+        self.device, cuda::DeviceFilter(geometry.with(Cell::bit), self.filter.seed(), handle));
+    self.filter.project_async(bits->filter, call.options());
+  });
+  return bits;
+}
+
+std::unique_ptr<Held<Filter>> to_filter(const Self& self, std::string_view backend,
+                                        nb::object stream) {
+  Call call(self, std::move(stream));
+  std::unique_ptr<Held<Filter>> filter;
+  call.finish([&](cudaStream_t handle) {
+    filter = hold(self.filter.to_filter({.backend = backend}, handle));
+  });
+  return filter;
+}
+
+template <std::uint64_t (cuda::DeviceFilter::*Number)(cudaStream_t) const>
+std::uint64_t booked(const Self& self, nb::object stream) {
+  Call call(self, std::move(stream));
+  std::uint64_t number = 0;
+  call.finish([&](cudaStream_t handle) { number = (self.filter.*Number)(handle); });
+  return number;
+}
+
+}  // namespace
+
+void add_device(nb::module_& module) {
+  add_device_array(module);
+  nb::class_<Self>(module, "DeviceFilter", nb::is_final(),
+                   R"(A filter in the memory of a GPU, for keys that are there already.
+
+Its counters and answers are those of scbf.Filter, byte for byte; with ``bits``, those of scbf.BloomFilter. Made
+from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from a ``geometry``; of() copies a filter of the host.
+
+Keys are arrays with DLPack or __cuda_array_interface__ on the same device: n int64 or uint64, or n rows of
+uint8, which are n keys of as many bytes. Nothing is copied. Answers are a DeviceArray, or ``out``.
+
+Each call takes a ``stream``: None for the default stream, and the call returns when its work is done; or one of
+the caller's (a handle, or an object of CuPy, PyTorch or cuda.core), and it returns as soon as the work is
+enqueued. Keys and ``out`` are kept until it is done; a stream given by its handle must outlive the answers.
+Only streams order the calls on a filter: insertions may run at once, anything else on several streams needs
+events.)")
+      .def("__init__", &construct_filter, nb::arg("capacity") = nb::none(),
+           nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
+           nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
+           nb::arg("bits") = false, nb::arg("seed") = 0, nb::arg("device") = nb::none(),
+           "``device``: its number; None for the current one. Raises OutOfDeviceMemory.")
+      .def_static("of", &copy_of<Filter>, nb::arg("filter"), nb::kw_only(),
+                  nb::arg("device") = nb::none())
+      .def_static("of", &copy_of<BloomFilter>, nb::arg("filter"), nb::kw_only(),
+                  nb::arg("device") = nb::none(), "A copy of a Filter or BloomFilter of one stage.")
+      .def(
+          "insert", &insert, nb::arg("keys"), nb::kw_only(), nb::arg("alone") = false,
+          nb::arg("path") = "automatic", nb::arg("stream") = nb::none(),
+          "Inserts n keys. ``alone``: nothing else changes the filter meanwhile, which makes large "
+          "insertions faster; if that is not true, keys are lost.")
+      .def("contains", &contains, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("stream") = nb::none(), "Which keys may be present? n bool.")
+      .def("contains_bits", &contains_bits, nb::arg("keys"), nb::arg("out") = nb::none(),
+           nb::kw_only(), nb::arg("stream") = nb::none(),
+           "The same, packed: key i is bit i % 8 of byte i // 8. (n + 7) // 8 uint8.")
+      .def("find", &find, nb::arg("keys"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           "The same, as ascending indices of int64. Waits in any case.")
+      .def("count", &count, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("stream") = nb::none(),
+           "How often is each key in the filter, at most? n uint8; 15 means 15 or more.")
+      .def("remove", &remove, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("stream") = nb::none(),
+           "Removes n keys, one after another. Returns n bool: False for those that were absent.")
+      .def(
+          "merge",
+          [](Self& self, const Self& other, nb::object stream) {
+            change_by(self, other, std::move(stream), [&](const cuda::DeviceOptions& options) {
+              self.filter.merge_async(other.filter, options);
+            });
+          },
+          nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
+          "Adds the other filter. Raises Incompatible.")
+      .def("subtract", &subtract, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           "Takes the other filter's keys away, as Filter.subtract(). Waits in any case.")
+      .def("project", &project, nb::kw_only(), nb::arg("stream") = nb::none(),
+           "A DeviceFilter of the bits of these counters.")
+      .def(
+          "clear",
+          [](Self& self, nb::object stream) {
+            Call call(self, std::move(stream));
+            call.finish([&](cudaStream_t handle) { self.filter.clear_async(handle); });
+          },
+          nb::kw_only(), nb::arg("stream") = nb::none(), "Removes all keys.")
+      .def("to_filter", &to_filter, nb::kw_only(), nb::arg("backend") = "auto",
+           nb::arg("stream") = nb::none(),
+           "A Filter with these counters, for files and for use on the host. Waits in any case. "
+           "Raises InvalidArgument for bits.")
+      .def("keys_inserted", &booked<&cuda::DeviceFilter::keys_inserted>, nb::kw_only(),
+           nb::arg("stream") = nb::none(), "After the work on the stream. Waits for it.")
+      .def("keys_removed", &booked<&cuda::DeviceFilter::keys_removed>, nb::kw_only(),
+           nb::arg("stream") = nb::none(), "After the work on the stream. Waits for it.")
+      .def_prop_ro("geometry", [](const Self& self) { return self.filter.geometry(); })
+      .def_prop_ro("seed", [](const Self& self) { return self.filter.seed(); })
+      .def_prop_ro(
+          "device", [](const Self& self) { return self.device; }, "the number of its device")
+      .def_prop_ro(
+          "nbytes", [](const Self& self) { return self.filter.geometry().bytes(); },
+          "bytes of counters or bits")
+      .def("__repr__", [](const Self& self) {
+        return fmt::format("<scbf.cuda.DeviceFilter: {}, device {}, {} bytes>",
+                           self.filter.geometry().describe(), self.device,
+                           self.filter.geometry().bytes());
+      });
+}
+
+}  // namespace scbf::python
