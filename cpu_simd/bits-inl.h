@@ -239,6 +239,43 @@ inline std::uint64_t BitBlockAdd(std::uint64_t* words, const std::uint64_t* posi
 
 #endif
 
+// ---- a single key, as in block-inl.h ------------------------------------------------------------
+
+/// The key's place in one group of the filter, and its block there.
+template <class Word>
+struct KeyBitBlock {
+  HWY_INLINE KeyBitBlock(const Geometry& geometry, Word* words, std::uint64_t hash,
+                         std::uint32_t group) noexcept
+      : place(detail::place_in_group(geometry, hash, group)),
+        block(bit_block_of(words + group * geometry.blocks_per_group() * kBitBlockWords, place)) {}
+  std::uint64_t place;
+  Word* block;
+};
+
+HWY_INLINE bool holds_bits_in(std::uint32_t groups, const Geometry& geometry,
+                              const std::uint64_t* words, std::uint64_t hash) noexcept {
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBitBlock key(geometry, words, hash, j);
+    if (!block_has(key.block, key.place)) return false;
+  }
+  return true;
+}
+
+HWY_INLINE unsigned count_bits_in(std::uint32_t groups, const Geometry& geometry,
+                                  const std::uint64_t* words, std::uint64_t hash) noexcept {
+  return holds_bits_in(groups, geometry, words, hash);
+}
+
+HWY_INLINE std::uint32_t add_bits_in(std::uint32_t groups, const Geometry& geometry,
+                                     std::uint64_t* words, std::uint64_t hash) noexcept {
+  BitTally filled;
+  for (std::uint32_t j = 0; j < groups; ++j) {
+    const KeyBitBlock key(geometry, words, hash, j);
+    filled.add(key.block, key.place);
+  }
+  return static_cast<std::uint32_t>(filled.total());
+}
+
 // ---- slices -------------------------------------------------------------------------------------
 
 inline void BitSliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,

@@ -68,6 +68,9 @@ using Word = std::uint64_t;
 inline constexpr OneKey kOneKey = {
     OfKey<holds_key_in, holds_key, const Word>, OfKey<count_key_in, count_of, const Word>,
     OfKey<add_key_in, add_key, Word>, OfKey<take_key_in, take_key, Word>};
+inline constexpr OneKey kOneKeyOfBits = {OfKey<holds_bits_in, holds_bits, const Word>,
+                                         OfKey<count_bits_in, count_bits, const Word>,
+                                         OfKey<add_bits_in, add_bits, Word>, nullptr};
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
                                std::uint64_t* bits) noexcept {
@@ -100,6 +103,7 @@ const Kernels* Table() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64Here,
                                 kOneKey,
+                                kOneKeyOfBits,
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,

@@ -114,7 +114,7 @@ struct ArrayKernels {
 struct Kernels {
   std::string_view target;
   HashU64 hash_u64;
-  OneKey one_key;
+  OneKey one_key, one_key_of_bits;
   CountValues count_values;
   /// Packs answers, bytes of 0 or 1, to bits: bit i % 64 of bits[i / 64]; bits after the last are
   /// 0. `answers` must be readable up to a multiple of 64. Returns how many are 1.

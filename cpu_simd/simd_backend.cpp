@@ -174,7 +174,7 @@ class SimdBackend final : public Backend {
     return total;
   }
   const OneKey& one_key(Cell cell) const noexcept override {
-    return cell == Cell::bit ? Backend::one_key(cell) : kernels_.one_key;
+    return cell == Cell::bit ? kernels_.one_key_of_bits : kernels_.one_key;
   }
   const RowKernels& rows() const noexcept override { return kernels_.rows; }
 

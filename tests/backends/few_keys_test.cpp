@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kit/few_keys.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
@@ -122,6 +123,35 @@ TEST(OneKey, IsLookedUpByTheBackendsOwnMeans) {
         ASSERT_EQ(backend->one_key(scbf::Cell::counter)
                       .holds(shape, filter.words().data(), xxh3(key, kSeed)),
                   reference.contains(key));
+      }
+    }
+  }
+}
+
+TEST(OneKey, OfBitsIsThatOfBatches) {
+  const auto keys = random_keys(600, 9);
+  const scbf::OneKey& plain = scbf::find_backend("scalar").one_key(scbf::Cell::bit);
+  for (const scbf::Backend* backend : available_backends()) {
+    if (backend->memory() != scbf::kHostMemory) continue;
+    const scbf::OneKey& own = backend->one_key(scbf::Cell::bit);
+    if (backend->name() != "scalar") {
+      ASSERT_NE(own.holds, plain.holds);
+      ASSERT_NE(own.add, plain.add);
+    }
+    for (const Geometry& shape : shapes()) {
+      SCOPED_TRACE(std::string(backend->name()) + ", " + shape.describe());
+      scbf::BloomFilter single(shape, {.seed = kSeed, .backend = backend->name()});
+      scbf::BloomFilter batch(shape, {.seed = kSeed, .backend = "scalar"});
+      for (std::size_t i = 0; i < 300; ++i) single.insert(keys[i]);
+      batch.insert(KeyBatch(keys).slice(0, 300));
+      ASSERT_EQ(single, batch);
+      ASSERT_EQ(single.fill(), batch.fill());  // what each key filled was counted
+      std::vector<std::uint8_t> expected(keys.size());
+      batch.contains(keys, expected);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        ASSERT_EQ(single.contains(keys[i]), expected[i] != 0);
+        ASSERT_EQ(own.count(single.geometry(), single.words().data(), xxh3(keys[i], kSeed)),
+                  expected[i]);
       }
     }
   }

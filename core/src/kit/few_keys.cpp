@@ -16,12 +16,8 @@ auto of_key(const Geometry& geometry, Word* words, std::uint64_t hash) noexcept 
 using Word = std::uint64_t;
 constexpr OneKey kOfCounters = {of_key<holds_key, const Word>, of_key<count_of, const Word>,
                                 of_key<add_key, Word>, of_key<take_key, Word>};
-constexpr OneKey kOfBits = {
-    of_key<holds_bits, const Word>,
-    [](const Geometry& geometry, const Word* words, std::uint64_t hash) noexcept -> unsigned {
-      return holds_bits(geometry, words, hash);
-    },
-    of_key<add_bits, Word>, nullptr};
+constexpr OneKey kOfBits = {of_key<holds_bits, const Word>, of_key<count_bits, const Word>,
+                            of_key<add_bits, Word>, nullptr};
 
 }  // namespace
 

@@ -136,6 +136,10 @@ SCBF_INLINE bool holds_bits(const Geometry& geometry, const std::uint64_t* words
   }
   return all;
 }
+SCBF_INLINE unsigned count_bits(const Geometry& geometry, const std::uint64_t* words,
+                                std::uint64_t hash) noexcept {
+  return holds_bits(geometry, words, hash);
+}
 SCBF_INLINE std::uint32_t add_bits(const Geometry& geometry, std::uint64_t* words,
                                    std::uint64_t hash) noexcept {
   std::uint32_t filled = 0;
