@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+import spark_tables
 import tables
 
 MARKER = re.compile(r"(<!-- table:([a-z_]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
@@ -265,7 +266,7 @@ def main():
     path = args.systems or newest(folder, "systems")
     systems = (tables.Systems(json.loads(path.read_text()), path.name) if path else
                tables.Systems({"context": {}, "rows": []}, None))
-    made |= {name: make(systems) for name, make in tables.SYSTEMS.items()}
+    made |= {name: make(systems) for name, make in (tables.SYSTEMS | spark_tables.TABLES).items()}
     if missing := [name for name, table in made.items() if not table]:
         print(f"plot.py: {path or folder} has no rows for {', '.join(missing)}: left as they are",
               file=sys.stderr)

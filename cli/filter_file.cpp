@@ -91,13 +91,35 @@ std::string_view kind_of(const FileInfo& info) {
 
 namespace {
 
+bool is_regular(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
 /// The headers of a file that can be mapped.
 std::optional<FileInfo> info_to_map(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return {};
+  if (!is_regular(path)) return {};
   FileInfo info = read_file_info(path);
   if (info.compressed) return {};
   return info;
+}
+
+/// Calls load(path). Too little memory becomes an error that says for which file, and how much.
+template <class Load>
+auto load_from(const std::string& file, const std::string& path, Load load) {
+  try {
+    return load(path);
+  } catch (const std::bad_alloc&) {
+    std::string size = "the filter";
+    if (is_regular(path)) {  // anything else cannot be read twice
+      std::uint64_t bytes = 0;
+      for (const StageFileInfo& stage : read_file_info(path).stages) {
+        bytes += stage.shape.geometry.bytes();
+      }
+      size = human_bytes(bytes);
+    }
+    throw IoError(fmt::format("{}: no memory for {}", display_name(file), size));
+  }
 }
 
 }  // namespace
@@ -105,8 +127,9 @@ std::optional<FileInfo> info_to_map(const std::string& path) {
 Filter open_counters(const std::string& file, const RunOptions& run, bool load) {
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
-  if (load || !info_to_map(path)) return Filter::load(path, options);
-  return Filter::map(path, options);
+  if (!load && info_to_map(path)) return Filter::map(path, options);
+  return load_from(file, path,
+                   [&](const std::string& from) { return Filter::load(from, options); });
 }
 
 AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
@@ -114,8 +137,10 @@ AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool 
   const FilterOptions options{.backend = run.backend};
   const std::optional<FileInfo> info = load ? std::nullopt : info_to_map(path);
   if (!info) {
-    if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(path, options);
-    return Filter::load(path, options);
+    return load_from(file, path, [&](const std::string& from) -> AnyFilter {
+      if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(from, options);
+      return Filter::load(from, options);
+    });
   }
   if (info->cell() == Cell::bit) return BloomFilter::map(path, options);
   return Filter::map(path, options);
@@ -130,8 +155,10 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run) {
       throw Incompatible(fmt::format("{}: a delta, from epoch {} to {}: 'scbf apply' applies it",
                                      display_name(file), info.since.number, info.epoch.number));
     }
-    if (info.cell() == Cell::bit) return {BloomFilter::load(path, options), info.compressed};
-    return {Filter::load(path, options), info.compressed};
+    return load_from(file, path, [&](const std::string& from) -> Changeable {
+      if (info.cell() == Cell::bit) return {BloomFilter::load(from, options), info.compressed};
+      return {Filter::load(from, options), info.compressed};
+    });
   });
 }
 

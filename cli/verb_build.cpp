@@ -34,6 +34,7 @@ struct BuildOptions {
   std::string out;
   bool scalable = false;
   bool bits = false, compress = false;
+  Cell cell() const noexcept { return bits ? Cell::bit : Cell::counter; }
   std::optional<Growth::Policy> policy = {};
   std::optional<double> factor = {}, tightening = {}, stage_fpr = {};
 };
@@ -207,10 +208,11 @@ OneFilter empty_filter(Design& design, const BuildOptions& options) {
       design.counted->forget_hashes();  // the inputs are read again instead
     }
   }
+  const Cell cell = options.cell();
   throw IoError(fmt::format(
-      "build: no memory for {} of counters; a smaller --capacity or --memory, or a "
-      "higher --fpr, takes less ('scbf plan' says how much)",
-      human_bytes(growth.first_geometry().with(options.bits ? Cell::bit : Cell::counter).bytes())));
+      "build: no memory for {} of {}s; a smaller --capacity or --memory, or a higher --fpr, takes "
+      "less ('scbf plan' says how much)",
+      human_bytes(growth.first_geometry().with(cell).bytes()), to_string(cell)));
 }
 
 template <class OneFilter>
@@ -293,11 +295,11 @@ Run set_up_build(CommandLine& line) {
   options->run.add_scratch_to(line);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
-  line.flag("--bits",
-            "Keep a bit for each counter: a Bloom filter of a quarter of the size (and of "
-            "--memory), from which no "
-            "key can be removed",
-            options->bits);
+  line.flag(
+      "--bits",
+      "Keep a bit for each counter: a Bloom filter of a quarter of the size, from which no key "
+      "can be removed; --memory is that of the bits",
+      options->bits);
   add_compress_to(line, options->compress);
   line.footer(
       R"(Without --capacity, the keys of regular files are counted first, repetitions included, so the filter
@@ -313,7 +315,12 @@ Examples:
   scbf build --bits -o readers.scbf words.txt
   tail -n 1000000 log | scbf build --scalable --capacity 10k -o seen.scbf
   scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
-  return [options] { return build(*options); };
+  return [options] {
+    if (std::optional<std::uint64_t>& memory = options->shape.request.memory_bytes) {
+      memory = memory_of_counters(options->cell(), *memory);
+    }
+    return build(*options);
+  };
 }
 
 }  // namespace scbf::cli

@@ -11,6 +11,7 @@
 #include "d_left.hpp"
 #include "dynamic_count.hpp"
 #include "quotient.hpp"
+#include "ranked.hpp"
 #include "spectral.hpp"
 
 namespace scbf::bench {
@@ -95,7 +96,8 @@ FieldStructure structure() {
 const std::vector<FieldStructure>& field_structures() {
   static const std::vector<FieldStructure> all = {
       structure<SpectralFilter>(), structure<DynamicCountFilter>(), structure<AccurateFilter>(),
-      structure<DLeftFilter>(),    structure<QuotientFilter>(),     structure<CuckooFilter>()};
+      structure<DLeftFilter>(),    structure<RankedFilter>(),       structure<QuotientFilter>(),
+      structure<CuckooFilter>()};
   return all;
 }
 

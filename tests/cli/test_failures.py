@@ -50,6 +50,12 @@ class Usage(CommandTest):
         self.scbf("build", "--capacity", "1e11", "-o", "f.scbf", stdin=b"x", code=INPUT_OUTPUT,
                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
         self.assertIn("GiB of counters", self.err)
+        self.scbf("build", "--capacity", "1e8", "--compress", "-o", "large.scbf", stdin=b"x")
+        limit = (500 << 20, 500 << 20)
+        for verb in ("insert", "remove"):
+            self.scbf(verb, "large.scbf", stdin=b"x", code=INPUT_OUTPUT,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+            self.assertIn("'large.scbf': no memory for 545.0 MiB", self.err)
 
     def test_bad_values_name_value_and_limit(self):
         build = ["build", "-o", "f.scbf"]

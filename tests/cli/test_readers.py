@@ -71,6 +71,13 @@ class Bits(CommandTest):
         self.scbf("project", "f.scbf", "-o", "p.scbf")
         self.assertEqual(self.read("b.scbf"), self.read("p.scbf"))
 
+    def test_the_memory_of_bits_is_theirs(self):
+        for options in (["--fpr", "1%"], ["--scalable", "--policy", "fixed", "--stage-fpr", "0.1%", "--fpr", "1%"]):
+            built = self.scbf_json("build", "--bits", "--memory", "100kB", *options, "-o", "b.scbf", "--force",
+                                   stdin=b"x\n")
+            self.assertLessEqual(built["bytes"], 100_000)
+            self.assertGreater(built["bytes"], 90_000)
+
     def test_info_and_verify_say_what_a_file_holds(self):
         self.scbf("project", "f.scbf", "-o", "b.scbf")
         self.scbf("project", "f.scbf", "-o", "z.scbf", "--compress")

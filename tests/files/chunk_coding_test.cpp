@@ -67,8 +67,8 @@ void expect_round_trip(const Words& words, Cell cell) {
     EXPECT_LE(packed.bytes.size(), words.size() * 8);
     Words got(words.size(), 0xAAAA'AAAA'AAAA'AAAA);  // what was there before is overwritten
     ChunkDecoder decoder;
-    const char* why = decoder.decode(cell, packed.coding, packed.bytes, got);
-    ASSERT_EQ(why, nullptr) << why;
+    const file_format::Fault why = decoder.decode(cell, packed.coding, packed.bytes, got);
+    ASSERT_FALSE(why) << *why;
     EXPECT_TRUE(got == words) << words.size() << " words, coding "
                               << static_cast<unsigned>(packed.coding);
   }
@@ -171,15 +171,15 @@ TEST(ChunkCoding, SizesAreNearTheEntropy) {
   EXPECT_EQ(pack(random_bits(kWords, 0.01, 1), Cell::counter, true).coding, Coding::zstd);
 }
 
-/// Decodes into words with room around them, which must stay as it is.
-const char* decode(Cell cell, Coding coding, const Bytes& bytes, std::size_t words) {
+/// Decodes into words with room around them, which must stay as it is. Returns what is wrong.
+std::string decode(Cell cell, Coding coding, const Bytes& bytes, std::size_t words) {
   constexpr std::uint64_t kGuard = 0x5555'5555'5555'5555;
   Words room(words + 2, kGuard);
   ChunkDecoder decoder;
-  const char* why = decoder.decode(cell, coding, bytes, std::span(room).subspan(1, words));
+  const auto why = decoder.decode(cell, coding, bytes, std::span(room).subspan(1, words));
   EXPECT_EQ(room.front(), kGuard);
   EXPECT_EQ(room.back(), kGuard);
-  return why;
+  return why.value_or("");
 }
 
 TEST(ChunkCoding, DamagedBytesAreRefusedOrHarmless) {
@@ -198,41 +198,54 @@ TEST(ChunkCoding, DamagedBytesAreRefusedOrHarmless) {
     for (std::size_t length = 0; length < good.bytes.size(); ++length) {
       Bytes bad = good.bytes;
       bad.resize(length);
-      EXPECT_NE(decode(Cell::bit, good.coding, bad, kWords), nullptr) << length;
+      EXPECT_NE(decode(Cell::bit, good.coding, bad, kWords), "") << length;
     }
     Bytes longer = good.bytes;
     longer.push_back(std::byte{0});
-    EXPECT_STREQ(decode(Cell::bit, good.coding, longer, kWords), "too long");
-    EXPECT_STREQ(decode(Cell::counter, good.coding, good.bytes, kWords),
-                 "a coding of bits, not of counters");
+    const bool gaps = good.coding == Coding::gaps;
+    EXPECT_EQ(decode(Cell::bit, good.coding, longer, kWords),
+              fmt::format("{} bytes: too many for {} {}", longer.size(),
+                          std::to_integer<unsigned>(good.bytes[0]), gaps ? "ones" : "blocks"));
+    EXPECT_EQ(decode(Cell::counter, good.coding, good.bytes, kWords),
+              "a coding of bits, not of counters");
   }
   const auto of = [](std::initializer_list<int> values) {
     Bytes bytes;
     for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
     return bytes;
   };
-  EXPECT_STREQ(decode(Cell::bit, Coding::gaps, of({255, 255, 255, 255, 0}), 2),
-               "more ones than there are bits");
-  EXPECT_STREQ(decode(Cell::bit, Coding::gaps, of({1, 0, 0, 0, 25, 255}), 2),
-               "a Rice parameter above 24");
-  EXPECT_STREQ(decode(Cell::bit, Coding::gaps, of({1, 0, 0, 0, 7, 2, 0}), 2),
-               "a one behind the last bit");
-  EXPECT_STREQ(decode(Cell::bit, Coding::blocks, of({1, 0, 0, 0, 0, 1, 0, 0}), 2),
-               "a block without a one");
-  EXPECT_STREQ(decode(Cell::bit, Coding::zeros, of({0}), 2), "bytes of a chunk of zeros");
-  EXPECT_STREQ(decode(Cell::bit, Coding::plain, of({0}), 2), "not as long as its words");
-  EXPECT_STREQ(decode(Cell::bit, Coding::zstd, of({0, 1, 2, 3}), 2), "no single zstd frame");
-  EXPECT_STREQ(decode(Cell::bit, static_cast<Coding>(5), of({}), 2), "an unknown coding");
+  const auto of_bits = [](Coding coding, const Bytes& bytes) {
+    return decode(Cell::bit, coding, bytes, 2);
+  };
+  EXPECT_EQ(of_bits(Coding::gaps, of({1, 0, 0, 0})), "4 bytes: must be at least 5");
+  EXPECT_EQ(of_bits(Coding::gaps, of({255, 255, 255, 255, 0})),
+            "4294967295 ones: must be at most 128");
+  EXPECT_EQ(of_bits(Coding::gaps, of({1, 0, 0, 0, 25, 255})),
+            "Rice parameter 25: must be at most 24");
+  EXPECT_EQ(of_bits(Coding::gaps, of({1, 0, 0, 0, 7, 2, 0})),
+            "number 1 of 1 ones lies behind the last of 128 places, or is missing");
+  EXPECT_EQ(of_bits(Coding::blocks, of({2, 0, 0, 0, 0})), "2 blocks: must be at most 1");
+  EXPECT_EQ(of_bits(Coding::blocks, of({1, 0, 0, 0, 0, 1, 0, 0})),
+            "block 0 has no ones: must have some");
+  EXPECT_EQ(of_bits(Coding::blocks, of({1, 0, 0, 0, 0, 3, 6, 0})),
+            "lane 0 of block 0 has 1 ones: must have at least 2");
+  EXPECT_EQ(of_bits(Coding::zeros, of({0})), "1 bytes: must be 0");
+  EXPECT_EQ(of_bits(Coding::plain, of({0})), "1 bytes: must be 16");
+  EXPECT_TRUE(of_bits(Coding::zstd, of({0, 1, 2, 3})).starts_with("no zstd frame in 4 bytes: "));
+  EXPECT_EQ(of_bits(static_cast<Coding>(5), {}), "must be below 5");
   // Frames of more and of fewer words than asked for.
   const Packed zstd = pack(Words(64, 7), Cell::counter, true);
   ASSERT_EQ(zstd.coding, Coding::zstd);
-  EXPECT_EQ(decode(Cell::counter, Coding::zstd, zstd.bytes, 64), nullptr);
+  const auto of_frame = [](const Bytes& bytes, std::size_t words) {
+    return decode(Cell::counter, Coding::zstd, bytes, words);
+  };
+  EXPECT_EQ(of_frame(zstd.bytes, 64), "");
   Bytes twice = zstd.bytes;
   twice.insert(twice.end(), zstd.bytes.begin(), zstd.bytes.end());
-  EXPECT_STREQ(decode(Cell::counter, Coding::zstd, twice, 128), "no single zstd frame");
-  EXPECT_STREQ(decode(Cell::counter, Coding::zstd, zstd.bytes, 32), "no zstd frame of its words");
-  EXPECT_STREQ(decode(Cell::counter, Coding::zstd, zstd.bytes, 128),
-               "a zstd frame of too few words");
+  EXPECT_EQ(of_frame(twice, 128), fmt::format("a zstd frame of {} bytes: must take all {}",
+                                              zstd.bytes.size(), twice.size()));
+  EXPECT_TRUE(of_frame(zstd.bytes, 32).starts_with("no zstd frame of 256 bytes: "));
+  EXPECT_EQ(of_frame(zstd.bytes, 128), "a zstd frame of 512 bytes: must be of 1024");
 }
 
 }  // namespace

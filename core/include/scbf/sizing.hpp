@@ -97,6 +97,14 @@ struct Plan {
   std::string reason;      ///< what was chosen and why, in a few sentences
 };
 
+/// Plans are made for counters: the memory to plan for so that a filter of these cells takes at
+/// most `bytes`. Of bits, four times as many fit.
+constexpr std::uint64_t memory_of_counters(Cell cell, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kTimes = 4;
+  if (cell == Cell::counter) return bytes;
+  return bytes > UINT64_MAX / kTimes ? UINT64_MAX : bytes * kTimes;
+}
+
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another
 /// group when that saves at least a tenth of the memory at the same capacity and rate (with all
 /// three given also where only more groups fit). Throws InvalidArgument, naming value and limit,

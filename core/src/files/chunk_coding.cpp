@@ -146,25 +146,37 @@ ChunkDecoder::ChunkDecoder() : zstd_(ZSTD_createDCtx()) {
 }
 ChunkDecoder::~ChunkDecoder() { ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(zstd_)); }
 
-const char* ChunkDecoder::decode(Cell cell, Coding coding, std::span<const std::byte> bytes,
-                                 std::span<std::uint64_t> words) noexcept {
+Fault ChunkDecoder::decode(Cell cell, Coding coding, std::span<const std::byte> bytes,
+                           std::span<std::uint64_t> words) {
+  const auto must_be = [&](std::size_t size) -> Fault {
+    if (bytes.size() == size) return {};
+    return fmt::format("{} bytes: must be {}", bytes.size(), size);
+  };
   switch (coding) {
     case Coding::zeros:
       clear(words);
-      return bytes.empty() ? nullptr : "bytes of a chunk of zeros";
+      return must_be(0);
     case Coding::plain:
-      if (bytes.size() != words.size_bytes()) return "not as long as its words";
+      if (const Fault fault = must_be(words.size_bytes())) return fault;
       std::memcpy(words.data(), bytes.data(), bytes.size());
-      return nullptr;
+      return {};
     case Coding::zstd: {
-      if (ZSTD_findFrameCompressedSize(bytes.data(), bytes.size()) != bytes.size()) {
-        return "no single zstd frame";
+      const std::size_t frame = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
+      if (ZSTD_isError(frame)) {
+        return fmt::format("no zstd frame in {} bytes: {}", bytes.size(), ZSTD_getErrorName(frame));
+      }
+      if (frame != bytes.size()) {
+        return fmt::format("a zstd frame of {} bytes: must take all {}", frame, bytes.size());
       }
       // Needs no memory for what a frame claims: all of it must fit into the words.
       const std::size_t size = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(zstd_), words.data(),
                                                    words.size_bytes(), bytes.data(), bytes.size());
-      if (ZSTD_isError(size)) return "no zstd frame of its words";
-      return size == words.size_bytes() ? nullptr : "a zstd frame of too few words";
+      if (ZSTD_isError(size)) {
+        return fmt::format("no zstd frame of {} bytes: {}", words.size_bytes(),
+                           ZSTD_getErrorName(size));
+      }
+      if (size == words.size_bytes()) return {};
+      return fmt::format("a zstd frame of {} bytes: must be of {}", size, words.size_bytes());
     }
     case Coding::gaps:
     case Coding::blocks:
@@ -174,7 +186,7 @@ const char* ChunkDecoder::decode(Cell cell, Coding coding, std::span<const std::
         words[bit / 64] |= std::uint64_t{1} << bit % 64;
       });
   }
-  return "an unknown coding";
+  return fmt::format("must be below {}", kCodings);
 }
 
 }  // namespace scbf::file_format

@@ -3,10 +3,14 @@
 // often few, by the places of the ones. Pure functions of bytes. Described in docs/file_format.md.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "files/bit_stream.hpp"
@@ -51,6 +55,9 @@ class ChunkEncoder {
   std::vector<std::byte> packed_, other_;
 };
 
+/// What is wrong with the bytes of a chunk, with the value and its limit; none if nothing is.
+using Fault = std::optional<std::string>;
+
 /// Unpacks chunks of one cell.
 class ChunkDecoder {
  public:
@@ -59,54 +66,64 @@ class ChunkDecoder {
   ChunkDecoder(const ChunkDecoder&) = delete;
   ChunkDecoder& operator=(const ChunkDecoder&) = delete;
 
-  /// Fills `words`. Returns null if that was possible, otherwise what is wrong with the bytes.
-  const char* decode(Cell cell, Coding coding, std::span<const std::byte> bytes,
-                     std::span<std::uint64_t> words) noexcept;
+  /// Fills `words`, if nothing is wrong with the bytes.
+  Fault decode(Cell cell, Coding coding, std::span<const std::byte> bytes,
+               std::span<std::uint64_t> words);
 
  private:
   void* zstd_;  ///< ZSTD_DCtx
 };
 
-/// Calls flip(bit) for each one of a chunk of bits in `gaps` or `blocks`, in rising order. Returns
-/// what is wrong with the bytes, or null; flip may have been called before that is known.
+/// Calls flip(bit) for each one of a chunk of bits in `gaps` or `blocks`, in rising order. flip may
+/// have been called before it is known that something is wrong.
 template <class Flip>
-const char* for_each_one(Coding coding, std::span<const std::byte> bytes, std::uint64_t bits,
-                         Flip flip) {
-  if (bytes.size() < kRiceHeaderBytes) return "too short";
+Fault for_each_one(Coding coding, std::span<const std::byte> bytes, std::uint64_t bits, Flip flip) {
+  if (bytes.size() < kRiceHeaderBytes) {
+    return fmt::format("{} bytes: must be at least {}", bytes.size(), kRiceHeaderBytes);
+  }
   std::uint64_t count = 0;
   for (unsigned i = 0; i < 4; ++i) count |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
   const auto k = std::to_integer<unsigned>(bytes[4]);
-  if (k > kMostRice) return "a Rice parameter above 24";
+  if (k > kMostRice) return fmt::format("Rice parameter {}: must be at most {}", k, kMostRice);
   BitReader in(bytes.subspan(kRiceHeaderBytes));
-  const std::uint64_t places = coding == Coding::gaps ? bits : bits / (kLanes * kLaneBits);
-  if (count > places) return "more ones than there are bits";
+  const bool of_bits = coding == Coding::gaps;
+  const std::uint64_t places = of_bits ? bits : bits / (kLanes * kLaneBits);
+  const char* const things = of_bits ? "ones" : "blocks";
+  if (count > places) return fmt::format("{} {}: must be at most {}", count, things, places);
   std::uint64_t next = 0;  // the first place that may come
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t place = next + in.get_rice(k, places);
-    if (place >= places) return "a one behind the last bit";
+    if (place >= places) {
+      return fmt::format("number {} of {} {} lies behind the last of {} places, or is missing",
+                         i + 1, count, things, places);
+    }
     next = place + 1;
-    if (coding == Coding::gaps) {
+    if (of_bits) {
       flip(place);
       continue;
     }
     auto lanes = static_cast<unsigned>(in.get(kLanes));
-    if (lanes == 0) return "a block without a one";
+    if (lanes == 0) return fmt::format("block {} has no ones: must have some", place);
     for (; lanes != 0; lanes &= lanes - 1) {
-      const std::uint64_t first =
-          (place * kLanes + static_cast<unsigned>(std::countr_zero(lanes))) * kLaneBits;
+      const auto lane = static_cast<unsigned>(std::countr_zero(lanes));
+      const std::uint64_t first = (place * kLanes + lane) * kLaneBits;
       if (in.get(1) == 0) {
         flip(first + in.get(4));
         continue;
       }
       auto ones = static_cast<unsigned>(in.get(kLaneBits));
-      if (std::popcount(ones) < 2) return "a lane of several ones without them";
+      if (std::popcount(ones) < 2) {
+        return fmt::format("lane {} of block {} has {} ones: must have at least 2", lane, place,
+                           std::popcount(ones));
+      }
       for (; ones != 0; ones &= ones - 1) {
         flip(first + static_cast<unsigned>(std::countr_zero(ones)));
       }
     }
   }
-  if (in.overrun()) return "too short";
-  return in.at_end() ? nullptr : "too long";
+  if (!in.overrun() && in.at_end()) return {};
+  return fmt::format("{} bytes: too {} for {} {}", bytes.size(), in.overrun() ? "few" : "many",
+                     count, things);
 }
 
 }  // namespace scbf::file_format

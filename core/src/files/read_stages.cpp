@@ -268,10 +268,11 @@ void for_each_packed_chunk(Input& input, const StageHead& stage,
       });
 }
 
-void throw_bad_chunk(const std::string& name, const PackedChunk& chunk, const char* why) {
+void throw_bad_chunk(const std::string& name, const PackedChunk& chunk,
+                     const file_format::Fault& why) {
   throw CorruptFile(fmt::format("{}: payload chunk {}: coding {}: {}", name,
                                 chunk.first_word / kChunkWords, static_cast<unsigned>(chunk.coding),
-                                why));
+                                *why));
 }
 
 void skip_payload(Input& input, const StageHead& stage) {

@@ -71,7 +71,7 @@ void for_each_packed_chunk(Input& input, const StageHead& stage,
                            const std::function<void(const PackedChunk&)>& use);
 /// Throws CorruptFile.
 [[noreturn]] void throw_bad_chunk(const std::string& name, const PackedChunk& chunk,
-                                  const char* why);
+                                  const file_format::Fault& why);
 
 /// Reads and verifies the payload of either kind. `into(word, count)` returns where words are
 /// stored; `take(word, chunk)` receives each chunk once it is verified.
@@ -83,7 +83,7 @@ void read_payload(Input& input, const StageHead& stage, Into into, Take take) {
     file_format::ChunkDecoder decoder;
     for_each_packed_chunk(input, stage, [&](const PackedChunk& packed) {
       const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
-      if (const char* why =
+      if (const file_format::Fault why =
               decoder.decode(header.geometry.cell(), packed.coding, packed.bytes, chunk)) {
         throw_bad_chunk(input.name(), packed, why);
       }

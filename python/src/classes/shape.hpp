@@ -65,11 +65,10 @@ inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const
   return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
 }
 
-/// Plans are made for counters. Of bits, four times as many fit.
-template <class F>
-std::optional<std::uint64_t> memory_of_counters(std::optional<std::uint64_t> bytes) {
-  if (!bytes || std::is_same_v<F, Filter>) return bytes;
-  return *bytes > UINT64_MAX / 4 ? UINT64_MAX : *bytes * 4;
+/// What memory to plan for. Throws InvalidArgument.
+inline std::optional<std::uint64_t> memory_for(Cell cell, nb::handle memory_bytes) {
+  const auto bytes = whole_number_or_none(memory_bytes, "memory_bytes");
+  return bytes ? std::optional(memory_of_counters(cell, *bytes)) : std::nullopt;
 }
 
 template <class F>
@@ -79,8 +78,8 @@ void construct(Held<F>* self, const nb::object& capacity, std::optional<double> 
                const nb::object& seed, std::string_view backend) {
   const Growth chosen =
       growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 memory_of_counters<F>(whole_number_or_none(memory_bytes, "memory_bytes")), layout,
-                 geometry, growth});
+                 memory_for(std::is_same_v<F, Filter> ? Cell::counter : Cell::bit, memory_bytes),
+                 layout, geometry, growth});
   const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
   Outside others_may_run;
   std::construct_at(self, F(chosen, options));

@@ -134,12 +134,10 @@ void construct_filter(Self* self, const nb::object& capacity, std::optional<doub
                       const nb::object& memory_bytes, std::optional<std::string_view> layout,
                       std::optional<Geometry> geometry, bool bits, const nb::object& seed,
                       std::optional<int> device) {
-  std::optional<std::uint64_t> bytes = whole_number_or_none(memory_bytes, "memory_bytes");
-  if (bits) bytes = memory_of_counters<BloomFilter>(bytes);
-  const Growth growth = growth_of(
-      {whole_number_or_none(capacity, "capacity"), fpr, bytes, layout, geometry, std::nullopt});
-  const Geometry& of_counters = growth.first_geometry();
-  const Geometry shape = bits ? of_counters.with(Cell::bit) : of_counters;
+  const Cell cell = bits ? Cell::bit : Cell::counter;
+  const Growth growth = growth_of({whole_number_or_none(capacity, "capacity"), fpr,
+                                   memory_for(cell, memory_bytes), layout, geometry, std::nullopt});
+  const Geometry shape = growth.first_geometry().with(cell);
   const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
   const int on = device_of(device);
   const cuda::OnDevice current(on);
