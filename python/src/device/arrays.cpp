@@ -168,10 +168,14 @@ std::string ArrayOnDevice::describe() const {
 }
 
 ArrayOnDevice array_on_device(nb::object object, int device, const Stream& stream) {
-  // PyTorch's interface says nothing of its stream; its DLPack does.
-  if (nb::hasattr(object, "__dlpack_device__")) return from_dlpack(object, device, stream);
-  if (nb::hasattr(object, "__cuda_array_interface__"))
-    return from_interface(object, device, stream);
+  try {
+    // PyTorch's interface says nothing of its stream; its DLPack does.
+    if (nb::hasattr(object, "__dlpack_device__")) return from_dlpack(object, device, stream);
+    if (nb::hasattr(object, "__cuda_array_interface__"))
+      return from_interface(object, device, stream);
+  } catch (const nb::cast_error&) {
+    broken(fmt::format("a part of what {} says of itself has another type", shown(object.ptr())));
+  }
   throw InvalidKey(
       fmt::format("{} is no array in the memory of a device: it has neither __dlpack__ nor "
                   "__cuda_array_interface__; scbf.Filter takes keys of the host",

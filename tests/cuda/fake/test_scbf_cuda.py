@@ -350,7 +350,8 @@ def test_arrays_elsewhere() -> None:
         DeviceFilter(1000, 0.01, device=2)
 
 
-@pytest.mark.parametrize("changes", [{"data": None}, {"typestr": "i"}, {"shape": (-1,)}, {"strides": (8, 8)}])
+@pytest.mark.parametrize("changes", [{"data": None}, {"typestr": "i"}, {"shape": (-1,)}, {"strides": (8, 8)},
+                                     {"shape": ("five",)}, {"data": "here"}, {"stream": "mine"}])
 def test_broken_interfaces(changes: dict[str, Any]) -> None:
     with pytest.raises(scbf.InvalidArgument, match="protocol|strides"):
         twins()[0].insert(Array(KEYS, **changes))
