@@ -556,7 +556,7 @@ FIELD = (
     ({"filter": "d_left"}, "d-left counting",
      "refuses a key whose four buckets are full, from about 1.2 n on", takes_with_it("1 other")),
     ({"filter": "ranked"}, "bitmaps and ranked unary counts",
-     "refuses when too many blocks spill, from about 1.1 n on", takes_with_it("3 others")),
+     "refuses when too many blocks spill, from 1.03 to 1.18 n on", takes_with_it("3 others")),
     ({"filter": "quotient"}, "quotient filter", "refuses from 1.2 n on, at 90 % of its slots",
      takes_with_it("1 other")),
     ({"filter": "cuckoo"}, "cuckoo filter",
