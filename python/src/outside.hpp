@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work outside Python's global lock.
+//
+// When the interpreter ends, it ends every thread that takes the lock, in the middle of its C++
+// code, which ends the process with "terminate called". So once it begins to end, threads that come
+// back sleep for good instead; those that already wait for the lock get it before it goes on. The
+// thread that ends it may do as it likes: other packages' functions for the end may use filters.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace scbf::python {
 
-/// Gives Python's global lock up as long as it lives. A thread that comes back when the interpreter
-/// is ending sleeps for good: it would otherwise be ended in the middle of C++ code, which ends the
-/// process with it.
+/// Gives Python's global lock up as long as it lives.
 class Outside {
  public:
   Outside() noexcept : state_(PyEval_SaveThread()) {}
@@ -20,7 +23,19 @@ class Outside {
   PyThreadState* state_;
 };
 
-/// Lets Outside know when the interpreter is ending. Call it once, when the module is made.
+/// Takes it back for a while, in work that is outside.
+class Inside {
+ public:
+  Inside();
+  ~Inside() { PyGILState_Release(state_); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// Notices when the interpreter is about to end. Call it once, when the module is made.
 void watch_the_end();
 
 }  // namespace scbf::python

@@ -176,13 +176,30 @@ def test_no_warnings() -> None:
         repr(some), some.statistics(), some.contains([1])
 
 
-def test_ends_while_threads_are_at_work() -> None:
-    done = in_process("""
+@pytest.mark.parametrize("keys", [1_000, 3_000_000])
+def test_ends_while_threads_are_at_work(keys: int) -> None:
+    done = in_process(f"""
         import threading, time, numpy as np, scbf
         some = scbf.Filter(1_000_000, 0.01)
-        keys = np.arange(3_000_000)
-        for _ in range(2):
-            threading.Thread(target=lambda: [some.insert(keys, threads=1) for _ in range(100)], daemon=True).start()
+        keys = np.arange({keys})
+        for call in (some.insert, some.contains, some.insert, some.contains):
+            def work(call=call):
+                while True:
+                    call(keys, threads=1)
+            threading.Thread(target=work, daemon=True).start()
         time.sleep(0.2)
     """)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_filters_can_be_used_at_the_end() -> None:
+    done = in_process("""
+        import atexit
+        def last():
+            some.insert(np.arange(1_000_000))
+            print(some.contains(np.arange(10)).all())
+        atexit.register(last)  # before scbf's own, so that it runs after
+        import numpy as np, scbf
+        some = scbf.Filter(1_000_000, 0.01)
+    """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")

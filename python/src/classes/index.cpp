@@ -115,7 +115,7 @@ class Rows {
  private:
   bool refill() {
     constexpr std::size_t kRows = 256;
-    nb::gil_scoped_acquire python;
+    const Inside python;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     block_.clear();
     taken_ = 0;

@@ -30,7 +30,7 @@ struct Exported {
 
 void release(DLManagedTensor* managed) {
   if (!Py_IsInitialized()) return;
-  const nb::gil_scoped_acquire lock;
+  const Inside python;
   delete static_cast<Exported*>(managed->manager_ctx);
 }
 
