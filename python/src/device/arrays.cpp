@@ -7,6 +7,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -21,11 +22,10 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-std::size_t bytes_in(const ArrayOnDevice& array) { return array.size() * array.item_bytes; }
-
 /// Are the strides those of C order? Of dimensions of one element they may be anything.
 template <class Strides>
 bool in_order(const std::vector<std::size_t>& shape, Strides strides, std::size_t step) {
+  if (std::ranges::find(shape, 0u) != shape.end()) return true;  // there is nothing to be apart
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] != 1 && strides(i) != static_cast<std::int64_t>(step)) return false;
     step *= shape[i];
@@ -52,6 +52,22 @@ std::size_t extent(std::int64_t value) {
       "the array is in the memory of the host: scbf.Filter takes it, or move it to the device");
 }
 
+/// Throws unless the array lies where it must, and has a size that there is.
+void check_place(const ArrayOnDevice& array, int device) {
+  std::size_t bytes = array.item_bytes;
+  for (const std::size_t extent : array.shape) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) {
+      broken(fmt::format("a shape of more than 2^64 bytes: {}", array.describe()));
+    }
+  }
+  if (bytes == 0) return;
+  cudaPointerAttributes place{};
+  cuda::check(cudaPointerGetAttributes(&place, array.data), "asking where an array lies");
+  if (place.type != cudaMemoryTypeDevice && place.type != cudaMemoryTypeManaged) refuse_host();
+  if (place.type == cudaMemoryTypeDevice && place.device != device)
+    refuse_device(place.device, device);
+}
+
 // ---- DLPack -------------------------------------------------------------------------------------
 
 /// Owns the tensor of a capsule, which is marked as used.
@@ -76,8 +92,8 @@ ArrayOnDevice from_dlpack(const nb::object& object, int device, const Stream& st
   array.owner = taken_over(capsule, managed);
   const DLTensor& tensor = managed->dl_tensor;
   array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-  array.item_bytes = (tensor.dtype.bits + 7u) / 8;
-  if (tensor.dtype.lanes == 1) {
+  array.item_bytes = tensor.dtype.bits / 8;
+  if (tensor.dtype.lanes == 1 && tensor.dtype.bits % 8 == 0) {
     switch (tensor.dtype.code) {
       case kDlInt:
         array.kind = 'i';
@@ -96,6 +112,16 @@ ArrayOnDevice from_dlpack(const nb::object& object, int device, const Stream& st
   array.contiguous =
       !tensor.strides || in_order(
                              array.shape, [&](std::size_t i) { return tensor.strides[i]; }, 1);
+  if (tensor.device.device_type != type || tensor.device.device_id != id) {
+    broken("its tensor is on another device than it says");
+  }
+  check_place(array, device);
+  // A tensor of DLPack cannot say that it is read only.
+  if (nb::hasattr(object, "__cuda_array_interface__")) {
+    const auto interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
+    array.read_only =
+        nb::cast<std::pair<std::uintptr_t, bool>>(nb::object(interface["data"])).second;
+  }
   return array;
 }
 
@@ -112,15 +138,6 @@ nb::object needed(const nb::dict& interface, const char* name) {
   nb::object value = entry(interface, name);
   if (!value.is_valid()) broken(fmt::format("it has no '{}'", name));
   return value;
-}
-
-void check_place(const ArrayOnDevice& array, int device) {
-  if (bytes_in(array) == 0) return;
-  cudaPointerAttributes place{};
-  cuda::check(cudaPointerGetAttributes(&place, array.data), "asking where an array lies");
-  if (place.type != cudaMemoryTypeDevice && place.type != cudaMemoryTypeManaged) refuse_host();
-  if (place.type == cudaMemoryTypeDevice && place.device != device)
-    refuse_device(place.device, device);
 }
 
 ArrayOnDevice from_interface(const nb::object& object, int device, const Stream& stream) {
@@ -147,7 +164,7 @@ ArrayOnDevice from_interface(const nb::object& object, int device, const Stream&
     throw InvalidKey("an array with a mask: select its valid values first");
   }
   check_place(array, device);
-  if (const nb::object number = entry(interface, "stream"); number.is_valid()) {
+  if (const nb::object number = entry(interface, "stream"); number.is_valid() && array.size() > 0) {
     order(stream_numbered(nb::cast<std::int64_t>(number)), stream.handle);
   }
   return array;

@@ -80,7 +80,14 @@ DeviceArray::~DeviceArray() {
   }
 }
 
-nb::dict DeviceArray::interface() const {
+void DeviceArray::written_on(cudaStream_t stream, bool done) {
+  const cuda::OnDevice current(device_);
+  if (!done) order(stream, stream_.handle);
+  ready_ = done;
+}
+
+nb::dict DeviceArray::interface() {
+  used_elsewhere_ = true;  // whoever takes it does not say where
   nb::dict fields;
   fields["version"] = 3;
   fields["shape"] = nb::make_tuple(size_);
@@ -141,7 +148,7 @@ void add_device_array(nb::module_& module) {
 One-dimensional. cupy.asarray, torch.from_dlpack, numba.cuda.as_cuda_array and the like take it without a copy;
 get() copies it to the host.)")
       .def_prop_ro("__cuda_array_interface__", &DeviceArray::interface,
-                   "version 3; its stream is None once the work is done")
+                   "version 3; its stream is None if the call has waited for its work")
       .def(
           "__dlpack__",
           [](nb::handle self, nb::object stream, const nb::object&, const nb::object& dl_device,
@@ -157,6 +164,15 @@ get() copies it to the host.)")
       .def("get", &DeviceArray::get, nb::sig("def get(self) -> numpy.ndarray[Any, Any]"),
            "A copy as a NumPy array. Waits for the work on it.")
       .def("__len__", &DeviceArray::size)
+      .def(
+          "__bool__",
+          [](const DeviceArray&) -> bool {
+            throw nb::type_error("an array is neither true nor false: get() copies it to the host");
+          })
+      .def("__array__",
+           [](const DeviceArray&, nb::args, nb::kwargs) -> nb::object {
+             throw nb::type_error("the array is on a GPU: get() copies it to the host");
+           })
       .def_prop_ro(
           "shape", [](const DeviceArray& self) { return nb::make_tuple(self.size()); },
           nb::sig("def shape(self) -> tuple[int]"))

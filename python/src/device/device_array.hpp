@@ -45,7 +45,11 @@ class DeviceArray {
   /// All work on it is done: whoever takes it need not wait for its stream.
   void set_ready() noexcept { ready_ = true; }
 
-  nanobind::dict interface() const;
+  /// After work on `stream` has been enqueued that writes to it: its own stream waits for that.
+  /// `done`: the work is.
+  void written_on(cudaStream_t stream, bool done);
+
+  nanobind::dict interface();
   /// A DLPack capsule, for work on the stream of that number (number_of); −1: nothing waits.
   nanobind::object dlpack(nanobind::handle self, std::int64_t stream);
   /// A copy, as a NumPy array. Waits for the stream.

@@ -30,17 +30,25 @@ namespace {
 
 struct Self {
   const int device;
-  cuda::DeviceFilter filter;
+  std::optional<cuda::DeviceFilter> filter;
   mutable InFlight in_flight;
 
   /// The device must be current.
   Self(int on, cuda::DeviceFilter&& made) : device(on), filter(std::move(made)) {}
+  ~Self() {
+    Outside others_may_run;
+    filter.reset();  // waits for the device
+  }
 };
 
 /// The device that a new filter goes to. Throws BackendUnavailable.
 int device_of(std::optional<int> wanted) {
   (void)find_backend("cuda");  // says what is missing, if something is
-  int device = 0;
+  int device = 0, devices = 0;
+  cuda::check(cudaGetDeviceCount(&devices), "counting devices");
+  if (wanted && (*wanted < 0 || *wanted >= devices)) {
+    throw InvalidArgument(fmt::format("device {}: must be from 0 to {}", *wanted, devices - 1));
+  }
   cuda::check(cudaGetDevice(&device), "asking for the current device");
   return wanted.value_or(device);
 }
@@ -54,12 +62,8 @@ class Call {
     keep(stream_.owner);
   }
   ~Call() {
-    if (finished_) return;
-    try {
-      self_.in_flight.keep(stream_.handle, std::move(kept_));  // some of it may be under way
-    } catch (const std::exception&) {
-      // Without a device there is no work.
-    }
+    if (!finished_)
+      self_.in_flight.keep(stream_.handle, std::move(kept_));  // some may be under way
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -85,7 +89,7 @@ class Call {
       if (waits_) cuda::DeviceFilter::synchronize(stream_.handle);
     }
     finished_ = true;
-    if (!waits_) self_.in_flight.keep(stream_.handle, std::move(kept_));
+    waits_ ? self_.in_flight.let_go() : self_.in_flight.keep(stream_.handle, std::move(kept_));
   }
   bool waits() const noexcept { return waits_; }
 
@@ -114,6 +118,7 @@ class AnswersOnDevice {
     check_out(array, size, &type == &DeviceArray::kBool);
     data_ = static_cast<std::uint8_t*>(array.data);
     call.keep(array.owner);
+    if (nb::isinstance<DeviceArray>(out)) ours_ = &nb::cast<DeviceArray&>(out);
     object_ = std::move(out);
   }
 
@@ -121,12 +126,14 @@ class AnswersOnDevice {
   /// What the call returns.
   nb::object object(const Call& call) && {
     if (fresh_ && call.waits()) fresh_->set_ready();
+    if (ours_) ours_->written_on(call.stream().handle, call.waits());
     return std::move(object_);
   }
 
  private:
   std::uint8_t* data_;
   DeviceArray* fresh_ = nullptr;
+  DeviceArray* ours_ = nullptr;  // an `out` of this module
   nb::object object_;
 };
 
@@ -142,8 +149,9 @@ void construct_filter(Self* self, const nb::object& capacity, std::optional<doub
   const int on = device_of(device);
   const cuda::OnDevice current(on);
   Outside others_may_run;
-  std::construct_at(self, on, cuda::DeviceFilter(shape, hash_seed));
+  cuda::DeviceFilter filter(shape, hash_seed);
   cuda::DeviceFilter::synchronize();  // it is empty, whatever stream comes next
+  std::construct_at(self, on, std::move(filter));
 }
 
 template <class F>
@@ -161,7 +169,7 @@ void insert(Self& self, nb::object keys, bool alone, std::string_view path, nb::
   cuda::DeviceOptions options = call.options();
   options.alone = alone;
   options.path = path_of(path);
-  call.finish([&](cudaStream_t) { self.filter.insert_async(column, options); });
+  call.finish([&](cudaStream_t) { self.filter->insert_async(column, options); });
 }
 
 /// Calls ask(keys, answers, options) for answers of one byte each, for `per_byte` keys.
@@ -178,19 +186,19 @@ nb::object ask(const Self& self, nb::object keys, nb::object out, nb::object str
 
 nb::object contains(const Self& self, nb::object keys, nb::object out, nb::object stream) {
   return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kBool, 1,
-             [&](auto&&... all) { self.filter.contains_async(all...); });
+             [&](auto&&... all) { self.filter->contains_async(all...); });
 }
 nb::object contains_bits(const Self& self, nb::object keys, nb::object out, nb::object stream) {
   return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kByte, 8,
-             [&](auto&&... all) { self.filter.contains_bits_async(all...); });
+             [&](auto&&... all) { self.filter->contains_bits_async(all...); });
 }
 nb::object count(const Self& self, nb::object keys, nb::object out, nb::object stream) {
   return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kByte, 1,
-             [&](auto&&... all) { self.filter.count_async(all...); });
+             [&](auto&&... all) { self.filter->count_async(all...); });
 }
 nb::object remove(Self& self, nb::object keys, nb::object out, nb::object stream) {
   return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kBool, 1,
-             [&](auto&&... all) { self.filter.remove_async(all...); });
+             [&](auto&&... all) { self.filter->remove_async(all...); });
 }
 
 nb::object find(const Self& self, nb::object keys, nb::object stream) {
@@ -199,24 +207,23 @@ nb::object find(const Self& self, nb::object keys, nb::object stream) {
   auto indices =
       std::make_unique<DeviceArray>(self.device, call.stream(), column.size(), DeviceArray::kIndex);
   call.finish([&](cudaStream_t) {
-    indices->shorten(self.filter.find(column, indices->data<std::uint64_t>(), call.options()));
+    indices->shorten(self.filter->find(column, indices->data<std::uint64_t>(), call.options()));
   });
   indices->set_ready();
   return nb::cast(std::move(indices));
 }
 
-/// A change by another filter, which stays until the work is done.
+/// A change by another filter, whose memory stays until the device has done its work.
 template <class Change>
-void change_by(Self& self, const Self& other, nb::object stream, Change change) {
+void change_by(Self& self, nb::object stream, Change change) {
   Call call(self, std::move(stream));
-  if (&other != &self) call.keep(nb::find(other));
   call.finish([&](cudaStream_t) { change(call.options()); });
 }
 
 std::uint64_t subtract(Self& self, const Self& other, nb::object stream) {
   std::uint64_t inexact = 0;
-  change_by(self, other, std::move(stream), [&](const cuda::DeviceOptions& options) {
-    inexact = self.filter.subtract(other.filter, options).inexact_counters;
+  change_by(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
+    inexact = self.filter->subtract(*other.filter, options).inexact_counters;
   });
   return inexact;
 }
@@ -225,11 +232,11 @@ std::unique_ptr<Self> project(const Self& self, nb::object stream) {
   Call call(self, std::move(stream));
   std::unique_ptr<Self> bits;
   call.finish([&](cudaStream_t handle) {
-    const Geometry& geometry = self.filter.geometry();
+    const Geometry& geometry = self.filter->geometry();
     if (geometry.cell() == Cell::bit) throw InvalidArgument("project: the filter has bits already");
     bits = std::make_unique<Self>(
-        self.device, cuda::DeviceFilter(geometry.with(Cell::bit), self.filter.seed(), handle));
-    self.filter.project_async(bits->filter, call.options());
+        self.device, cuda::DeviceFilter(geometry.with(Cell::bit), self.filter->seed(), handle));
+    self.filter->project_async(*bits->filter, call.options());
   });
   return bits;
 }
@@ -239,7 +246,7 @@ std::unique_ptr<Held<Filter>> to_filter(const Self& self, std::string_view backe
   Call call(self, std::move(stream));
   std::unique_ptr<Held<Filter>> filter;
   call.finish([&](cudaStream_t handle) {
-    filter = hold(self.filter.to_filter({.backend = backend}, handle));
+    filter = hold(self.filter->to_filter({.backend = backend}, handle));
   });
   return filter;
 }
@@ -248,7 +255,7 @@ template <std::uint64_t (cuda::DeviceFilter::*Number)(cudaStream_t) const>
 std::uint64_t booked(const Self& self, nb::object stream) {
   Call call(self, std::move(stream));
   std::uint64_t number = 0;
-  call.finish([&](cudaStream_t handle) { number = (self.filter.*Number)(handle); });
+  call.finish([&](cudaStream_t handle) { number = ((*self.filter).*Number)(handle); });
   return number;
 }
 
@@ -300,8 +307,8 @@ events.)")
       .def(
           "merge",
           [](Self& self, const Self& other, nb::object stream) {
-            change_by(self, other, std::move(stream), [&](const cuda::DeviceOptions& options) {
-              self.filter.merge_async(other.filter, options);
+            change_by(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
+              self.filter->merge_async(*other.filter, options);
             });
           },
           nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
@@ -314,7 +321,7 @@ events.)")
           "clear",
           [](Self& self, nb::object stream) {
             Call call(self, std::move(stream));
-            call.finish([&](cudaStream_t handle) { self.filter.clear_async(handle); });
+            call.finish([&](cudaStream_t handle) { self.filter->clear_async(handle); });
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), "Removes all keys.")
       .def("to_filter", &to_filter, nb::kw_only(), nb::arg("backend") = "auto",
@@ -325,17 +332,17 @@ events.)")
            nb::arg("stream") = nb::none(), "After the work on the stream. Waits for it.")
       .def("keys_removed", &booked<&cuda::DeviceFilter::keys_removed>, nb::kw_only(),
            nb::arg("stream") = nb::none(), "After the work on the stream. Waits for it.")
-      .def_prop_ro("geometry", [](const Self& self) { return self.filter.geometry(); })
-      .def_prop_ro("seed", [](const Self& self) { return self.filter.seed(); })
+      .def_prop_ro("geometry", [](const Self& self) { return self.filter->geometry(); })
+      .def_prop_ro("seed", [](const Self& self) { return self.filter->seed(); })
       .def_prop_ro(
           "device", [](const Self& self) { return self.device; }, "the number of its device")
       .def_prop_ro(
-          "nbytes", [](const Self& self) { return self.filter.geometry().bytes(); },
+          "nbytes", [](const Self& self) { return self.filter->geometry().bytes(); },
           "bytes of counters or bits")
       .def("__repr__", [](const Self& self) {
         return fmt::format("<scbf.cuda.DeviceFilter: {}, device {}, {} bytes>",
-                           self.filter.geometry().describe(), self.device,
-                           self.filter.geometry().bytes());
+                           self.filter->geometry().describe(), self.device,
+                           self.filter->geometry().bytes());
       });
 }
 

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <utility>
 
 #include "check.hpp"
 #include "keys/single_key.hpp"
+#include "outside.hpp"
 #include "scbf/errors.hpp"
 
 namespace nb = nanobind;
@@ -70,29 +72,39 @@ void order(cudaStream_t earlier, cudaStream_t later) {
   cuda::check(waits, "letting a stream wait for another");
 }
 
-/// Those whose work is done, taken out.
+/// Those whose work is done, taken out. An event that cannot be asked may still be pending.
 std::vector<InFlight::Entry> InFlight::taken_done() {
   const std::scoped_lock lock(mutex_);
   const auto done = std::stable_partition(entries_.begin(), entries_.end(), [](const Entry& entry) {
-    return cudaEventQuery(entry.done) == cudaErrorNotReady;
+    const cudaError_t result = cudaEventQuery(entry.done);
+    cuda::ignore(result);
+    return result != cudaSuccess;
   });
   std::vector<Entry> taken(std::make_move_iterator(done), std::make_move_iterator(entries_.end()));
   entries_.erase(done, entries_.end());
   return taken;
 }
 
-void InFlight::keep(cudaStream_t stream, std::vector<nb::object> objects) {
-  const cudaEvent_t event = new_event(stream);
-  {
+void InFlight::let_go() noexcept {
+  // Released here, outside the mutex: that may run Python code.
+  for (const Entry& entry : taken_done()) cuda::ignore(cudaEventDestroy(entry.done));
+}
+
+void InFlight::keep(cudaStream_t stream, std::vector<nb::object> objects) noexcept {
+  try {
+    const cudaEvent_t event = new_event(stream);
     const std::scoped_lock lock(mutex_);
     entries_.push_back({event, std::move(objects)});
+  } catch (const std::exception&) {
+    Outside others_may_run;
+    cuda::ignore(cudaStreamSynchronize(stream));
   }
-  // Released here, outside the lock: that may run Python code.
-  for (const Entry& entry : taken_done()) cuda::ignore(cudaEventDestroy(entry.done));
+  let_go();
 }
 
 InFlight::~InFlight() {
   for (const Entry& entry : entries_) {
+    Outside others_may_run;
     cuda::ignore(cudaEventSynchronize(entry.done));
     cuda::ignore(cudaEventDestroy(entry.done));
   }

@@ -31,11 +31,14 @@ class InFlight {
   InFlight() = default;
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
-  /// Waits for all work.
+  /// Waits for all work, without the lock.
   ~InFlight();
 
-  /// Keeps the objects until the work that `stream` has to do is done.
-  void keep(cudaStream_t stream, std::vector<nanobind::object> objects);
+  /// Keeps the objects until the work that `stream` has to do is done; where that cannot be told
+  /// later, waits for it.
+  void keep(cudaStream_t stream, std::vector<nanobind::object> objects) noexcept;
+  /// Lets go of what is no longer used.
+  void let_go() noexcept;
 
  private:
   struct Entry {

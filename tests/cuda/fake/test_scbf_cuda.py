@@ -193,22 +193,50 @@ def test_what_the_work_uses_is_kept_until_it_is_done() -> None:
         assert all(ref() is not None for ref in seen)
         fake.fake_synchronize(ctypes.c_void_p(handle))
     there.insert(Array(KEYS[:1]))  # any later call lets go
-    other = Stream()
-    there.insert(Array(KEYS[:1]), stream=other)
     gc.collect()
     assert all(ref() is None for ref in seen)
 
 
+class Reused(Array):
+    """Its memory goes to somebody else when it is gone."""
+
+    def __del__(self) -> None:
+        stream = Stream()
+        self.write(np.zeros_like(self.host), stream)
+        stream.synchronize()
+        super().__del__()
+
+
+@pytest.mark.parametrize("function", ["cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventQuery"])
+def test_keys_stay_even_if_nobody_can_say_until_when(function: str) -> None:
+    there, stream = DeviceFilter(1000, 0.01), Stream()
+    keys = Reused(KEYS[:100])
+    fake.fake_fail(function.encode(), False)
+    there.insert(keys, stream=stream)
+    fake.fake_heal()
+    del keys
+    gc.collect()
+    assert there.keys_inserted(stream=stream) == 100
+    assert there.contains(Array(KEYS[:100]), stream=stream).get().all()
+
+
+def test_filters_that_were_merged_both_ways_end() -> None:
+    a, b, stream = DeviceFilter(1000, 0.01), DeviceFilter(1000, 0.01), Stream()
+    a.merge(b, stream=stream)
+    b.merge(a, stream=stream)
+
+
+def test_a_process_ends_with_answers_that_others_took() -> None:
+    program = ("import sys\nsys.path.insert(0, sys.argv[1])\nfrom test_scbf_cuda import *\n"
+               "f, _ = twins()\nanswers = f.find(Array(KEYS[:5]))\ncapsule = answers.__dlpack__(stream=-1)\n"
+               "del capsule\n")
+    done = subprocess.run([sys.executable, "-P", "-c", program, str(Path(__file__).parent)], capture_output=True,
+                          text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_filter_that_ends_waits_for_its_work() -> None:
-    class Reused(Array):
-        """Its memory goes to somebody else when it is gone."""
-
-        def __del__(self) -> None:
-            self.write(np.zeros_like(self.host), stream)
-            stream.synchronize()
-            super().__del__()
-
-    stream, other = Stream(), Stream()
+    other = Stream()
     there, _ = twins()
     there.insert(Array(KEYS))
     keys, out = Reused(KEYS), Array(np.zeros(len(KEYS), np.uint8))
@@ -242,6 +270,16 @@ def test_a_stream_that_takes_answers_waits_for_them() -> None:
     assert answers.get().sum() < 100  # what the second stream wrote
 
 
+def test_answers_written_again_are_waited_for() -> None:
+    there, _ = twins()
+    there.insert(Array(KEYS[:1000]))
+    stream = Stream()
+    answers = there.contains(Array(KEYS[19_000:]))
+    assert there.contains(Array(KEYS[:1000]), answers, stream=stream) is answers
+    assert answers.__cuda_array_interface__["stream"] is not None
+    assert answers.get().all()
+
+
 def test_memory_of_answers_is_free_in_the_order_of_their_stream() -> None:
     there, _ = twins()
     there.insert(Array(KEYS[:1000]))
@@ -253,14 +291,14 @@ def test_memory_of_answers_is_free_in_the_order_of_their_stream() -> None:
     assert answers.get().sum() < 100
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_memory_that_another_stream_took_outlives_its_work(told: bool) -> None:
+@pytest.mark.parametrize("how", ["a stream", "no stream", "the interface"])
+def test_memory_that_another_stream_took_outlives_its_work(how: str) -> None:
     there, _ = twins()
     other = Stream()
     answers = there.count(Array(KEYS[:1000]))
     taken = Array(KEYS[:1])  # a view of the answers, in another library's hands
     address = answers.__cuda_array_interface__["data"][0]
-    capsule = answers.__dlpack__(stream=other.handle if told else -1)
+    capsule = None if how == "the interface" else answers.__dlpack__(stream=other.handle if how == "a stream" else -1)
     own, taken.memory = taken.memory, address
     taken.write(np.ones(1000, np.uint8), other)
     taken.memory = own
@@ -310,6 +348,21 @@ def test_out() -> None:
     fixed.changes["data"] = (fixed.memory, True)
     with pytest.raises(scbf.InvalidArgument, match="read only"):
         there.contains(Array(KEYS[:6]), fixed)
+
+    class Fixed:
+        """Only its interface can say that it is read only."""
+
+        def __init__(self) -> None:
+            self.answers = there.count(Array(KEYS[:6]))
+            self.__dlpack__, self.__dlpack_device__ = self.answers.__dlpack__, self.answers.__dlpack_device__
+
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            interface = self.answers.__cuda_array_interface__
+            return {**interface, "data": (interface["data"][0], True)}
+
+    with pytest.raises(scbf.InvalidArgument, match="read only"):
+        there.contains(Array(KEYS[:6]), Fixed())
     with pytest.raises(scbf.InvalidArgument, match="must be a contiguous array of uint8"):
         there.count(Array(KEYS[:6]), Array(np.zeros(6, np.bool_)))
 
@@ -325,6 +378,37 @@ def test_out() -> None:
 def test_what_cannot_be_keys(values: Any, why: str) -> None:
     with pytest.raises(scbf.InvalidKey, match=why):
         twins()[0].insert(Array(values))
+
+
+def test_empty_and_impossible_shapes() -> None:
+    there, _ = twins()
+    there.insert(Array(KEYS[:0], strides=(16,)))
+    assert there.keys_inserted() == 0
+    with pytest.raises(scbf.InvalidArgument, match="more than 2.64 bytes"):
+        there.insert(Array(KEYS, shape=(2**61,)))
+
+
+class LiesOfItsPlace:
+    """A NumPy array that says that it is on the device."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, **_options: Any) -> Any:
+        return KEYS.__dlpack__()
+
+
+def test_tensors_that_contradict_themselves() -> None:
+    with pytest.raises(scbf.InvalidArgument, match="on another device than it says"):
+        twins()[0].insert(LiesOfItsPlace())
+
+
+def test_answers_are_not_taken_for_what_they_are_not() -> None:
+    answers = twins()[0].contains(Array(KEYS[:3]))
+    with pytest.raises(TypeError, match="neither true nor false"):
+        bool(answers)
+    with pytest.raises(TypeError, match="get"):
+        np.asarray(answers)
 
 
 def test_arrays_elsewhere() -> None:
@@ -346,7 +430,7 @@ def test_arrays_elsewhere() -> None:
     found = other.find(Array(KEYS[:10], device=1))
     with pytest.raises(scbf.InvalidKey, match="on device 1, and the filter on device 0"):
         there.insert(found)
-    with pytest.raises(scbf.DeviceError, match="invalid device ordinal"):
+    with pytest.raises(scbf.InvalidArgument, match="device 2: must be from 0 to 1"):
         DeviceFilter(1000, 0.01, device=2)
 
 
@@ -403,7 +487,7 @@ def test_the_hand_written_stub_is_right() -> None:
         body = next(x.body for x in stub.body if isinstance(x, ast.ClassDef) and x.name == cls.__name__)
         written = {x.name: x for x in body if isinstance(x, ast.FunctionDef)}
         members = {name: value for name, value in vars(cls).items()
-                   if name not in ("__doc__", "__module__", "__repr__", "__new__")
+                   if name not in ("__doc__", "__module__", "__repr__", "__new__", "__bool__", "__array__")
                    and (name != "__init__" or cls is DeviceFilter)}
         assert written.keys() == members.keys()
         for name, value in members.items():
