@@ -27,7 +27,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "cells.hpp"
@@ -170,9 +169,8 @@ class RankedFilter {
   RankedFilter(std::size_t n, double fpr)
       : shape_(RankedShape::smallest(fpr)),
         blocks_(static_cast<std::uint64_t>(std::ceil(static_cast<double>(n) / shape_.load))),
-        memory_(64 * blocks_ + 64),
-        lines_(memory_.words().data() +
-               (64 - reinterpret_cast<std::uintptr_t>(memory_.words().data()) % 64) % 64 / 8),
+        memory_(64 * blocks_),
+        lines_(memory_.words().data()),
         spilled_(shape_.spilled * static_cast<double>(blocks_), shape_.entry_words()) {
     powers_[0] = 1;
     for (unsigned j = 1; j < kSlices; ++j) powers_[j] = powers_[j - 1] * shape_.positions;
@@ -442,7 +440,7 @@ class RankedFilter {
   RankedShape shape_;
   std::uint64_t blocks_;
   Memory memory_;
-  std::uint64_t* lines_;  // in it, from a cache line on
+  std::uint64_t* lines_;  // of it, whose first byte begins a cache line
   SpillTable spilled_;
   std::uint32_t powers_[kSlices];
   bool fast_ = __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "outside.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -51,6 +53,8 @@ Outside::~Outside() {
 Inside::Inside() : state_(take_lock(PyGILState_Ensure)) {}
 
 void watch_the_end() {
+  // Threads that wait are not in the child of a fork.
+  ::pthread_atfork(nullptr, nullptr, [] { returning.store(0); });
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(begin_to_end));
 }
 

@@ -192,6 +192,25 @@ def test_ends_while_threads_are_at_work(keys: int) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_children_end_whatever_threads_were_at_work() -> None:
+    done = in_process("""
+        import os, sys, threading, numpy as np, scbf
+        some = scbf.Filter(1_000_000, 0.01)
+        other, keys = some.copy(), np.arange(100)
+        def work():
+            while True:
+                other.contains(keys, threads=1)
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        for _ in range(200):
+            child = os.fork()
+            if child == 0:
+                sys.exit(3)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    """)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_filters_can_be_used_at_the_end() -> None:
     done = in_process("""
         import atexit

@@ -116,16 +116,16 @@ ArrayOnDevice from_dlpack(const nb::object& object, int device, const Stream& st
     broken("its tensor is on another device than it says");
   }
   check_place(array, device);
-  // A tensor of DLPack cannot say that it is read only.
-  if (nb::hasattr(object, "__cuda_array_interface__")) {
-    const auto interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
-    array.read_only =
-        nb::cast<std::pair<std::uintptr_t, bool>>(nb::object(interface["data"])).second;
-  }
   return array;
 }
 
 // ---- __cuda_array_interface__ -------------------------------------------------------------------
+
+constexpr const char* kInterface = "__cuda_array_interface__";
+
+nb::dict interface_of(const nb::object& object) {
+  return nb::cast<nb::dict>(object.attr(kInterface));
+}
 
 /// Of an entry of the interface that may be missing or None: invalid then.
 nb::object entry(const nb::dict& interface, const char* name) {
@@ -140,8 +140,13 @@ nb::object needed(const nb::dict& interface, const char* name) {
   return value;
 }
 
+/// Its address, and may it only be read?
+std::pair<std::uintptr_t, bool> data_of(const nb::dict& interface) {
+  return nb::cast<std::pair<std::uintptr_t, bool>>(needed(interface, "data"));
+}
+
 ArrayOnDevice from_interface(const nb::object& object, int device, const Stream& stream) {
-  const auto interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
+  const nb::dict interface = interface_of(object);
   ArrayOnDevice array;
   array.owner = object;
   for (nb::handle value : needed(interface, "shape"))
@@ -150,10 +155,8 @@ ArrayOnDevice from_interface(const nb::object& object, int device, const Stream&
   if (type.size() < 3) broken(fmt::format("its type is '{}'", type));
   array.item_bytes = static_cast<std::size_t>(std::strtoull(type.c_str() + 2, nullptr, 10));
   if (type[0] != '>' || array.item_bytes == 1) array.kind = type[1];
-  const auto [address, read_only] =
-      nb::cast<std::pair<std::uintptr_t, bool>>(needed(interface, "data"));
+  const auto [address, read_only] = data_of(interface);
   array.data = reinterpret_cast<void*>(address);
-  array.read_only = read_only;
   if (const nb::object strides = entry(interface, "strides"); strides.is_valid()) {
     if (nb::len(strides) != array.shape.size()) broken("shape and strides have different lengths");
     array.contiguous = in_order(
@@ -188,8 +191,7 @@ ArrayOnDevice array_on_device(nb::object object, int device, const Stream& strea
   try {
     // PyTorch's interface says nothing of its stream; its DLPack does.
     if (nb::hasattr(object, "__dlpack_device__")) return from_dlpack(object, device, stream);
-    if (nb::hasattr(object, "__cuda_array_interface__"))
-      return from_interface(object, device, stream);
+    if (nb::hasattr(object, kInterface)) return from_interface(object, device, stream);
   } catch (const nb::cast_error&) {
     broken(fmt::format("a part of what {} says of itself has another type", shown(object.ptr())));
   }
@@ -216,7 +218,8 @@ cuda::DeviceKeys keys_in(const ArrayOnDevice& array) {
       array.describe()));
 }
 
-void check_out(const ArrayOnDevice& array, std::size_t size, bool may_be_bool) {
+void check_out(const ArrayOnDevice& array, const nb::object& object, std::size_t size,
+               bool may_be_bool) {
   const bool fits = (array.kind == 'u' || (may_be_bool && array.kind == 'b')) &&
                     array.item_bytes == 1 && array.contiguous && array.shape.size() == 1;
   const char* type = may_be_bool ? "bool or uint8" : "uint8";
@@ -227,7 +230,10 @@ void check_out(const ArrayOnDevice& array, std::size_t size, bool may_be_bool) {
   if (array.shape[0] != size) {
     throw InvalidArgument(fmt::format("out: has {} items, must have {}", array.shape[0], size));
   }
-  if (array.read_only) throw InvalidArgument("out: can be read only");
+  // DLPack cannot say this of a tensor.
+  if (nb::hasattr(object, kInterface) && data_of(interface_of(object)).second) {
+    throw InvalidArgument("out: can be read only");
+  }
 }
 
 }  // namespace scbf::python

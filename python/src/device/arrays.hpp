@@ -22,7 +22,6 @@ struct ArrayOnDevice {
   std::size_t item_bytes = 0;
   std::vector<std::size_t> shape;
   bool contiguous = true;  ///< in C order
-  bool read_only = false;
   nanobind::object owner;
 
   std::size_t size() const;
@@ -39,8 +38,9 @@ ArrayOnDevice array_on_device(nanobind::object object, int device, const Stream&
 /// any other.
 cuda::DeviceKeys keys_in(const ArrayOnDevice& array);
 
-/// Throws InvalidArgument unless the array can take `size` elements of one byte: bool, if
-/// `may_be_bool`, or uint8.
-void check_out(const ArrayOnDevice& array, std::size_t size, bool may_be_bool);
+/// Throws InvalidArgument unless the array, of `object`, can take `size` elements of one byte:
+/// bool, if `may_be_bool`, or uint8.
+void check_out(const ArrayOnDevice& array, const nanobind::object& object, std::size_t size,
+               bool may_be_bool);
 
 }  // namespace scbf::python

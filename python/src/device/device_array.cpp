@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "calls/answers.hpp"
-#include "device/dlpack_abi.hpp"
 #include "devices.hpp"
 #include "outside.hpp"
 
@@ -80,10 +79,16 @@ DeviceArray::~DeviceArray() {
   }
 }
 
-void DeviceArray::written_on(cudaStream_t stream, bool done) {
-  const cuda::OnDevice current(device_);
-  if (!done) order(stream, stream_.handle);
+void DeviceArray::written_on(cudaStream_t stream, bool done) noexcept {
   ready_ = done;
+  if (done) return;
+  try {
+    const cuda::OnDevice current(device_);
+    order(stream, stream_.handle);
+  } catch (const std::exception&) {  // the work is under way all the same
+    Outside others_may_run;
+    cuda::ignore(cudaStreamSynchronize(stream));
+  }
 }
 
 nb::dict DeviceArray::interface() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "device/dlpack_abi.hpp"
 #include "device/stream.hpp"
 #include "scbf/cuda/memory.hpp"
 
@@ -23,8 +24,8 @@ class DeviceArray {
     std::uint8_t dlpack_code;
     std::uint8_t bytes;
   };
-  static constexpr Type kBool{"bool", "|b1", 6, 1}, kByte{"uint8", "|u1", 1, 1},
-      kIndex{"int64", "<i8", 0, 8};
+  static constexpr Type kBool{"bool", "|b1", kDlBool, 1}, kByte{"uint8", "|u1", kDlUInt, 1},
+      kIndex{"int64", "<i8", kDlInt, 8};
 
   /// Not initialised. The device must be current. Throws OutOfDeviceMemory.
   DeviceArray(int device, Stream stream, std::size_t size, const Type& type);
@@ -45,9 +46,9 @@ class DeviceArray {
   /// All work on it is done: whoever takes it need not wait for its stream.
   void set_ready() noexcept { ready_ = true; }
 
-  /// After work on `stream` has been enqueued that writes to it: its own stream waits for that.
-  /// `done`: the work is.
-  void written_on(cudaStream_t stream, bool done);
+  /// After work on `stream` has been enqueued that writes to it: its own stream waits for that, or
+  /// else this function does. `done`: the work is.
+  void written_on(cudaStream_t stream, bool done) noexcept;
 
   nanobind::dict interface();
   /// A DLPack capsule, for work on the stream of that number (number_of); −1: nothing waits.

@@ -69,7 +69,6 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   const Stream& stream() const noexcept { return stream_; }
-  cuda::DeviceOptions options() const { return {.stream = stream_.handle}; }
 
   cuda::DeviceKeys keys(nb::object object) {
     ArrayOnDevice array = array_on_device(std::move(object), self_.device, stream_);
@@ -80,12 +79,12 @@ class Call {
     if (object.is_valid()) kept_.push_back(std::move(object));
   }
 
-  /// Runs the work without Python's global lock; then the call is over.
+  /// Calls work(options) without Python's global lock; then the call is over.
   template <class Work>
   void finish(Work work) {
     {
       Outside others_may_run;
-      work(stream_.handle);
+      work(options());
       if (waits_) cuda::DeviceFilter::synchronize(stream_.handle);
     }
     finished_ = true;
@@ -94,6 +93,8 @@ class Call {
   bool waits() const noexcept { return waits_; }
 
  private:
+  cuda::DeviceOptions options() const { return {.stream = stream_.handle}; }
+
   const Self& self_;
   const cuda::OnDevice current_;
   const bool waits_;
@@ -115,7 +116,7 @@ class AnswersOnDevice {
       return;
     }
     const ArrayOnDevice array = array_on_device(out, device, call.stream());
-    check_out(array, size, &type == &DeviceArray::kBool);
+    check_out(array, out, size, &type == &DeviceArray::kBool);
     data_ = static_cast<std::uint8_t*>(array.data);
     call.keep(array.owner);
     if (nb::isinstance<DeviceArray>(out)) ours_ = &nb::cast<DeviceArray&>(out);
@@ -163,42 +164,34 @@ std::unique_ptr<Self> copy_of(const Held<F>& filter, std::optional<int> device) 
   return std::make_unique<Self>(on, cuda::DeviceFilter(filter.value));
 }
 
-void insert(Self& self, nb::object keys, bool alone, std::string_view path, nb::object stream) {
-  Call call(self, std::move(stream));
-  const cuda::DeviceKeys column = call.keys(std::move(keys));
-  cuda::DeviceOptions options = call.options();
-  options.alone = alone;
-  options.path = path_of(path);
-  call.finish([&](cudaStream_t) { self.filter->insert_async(column, options); });
+/// A call without keys: work(options).
+template <class Work>
+void call(const Self& self, nb::object stream, Work work) {
+  Call(self, std::move(stream)).finish(work);
 }
 
-/// Calls ask(keys, answers, options) for answers of one byte each, for `per_byte` keys.
-template <class Ask>
-nb::object ask(const Self& self, nb::object keys, nb::object out, nb::object stream,
-               const DeviceArray::Type& type, std::size_t per_byte, Ask ask) {
+void insert(Self& self, nb::object keys, bool alone, std::string_view path, nb::object stream) {
+  const Path way = path_of(path);
+  Call call(self, std::move(stream));
+  const cuda::DeviceKeys column = call.keys(std::move(keys));
+  call.finish([&](cuda::DeviceOptions options) {
+    options.alone = alone;
+    options.path = way;
+    self.filter->insert_async(column, options);
+  });
+}
+
+/// A call with keys, whose answers are of one byte each for `per_byte` keys.
+template <auto ask, const DeviceArray::Type& type, std::size_t per_byte = 1>
+nb::object answer(Self& self, nb::object keys, nb::object out, nb::object stream) {
   Call call(self, std::move(stream));
   const cuda::DeviceKeys column = call.keys(std::move(keys));
   AnswersOnDevice answers(std::move(out), (column.size() + per_byte - 1) / per_byte, type,
                           self.device, call);
-  call.finish([&](cudaStream_t) { ask(column, answers.data(), call.options()); });
+  call.finish([&](const cuda::DeviceOptions& options) {
+    ((*self.filter).*ask)(column, answers.data(), options);
+  });
   return std::move(answers).object(call);
-}
-
-nb::object contains(const Self& self, nb::object keys, nb::object out, nb::object stream) {
-  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kBool, 1,
-             [&](auto&&... all) { self.filter->contains_async(all...); });
-}
-nb::object contains_bits(const Self& self, nb::object keys, nb::object out, nb::object stream) {
-  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kByte, 8,
-             [&](auto&&... all) { self.filter->contains_bits_async(all...); });
-}
-nb::object count(const Self& self, nb::object keys, nb::object out, nb::object stream) {
-  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kByte, 1,
-             [&](auto&&... all) { self.filter->count_async(all...); });
-}
-nb::object remove(Self& self, nb::object keys, nb::object out, nb::object stream) {
-  return ask(self, std::move(keys), std::move(out), std::move(stream), DeviceArray::kBool, 1,
-             [&](auto&&... all) { self.filter->remove_async(all...); });
 }
 
 nb::object find(const Self& self, nb::object keys, nb::object stream) {
@@ -206,56 +199,62 @@ nb::object find(const Self& self, nb::object keys, nb::object stream) {
   const cuda::DeviceKeys column = call.keys(std::move(keys));
   auto indices =
       std::make_unique<DeviceArray>(self.device, call.stream(), column.size(), DeviceArray::kIndex);
-  call.finish([&](cudaStream_t) {
-    indices->shorten(self.filter->find(column, indices->data<std::uint64_t>(), call.options()));
+  call.finish([&](const cuda::DeviceOptions& options) {
+    indices->shorten(self.filter->find(column, indices->data<std::uint64_t>(), options));
   });
   indices->set_ready();
   return nb::cast(std::move(indices));
 }
 
-/// A change by another filter, whose memory stays until the device has done its work.
-template <class Change>
-void change_by(Self& self, nb::object stream, Change change) {
-  Call call(self, std::move(stream));
-  call.finish([&](cudaStream_t) { change(call.options()); });
+// Another filter that a call uses may end before the work is done: its end waits for the device.
+
+void merge(Self& self, const Self& other, nb::object stream) {
+  call(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
+    self.filter->merge_async(*other.filter, options);
+  });
 }
 
 std::uint64_t subtract(Self& self, const Self& other, nb::object stream) {
   std::uint64_t inexact = 0;
-  change_by(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
+  call(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
     inexact = self.filter->subtract(*other.filter, options).inexact_counters;
   });
   return inexact;
 }
 
 std::unique_ptr<Self> project(const Self& self, nb::object stream) {
-  Call call(self, std::move(stream));
+  const Geometry& geometry = self.filter->geometry();
+  if (geometry.cell() == Cell::bit) throw InvalidArgument("project: the filter has bits already");
   std::unique_ptr<Self> bits;
-  call.finish([&](cudaStream_t handle) {
-    const Geometry& geometry = self.filter->geometry();
-    if (geometry.cell() == Cell::bit) throw InvalidArgument("project: the filter has bits already");
+  call(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
     bits = std::make_unique<Self>(
-        self.device, cuda::DeviceFilter(geometry.with(Cell::bit), self.filter->seed(), handle));
-    self.filter->project_async(*bits->filter, call.options());
+        self.device,
+        cuda::DeviceFilter(geometry.with(Cell::bit), self.filter->seed(), options.stream));
+    self.filter->project_async(*bits->filter, options);
   });
   return bits;
 }
 
+void clear(Self& self, nb::object stream) {
+  call(self, std::move(stream),
+       [&](const cuda::DeviceOptions& options) { self.filter->clear_async(options.stream); });
+}
+
 std::unique_ptr<Held<Filter>> to_filter(const Self& self, std::string_view backend,
                                         nb::object stream) {
-  Call call(self, std::move(stream));
   std::unique_ptr<Held<Filter>> filter;
-  call.finish([&](cudaStream_t handle) {
-    filter = hold(self.filter->to_filter({.backend = backend}, handle));
+  call(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
+    filter = hold(self.filter->to_filter({.backend = backend}, options.stream));
   });
   return filter;
 }
 
 template <std::uint64_t (cuda::DeviceFilter::*Number)(cudaStream_t) const>
 std::uint64_t booked(const Self& self, nb::object stream) {
-  Call call(self, std::move(stream));
   std::uint64_t number = 0;
-  call.finish([&](cudaStream_t handle) { number = ((*self.filter).*Number)(handle); });
+  call(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
+    number = ((*self.filter).*Number)(options.stream);
+  });
   return number;
 }
 
@@ -291,39 +290,30 @@ events.)")
           nb::arg("path") = "automatic", nb::arg("stream") = nb::none(),
           "Inserts n keys. ``alone``: nothing else changes the filter meanwhile, which makes large "
           "insertions faster; if that is not true, keys are lost.")
-      .def("contains", &contains, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+      .def("contains", &answer<&cuda::DeviceFilter::contains_async, DeviceArray::kBool>,
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("stream") = nb::none(), "Which keys may be present? n bool.")
-      .def("contains_bits", &contains_bits, nb::arg("keys"), nb::arg("out") = nb::none(),
-           nb::kw_only(), nb::arg("stream") = nb::none(),
+      .def("contains_bits",
+           &answer<&cuda::DeviceFilter::contains_bits_async, DeviceArray::kByte, 8>,
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("stream") = nb::none(),
            "The same, packed: key i is bit i % 8 of byte i // 8. (n + 7) // 8 uint8.")
       .def("find", &find, nb::arg("keys"), nb::kw_only(), nb::arg("stream") = nb::none(),
            "The same, as ascending indices of int64. Waits in any case.")
-      .def("count", &count, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
-           nb::arg("stream") = nb::none(),
+      .def("count", &answer<&cuda::DeviceFilter::count_async, DeviceArray::kByte>, nb::arg("keys"),
+           nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
            "How often is each key in the filter, at most? n uint8; 15 means 15 or more.")
-      .def("remove", &remove, nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+      .def("remove", &answer<&cuda::DeviceFilter::remove_async, DeviceArray::kBool>,
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("stream") = nb::none(),
            "Removes n keys, one after another. Returns n bool: False for those that were absent.")
-      .def(
-          "merge",
-          [](Self& self, const Self& other, nb::object stream) {
-            change_by(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
-              self.filter->merge_async(*other.filter, options);
-            });
-          },
-          nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
-          "Adds the other filter. Raises Incompatible.")
+      .def("merge", &merge, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           "Adds the other filter. Raises Incompatible.")
       .def("subtract", &subtract, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
            "Takes the other filter's keys away, as Filter.subtract(). Waits in any case.")
       .def("project", &project, nb::kw_only(), nb::arg("stream") = nb::none(),
            "A DeviceFilter of the bits of these counters.")
-      .def(
-          "clear",
-          [](Self& self, nb::object stream) {
-            Call call(self, std::move(stream));
-            call.finish([&](cudaStream_t handle) { self.filter->clear_async(handle); });
-          },
-          nb::kw_only(), nb::arg("stream") = nb::none(), "Removes all keys.")
+      .def("clear", &clear, nb::kw_only(), nb::arg("stream") = nb::none(), "Removes all keys.")
       .def("to_filter", &to_filter, nb::kw_only(), nb::arg("backend") = "auto",
            nb::arg("stream") = nb::none(),
            "A Filter with these counters, for files and for use on the host. Waits in any case. "
