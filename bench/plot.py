@@ -14,6 +14,8 @@ import re
 import sys
 from pathlib import Path
 
+import field_tables
+import python_tables
 import spark_tables
 import tables
 
@@ -266,7 +268,8 @@ def main():
     path = args.systems or newest(folder, "systems")
     systems = (tables.Systems(json.loads(path.read_text()), path.name) if path else
                tables.Systems({"context": {}, "rows": []}, None))
-    made |= {name: make(systems) for name, make in (tables.SYSTEMS | spark_tables.TABLES).items()}
+    of_systems = tables.SYSTEMS | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES
+    made |= {name: make(systems) for name, make in of_systems.items()}
     if missing := [name for name, table in made.items() if not table]:
         print(f"plot.py: {path or folder} has no rows for {', '.join(missing)}: left as they are",
               file=sys.stderr)

@@ -3,6 +3,8 @@
 
 import math
 
+from tables import keys, table
+
 
 def size(value):
     """Bytes with three digits: 5.04 MB."""
@@ -22,24 +24,15 @@ def seconds(row):
     return f"{middle:.3g} <sub>{low:.3g}–{high:.3g}</sub>"
 
 
-def power(n):
-    """100000 → '10^5' as HTML; other numbers in groups of three digits."""
-    exponent = len(str(n)) - 1
-    return f"10<sup>{exponent}</sup>" if n == 10**exponent else f"{n:,}"
-
-
-def table(spark, head, rows, notes):
-    """A Markdown table; columns before the one named '|' are aligned left. Empty without rows."""
+def with_notes(spark, head, rows, notes):
+    """A table and its notes. Empty without rows."""
     if not rows:
         return ""
-    at = head.index("|")
-    head = [h for h in head if h != "|"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "".join("---|" if i < at else "--:|" for i in range(len(head)))]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     c = spark.context
     notes = [*notes, f"{c['cpu_model']}, {c['cores']} cores, Spark {c['spark']} on `{c['master']}`, commit {c['commit']}, "
                      f"{c['date'][:10]}; `bench/results/{spark.file_name}`"]
-    return "\n".join(lines) + "\n\n" + "".join(f"- {note}\n" for note in notes)
+    return (table(head, [[str(cell) for cell in row] for row in rows]) + "\n" +
+            "".join(f"- {note}\n" for note in notes))
 
 
 def capped(spark):
@@ -60,7 +53,7 @@ def build(spark):
              size(r.get("sent_bytes")), size(r["shuffled_bytes"])] for r in spark.pick(op="build")]
     alone = [f"{r['table']} at SF {r['sf']:g} {r['pyarrow_one_thread_s']:.3g} s" for r in spark.pick(op="build", capacity="given")
              if r.get("tool") == "scbf, counters"]
-    return table(spark, ["SF", "table, keys", "tool", "capacity", "|", "s", "filter", "sent by partitions", "shuffled"], rows, [
+    return with_notes(spark, ["SF", "table, keys", "tool", "capacity", "|", "s", "filter", "sent by partitions", "shuffled"], rows, [
         "TPC-H, order keys, at 1 %: median, smallest and largest of 3; bytes of the filters are those of a build on one "
         "machine. *Counted*: `capacity=None`. Spark's `bloomFilter` makes bits that only the JVM can ask",
         "The same on one machine, one thread, with PyArrow and without Spark: " + ", ".join(alone), *capped(spark)])
@@ -69,24 +62,24 @@ def build(spark):
 def semi_join(spark):
     rows = [[f"{r['sf']:g}", r["small"], f"{r['small_keys']:,}" if "small_keys" in r else "", r["tool"], seconds(r),
              size(r.get("shuffled_bytes")), size(r.get("broadcast_bytes"))] for r in spark.pick(op="semi_join")]
-    return table(spark, ["SF", "orders of a", "keys of these", "tool", "|", "s", "shuffled", "filter sent to each executor"], rows, [
+    return with_notes(spark, ["SF", "orders of a", "keys of these", "tool", "|", "s", "shuffled", "filter sent to each executor"], rows, [
         "Line items of the orders of a month and of a year, 1 and 15 % of all, with sums over four columns; answers are "
         "equal. *Plain join*: both sides are shuffled, as where the smaller is too large to be broadcast"])
 
 
 def partitions(spark):
-    rows = [[power(r["keys"]), r["partitions"], seconds(r), size(r["sent_bytes"]), size(r["shuffled_bytes"]), size(r["bytes"])]
+    rows = [[keys(r["keys"]), r["partitions"], seconds(r), size(r["sent_bytes"]), size(r["shuffled_bytes"]), size(r["bytes"])]
             for r in spark.pick(op="partitions")]
-    return table(spark, ["keys", "|", "partitions", "s", "sent by partitions", "shuffled", "filter"], rows, [
+    return with_notes(spark, ["keys", "|", "partitions", "s", "sent by partitions", "shuffled", "filter"], rows, [
         "The same keys, `spark.range`, in more and more partitions; the bytes of the filter are the same"])
 
 
 def tree(spark):
-    rows = [[power(r["keys"]), r["kind"], size(r["filter_bytes"]), f"{r['partitions']:,}",
+    rows = [[keys(r["keys"]), r["kind"], size(r["filter_bytes"]), f"{r['partitions']:,}",
              " → ".join(str(w) for w in r["widths"]), size(r["sent_bytes"]), size(r["task_bytes"]), size(r["driver_bytes"]),
              f"{r['seconds']:,.0f}"] for r in spark.pick(op="plan")]
     models = [f"{r['partitions']} partitions {r['measured_s']:.3g} s, modelled {r['modelled_s']:.3g}" for r in spark.pick(op="model")]
-    return table(spark, ["keys", "of", "filter", "|", "partitions", "tasks of the levels", "sent", "memory of a task",
+    return with_notes(spark, ["keys", "of", "filter", "|", "partitions", "tasks of the levels", "sent", "memory of a task",
                          "memory of the driver", "s"], rows, [
         "Computed from the parts that were measured here, for 1000 cores", "The model here: " + "; ".join(models)])
 
