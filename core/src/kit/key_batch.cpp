@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <type_traits>
 
 #include "kit/hash_keys.hpp"
 #include "scbf/errors.hpp"
@@ -18,9 +19,15 @@ void check_offsets(std::span<const std::byte> data, std::span<const Offset> offs
   if (offsets.front() < 0) {
     throw InvalidArgument(fmt::format("offset 0 is {}: must not be negative", offsets.front()));
   }
-  bool ascending = true;  // branch-free over the whole column; the index is found only if needed
-  for (std::size_t i = 1; i < offsets.size(); ++i) ascending &= offsets[i - 1] <= offsets[i];
-  if (!ascending) {
+  // Sign bits, so that compilers vectorise; which offset it is is found only if needed. The first
+  // negative one is less than the one before.
+  using Bits = std::make_unsigned_t<Offset>;
+  Bits negative = 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    const auto before = static_cast<Bits>(offsets[i - 1]), here = static_cast<Bits>(offsets[i]);
+    negative |= here | static_cast<Bits>(here - before);
+  }
+  if (static_cast<Offset>(negative) < 0) {
     std::size_t i = 1;
     while (offsets[i - 1] <= offsets[i]) ++i;
     throw InvalidArgument(fmt::format("offset {} is {}: must be at least offset {}, {}", i,
