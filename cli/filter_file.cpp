@@ -241,6 +241,10 @@ void describe_geometry(Json& json, const Geometry& geometry) {
   json["probes"] = geometry.probes();
   json["counters_per_slice"] = geometry.counters_per_slice();
   json["counters"] = geometry.counters();
+  if (geometry.layout() == Layout::ranked) {
+    json["positions"] = geometry.positions();
+    json["spill_slots"] = geometry.spill_slots();
+  }
   json["bytes"] = geometry.bytes();
   json["cache_lines_per_key"] = geometry.cache_lines_per_key();
 }
@@ -285,8 +289,20 @@ void describe_fill(Json& json, const StageStatistics& statistics) {
   describe_counted(json, statistics);
 }
 
-void warn_if_over_capacity(std::uint64_t keys, const FilterNotes& notes, double estimated_fpr) {
+void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics) {
+  std::uint64_t stuck = 0;
+  for (const StageStatistics& stage : statistics.stages) {
+    if (stage.shape.geometry.layout() == Layout::ranked) stuck += stage.saturated;
+  }
+  if (stuck > 0) {
+    note(
+        fmt::format("{} of the filter can no longer be counted down: there are more keys than "
+                    "planned, or many copies of some, and keys there cannot be removed; build a "
+                    "larger filter, or one with --layout split_block",
+                    counted(stuck, "position")));
+  }
   if (!notes.capacity || keys <= *notes.capacity) return;
+  const double estimated_fpr = statistics.estimated_fpr;
   if (notes.fpr && estimated_fpr <= *notes.fpr) return;  // repeated keys take no room
   const std::string rate =
       notes.fpr ? fmt::format(" (planned: {})", percent(*notes.fpr)) : std::string();

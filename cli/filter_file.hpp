@@ -144,6 +144,6 @@ void describe_fill(Json& json, const Statistics& statistics);
 void describe_fill(Json& json, const StageStatistics& statistics);
 
 /// Prints a note on standard error if a filter holds more keys than it was built for.
-void warn_if_over_capacity(std::uint64_t keys, const FilterNotes& notes, double estimated_fpr);
+void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics);
 
 }  // namespace scbf::cli

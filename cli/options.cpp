@@ -182,7 +182,7 @@ void ShapeOptions::add_to(CommandLine& line) {
   line.option(
       "--memory", "BYTES", "Most memory for the counters: 500MB, 2GiB",
       [this](const std::string& text) { request.memory_bytes = parse_bytes("--memory", text); });
-  line.option("--layout", "LAYOUT", "split_block (default) or split",
+  line.option("--layout", "LAYOUT", "split_block (default), split, or ranked",
               [this](const std::string& text) { request.layout = layout_from_string(text); });
   line.option(
       "--groups", "G", "split_block: blocks that a key touches, 8 probes in each; default: chosen",

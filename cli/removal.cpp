@@ -8,20 +8,17 @@ namespace scbf::cli {
 
 namespace {
 
-constexpr double kCountersInWord = 16;
-constexpr double kWords = 8;
-
-/// One group whose blocks hold Poisson(load) keys.
-double lost_in_block(double load) {
+/// One group whose blocks hold Poisson(load) keys, in `slices` slices of `positions` counters each.
+double lost_in_block(double load, double slices, double positions) {
   const auto last = static_cast<std::uint32_t>(load + 10 * std::sqrt(load) + 40);
   double lost = 0, claimed = 0;
   for (std::uint32_t j = 1; j <= last; ++j) {
     const double mass = std::exp(-load + j * std::log(load) - std::lgamma(j + 1.0));
-    const double absent = std::pow(1 - 1 / kCountersInWord, j);
-    const double claims = mass * std::pow(1 - absent, kWords);
-    // That a given one of the j keys is alone at the counter of one word, which is not 0.
-    const double alone = absent / (1 - 1 / kCountersInWord) / kCountersInWord / (1 - absent);
-    lost += claims * j * -std::expm1(kWords * std::log1p(-alone));
+    const double absent = std::pow(1 - 1 / positions, j);
+    const double claims = mass * std::pow(1 - absent, slices);
+    // That a given one of the j keys is alone at the counter of one slice, which is not 0.
+    const double alone = absent / (1 - 1 / positions) / positions / (1 - absent);
+    lost += claims * j * -std::expm1(slices * std::log1p(-alone));
     claimed += claims;
   }
   return lost / claimed;
@@ -35,7 +32,9 @@ double lost_per_false_removal(const Geometry& geometry, double n) {
     const double load = n / static_cast<double>(geometry.counters_per_slice());
     return geometry.probes() * load / std::expm1(load);
   }
-  return geometry.groups() * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()));
+  const std::uint32_t groups = geometry.groups();
+  return groups * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()),
+                                geometry.probes() / groups, geometry.positions());
 }
 
 double lost_per_false_removal(const Statistics& statistics, const Filter& filter) {

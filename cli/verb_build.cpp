@@ -230,7 +230,7 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   } else {
     to.report(to_text(options, design, built));
   }
-  warn_if_over_capacity(read.keys, design.notes, built.saved.statistics.estimated_fpr);
+  warn_if_too_full(read.keys, design.notes, built.saved.statistics);
   return kOk;
 }
 

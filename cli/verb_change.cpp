@@ -105,7 +105,7 @@ struct ChangeSession {
                                counted(keys, "key"), percent(statistics.fill),
                                grouped(statistics.saturated)));
     }
-    warn_if_over_capacity(keys, notes, statistics.estimated_fpr);
+    warn_if_too_full(keys, notes, statistics);
   }
 
   const ChangeOptions& options;

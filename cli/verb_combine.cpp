@@ -124,7 +124,7 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
                           counted(options.others.size(), "filter"), counted(keys, "key"),
                           percent(statistics.fill), grouped(statistics.saturated)));
   }
-  warn_if_over_capacity(keys, read_notes(filter.metadata()), statistics.estimated_fpr);
+  warn_if_too_full(keys, read_notes(filter.metadata()), statistics);
   note_end_of(before, filter, options.file);
   return kOk;
 }

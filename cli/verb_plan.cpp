@@ -47,7 +47,14 @@ std::string to_text(const Plan& plan) {
   row("rate predicted", percent(plan.predicted_fpr));
   if (g.layout() == Layout::split_block) row("groups", fmt::format("{}", g.groups()));
   row("probes", fmt::format("{}", g.probes()));
-  row("counters", fmt::format("{} of {} bits", grouped(g.counters()), kCounterBits));
+  if (g.layout() == Layout::ranked) {
+    row("positions",
+        fmt::format("{} in each of {} blocks, 4 times {}", kRankedSlices * g.positions(),
+                    grouped(g.blocks_per_group()), g.positions()));
+    row("blocks that may spill", grouped(g.spill_slots()));
+  } else {
+    row("counters", fmt::format("{} of {} bits", grouped(g.counters()), kCounterBits));
+  }
   row("memory", human_bytes(g.bytes()));
   row("bits per key", fmt::format("{:.1f}", plan.bits_per_key));
   row("cache lines per key", fmt::format("{}", g.cache_lines_per_key()));

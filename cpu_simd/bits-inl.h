@@ -185,8 +185,9 @@ HWY_INLINE void store_answers(unsigned lacking, std::uint8_t* answers) noexcept 
   _mm_storel_epi64(reinterpret_cast<__m128i*>(answers), _mm_maskz_set1_epi8(present, 1));
 }
 
-inline void BitBlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                         const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void BitBlockTest(const Geometry&, const std::uint64_t* words,
+                         const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                         std::uint8_t* answers) noexcept {
   const std::size_t whole = n / kKeysAtOnce * kKeysAtOnce;
   for_each_bit_block<kKeysAtOnce>(words, positions, whole, fetch, [&](std::size_t i) HWY_ATTR {
     const BitsOfEight bits(positions + i);
@@ -199,8 +200,9 @@ inline void BitBlockTest(const std::uint64_t* words, const std::uint64_t* positi
   }
 }
 
-inline std::uint64_t BitBlockAdd(std::uint64_t* words, const std::uint64_t* positions,
-                                 std::size_t n, const Fetch& fetch) noexcept {
+inline std::uint64_t BitBlockAdd(const Geometry&, std::uint64_t* words,
+                                 const std::uint64_t* positions, std::size_t n,
+                                 const Fetch& fetch) noexcept {
   BitTally filled;
   const std::size_t whole = n / kKeysAtOnce * kKeysAtOnce;
   for_each_bit_block<kKeysAtOnce>(words, positions, whole, fetch, [&](std::size_t i) HWY_ATTR {
@@ -221,15 +223,17 @@ inline std::uint64_t BitBlockAdd(std::uint64_t* words, const std::uint64_t* posi
 
 #else
 
-inline void BitBlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                         const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void BitBlockTest(const Geometry&, const std::uint64_t* words,
+                         const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                         std::uint8_t* answers) noexcept {
   for_each_bit_block<1>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     answers[i] = block_has(bit_block_of(words, positions[i]), positions[i]);
   });
 }
 
-inline std::uint64_t BitBlockAdd(std::uint64_t* words, const std::uint64_t* positions,
-                                 std::size_t n, const Fetch& fetch) noexcept {
+inline std::uint64_t BitBlockAdd(const Geometry&, std::uint64_t* words,
+                                 const std::uint64_t* positions, std::size_t n,
+                                 const Fetch& fetch) noexcept {
   BitTally filled;
   for_each_bit_block<1>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     filled.add(bit_block_of(words, positions[i]), positions[i]);
@@ -278,8 +282,9 @@ HWY_INLINE std::uint32_t add_bits_in(std::uint32_t groups, const Geometry& geome
 
 // ---- slices -------------------------------------------------------------------------------------
 
-inline void BitSliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                         const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void BitSliceTest(const Geometry&, const std::uint64_t* words,
+                         const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                         std::uint8_t* answers) noexcept {
   std::size_t done = 0;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   done = for_each_vector<Cell::bit>(words, positions, n, fetch,
@@ -293,8 +298,9 @@ inline void BitSliceTest(const std::uint64_t* words, const std::uint64_t* positi
       });
 }
 
-inline std::uint64_t BitSliceAdd(std::uint64_t* words, const std::uint64_t* positions,
-                                 std::size_t n, const Fetch& fetch) noexcept {
+inline std::uint64_t BitSliceAdd(const Geometry&, std::uint64_t* words,
+                                 const std::uint64_t* positions, std::size_t n,
+                                 const Fetch& fetch) noexcept {
   std::uint64_t filled = 0;
   for_each_counter<Cell::bit>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     std::uint64_t& word = words[positions[i] / 64];

@@ -229,8 +229,8 @@ HWY_INLINE bool holds_all(const std::uint64_t* block, Key key) noexcept {
   return hn::AllFalse(tag, absent);
 }
 
-inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                      const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void BlockTest(const Geometry&, const std::uint64_t* words, const std::uint64_t* positions,
+                      std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
@@ -250,8 +250,8 @@ inline void BlockTest(const std::uint64_t* words, const std::uint64_t* positions
 #endif
 }
 
-inline void BlockLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                       const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void BlockLeast(const Geometry&, const std::uint64_t* words, const std::uint64_t* positions,
+                       std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -328,8 +328,8 @@ HWY_INLINE void add_to_block(std::uint64_t* block, Key key, Tally& filled) noexc
   }
 }
 
-inline std::uint64_t BlockAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                              const Fetch& fetch) noexcept {
+inline std::uint64_t BlockAdd(const Geometry&, std::uint64_t* words, const std::uint64_t* positions,
+                              std::size_t n, const Fetch& fetch) noexcept {
   LaneTally filled;
   for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
     add_to_block(Block::words_of(words, positions[i]), key, filled);
@@ -385,8 +385,8 @@ HWY_INLINE LessOne less_one(const std::uint64_t* block, Key key) noexcept {
   return less;
 }
 
-inline std::uint64_t BlockTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                                      std::uint8_t* answers) noexcept {
+inline std::uint64_t BlockTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
+                                      const Fetch& fetch, std::uint8_t* answers) noexcept {
   LaneTally emptied;
   if (keys.arrays == 1) {
     for_each_block(words, keys.positions, keys.keys, fetch,

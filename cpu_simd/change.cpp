@@ -30,7 +30,8 @@ std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noe
     for (std::uint32_t a = 0; a < filter.arrays; ++a) {
       const Array array = filter.array(a);
       filter.array_kernels.locate(array, hashes.data(), valid, positions.data());
-      filled += filter.array_kernels.add(filter.words(array), positions.data(), valid, fetch);
+      filled += filter.array_kernels.add(filter.view.geometry, filter.words(array),
+                                         positions.data(), valid, fetch);
     }
   }
   return filled;
@@ -54,8 +55,8 @@ RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
                                   positions.data() + a * most);
     }
     const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
-    removed.emptied +=
-        filter.array_kernels.take_present(filter.view.words, located, fetch, verdicts + i);
+    removed.emptied += filter.array_kernels.take_present(filter.view.geometry, filter.view.words,
+                                                         located, fetch, verdicts + i);
     removed.keys += count_hits({verdicts + i, valid});
     spread_answers(keys, i, n, verdicts + i);
   }
@@ -166,8 +167,8 @@ RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const
     removed.emptied =
         pass.drain<AnswerWriter<kYesOrNo>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                                       const Fetch& fetch, std::uint8_t* answers) {
-          return filter.array_kernels.take_present(filter.words(array), {positions, n, n, 1, 0},
-                                                   fetch, answers);
+          return filter.array_kernels.take_present(filter.view.geometry, filter.words(array),
+                                                   {positions, n, n, 1, 0}, fetch, answers);
         });
     removed.keys = pass.bring_back<kYesOrNo>(array, verdicts);
   }
@@ -184,7 +185,8 @@ std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcep
     if (a > 0) pass.scatter_kept(array);
     filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
                                                const Fetch& fetch, std::uint8_t*) {
-      return filter.array_kernels.add(filter.words(array), positions, n, fetch);
+      return filter.array_kernels.add(filter.view.geometry, filter.words(array), positions, n,
+                                      fetch);
     });
   }
   return filled;

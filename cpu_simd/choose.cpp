@@ -15,9 +15,7 @@ namespace scbf {
 
 namespace {
 
-bool is_blocks(const Geometry& geometry) noexcept {
-  return geometry.layout() == Layout::split_block;
-}
+bool is_blocks(const Geometry& geometry) noexcept { return geometry.in_blocks(); }
 
 std::uint64_t bytes_of(std::span<const ConstFilterArrays> filters) noexcept {
   std::uint64_t bytes = 0;
@@ -71,7 +69,7 @@ bool is_likely_to_pay(Operation operation, const Geometry& geometry, unsigned th
   return geometry.bytes() > (shares_changes(operation, threads) ? 2 * l2_bytes() : l3_bytes());
 }
 
-/// Is it cheaper to look keys up in all filters, of split_block, in the order of the hashes?
+/// Is it cheaper to look keys up in all filters, in blocks, in the order of the hashes?
 bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys,
                     std::size_t& enough) noexcept {
   const auto far = static_cast<std::size_t>(std::ranges::count_if(filters, [](const auto& filter) {

@@ -34,21 +34,22 @@ struct BasicFilterArrays {
         array_kernels(all.of(counters.geometry)),
         view(counters),
         arrays(counters.geometry.cache_lines_per_key()),
-        array_words(counters.geometry.words() / arrays) {}
+        array_words(counters.geometry.in_blocks()
+                        ? counters.geometry.blocks_per_group() * counters.geometry.block_words()
+                        : counters.geometry.slice_stride_words()) {}
 
   Array array(std::uint32_t index) const noexcept {
     const Geometry& g = view.geometry;
-    const std::uint64_t extent =
-        g.layout() == Layout::split_block ? g.blocks_per_group() : g.counters_per_slice();
-    return {index, extent, index * array_words};
+    const std::uint64_t extent = g.in_blocks() ? g.blocks_per_group() : g.counters_per_slice();
+    return {index, extent, index * array_words, g.positions()};
   }
   Word* words(const Array& array) const noexcept { return view.words + array.first_word; }
 
   /// Where the line of a position in an array begins, or an address in it.
   Word* line_of(const Array& array, std::uint64_t position) const noexcept {
-    const bool blocks = view.geometry.layout() == Layout::split_block;
-    return words(array) + (blocks ? detail::block_of(position) * view.geometry.block_words()
-                                  : position / view.geometry.cells_per_word());
+    const Geometry& g = view.geometry;
+    return words(array) + (g.in_blocks() ? detail::block_of(position) * g.block_words()
+                                         : position / g.cells_per_word());
   }
 
   Question is_present() const noexcept { return {array_kernels.test, kYesOrNo}; }

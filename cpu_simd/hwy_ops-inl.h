@@ -29,6 +29,11 @@ struct LaneOps {
   static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
   static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
   static HWY_INLINE U64 bit_xor(U64 a, U64 b) noexcept { return hn::Xor(a, b); }
+  static HWY_INLINE U64 bit_or(U64 a, U64 b) noexcept { return hn::Or(a, b); }
+  template <int n>
+  static HWY_INLINE U64 shl(U64 a) noexcept {
+    return hn::ShiftLeft<n>(a);
+  }
   template <int n>
   static HWY_INLINE U64 shr(U64 a) noexcept {
     return hn::ShiftRight<n>(a);
@@ -50,6 +55,9 @@ struct VectorOps : LaneOps {
   }
   static HWY_INLINE U64 mul_high(U64 a, U64 b) noexcept {
     return set(Plain::mul_high(hn::GetLane(a), hn::GetLane(b)));
+  }
+  static HWY_INLINE U64 mul32(U64 a, U64 b) noexcept {
+    return set(Plain::mul32(hn::GetLane(a), hn::GetLane(b)));
   }
   static HWY_INLINE U64 mul_middle(U64 a, U64 b) noexcept {
     return set(Plain::mul_middle(hn::GetLane(a), hn::GetLane(b)));

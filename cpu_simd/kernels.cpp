@@ -12,6 +12,7 @@
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/histogram-inl.h"
 #include "cpu_simd/kernel_table.hpp"
+#include "cpu_simd/ranked-inl.h"
 #include "cpu_simd/rows-inl.h"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"
@@ -46,31 +47,38 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 // vector whole. The thread sanitizer knows only C++.
 #define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))
 
-/// A function of OneKey for filters of several groups, and of slices.
-template <auto in_blocks, auto in_slices, class Word>
+/// A function of OneKey for filters of several groups, of slices, and for ranked ones.
+template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
 SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto OtherShapes(const Geometry& geometry, Word* words,
                                                         std::uint64_t hash) noexcept {
-  return geometry.layout() == Layout::split_block
-             ? in_blocks(geometry.groups(), geometry, words, hash)
-             : in_slices(geometry, words, hash);
+  switch (geometry.layout()) {
+    case Layout::split_block:
+      return in_blocks(geometry.groups(), geometry, words, hash);
+    case Layout::ranked:
+      return in_ranked(geometry, words, hash);
+    default:
+      return in_slices(geometry, words, hash);
+  }
 }
 /// A function of OneKey for all filters. Most have one group. Their way is kept short: the fewer
 /// instructions a key takes, the more keys of a loop a core works on at once.
-template <auto in_blocks, auto in_slices, class Word>
+template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
 SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,
                                      std::uint64_t hash) noexcept {
   if (geometry.layout() == Layout::split_block && geometry.groups() == 1) {
     return in_blocks(1, geometry, words, hash);
   }
-  return OtherShapes<in_blocks, in_slices>(geometry, words, hash);
+  return OtherShapes<in_blocks, in_slices, in_ranked>(geometry, words, hash);
 }
 using Word = std::uint64_t;
 inline constexpr OneKey kOneKey = {
-    OfKey<holds_key_in, holds_key, const Word>, OfKey<count_key_in, count_of, const Word>,
-    OfKey<add_key_in, add_key, Word>, OfKey<take_key_in, take_key, Word>};
-inline constexpr OneKey kOneKeyOfBits = {OfKey<holds_bits_in, holds_bits, const Word>,
-                                         OfKey<count_bits_in, count_bits, const Word>,
-                                         OfKey<add_bits_in, add_bits, Word>, nullptr};
+    OfKey<holds_key_in, holds_key, holds_ranked_key, const Word>,
+    OfKey<count_key_in, count_of, ranked_count_key<Select>, const Word>,
+    OfKey<add_key_in, add_key, add_ranked_key, Word>,
+    OfKey<take_key_in, take_key, take_ranked_key, Word>};
+inline constexpr OneKey kOneKeyOfBits = {OfKey<holds_bits_in, holds_bits, holds_bits, const Word>,
+                                         OfKey<count_bits_in, count_bits, count_bits, const Word>,
+                                         OfKey<add_bits_in, add_bits, add_bits, Word>, nullptr};
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
                                std::uint64_t* bits) noexcept {
@@ -108,6 +116,7 @@ const Kernels* Table() {
                                 PackAnswers,
                                 kBlockKernels,
                                 kSliceKernels,
+                                kRankedKernels,
                                 kBitBlockKernels,
                                 kBitSliceKernels,
                                 ScatterPositions,

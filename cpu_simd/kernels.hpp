@@ -2,7 +2,7 @@
 // The interface between the engine (plain C++, compiled once) and the kernels (Highway, compiled
 // once per target): tables of functions. An *array* is what one choice addresses: a group of
 // split_block, a slice of split. A key's *position* in an array is one 64-bit number that sorts by
-// memory: its place (block and nibbles) in a group, its counter in a slice.
+// memory: its place (block, and nibbles or bytes) in a group, its counter in a slice.
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ struct Array {
   std::uint32_t index;       ///< group or slice
   std::uint64_t extent;      ///< blocks of the group, or counters of the slice
   std::uint64_t first_word;  ///< of the array, in the filter
+  std::uint32_t positions;   ///< of a slice in a block
 };
 
 /// Where one thread's scattered positions go. Entry e lies in segment e / kSegmentEntries; a
@@ -85,25 +86,26 @@ struct Taken {
 inline constexpr std::size_t kMostKeys = 1024;
 static_assert(kSegmentEntries <= kMostKeys);
 
-/// The kernels of a layout, of counters or of bits. `words` points to the beginning of the array.
-/// With bits there are only `locate`, `test` and `add`.
+/// The kernels of a layout, of counters or of bits. `geometry` is that of the filter, `words`
+/// points to the beginning of the array. With bits there are only `locate`, `test` and `add`.
 struct ArrayKernels {
   void (*locate)(const Array& array, const std::uint64_t* hashes, std::size_t n,
                  std::uint64_t* positions) noexcept;
   /// answers[i] = 1 if all counters of the key in this array are non-zero.
-  void (*test)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-               const Fetch& fetch, std::uint8_t* answers) noexcept;
+  void (*test)(const Geometry& geometry, const std::uint64_t* words, const std::uint64_t* positions,
+               std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// answers[i] = the smallest counter of the key in this array.
-  void (*least)(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                const Fetch& fetch, std::uint8_t* answers) noexcept;
+  void (*least)(const Geometry& geometry, const std::uint64_t* words,
+                const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                std::uint8_t* answers) noexcept;
   /// Adds keys, at most kMostKeys. Returns how many counters became non-zero.
-  std::uint64_t (*add)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                       const Fetch& fetch) noexcept;
+  std::uint64_t (*add)(const Geometry& geometry, std::uint64_t* words,
+                       const std::uint64_t* positions, std::size_t n, const Fetch& fetch) noexcept;
   /// Takes keys away one after another, at most kMostKeys, each only if it is present in all arrays
   /// at its turn; answers[i] = 1 if it was. `words` is the first array. Returns how many counters
   /// became zero.
-  std::uint64_t (*take_present)(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                                std::uint8_t* answers) noexcept;
+  std::uint64_t (*take_present)(const Geometry& geometry, std::uint64_t* words, const Located& keys,
+                                const Fetch& fetch, std::uint8_t* answers) noexcept;
   /// Takes keys away, at most kMostKeys. A counter that is already 0 stays 0, and its number within
   /// the array (word · 16 + nibble) is written to `underflows`, which has room for 8·n.
   Taken (*take)(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
@@ -120,7 +122,7 @@ struct Kernels {
   /// 0. `answers` must be readable up to a multiple of 64. Returns how many are 1.
   std::size_t (*pack_answers)(const std::uint8_t* answers, std::size_t n,
                               std::uint64_t* bits) noexcept;
-  ArrayKernels block, slice;
+  ArrayKernels block, slice, ranked;
   ArrayKernels bit_block, bit_slice;
   /// Appends positions to the chains of their partitions.
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
@@ -128,6 +130,7 @@ struct Kernels {
   RowKernels rows;
 
   const ArrayKernels& of(const Geometry& geometry) const noexcept {
+    if (geometry.layout() == Layout::ranked) return ranked;
     const bool blocks = geometry.layout() == Layout::split_block;
     if (geometry.cell() == Cell::bit) return blocks ? bit_block : bit_slice;
     return blocks ? block : slice;

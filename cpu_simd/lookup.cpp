@@ -80,7 +80,8 @@ void ask_strip(const ConstFilterArrays& filter, const Question& question, const 
     std::uint8_t* answers = filter.arrays == 1 ? out
                             : a == 0           ? strip.least.data()
                                                : strip.answers.data();
-    question.ask(filter.words(array), strip.positions.data(), strip.keys, fetch, answers);
+    question.ask(filter.view.geometry, filter.words(array), strip.positions.data(), strip.keys,
+                 fetch, answers);
     if (filter.arrays == 1) return;
     if (a > 0) {
       for (std::size_t i = 0; i < strip.keys; ++i) {

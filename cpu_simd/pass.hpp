@@ -268,7 +268,7 @@ class ArrayPass : public Pass {
       if (a > 0) scatter_kept(array);
       drain<AnswerWriter<bits>>(array, [&](const std::uint64_t* positions, std::size_t n,
                                            const Fetch& fetch, std::uint8_t* answers) {
-        question.ask(filter_.words(array), positions, n, fetch, answers);
+        question.ask(filter_.view.geometry, filter_.words(array), positions, n, fetch, answers);
         return std::uint64_t{0};
       });
       hits = bring_back<bits>(array, out);

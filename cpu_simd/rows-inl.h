@@ -43,7 +43,7 @@ HWY_INLINE void for_each_array(const Geometry& geometry, const std::uint64_t* ha
   for (std::size_t first = 0; first < n; first += kStripKeys) {
     const std::size_t keys = std::min(kStripKeys, n - first);
     for (std::uint32_t a = 0; a < arrays; ++a) {
-      const Array array = {a, extent, a * array_words};
+      const Array array = {a, extent, a * array_words, geometry.positions()};
       locate(array, hashes + first, keys, positions.data());
       visit(array, first, std::span<const std::uint64_t>(positions.data(), keys));
     }

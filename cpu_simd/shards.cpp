@@ -73,7 +73,7 @@ std::size_t scratch_budget(std::uint64_t suitable, const BatchOptions& options) 
 PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsigned threads,
                               std::size_t scratch_bytes, ScratchNeeds needs) noexcept {
   // Units are what positions count: blocks (in their upper halves) or counters.
-  const bool blocks = geometry.layout() == Layout::split_block;
+  const bool blocks = geometry.in_blocks();
   const std::uint64_t units = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
   const std::uint64_t units_per_64_bytes =
       blocks ? kWordsPerBlock / geometry.block_words() : kWordsPerBlock * geometry.cells_per_word();

@@ -24,7 +24,7 @@ namespace scbf {
 
 namespace {
 
-// Stretches of words that threads share: 1 MiB each.
+// Parts that threads share: 1 MiB each.
 constexpr std::size_t kStretchWords = 128 * 1024;
 // Units of histogram_units() per task.
 constexpr std::uint64_t kHistogramUnits = 16 * 1024;
@@ -42,6 +42,7 @@ class SimdBackend final : public Backend {
   std::string_view target() const noexcept override { return kernels_.target; }
   std::string unavailable_reason() const override { return {}; }
   bool supports(Cell) const noexcept override { return true; }
+  bool supports(Layout) const noexcept override { return true; }
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
@@ -99,31 +100,30 @@ class SimdBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
-    for_each_stretch(into.geometry, options, [&](std::size_t first, std::size_t words) {
-      merge_words(into.geometry.cell(), into.words + first, from.words + first, words);
-    });
+    for_each_part(into.geometry, options, [&](FilterPart part) { merge_part(into, from, part); });
   }
 
   void intersect(CounterView into, ConstCounterView from,
                  const BatchOptions& options) const override {
-    for_each_stretch(into.geometry, options, [&](std::size_t first, std::size_t words) {
-      intersect_words(into.words + first, from.words + first, words);
+    for_each_part(into.geometry, options, [&](FilterPart part) {
+      intersect_words(into.words + part.first, from.words + part.first, part.last - part.first);
     });
   }
 
   std::uint64_t count_joined(ConstCounterView a, ConstCounterView b,
                              const BatchOptions& options) const override {
     std::atomic<std::uint64_t> ones{0};
-    for_each_stretch(a.geometry, options, [&](std::size_t first, std::size_t words) {
-      ones += ones_in_either(a.words + first, b.words + first, words);
+    for_each_part(a.geometry, options, [&](FilterPart part) {
+      ones += ones_in_either(a.words + part.first, b.words + part.first, part.last - part.first);
     });
     return ones;
   }
 
   void project(CounterView bits, ConstCounterView counters,
                const BatchOptions& options) const override {
-    for_each_stretch(bits.geometry, options, [&](std::size_t first, std::size_t words) {
-      project_words(bits.words + first, counters.words + 4 * first, words);
+    for_each_part(bits.geometry, options, [&](FilterPart part) {
+      project_words(bits.words + part.first, counters.words + 4 * part.first,
+                    part.last - part.first);
     });
   }
 
@@ -131,21 +131,19 @@ class SimdBackend final : public Backend {
                                 const BatchOptions& options) const override {
     SubtractCounts total;
     std::mutex mutex;
-    for_each_stretch(from.geometry, options, [&](std::size_t first, std::size_t words) {
-      const SubtractCounts part =
-          check_subtract_words(from.words + first, what.words + first, words);
+    for_each_part(from.geometry, options, [&](FilterPart part) {
+      const SubtractCounts met = check_subtract_part(from, what, part);
       const std::scoped_lock lock(mutex);
-      total.below += part.below;
-      total.inexact += part.inexact;
+      total.below += met.below;
+      total.inexact += met.inexact;
     });
     return total;
   }
 
   void subtract(CounterView from, ConstCounterView what,
                 const BatchOptions& options) const override {
-    for_each_stretch(from.geometry, options, [&](std::size_t first, std::size_t words) {
-      subtract_words(from.words + first, what.words + first, words);
-    });
+    for_each_part(from.geometry, options,
+                  [&](FilterPart part) { subtract_part(from, what, part); });
   }
 
   std::vector<Histogram> histograms(ConstCounterView view,
@@ -168,9 +166,8 @@ class SimdBackend final : public Backend {
 
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions& options) const override {
     std::atomic<std::uint64_t> total{0};
-    for_each_stretch(view.geometry, options, [&](std::size_t first, std::size_t words) {
-      total += nonzero_in_words(view.geometry.cell(), view.words + first, words);
-    });
+    for_each_part(view.geometry, options,
+                  [&](FilterPart part) { total += nonzero_in_part(view, part); });
     return total;
   }
   const OneKey& one_key(Cell cell) const noexcept override {
@@ -198,13 +195,13 @@ class SimdBackend final : public Backend {
   }
 
   template <class Task>
-  static void for_each_stretch(const Geometry& geometry, const BatchOptions& options, Task task) {
-    const std::size_t words = geometry.words();
-    run_tasks(options, thread_count(options), (words + kStretchWords - 1) / kStretchWords,
-              [&](std::size_t i) {
-                const std::size_t first = i * kStretchWords;
-                task(first, std::min(kStretchWords, words - first));
-              });
+  static void for_each_part(const Geometry& geometry, const BatchOptions& options, Task task) {
+    const std::uint64_t end = whole(geometry).last;
+    const std::uint64_t stretch =
+        geometry.layout() == Layout::ranked ? kStretchWords / kWordsPerBlock : kStretchWords;
+    run_tasks(options, thread_count(options), (end + stretch - 1) / stretch, [&](std::size_t i) {
+      task(FilterPart{i * stretch, std::min(end, (i + 1) * stretch)});
+    });
   }
 
   std::string name_, description_;

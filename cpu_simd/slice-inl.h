@@ -132,8 +132,8 @@ HWY_INLINE Fetch rest_of(const Fetch& fetch, std::size_t done) noexcept {
   return done == 0 ? fetch : Fetch{.distance = fetch.distance};
 }
 
-inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                      const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void SliceTest(const Geometry&, const std::uint64_t* words, const std::uint64_t* positions,
+                      std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
   std::size_t done = 0;
 #if SCBF_GATHER
   const Tag64 tag;
@@ -149,8 +149,8 @@ inline void SliceTest(const std::uint64_t* words, const std::uint64_t* positions
                    });
 }
 
-inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                       const Fetch& fetch, std::uint8_t* answers) noexcept {
+inline void SliceLeast(const Geometry&, const std::uint64_t* words, const std::uint64_t* positions,
+                       std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
   std::size_t done = 0;
 #if SCBF_GATHER
   done = for_each_vector(words, positions, n, fetch, [&](std::size_t i, auto counters) HWY_ATTR {
@@ -165,8 +165,8 @@ inline void SliceLeast(const std::uint64_t* words, const std::uint64_t* position
                    });
 }
 
-inline std::uint64_t SliceAdd(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
-                              const Fetch& fetch) noexcept {
+inline std::uint64_t SliceAdd(const Geometry&, std::uint64_t* words, const std::uint64_t* positions,
+                              std::size_t n, const Fetch& fetch) noexcept {
   std::uint64_t sum = 0;
   for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     sum += step(byte_of(words, positions[i]), positions[i], kIncremented);
@@ -174,8 +174,8 @@ inline std::uint64_t SliceAdd(std::uint64_t* words, const std::uint64_t* positio
   return turns_in(sum);
 }
 
-inline std::uint64_t SliceTakePresent(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                                      std::uint8_t* answers) noexcept {
+inline std::uint64_t SliceTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
+                                      const Fetch& fetch, std::uint8_t* answers) noexcept {
   std::uint64_t emptied = 0;
   walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     bool present = true;

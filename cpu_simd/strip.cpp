@@ -58,7 +58,8 @@ std::size_t LookupStrip::test(const ConstFilterArrays& filter, std::uint32_t arr
                               Bits& bits) noexcept {
   const Array array = filter.array(array_index);
   filter.array_kernels.locate(array, hashes, n, positions_.data());
-  filter.array_kernels.test(filter.words(array), positions_.data(), n, fetch, answers_.data());
+  filter.array_kernels.test(filter.view.geometry, filter.words(array), positions_.data(), n, fetch,
+                            answers_.data());
   return kernels_.pack_answers(answers_.data(), n, bits.data());
 }
 

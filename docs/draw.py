@@ -149,6 +149,44 @@ def block():
     return p
 
 
+def ranked():
+    """One slice of sixteen positions: the bitmap, and the list of counts in unary."""
+    positions, w, left = 16, 34, 200
+    p = Picture(860, 300, "Layout ranked: a bitmap, and the counts of what it shows in unary")
+    keys = (("lemon", BLUE, 1), ("orange", ORANGE, 3), ("grape", GREEN, 1), ("guava", RED, 2))
+    at = {word: model.ranked_place(model.xxh3_64(word), 1, positions)[1][0] for word, *_ in keys}
+    for row, (word, color, copies) in enumerate(keys):
+        x = left + 70 + 150 * row
+        p.pill(x, 20, word, color)
+        p.text(x, 62, "once" if copies == 1 else f"{copies} times", 11.5, color)
+        p.arrow(x, 68, left + (at[word] + 0.5) * w, 106, color)
+    p.text(left - 14, 128, "bitmap", 13, MUTED, "end")
+    used = sorted((at[word], color, copies) for word, color, copies in keys)
+    counts = {}
+    for position, color, copies in used:
+        before = counts.get(position, (0, color))
+        counts[position] = (before[0] + copies, before[1])
+    for position in range(positions):
+        here = counts.get(position)
+        x = left + position * w
+        p.rect(x, 108, w, 30, TINTS[here[1]] if here else CELL, LINE, 0)
+        p.text(x + w / 2, 128, "1" if here else "0", 13, INK if here else FAINT, mono=True)
+        p.text(x + w / 2, 152, str(position), 9, MUTED)
+    p.text(left - 14, 214, "list", 13, MUTED, "end")
+    x = left
+    for position in sorted(counts):
+        count, color = counts[position]
+        p.arrow(left + (position + 0.5) * w, 158, x + count * w / 2, 190, color, 1.2)
+        for i in range(count):
+            p.rect(x + i * w, 194, w, 30, TINTS[color], LINE, 0)
+            p.text(x + (i + 0.5) * w, 214, "1" if i == count - 1 else "0", 13, INK, mono=True)
+        p.text(x + count * w / 2, 242, f"count {count}", 10.5, color)
+        x += count * w
+    p.text(left, 282, "a one ends each count: the third in use is what follows the second one", 12.5,
+           MUTED, "start")
+    return p
+
+
 def groups():
     """g = 2: one block in each of two groups."""
     blocks, count = 6, 2
@@ -179,7 +217,7 @@ def groups():
     return p
 
 
-PICTURES = {"bloom": bloom, "counting": counting, "split": split, "block": block,
+PICTURES = {"bloom": bloom, "counting": counting, "split": split, "block": block, "ranked": ranked,
             "groups": groups, "saturation": curves.saturation, "fpr": curves.fpr,
             "layouts": curves.layouts}
 
@@ -194,6 +232,9 @@ def print_positions():
                 where = model.place(model.xxh3_64(word), blocks, j)
                 print("split_block", word, blocks, j, model.block_of(where),
                       *model.nibbles_of(where))
+        for blocks, size in ((1, 16), (6, 82), (4294967295, 112)):
+            block, positions = model.ranked_place(model.xxh3_64(word), blocks, size)
+            print("ranked", word, blocks, size, block, *positions)
 
 
 def main(arguments):

@@ -69,6 +69,17 @@ def nibbles_of(a_place):
     return [a_place >> (4 * i) & 15 for i in range(WORDS_PER_BLOCK)]
 
 
+def ranked_place(hash_value, blocks, positions):
+    """`ranked`: block, and the position in each of its four slices."""
+    where = place(hash_value, blocks)
+    rest, chosen = where & 0xFFFFFFFF, []
+    for _ in range(4):
+        rest *= positions
+        chosen.append(rest >> 32)
+        rest &= 0xFFFFFFFF
+    return block_of(where), chosen
+
+
 class Split:
     """A small filter of the layout `split`, counters as lists."""
 

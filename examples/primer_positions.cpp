@@ -25,6 +25,10 @@ std::string expected(const std::string& layout, const std::string& word, std::is
       line << ' '
            << detail::slice_position<detail::PlainOps, true>(hash, detail::kMultipliers[i], second);
     }
+  } else if (layout == "ranked") {
+    const std::uint64_t place = detail::ranked_place<detail::PlainOps>(hash, first, second);
+    line << ' ' << detail::block_of(place);
+    for (unsigned i = 0; i < scbf::kRankedSlices; ++i) line << ' ' << detail::position_of(place, i);
   } else {
     const auto group = static_cast<std::uint32_t>(second);
     const auto geometry = scbf::Geometry::split_block(group + 1, first);

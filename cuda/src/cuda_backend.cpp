@@ -66,6 +66,7 @@ class CudaBackend final : public Backend {
     return reason;
   }
 
+  using Backend::supports;
   bool supports(Cell) const noexcept override { return true; }
 
   std::unique_ptr<CounterStore> allocate(std::uint64_t words) const override {

@@ -25,6 +25,9 @@ constexpr std::uint64_t kCopyWords = std::uint64_t{1} << 20;
 enum Book : std::size_t { kInserted, kRemovals, kBooks };
 
 std::uint64_t* allocate(const Geometry& geometry) {
+  if (geometry.layout() == Layout::ranked) {
+    throw InvalidArgument("layout ranked: there are no kernels for it; use split_block");
+  }
   return allocate_words(geometry.words() + kBooks, geometry.describe());
 }
 

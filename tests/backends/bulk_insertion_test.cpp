@@ -58,8 +58,7 @@ void in_batches(const KeyBatch& keys, const std::vector<std::size_t>& sizes, Use
 }
 
 class Bulk : public ::testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(All, Bulk, ::testing::ValuesIn(cases_of(contract_shapes(500'000))),
-                         CaseName());
+INSTANTIATE_TEST_SUITE_P(All, Bulk, ::testing::ValuesIn(cases_of(all_shapes(500'000))), CaseName());
 
 TEST_P(Bulk, EqualsOneInsertion) {
   const std::size_t n = is_best_target(*GetParam().backend) ? scaled(60'000, 20'000) : 20'000;

@@ -49,7 +49,7 @@ class Contract : public ::testing::TestWithParam<Case> {
 };
 /// One far memory in one mode is enough, since the model computes there.
 std::vector<Case> cases() {
-  std::vector<Case> all = cases_of(contract_shapes(150'000));
+  std::vector<Case> all = cases_of(all_shapes(150'000));
   std::erase_if(all, [](const Case& c) {
     const bool far = c.backend->target() == "far";
     return far && (c.backend->name() != "far" || c.mode.name() != "1_thread_direct");
@@ -171,11 +171,11 @@ TEST(Targets, ThoseThatAreNotThereAreNamed) {
 // A suite without cases would pass. These tests make sure that there are cases.
 TEST(Targets, VectorTargetsAreListedAndThisMachinesAreTested) {
   std::size_t targets = 0;
-  for (const Case& c : cases_of(contract_shapes(150'000))) {
+  for (const Case& c : cases_of(all_shapes(150'000))) {
     if (c.backend->name().starts_with("simd:")) ++targets;
   }
   EXPECT_GT(targets, 0u) << "no vector target was tested";
-  EXPECT_EQ(targets % (contract_shapes(150'000).size() * contract_modes().size()), 0u);
+  EXPECT_EQ(targets % (all_shapes(150'000).size() * contract_modes().size()), 0u);
 #if defined(__x86_64__)
   const auto is_available = [](std::string_view name) {
     const auto backends = available_backends();

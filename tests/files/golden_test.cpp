@@ -28,7 +28,8 @@ struct Golden {
 std::vector<Golden> golden_filters() {
   return {{"split_block_g1.scbf", Geometry::split_block(1, 13)},
           {"split_block_g2.scbf", Geometry::split_block(2, 8)},
-          {"split_k7.scbf", Geometry::split(7, 150)}};
+          {"split_k7.scbf", Geometry::split(7, 150)},
+          {"ranked.scbf", Geometry::ranked(100, 5, 2)}};
 }
 
 std::vector<std::uint64_t> integer_keys() {

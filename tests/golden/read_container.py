@@ -11,7 +11,7 @@ Needs the package `xxhash` (Debian: python3-xxhash). Exit codes: 0 good, 1 damag
 
 import struct
 
-from read_filter import PACKED, SPLIT, SPLIT_BLOCK, Filter, require, run, xxhash
+from read_filter import PACKED, RANKED, SPLIT, SPLIT_BLOCK, Filter, require, run, xxhash
 
 MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x53, 0x0D, 0x0A, 0x1A])
 FIXED_FIELDS = struct.Struct("<8s4IQ2IQ3d2I6Q")
@@ -78,6 +78,8 @@ class Container:
             counters = stage.header["probes"] * stage.header["extent"]
             if stage.header["layout"] == SPLIT_BLOCK:
                 counters *= 16  # for each probe, every block has a word of 16
+            if stage.header["layout"] == RANKED:
+                counters *= stage.header["groups"]
             require(1 <= entry["full_at"] <= counters, f"stage {i}: full_at")
             require(0 < entry["fpr"] < 1, f"stage {i}: fpr")
             require(entry["index"] < h["most_stages"] or entry["index"] == FOREIGN, f"stage {i}: index")
@@ -86,7 +88,7 @@ class Container:
 
     def check_growth(self):
         h = self.header
-        require(h["layout"] in (SPLIT, SPLIT_BLOCK), "layout")
+        require(h["layout"] in (SPLIT, SPLIT_BLOCK) or (h["layout"], h["policy"]) == (RANKED, TIGHTENING), "layout")
         require(h["first_capacity"] >= 1, "first_capacity")
         if h["policy"] == TIGHTENING:
             require(0 < h["fpr"] < 1, "fpr")

@@ -39,7 +39,7 @@ FIELDS = (
 FIXED_2 = struct.Struct("<2I5Q")
 FIELDS_2 = "content payload epoch history since since_history changes".split()
 CHUNK = 1 << 20
-SPLIT, SPLIT_BLOCK = 1, 2
+SPLIT, SPLIT_BLOCK, RANKED = 1, 2, 3
 FILTER, DELTA = 1, 2
 PLAIN, PACKED = 1, 2
 
@@ -139,6 +139,13 @@ class Filter:
             require(1 <= h["extent"] <= 1 << 40, "extent")
             self.stride = (h["extent"] + 127) // 128 * 128  # counters from slice to slice
             payload_bytes = self.stride // 128 * line * h["probes"]
+        elif h["layout"] == RANKED:
+            require(h["probes"] == 4 and 65 <= h["groups"] <= 112 and self.bits == 4, "probes, groups or bits")
+            require(1 <= h["extent"] < 1 << 32, "extent")
+            self.entry = 1 + (h["groups"] + 1) // 2  # words
+            self.slots = max(h["payload_bytes"] // 8 - 8 * h["extent"], 0) // self.entry
+            require(self.slots < 1 << 32, "slots")
+            payload_bytes = 64 * h["extent"] + (self.slots * self.entry + 7) // 8 * 64
         else:
             require(h["layout"] == SPLIT_BLOCK, "layout")
             require(1 <= h["groups"] <= 8 and h["probes"] == 8 * h["groups"], "probes or groups")
@@ -190,12 +197,73 @@ class Filter:
         if h["content"] == DELTA:
             changes = int.from_bytes(self.payload, "little")
             require(bin(changes).count("1") == h["changes"], "changes")
+        if h["layout"] == RANKED:
+            self.read_ranked()
+            return
         saturated = sum((b & 15 == 15) + (b >> 4 == 15) for b in self.payload) if self.bits == 4 else 0
         require(saturated == h["saturated"], "saturated")
         if h["layout"] == SPLIT:
             for i in range(h["probes"]):
                 for c in range(h["extent"], self.stride):
                     require(self.counter(i * self.stride + c) == 0, f"padding of slice {i}")
+
+    def read_ranked(self):
+        """Reads the counts: blocks[b] is a list of four dictionaries, position → count, and `stuck`
+        the blocks that have lost theirs."""
+        h, size = self.header, self.header["groups"]
+        words = struct.unpack(f"<{len(self.payload) // 8}Q", self.payload)
+        self.blocks, self.stuck = [], set()
+        for b in range(h["extent"]):
+            slices = [words[8 * b + i] | words[8 * b + 4 + i] << 64 for i in range(4)]
+            maps = [[p for p in range(size) if s >> p & 1] for s in slices]
+            lists = [s >> size for s in slices]
+            last = 1 << 127 - size
+            if lists[0] & last and not lists[1] & last:  # spilled
+                require(lists == [last, 0, 0, 0] and all(maps), f"block {b}: lists")
+                self.stuck.add(b)  # until its entry is found
+                self.blocks.append([dict.fromkeys(m, 1) for m in maps])
+                continue
+            self.blocks.append([])
+            for m, rest in zip(maps, lists):
+                require(rest.bit_length() == lists[0].bit_length(), f"block {b}: lengths")
+                counts = {}
+                for p in m:
+                    require(rest, f"block {b}: a list is too short")
+                    counts[p] = (rest & -rest).bit_length()
+                    rest >>= counts[p]
+                require(not rest, f"block {b}: a list is too long")
+                self.blocks[-1].append(counts)
+        first, before, end = 8 * h["extent"], 0, 0
+        reach = min(self.slots, 32)
+        for slot in range(self.slots):
+            entry = words[first + slot * self.entry:first + (slot + 1) * self.entry]
+            b = (entry[0] >> 32) - 1
+            require(not entry[0] & 0xFFFFFFFF, f"slot {slot}: lower half")
+            if b < 0:
+                require(not any(entry), f"slot {slot}: not zero")
+                continue
+            require(before <= b < h["extent"] and b in self.stuck, f"slot {slot}: block")
+            home = b * (self.slots - reach + 1) // h["extent"]
+            require(slot == max(home, end) and slot < home + reach, f"slot {slot}: place")
+            counts = struct.pack(f"<{self.entry - 1}Q", *entry[1:])
+            require(not any(counts[4 * size:]), f"slot {slot}: padding")
+            found = [{p: c for p, c in enumerate(counts[i * size:(i + 1) * size]) if c} for i in range(4)]
+            require([set(m) for m in found] == [set(m) for m in self.blocks[b]], f"slot {slot}: counts")
+            self.blocks[b] = found
+            self.stuck.remove(b)
+            before, end = b + 1, slot + 1
+        require(not any(words[first + self.slots * self.entry:]), "padding")
+        require(len(self.stuck) == h["saturated"], "saturated")
+
+    def count_ranked(self, key):
+        h = self.header
+        product = xxhash.xxh3_64_intdigest(key, seed=h["seed"]) * h["extent"]
+        counts, rest = [], product >> 32 & 0xFFFFFFFF
+        for i in range(4):
+            rest *= h["groups"]
+            counts.append(self.blocks[product >> 64][i].get(rest >> 32, 0))
+            rest &= 0xFFFFFFFF
+        return min(counts + [15])
 
     def check_version_2(self):
         h = self.header
@@ -259,6 +327,8 @@ class Filter:
         return {}
 
     def count(self, key):
+        if self.header["layout"] == RANKED:
+            return self.count_ranked(key)
         return min(self.counter(n) for n in self.counters(key))
 
 

@@ -203,6 +203,24 @@ inline std::vector<Shape> contract_shapes(std::uint64_t counters) {
   };
 }
 
+/// The same for `ranked`, with shapes of which some, and many, blocks spill and are stuck when
+/// there is a key for every seven counters.
+inline std::vector<Shape> ranked_shapes(std::uint64_t counters) {
+  using scbf::Geometry;
+  const auto blocks = [&](std::uint64_t positions) { return counters / 4 / positions | 1; };
+  return {
+      {"ranked_s82", Geometry::ranked(82, blocks(82), blocks(82) / 2)},
+      {"ranked_s112", Geometry::ranked(112, blocks(112), blocks(112) / 3)},
+      {"ranked_s72_no_table", Geometry::ranked(72, 256, 0)},
+  };
+}
+/// All layouts.
+inline std::vector<Shape> all_shapes(std::uint64_t counters) {
+  std::vector<Shape> all = contract_shapes(counters);
+  for (const Shape& shape : ranked_shapes(counters)) all.push_back(shape);
+  return all;
+}
+
 struct Mode {
   unsigned threads = 1;
   scbf::Path path = scbf::Path::direct;
@@ -282,6 +300,7 @@ inline std::vector<Case> cases_of(const std::vector<Shape>& shapes) {
   std::vector<Case> cases;
   for (const scbf::Backend* backend : backends_to_compare()) {
     for (const Shape& shape : shapes) {
+      if (!backend->supports(shape.geometry.layout())) continue;
       for (const Mode& mode : contract_modes()) cases.push_back({backend, shape, mode});
     }
   }
@@ -316,7 +335,18 @@ inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
 inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
   std::uint64_t counted = 0;
   for (std::size_t s = 0; s < filter.stages(); ++s) {
-    for (const std::uint64_t word : words_of(filter.stage(s))) {
+    const scbf::Geometry& geometry = filter.stage(s).geometry();
+    const std::vector<std::uint64_t> words = words_of(filter.stage(s));
+    if (geometry.layout() == scbf::Layout::ranked) {
+      for (std::uint64_t slice = 0; slice < 4 * geometry.blocks_per_group(); ++slice) {
+        const std::uint64_t first = slice / 4 * 8 + slice % 4;
+        for (unsigned p = 0; p < geometry.positions(); ++p) {
+          counted += words[first + p / 64 * 4] >> p % 64 & 1;
+        }
+      }
+      continue;
+    }
+    for (const std::uint64_t word : words) {
       for (unsigned shift = 0; shift < 64; shift += 4) counted += (word >> shift & 15) != 0;
     }
   }

@@ -174,6 +174,8 @@ class Backend {
 
   /// Can it work on such filters? All can on counters.
   virtual bool supports(Cell cell) const noexcept { return cell == Cell::counter; }
+  /// And on filters of this layout? All can on those of `split` and `split_block`.
+  virtual bool supports(Layout layout) const noexcept { return layout != Layout::ranked; }
 
   /// Adds 1 to the k counters of every valid key, saturating, or sets its bits. Returns how many
   /// became non-zero.

@@ -62,6 +62,9 @@ class ConstFilterRef {
         __builtin_prefetch(group + detail::block_of(place) * kWordsPerBlock);
         group += geometry_.blocks_per_group() * kWordsPerBlock;
       }
+    } else if (geometry_.layout() == Layout::ranked) {
+      const std::uint64_t place = detail::ranked_place(geometry_, hash);
+      __builtin_prefetch(words_ + detail::block_of(place) * kWordsPerBlock);
     } else {
       for (std::uint32_t i = 0; i < geometry_.probes(); ++i) {
         __builtin_prefetch(words_ + detail::probe(geometry_, hash, i).word);

@@ -16,9 +16,14 @@ enum class Layout : std::uint32_t {
   split = 1,
   /// 64-byte blocks whose eight words are the eight slices: one cache line per key and group.
   split_block = 2,
+  /// 64-byte blocks of four slices, each a bitmap of the positions in use and the list of their
+  /// counts in unary: exact counts in less than half the memory, for sets of distinct keys. One
+  /// cache line per key. What it resembles: rank-indexed hashing (Hua, Zhao, Lin, Xu 2008) and
+  /// multilayer compressed counting (Ficara, Giordano, Procissi, Vitucci 2008).
+  ranked = 3,
 };
 
-/// "split" or "split_block".
+/// "split", "split_block" or "ranked".
 std::string_view to_string(Layout layout) noexcept;
 /// The inverse of to_string. Throws InvalidArgument for any other name.
 Layout layout_from_string(std::string_view name);
@@ -41,6 +46,13 @@ inline constexpr std::uint32_t kMaxGroups = 8;
 inline constexpr std::uint64_t kMaxBlocksPerGroup = 0xFFFF'FFFFull;
 inline constexpr std::uint64_t kMaxCountersPerSlice = 1ull << 40;
 
+// Of `ranked`.
+inline constexpr std::uint32_t kRankedSlices = 4;         ///< of 128 bits each, in a block
+inline constexpr std::uint32_t kMinRankedPositions = 65;  ///< so that a slice's list is in one word
+inline constexpr std::uint32_t kMaxRankedPositions = 112;
+inline constexpr std::uint64_t kMaxSpillSlots = 0xFFFF'FFFFull;
+inline constexpr std::uint64_t kMaxSpillReach = 32;
+
 /// The shape of a filter; a small value type. Counters are numbered 0 … 15 from the least
 /// significant nibble of a 64-bit word.
 ///
@@ -48,6 +60,19 @@ inline constexpr std::uint64_t kMaxCountersPerSlice = 1ull << 40;
 /// that every slice begins on a cache line; counters past m in its last line are padding and
 /// always zero. split_block: block b of group j is the eight words from
 /// (j · blocks_per_group() + b) · 8 on; word i of a block belongs to slice 8·j + i.
+///
+/// ranked: block b is the eight words from 8·b on; its words i and 4 + i are slice i, 128 bits. The
+/// lower S = positions() of them say which of its S positions are in use; the upper 128 − S are the
+/// list of their counts: for each position in use, in order, c − 1 zeros and a one. With one count
+/// per key and slice, a list holds 128 − S keys. The counts of a block with more are *spilled* to
+/// a table behind the blocks; its lists are zero then, but for the highest bit of the first. (In a
+/// block whose lists are full, the highest bits of all four are ones.) The table is spill_slots()
+/// slots of spill_entry_words() words each, with entries in ascending order of blocks. The upper
+/// half of an entry's first word is the number of the block plus 1; then come the 4·S counts, slice
+/// by slice, a byte each. A count at 255 stays: it means 255 or more. An entry is in the first slot
+/// that is free at or behind its home, which is block · spill_homes() / blocks, and less than
+/// spill_reach() behind it; unused slots are zero. A spilled block that the table has no room for
+/// is *stuck*: it keeps its bitmaps and forgets its counts.
 ///
 /// Filters of bits have one bit for each counter, padding included: bit i of all, counted from the
 /// least significant bit of the first word, stands for counter i of all. A block is then two words,
@@ -62,6 +87,12 @@ class Geometry {
   /// groups ≤ 8 and 1 ≤ blocks_per_group ≤ 2^32 − 1.
   static Geometry split_block(std::uint32_t groups, std::uint64_t blocks_per_group);
 
+  /// `blocks` blocks whose four slices have `positions` positions each, k = 4, and a table for the
+  /// counts of up to `spill_slots` spilled blocks; with 0, a block that would spill is stuck.
+  /// Throws InvalidArgument unless 65 ≤ positions ≤ 112, 1 ≤ blocks ≤ 2^32 − 1 and spill_slots ≤
+  /// 2^32 − 1.
+  static Geometry ranked(std::uint32_t positions, std::uint64_t blocks, std::uint64_t spill_slots);
+
   /// The same positions with other cells. Geometries are made with counters.
   constexpr Geometry with(Cell cell) const noexcept {
     Geometry other = *this;
@@ -70,23 +101,32 @@ class Geometry {
   }
 
   constexpr Layout layout() const noexcept { return layout_; }
+  /// Are the counters of a key in blocks? All but `split`.
+  constexpr bool in_blocks() const noexcept { return layout_ != Layout::split; }
   constexpr Cell cell() const noexcept { return cell_; }
   constexpr std::uint32_t cell_bits() const noexcept { return static_cast<std::uint32_t>(cell_); }
   /// Counters, or bits, in a 64-bit word.
   constexpr std::uint32_t cells_per_word() const noexcept { return 64 / cell_bits(); }
   /// k, the number of hash functions, slices, and counters that a key touches.
   constexpr std::uint32_t probes() const noexcept { return probes_; }
-  /// g; 0 for split.
+  /// g; 0 for split, 1 for ranked.
   constexpr std::uint32_t groups() const noexcept {
-    return layout_ == Layout::split_block ? probes_ / kWordsPerBlock : 0;
+    switch (layout_) {
+      case Layout::split_block:
+        return probes_ / kWordsPerBlock;
+      case Layout::ranked:
+        return 1;
+      default:
+        return 0;
+    }
   }
   /// Blocks in each group; 0 for split.
-  constexpr std::uint64_t blocks_per_group() const noexcept {
-    return layout_ == Layout::split_block ? extent_ : 0;
-  }
+  constexpr std::uint64_t blocks_per_group() const noexcept { return in_blocks() ? extent_ : 0; }
+  /// S, counters of a slice in one block: 16 for split_block; 0 for split.
+  constexpr std::uint32_t positions() const noexcept { return positions_; }
   /// m, counters in one slice; of a filter of bits, bits.
   constexpr std::uint64_t counters_per_slice() const noexcept {
-    return layout_ == Layout::split_block ? extent_ * kCountersPerWord : extent_;
+    return in_blocks() ? extent_ * positions_ : extent_;
   }
   /// k · m, not counting padding.
   constexpr std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
@@ -98,34 +138,58 @@ class Geometry {
   constexpr std::uint64_t slice_stride_words() const noexcept {
     return slice_stride() / cells_per_word();
   }
-  /// split_block only: 64-bit words of a block: 8 of counters, or 2 of bits.
+  /// In blocks only: 64-bit words of a block: 8 of counters, or 2 of bits.
   constexpr std::uint64_t block_words() const noexcept {
     return kCountersPerBlock / cells_per_word();
   }
+  // ranked only: the table of spilled counts.
+  constexpr std::uint64_t spill_slots() const noexcept { return spill_slots_; }
+  constexpr std::uint64_t spill_reach() const noexcept {
+    return spill_slots_ < kMaxSpillReach ? spill_slots_ : kMaxSpillReach;
+  }
+  constexpr std::uint64_t spill_homes() const noexcept {
+    return spill_slots_ == 0 ? 0 : spill_slots_ - spill_reach() + 1;
+  }
+  constexpr std::uint64_t spill_entry_words() const noexcept {
+    return 1 + (std::uint64_t{kRankedSlices} * positions_ + 7) / 8;
+  }
   /// 64-bit words of all counters, padding included; a multiple of 8 (of bits: of 2).
   constexpr std::uint64_t words() const noexcept {
-    return layout_ == Layout::split ? slice_stride_words() * probes_
-                                    : extent_ * block_words() * groups();
+    switch (layout_) {
+      case Layout::split:
+        return slice_stride_words() * probes_;
+      case Layout::split_block:
+        return extent_ * block_words() * groups();
+      default:
+        return (extent_ * kWordsPerBlock + spill_slots_ * spill_entry_words() + 7) / 8 * 8;
+    }
   }
   /// Bytes of all counters, padding included; a multiple of 64 (of bits: of 16).
   constexpr std::uint64_t bytes() const noexcept { return words() * 8; }
   /// Cache lines that an insertion, or a lookup of a present key, touches.
   constexpr std::uint32_t cache_lines_per_key() const noexcept {
-    return layout_ == Layout::split_block ? groups() : probes_;
+    return in_blocks() ? groups() : probes_;
   }
   /// For messages: "split_block, 2 groups of 1000 blocks", and of bits "split_block, 2 groups of
-  /// 1000 blocks of bits".
+  /// 1000 blocks of bits"; "ranked, 1000 blocks of 4 times 82 positions, 10 may spill".
   std::string describe() const;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;
 
  private:
-  constexpr Geometry(Layout layout, std::uint32_t probes, std::uint64_t extent) noexcept
-      : layout_(layout), probes_(probes), extent_(extent) {}
+  constexpr Geometry(Layout layout, std::uint32_t probes, std::uint64_t extent,
+                     std::uint32_t positions = 0, std::uint64_t spill_slots = 0) noexcept
+      : layout_(layout),
+        probes_(probes),
+        extent_(extent),
+        spill_slots_(spill_slots),
+        positions_(positions) {}
 
   Layout layout_;
   std::uint32_t probes_;
   std::uint64_t extent_;  // counters per slice, or blocks per group
+  std::uint64_t spill_slots_;
+  std::uint32_t positions_;  // counters of a slice in a block
   Cell cell_ = Cell::counter;
 };
 

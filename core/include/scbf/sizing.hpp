@@ -37,6 +37,15 @@ double split_fpr(double n, std::uint32_t k, double m);
 /// P of `split_block`: (Σ_j Poisson(j; n/blocks) · (1 − (15/16)^j)^8)^g. Differs from the exact
 /// binomial load of a block by a relative error of about 1/blocks. blocks_per_group ≥ 1.
 double split_block_fpr(double n, std::uint32_t groups, double blocks_per_group);
+/// P of `ranked`: Σ_j Poisson(j; n/blocks) · (1 − (1 − 1/S)^j)^4, with S = `positions` in 65 … 112.
+double ranked_fpr(double n, std::uint32_t positions, double blocks);
+/// The share of a ranked filter's blocks that spill: those of more than 128 − S keys, P(j > 128 −
+/// S) for j ~ Poisson(n/blocks).
+double spilled_share(double n, std::uint32_t positions, double blocks);
+/// Slots for these blocks, so that at one moment in 10^9 one of them finds none: the blocks that
+/// spill are a Poisson number, and above 32 a table with six of ten slots in use keeps each entry
+/// within 32 slots of its home.
+double spill_slots_for(double n, std::uint32_t positions, double blocks);
 /// P of a filter of this geometry that holds n distinct keys; n may be infinity (then P = 1).
 double predicted_fpr(const Geometry& geometry, double n);
 
@@ -45,17 +54,18 @@ double predicted_fpr(const Geometry& geometry, double n);
 /// one and never collide, and for other keys it matters only at very low rates.
 double hash_collision_fpr(double n);
 
-/// The largest n with predicted_fpr(geometry, n) ≤ fpr. Throws InvalidArgument unless
-/// 0 < fpr < 1.
+/// The largest n with predicted_fpr(geometry, n) ≤ fpr; of a ranked filter also with slots enough
+/// for the blocks that spill. Throws InvalidArgument unless 0 < fpr < 1.
 std::uint64_t capacity_for(const Geometry& geometry, double fpr);
 /// The smallest geometry of this layout that holds n keys at a rate of at most fpr. `parts` is k
-/// for `split` (0 = the k with the fewest counters) and g for `split_block` (0 = as many groups as
-/// each save at least a tenth of the memory, see plan). Throws InvalidArgument when fpr is not in
-/// (0, 1), n is 0, or the limits of Geometry are exceeded.
+/// for `split` (0 = the k with the fewest counters), g for `split_block` (0 = as many groups as
+/// each save at least a tenth of the memory, see plan) and S for `ranked` (0 = the one with the
+/// fewest bytes). Throws InvalidArgument when fpr is not in (0, 1), n is 0, or the limits of
+/// Geometry are exceeded.
 Geometry geometry_for(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts = 0);
 /// The largest geometry of this layout whose bytes(), padding included, fit into `bytes`, with
 /// `parts` ≥ 1 slices (or groups). Throws InvalidArgument when not even one cache line per slice
-/// (one block per group) fits.
+/// (one block per group) fits, and for `ranked`, whose shape depends on the rate: see plan.
 Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts);
 
 // ---- the paper's closed forms (real-valued k, half fill) --------------------------------------

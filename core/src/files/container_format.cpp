@@ -130,11 +130,14 @@ Growth tightening_growth(const FixedFields& f, Layout layout) {
 Growth checked_growth(const FixedFields& f, const std::string& name) {
   try {
     if (f.layout != static_cast<std::uint32_t>(Layout::split) &&
-        f.layout != static_cast<std::uint32_t>(Layout::split_block)) {
-      throw_damaged(name, fmt::format("layout {}: must be 1 or 2", f.layout));
+        f.layout != static_cast<std::uint32_t>(Layout::split_block) &&
+        f.layout != static_cast<std::uint32_t>(Layout::ranked)) {
+      throw_damaged(name, fmt::format("layout {}: must be 1, 2 or 3", f.layout));
     }
     const auto layout = static_cast<Layout>(f.layout);
     if (f.policy == static_cast<std::uint32_t>(Growth::Policy::fixed)) {
+      if (layout == Layout::ranked)
+        throw_damaged(name, "layout 3 of a fixed growth: must be 1 or 2");
       const Geometry stage = layout == Layout::split ? Geometry::split(f.probes, f.extent)
                                                      : Geometry::split_block(f.groups, f.extent);
       require_equal(name, "probes", f.probes, stage.probes());

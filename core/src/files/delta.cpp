@@ -91,7 +91,7 @@ PackedStage pack(const Stage* from, const Stage& now, const std::string& metadat
       for (std::uint64_t i = 0; i < count; ++i) changed[i] = chunk[i] ^ before[i];
       chunk = changed;
     }
-    ones += nonzero_in_words(Cell::bit, chunk.data(), chunk.size());
+    ones += ones_in(chunk.data(), chunk.size());
     const auto [coding, bytes] = encoder.encode(chunk);
     const ChunkHeader header{static_cast<std::uint32_t>(coding),
                              static_cast<std::uint32_t>(bytes.size()), 0};
@@ -204,7 +204,7 @@ Delta DeltaCoder::read(Input& input, Bytes& kept) {
     delta.changes_ += header.changes;
     if (header.content == Content::filter) {
       read_payload_chunks(part, stage, [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
-        delta.changes_ += nonzero_in_words(Cell::bit, chunk.data(), chunk.size());
+        delta.changes_ += ones_in(chunk.data(), chunk.size());
       });
       return;
     }

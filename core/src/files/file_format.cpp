@@ -82,6 +82,17 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
+/// The slots for spilled blocks follow from the length of the payload.
+std::uint64_t spill_slots_in(const FixedFields& f, const std::string& name) {
+  const Geometry without = Geometry::ranked(f.groups, f.extent, 0);
+  if (f.payload_bytes < without.bytes()) {
+    throw_damaged(name, fmt::format("payload bytes {}: must be at least {} for {} blocks",
+                                    f.payload_bytes, without.bytes(), f.extent));
+  }
+  const std::uint64_t words = (f.payload_bytes - without.bytes()) / sizeof(std::uint64_t);
+  return words / without.spill_entry_words();
+}
+
 // The limits of Geometry bound everything computed from it: at most 2^45 payload bytes.
 Geometry checked_geometry(const FixedFields& f, const std::string& name) {
   if (f.counter_bits != kCounterBits && f.counter_bits != 1) {
@@ -100,10 +111,16 @@ Geometry checked_geometry(const FixedFields& f, const std::string& name) {
       require_equal(name, "probes", f.probes, geometry.probes());
       return geometry.with(cell);
     }
+    if (f.layout == static_cast<std::uint32_t>(Layout::ranked)) {
+      require_equal(name, "counter bits of a ranked filter", f.counter_bits, kCounterBits);
+      require_equal(name, "probes", f.probes, kRankedSlices);
+      return Geometry::ranked(f.groups, f.extent, spill_slots_in(f, name));
+    }
   } catch (const InvalidArgument& error) {
     throw_damaged(name, error.what());
   }
-  throw_damaged(name, fmt::format("layout {}: must be 1 (split) or 2 (split_block)", f.layout));
+  throw_damaged(
+      name, fmt::format("layout {}: must be 1 (split), 2 (split_block) or 3 (ranked)", f.layout));
 }
 
 void check_magic_and_version(std::span<const std::byte> first, const std::string& name) {
@@ -284,7 +301,6 @@ std::vector<std::byte> encode_header(const Header& header) {
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
   FieldWriter out{bytes.data() + kMagic.size()};
   const Geometry& g = header.geometry;
-  const bool blocks = g.layout() == Layout::split_block;
   const std::uint32_t version = header.version();
   out.put(version);
   out.put(static_cast<std::uint32_t>(fixed_bytes_of(version)));
@@ -293,9 +309,9 @@ std::vector<std::byte> encode_header(const Header& header) {
   out.put(header.seed);
   out.put(static_cast<std::uint32_t>(g.layout()));
   out.put(g.probes());
-  out.put(g.groups());
+  out.put(g.layout() == Layout::ranked ? g.positions() : g.groups());
   out.put(g.cell_bits());
-  out.put(blocks ? g.blocks_per_group() : g.counters_per_slice());
+  out.put(g.in_blocks() ? g.blocks_per_group() : g.counters_per_slice());
   out.put(header.keys_inserted);
   out.put(header.keys_removed);
   out.put(header.saturated);
@@ -369,24 +385,34 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
   }
 }
 
-std::uint64_t count_saturated(Cell cell, std::span<const std::uint64_t> words) noexcept {
-  if (cell == Cell::bit) return 0;
+SaturatedCounter::SaturatedCounter(const Geometry& geometry) noexcept : cell_(geometry.cell()) {
+  if (geometry.layout() == Layout::ranked) ranked_.emplace(geometry);
+}
+
+void SaturatedCounter::add(std::span<const std::uint64_t> words) noexcept {
+  if (cell_ == Cell::bit) return;
+  if (ranked_) {
+    ranked_->next(words);
+    return;
+  }
   // Saturated counters are rare, and lines without one are scanned at the speed of memory.
   using detail::saturated_bits;
-  std::uint64_t count = 0;
   std::size_t i = 0;
   for (; i + kWordsPerBlock <= words.size(); i += kWordsPerBlock) {
     std::uint64_t any = 0;
     for (std::size_t j = 0; j < kWordsPerBlock; ++j) any |= saturated_bits(words[i + j]);
     if (any == 0) continue;
     for (std::size_t j = 0; j < kWordsPerBlock; ++j) {
-      count += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i + j])));
+      counters_ += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i + j])));
     }
   }
   for (; i < words.size(); ++i) {
-    count += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i])));
+    counters_ += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i])));
   }
-  return count;
+}
+
+std::uint64_t SaturatedCounter::total() const noexcept {
+  return ranked_ ? ranked_->stuck() : counters_;
 }
 
 void check_padding(const Header& header, std::uint64_t first_word,
@@ -406,9 +432,16 @@ void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
     if (computed != expected) throw_chunk_mismatch(name_, chunk_, expected, computed);
   }
   check_padding(header_, word_, words, name_);
-  saturated_ += count_saturated(header_.geometry.cell(), words);
+  if (ranked_) {
+    if (const auto fault = ranked_->next(words)) {
+      throw CorruptFile(
+          fmt::format("{}: {}, at byte {} of the payload", name_, fault->what, fault->byte));
+    }
+  } else {
+    saturated_.add(words);
+  }
   if (header_.content == Content::delta) {
-    changes_ += nonzero_in_words(Cell::bit, words.data(), words.size());
+    changes_ += ones_in(words.data(), words.size());
   }
   ++chunk_;
   word_ += words.size();
@@ -420,7 +453,11 @@ void PayloadChecker::finish() const {
     throw CorruptFile(
         fmt::format("{}: {}: the header says {}, the payload has {}", name_, what, said, found));
   };
-  check("saturated counters", header_.saturated, saturated_);
+  if (ranked_) {
+    check("blocks that are stuck", header_.saturated, ranked_->stuck());
+  } else {
+    check("saturated counters", header_.saturated, saturated_.total());
+  }
   check("changed bits", header_.changes, changes_);
 }
 

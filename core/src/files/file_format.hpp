@@ -7,10 +7,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "kit/ranked_check.hpp"
 #include "scbf/epoch.hpp"
 #include "scbf/geometry.hpp"
 
@@ -117,20 +119,35 @@ std::uint64_t packed_checksum(const ChunkHeader& chunk_header, std::span<const s
 std::array<std::byte, ChunkHeader::kBytes> encode(const ChunkHeader& header) noexcept;
 ChunkHeader decode_chunk_header(std::span<const std::byte, ChunkHeader::kBytes> bytes) noexcept;
 
-/// How many counters are at 15; of bits, none.
-std::uint64_t count_saturated(Cell cell, std::span<const std::uint64_t> words) noexcept;
+/// Counts what a header says is saturated: counters at 15; of bits, none; of a ranked filter,
+/// blocks that are stuck. All words of the filter, in order, chunk by chunk.
+class SaturatedCounter {
+ public:
+  explicit SaturatedCounter(const Geometry& geometry) noexcept;
+  /// Of words that are damaged the number means nothing.
+  void add(std::span<const std::uint64_t> chunk) noexcept;
+  std::uint64_t total() const noexcept;
+
+ private:
+  Cell cell_;
+  std::uint64_t counters_ = 0;
+  std::optional<RankedCheck> ranked_;
+};
 
 /// Throws CorruptFile, naming the byte, if there is padding that is not zero among these words of
 /// the payload. Reads no other words.
 void check_padding(const Header& header, std::uint64_t first_word,
                    std::span<const std::uint64_t> words, const std::string& name);
 
-/// Checks the words of a payload chunk by chunk, in order: zero padding, and at the end the number
-/// of saturated counters, or of changed bits. Borrows header and name.
+/// Checks the words of a payload chunk by chunk, in order: zero padding, the blocks and entries of
+/// a ranked filter, and at the end the number of saturated counters, or of changed bits. Borrows
+/// header and name.
 class PayloadChecker {
  public:
   PayloadChecker(const Header& header, const std::string& name) noexcept
-      : header_(header), name_(name) {}
+      : header_(header), name_(name), saturated_(header.geometry) {
+    if (header.geometry.layout() == Layout::ranked) ranked_.emplace(header.geometry);
+  }
   /// Checks the words of the next chunk, of a plain payload against the chunk's checksum, too.
   /// Throws CorruptFile.
   void check_chunk(std::span<const std::uint64_t> words);
@@ -142,7 +159,8 @@ class PayloadChecker {
   const std::string& name_;
   std::uint64_t chunk_ = 0;
   std::uint64_t word_ = 0;
-  std::uint64_t saturated_ = 0;
+  SaturatedCounter saturated_;
+  std::optional<RankedCheck> ranked_;
   std::uint64_t changes_ = 0;
 };
 

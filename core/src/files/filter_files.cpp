@@ -29,6 +29,7 @@ namespace {
 
 std::unique_ptr<CounterStore> read_counters(Input& input, const StageHead& stage,
                                             const Backend& backend) {
+  check_supports(backend, stage.header.geometry.layout(), Cell::counter);
   // On the host, pages exist only once they are written, so a false claim costs nothing. On a
   // device, a stream's claim costs its memory until the stream ends.
   std::unique_ptr<CounterStore> store = backend.allocate(stage.header.geometry.words());
@@ -39,6 +40,12 @@ std::unique_ptr<CounterStore> read_counters(Input& input, const StageHead& stage
           return std::span(store->words() + word, count);
         },
         [](std::uint64_t, std::span<const std::uint64_t>) {});
+    if (stage.header.geometry.layout() == Layout::ranked) {
+      if (const auto fault = misfit_of_spilled(stage.header.geometry, store->words())) {
+        throw CorruptFile(fmt::format("{}: {}, at byte {} of the payload", input.name(),
+                                      fault->what, fault->byte));
+      }
+    }
   } else {
     read_payload_chunks(input, stage,
                         [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
@@ -52,6 +59,7 @@ std::unique_ptr<CounterStore> read_counters(Input& input, const StageHead& stage
 std::unique_ptr<CounterStore> read_bits_of_counters(Input& input, const StageHead& stage,
                                                     const Backend& backend) {
   const Geometry& geometry = stage.header.geometry;
+  check_supports(backend, geometry.layout(), Cell::bit);
   std::unique_ptr<CounterStore> store = backend.allocate(geometry.with(Cell::bit).words());
   std::vector<std::uint64_t> bits(std::min(kChunkWords, geometry.words()) / 4);
   read_payload_chunks(input, stage, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {

@@ -32,14 +32,15 @@ Header header_of(const Stage& stage, const Epoch& epoch, const SaveOptions& opti
   Header header = header_fields(stage, metadata);
   header.epoch = epoch;
   header.payload = options.compress ? Payload::packed : Payload::plain;
-  const Cell cell = stage.geometry().cell();
-  if (header.packed() && cell == Cell::bit) return header;
+  if (header.packed() && stage.geometry().cell() == Cell::bit) return header;
+  file_format::SaturatedCounter saturated(stage.geometry());
   for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
     if (!header.packed()) {
       header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
     }
-    header.saturated += file_format::count_saturated(cell, chunk);
+    saturated.add(chunk);
   });
+  header.saturated = saturated.total();
   return header;
 }
 

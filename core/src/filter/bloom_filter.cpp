@@ -49,7 +49,7 @@ BloomFilter::BloomFilter(std::uint64_t capacity, double fpr, const FilterOptions
 BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options) {
   const FilterState& of = FilterAccess::state(counters);
   const Backend& on = of.backend->supports(Cell::bit) ? *of.backend : find_backend();
-  check_supports(on, Cell::bit);
+  check_supports(on, of.growth.layout(), Cell::bit);
   auto state = std::make_unique<FilterState>(FilterState{of.growth, of.seed, &on});
   state->cell = Cell::bit;
   state->metadata = of.metadata;

@@ -15,6 +15,7 @@
 #include "kit/cut_short.hpp"
 #include "kit/error_text.hpp"
 #include "kit/piece_room.hpp"
+#include "kit/ranked_check.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/sizing.hpp"
 
@@ -252,6 +253,13 @@ void Stage::assign(std::span<const std::uint64_t> words, std::uint64_t inserted,
   if (const auto stray = stray_padding(geometry(), 0, words)) {
     throw InvalidArgument(fmt::format("words: padding after slice {} is not zero, at byte {}",
                                       stray->slice, stray->byte));
+  }
+  if (geometry().layout() == Layout::ranked) {
+    auto fault = RankedCheck(geometry()).next(words);
+    if (!fault) fault = misfit_of_spilled(geometry(), words.data());
+    if (fault) {
+      throw InvalidArgument(fmt::format("words: {}, at byte {}", fault->what, fault->byte));
+    }
   }
   at_most = geometry().counters();
   known_nonzero.forget();

@@ -41,10 +41,23 @@ void check_supports(const Backend& backend, Cell cell) {
                                        backend.name(), to_string(cell)));
 }
 
+void check_supports(const Backend& backend, Layout layout, Cell cell) {
+  check_supports(backend, cell);
+  if (!backend.supports(layout)) {
+    throw BackendUnavailable(
+        fmt::format("backend '{}' does not work on filters of layout {}: use "
+                    "'auto', or layout split_block",
+                    backend.name(), to_string(layout)));
+  }
+  if (layout == Layout::ranked && cell == Cell::bit) {
+    throw InvalidArgument("layout ranked: there are no filters of bits with it; use split_block");
+  }
+}
+
 std::unique_ptr<FilterState> FilterState::empty(const Growth& growth, Cell cell,
                                                 const FilterOptions& options) {
   const Backend& backend = find_backend(options.backend);
-  check_supports(backend, cell);
+  check_supports(backend, growth.layout(), cell);
   auto state = std::make_unique<FilterState>(FilterState{growth, options.seed, &backend});
   state->cell = cell;
   state->stages.push_back(state->make_stage(0));
@@ -178,7 +191,7 @@ void FilterState::set_metadata(std::string text) {
 // ---- changes of the whole -----------------------------------------------------------------------
 
 void FilterState::move_to(const Backend& other) {
-  check_supports(other, cell);
+  check_supports(other, growth.layout(), cell);
   if (other.memory() != backend->memory()) {
     std::vector<Stage> moved;
     moved.reserve(stages.size());

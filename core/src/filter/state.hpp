@@ -95,6 +95,8 @@ struct FilterState {
 
 /// Throws BackendUnavailable if the backend cannot work on such filters.
 void check_supports(const Backend& backend, Cell cell);
+/// The same, and for a layout that has no bits InvalidArgument.
+void check_supports(const Backend& backend, Layout layout, Cell cell);
 /// Throws Incompatible unless the filters can be combined at all. Returns true if both have a
 /// single stage that is never full, of equal geometry.
 bool check_combines(const FilterState& a, const FilterState& b);

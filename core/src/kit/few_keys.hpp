@@ -16,6 +16,8 @@
 #include <string_view>
 
 #include "kit/hash_keys.hpp"
+#include "kit/ranked_counts.hpp"
+#include "kit/shared_words.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
@@ -35,15 +37,6 @@ inline std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) noexcept {
 }
 inline std::uint64_t hash_of(std::string_view key, std::uint64_t seed) noexcept {
   return detail::hash_of_bytes(key, seed);
-}
-
-// One thread may change a filter while others read it (Filter::ref): words are loaded and stored
-// whole.
-SCBF_INLINE std::uint64_t load_word(const std::uint64_t* word) noexcept {
-  return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-SCBF_INLINE void store_word(std::uint64_t* word, std::uint64_t value) noexcept {
-  __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
 /// Are all eight counters of a key in a block non-zero? Branch-free, since it cannot be predicted
@@ -89,6 +82,9 @@ SCBF_INLINE unsigned least_over_groups(const Geometry& geometry, const std::uint
 /// The smallest counter of a key.
 SCBF_INLINE unsigned count_of(const Geometry& geometry, const std::uint64_t* words,
                               std::uint64_t hash) noexcept {
+  if (geometry.layout() == Layout::ranked) {
+    return ranked_count_key<SelectBySearch>(geometry, words, hash);
+  }
   return least_over_groups(geometry, words, hash, block_least);
 }
 
@@ -96,10 +92,14 @@ SCBF_INLINE unsigned count_of(const Geometry& geometry, const std::uint64_t* wor
 
 SCBF_INLINE bool holds_key(const Geometry& geometry, const std::uint64_t* words,
                            std::uint64_t hash) noexcept {
+  if (geometry.layout() == Layout::ranked) return ranked_holds_key(geometry, words, hash);
   return least_over_groups(geometry, words, hash, block_holds) > 0;
 }
 SCBF_INLINE std::uint32_t add_key(const Geometry& geometry, std::uint64_t* words,
                                   std::uint64_t hash) noexcept {
+  if (geometry.layout() == Layout::ranked) {
+    return ranked_add_key<SelectBySearch>(geometry, words, hash);
+  }
   std::uint32_t filled = 0;
   detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
     const std::uint64_t word = load_word(words + p.word);
@@ -110,6 +110,9 @@ SCBF_INLINE std::uint32_t add_key(const Geometry& geometry, std::uint64_t* words
 }
 SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* words,
                                    std::uint64_t hash) noexcept {
+  if (geometry.layout() == Layout::ranked) {
+    return ranked_take_key<SelectBySearch>(geometry, words, hash);
+  }
   if (!holds_key(geometry, words, hash)) return OneKey::kNotThere;
   std::uint32_t emptied = 0;
   detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
@@ -158,7 +161,7 @@ template <class Filters>
 SCBF_INLINE void fetch_keys(const Filters& filters,
                             std::span<const std::uint64_t> hashes) noexcept {
   const auto lines_of = [](const Geometry& geometry) {
-    return geometry.layout() == Layout::split_block ? 1 : std::min(geometry.probes(), kSlicesAhead);
+    return geometry.in_blocks() ? 1 : std::min(geometry.probes(), kSlicesAhead);
   };
   std::uint64_t bytes = 0, lines = 0;
   for (std::size_t f = 0; f < filters.size(); ++f) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kit/ranked_counts.hpp"
 #include "scbf/detail/packed.hpp"
 
 namespace scbf {
@@ -56,12 +57,14 @@ void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
   }
 }
 
-void merge_words(Cell cell, std::uint64_t* into, const std::uint64_t* from,
-                 std::size_t words) noexcept {
-  if (cell == Cell::bit) {
-    for (std::size_t i = 0; i < words; ++i) into[i] |= from[i];
+void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept {
+  if (into.geometry.layout() == Layout::ranked) return merge_blocks(into, from, part);
+  std::uint64_t* const to = into.words;
+  if (into.geometry.cell() == Cell::bit) {
+    for (std::size_t i = part.first; i < part.last; ++i) to[i] |= from.words[i];
   } else {
-    for (std::size_t i = 0; i < words; ++i) into[i] = detail::added(into[i], from[i]);
+    for (std::size_t i = part.first; i < part.last; ++i)
+      to[i] = detail::added(to[i], from.words[i]);
   }
 }
 
@@ -73,23 +76,35 @@ void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size
   for (std::size_t i = 0; i < words; ++i) bits[i] = detail::bits_of_four(counters + 4 * i);
 }
 
-SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
-                                    std::size_t words) noexcept {
+SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
+                                   FilterPart part) noexcept {
+  if (from.geometry.layout() == Layout::ranked) return check_subtract_blocks(from, what, part);
   SubtractCounts counts;
-  for (std::size_t i = 0; i < words; ++i) {
-    const auto difference = detail::subtracted(from[i], what[i]);
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    const auto difference = detail::subtracted(from.words[i], what.words[i]);
     counts.below += static_cast<unsigned>(std::popcount(difference.below));
     counts.inexact += static_cast<unsigned>(std::popcount(difference.inexact));
   }
   return counts;
 }
 
-void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept {
-  for (std::size_t i = 0; i < words; ++i) from[i] = detail::subtracted(from[i], what[i]).word;
+void subtract_part(const CounterView& from, const ConstCounterView& what,
+                   FilterPart part) noexcept {
+  if (from.geometry.layout() == Layout::ranked) return subtract_blocks(from, what, part);
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    from.words[i] = detail::subtracted(from.words[i], what.words[i]).word;
+  }
 }
 
-std::uint64_t nonzero_in_words(Cell cell, const std::uint64_t* words, std::size_t count) noexcept {
-  if (cell == Cell::bit) return count_ones(count, [&](std::size_t i) { return words[i]; });
+std::uint64_t ones_in(const std::uint64_t* words, std::size_t count) noexcept {
+  return count_ones(count, [&](std::size_t i) { return words[i]; });
+}
+
+std::uint64_t nonzero_in_part(const ConstCounterView& view, FilterPart part) noexcept {
+  if (view.geometry.layout() == Layout::ranked) return positions_in_use(view, part);
+  const std::uint64_t* const words = view.words + part.first;
+  const std::size_t count = part.last - part.first;
+  if (view.geometry.cell() == Cell::bit) return ones_in(words, count);
   // The bits of fifteen words can be added up within their nibbles before these overflow. So
   // fifteen words need one final sum, and no population count, which the simplest machines lack.
   constexpr std::size_t kAtOnce = 15;
@@ -170,8 +185,7 @@ std::vector<Histogram> histograms_of_bits(ConstCounterView view, std::uint64_t f
   for (std::uint32_t slice = 0; slice < geometry.probes(); ++slice) {
     const std::uint64_t* words =
         view.words + slice * geometry.slice_stride_words() + first * unit_words;
-    record(slice, end - first * kCountersPerBlock,
-           nonzero_in_words(Cell::bit, words, (last - first) * unit_words));
+    record(slice, end - first * kCountersPerBlock, ones_in(words, (last - first) * unit_words));
   }
   return histograms;
 }
@@ -184,6 +198,10 @@ std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first,
   std::vector<Histogram> histograms(geometry.probes(), Histogram{});
   if (first >= last) return histograms;
   if (geometry.cell() == Cell::bit) return histograms_of_bits(view, first, last);
+  if (geometry.layout() == Layout::ranked) {
+    const auto slices = histograms_of_blocks(view, {first, last});
+    return {slices.begin(), slices.end()};
+  }
   if (geometry.layout() == Layout::split_block) {
     for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
       HistogramByWord by_word{};

@@ -14,9 +14,23 @@
 
 namespace scbf {
 
-/// Adds counters, saturating, or joins bits.
-void merge_words(Cell cell, std::uint64_t* into, const std::uint64_t* from,
-                 std::size_t words) noexcept;
+/// A part of a filter: words first … last − 1, or of a ranked filter blocks first … last − 1.
+struct FilterPart {
+  std::uint64_t first, last;
+};
+constexpr FilterPart whole(const Geometry& geometry) noexcept {
+  return {0, geometry.layout() == Layout::ranked ? geometry.blocks_per_group() : geometry.words()};
+}
+
+// Of filters of equal geometry; see Backend.
+
+void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
+SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
+                                   FilterPart part) noexcept;
+void subtract_part(const CounterView& from, const ConstCounterView& what, FilterPart part) noexcept;
+/// How many counters, or bits, are not 0; padding is 0 and does not count.
+std::uint64_t nonzero_in_part(const ConstCounterView& view, FilterPart part) noexcept;
+
 /// Bits that are 1 in both.
 void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t words) noexcept;
 /// How many bits are 1 in a or b.
@@ -24,12 +38,8 @@ std::uint64_t ones_in_either(const std::uint64_t* a, const std::uint64_t* b,
                              std::size_t words) noexcept;
 /// The bits of counters: `words` of bits, of four times as many words of counters.
 void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words) noexcept;
-SubtractCounts check_subtract_words(const std::uint64_t* from, const std::uint64_t* what,
-                                    std::size_t words) noexcept;
-void subtract_words(std::uint64_t* from, const std::uint64_t* what, std::size_t words) noexcept;
-
-/// How many counters, or bits, are not 0; padding is 0 and does not count.
-std::uint64_t nonzero_in_words(Cell cell, const std::uint64_t* words, std::size_t count) noexcept;
+/// How many bits are 1.
+std::uint64_t ones_in(const std::uint64_t* words, std::size_t count) noexcept;
 
 /// A byte with padding that is not zero.
 struct StrayPadding {
@@ -50,8 +60,8 @@ using CountValues = void (*)(const std::uint64_t* blocks, std::uint64_t count,
 void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
                         HistogramByWord& by_word) noexcept;
 
-/// How many units of 128 positions a histogram's work can be cut into: cache lines of one slice
-/// (split), or blocks of all groups (split_block).
+/// How many units a histogram's work can be cut into: cache lines of one slice (split), blocks of
+/// all groups (split_block), or blocks (ranked).
 std::uint64_t histogram_units(const Geometry& geometry) noexcept;
 /// One histogram per slice over units first … last − 1; padding counters are not counted. Of bits,
 /// the values are 0 and 1. Histograms of disjoint ranges add up.

@@ -9,7 +9,14 @@
 namespace scbf {
 
 std::string_view to_string(Layout layout) noexcept {
-  return layout == Layout::split ? "split" : "split_block";
+  switch (layout) {
+    case Layout::split:
+      return "split";
+    case Layout::split_block:
+      return "split_block";
+    default:
+      return "ranked";
+  }
 }
 
 std::string_view to_string(Cell cell) noexcept { return cell == Cell::counter ? "counter" : "bit"; }
@@ -17,8 +24,9 @@ std::string_view to_string(Cell cell) noexcept { return cell == Cell::counter ? 
 Layout layout_from_string(std::string_view name) {
   if (name == "split") return Layout::split;
   if (name == "split_block") return Layout::split_block;
-  throw InvalidArgument(
-      fmt::format("layout {}: must be 'split' or 'split_block'", detail::in_quotes(name)));
+  if (name == "ranked") return Layout::ranked;
+  throw InvalidArgument(fmt::format("layout {}: must be 'split', 'split_block' or 'ranked'",
+                                    detail::in_quotes(name)));
 }
 
 Geometry Geometry::split(std::uint32_t probes, std::uint64_t counters_per_slice) {
@@ -40,16 +48,37 @@ Geometry Geometry::split_block(std::uint32_t groups, std::uint64_t blocks_per_gr
     throw InvalidArgument(
         fmt::format("blocks per group {}: must be 1 to {}", blocks_per_group, kMaxBlocksPerGroup));
   }
-  return {Layout::split_block, groups * kWordsPerBlock, blocks_per_group};
+  return {Layout::split_block, groups * kWordsPerBlock, blocks_per_group, kCountersPerWord};
+}
+
+Geometry Geometry::ranked(std::uint32_t positions, std::uint64_t blocks,
+                          std::uint64_t spill_slots) {
+  if (positions < kMinRankedPositions || positions > kMaxRankedPositions) {
+    throw InvalidArgument(fmt::format("positions {}: must be {} to {}", positions,
+                                      kMinRankedPositions, kMaxRankedPositions));
+  }
+  if (blocks < 1 || blocks > kMaxBlocksPerGroup) {
+    throw InvalidArgument(fmt::format("blocks {}: must be 1 to {}", blocks, kMaxBlocksPerGroup));
+  }
+  if (spill_slots > kMaxSpillSlots) {
+    throw InvalidArgument(fmt::format("slots for spilled blocks {}: must be at most {}",
+                                      spill_slots, kMaxSpillSlots));
+  }
+  return {Layout::ranked, kRankedSlices, blocks, positions, spill_slots};
 }
 
 std::string Geometry::describe() const {
   const bool bits = cell_ == Cell::bit;
-  return layout_ == Layout::split
-             ? fmt::format("split, {} slices of {} {}", probes_, extent_,
-                           bits ? "bits" : "counters")
-             : fmt::format("split_block, {} group{} of {} blocks{}", groups(),
-                           groups() == 1 ? "" : "s", extent_, bits ? " of bits" : "");
+  switch (layout_) {
+    case Layout::split:
+      return fmt::format("split, {} slices of {} {}", probes_, extent_, bits ? "bits" : "counters");
+    case Layout::split_block:
+      return fmt::format("split_block, {} group{} of {} blocks{}", groups(),
+                         groups() == 1 ? "" : "s", extent_, bits ? " of bits" : "");
+    default:
+      return fmt::format("ranked, {} blocks of {} times {} positions, {} may spill", extent_,
+                         kRankedSlices, positions_, spill_slots_);
+  }
 }
 
 }  // namespace scbf

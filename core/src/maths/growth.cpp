@@ -165,6 +165,11 @@ Growth Growth::one(const Geometry& stage) noexcept {
 
 Growth Growth::fixed(const Geometry& stage, std::uint32_t most_stages) {
   check_stages(most_stages);
+  if (stage.layout() == Layout::ranked) {
+    throw InvalidArgument(
+        "layout ranked: stages of a fixed growth are filled to the half, where most of its blocks "
+        "would spill; use a tightening growth, or split_block");
+  }
   if (stage.counters_per_slice() < 2) {
     throw InvalidArgument(
         fmt::format("{}: a slice needs at least 2 counters to be half full", stage.describe()));

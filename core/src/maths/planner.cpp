@@ -3,6 +3,7 @@
 // formulas and their inverses are in sizing.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -59,6 +60,11 @@ void check_request(const PlanRequest& request) {
     throw InvalidArgument(
         fmt::format("probes {}: layout split_block has 8 per group, give groups or use split",
                     *request.probes));
+  }
+  if (request.layout == Layout::ranked && (request.groups || request.probes)) {
+    throw InvalidArgument(fmt::format("{} {}: layout ranked has four probes in one group",
+                                      request.groups ? "groups" : "probes",
+                                      request.groups ? *request.groups : *request.probes));
   }
   if (request.groups) Geometry::split_block(*request.groups, 1);  // throws for 0 and for too many
   if (request.probes) Geometry::split(*request.probes, 1);
@@ -224,7 +230,90 @@ std::string why(const PlanRequest& request, const Option& made) {
   return text;
 }
 
+// ---- ranked -------------------------------------------------------------------------------------
+
+Geometry ranked_for(std::uint64_t capacity, double fpr) {
+  const auto geometry = sizing::smallest(Layout::ranked, capacity, fpr);
+  if (!geometry) sizing::refuse_capacity(Layout::ranked, capacity, fpr, 0);
+  return *geometry;
+}
+bool fits(std::uint64_t capacity, double fpr, std::uint64_t bytes) {
+  const auto geometry = sizing::smallest(Layout::ranked, capacity, fpr);
+  return geometry && geometry->bytes() <= bytes;
+}
+
+/// The most keys at this rate in so much memory; 0 if not one.
+std::uint64_t most_ranked_keys(double fpr, std::uint64_t bytes) {
+  std::uint64_t low = 0, high = 1;
+  while (fits(high, fpr, bytes)) {
+    low = high;
+    if (high > UINT64_MAX / 2) break;
+    high *= 2;
+  }
+  while (high - low > 1 + low / 1'000'000) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (fits(middle, fpr, bytes) ? low : high) = middle;
+  }
+  return low;
+}
+
+/// The lowest rate of so many keys in so much memory; 1 if there is none below.
+double lowest_ranked_rate(std::uint64_t capacity, std::uint64_t bytes) {
+  double log_low = std::log(1e-15), log_high = 0;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = (log_low + log_high) / 2;
+    (fits(capacity, std::exp(middle), bytes) ? log_high : log_low) = middle;
+  }
+  return std::exp(log_high);
+}
+
+std::string why_ranked(const PlanRequest& request, const Option& made) {
+  const Geometry& g = made.geometry;
+  const auto keys = static_cast<double>(made.capacity);
+  const auto blocks = static_cast<double>(g.blocks_per_group());
+  std::string text = fmt::format(
+      "ranked with {} positions: {:.1f} keys in a block, which may hold {}, and one cache line per "
+      "key; {:.2g} % of the blocks spill, {} may",
+      g.positions(), keys / blocks, 128 - g.positions(),
+      100 * spilled_share(keys, g.positions(), blocks), g.spill_slots());
+  if (!request.capacity) text += fmt::format(", room for {} keys", made.capacity);
+  if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
+  text += ".";
+  if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
+    text += fmt::format(" split_block would {}.", memory_words(static_cast<double>(other->bytes()) /
+                                                               static_cast<double>(g.bytes())));
+  }
+  return text + " For distinct keys: each copy of a key takes the room of a key.";
+}
+
+Plan plan_ranked(const PlanRequest& request) {
+  constexpr std::string_view kNotInMemory =
+      "memory {} bytes: ranked does not hold {} keys at fpr {} in it; give more memory, fewer keys "
+      "or a higher fpr";
+  std::uint64_t capacity = request.capacity.value_or(0);
+  double fpr = request.fpr.value_or(0);
+  if (!request.capacity) capacity = most_ranked_keys(fpr, *request.memory_bytes);
+  if (!request.fpr) fpr = lowest_ranked_rate(capacity, *request.memory_bytes);
+  if (capacity == 0 || fpr > kUselessFpr) {
+    throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes,
+                                      std::max<std::uint64_t>(capacity, 1),
+                                      request.fpr.value_or(kUselessFpr)));
+  }
+  const Option made{ranked_for(capacity, fpr), capacity, fpr};
+  if (request.memory_bytes && made.geometry.bytes() > *request.memory_bytes) {
+    throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes, capacity, fpr));
+  }
+  const auto keys = static_cast<double>(capacity);
+  return {made.geometry,
+          capacity,
+          fpr,
+          predicted_fpr(made.geometry, keys),
+          8 * static_cast<double>(made.geometry.bytes()) / keys,
+          why_ranked(request, made)};
+}
+
 Plan plan_in(Layout layout, const PlanRequest& request) {
+  if (layout == Layout::ranked) return plan_ranked(request);
   const std::uint32_t parts = request.groups.value_or(request.probes.value_or(0));
   const bool sized = request.capacity && request.fpr;
   auto made = parts                     ? option(layout, request, parts)

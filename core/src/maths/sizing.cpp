@@ -42,10 +42,15 @@ void check_extent(const char* name, double extent) {
 
 void check_parts(Layout layout, std::uint32_t parts) {
   // Geometry checks the limits and has the messages for them.
-  if (layout == Layout::split) {
-    Geometry::split(parts, 1);
-  } else {
-    Geometry::split_block(parts, 1);
+  switch (layout) {
+    case Layout::split:
+      Geometry::split(parts, 1);
+      break;
+    case Layout::split_block:
+      Geometry::split_block(parts, 1);
+      break;
+    default:
+      Geometry::ranked(parts, 1, 0);
   }
 }
 
@@ -209,9 +214,10 @@ double estimate_covariance(const Geometry& geometry, double common) {
   if (!std::isfinite(x)) return kInfinity;
   const double one_slice = m * (std::expm1(x) - x);
   if (geometry.layout() == Layout::split) return one_slice / geometry.probes();
-  constexpr double kPerWord = kCountersPerWord;
-  const double two_slices = m * (kPerWord * std::expm1(x / kPerWord) - x);
-  return (one_slice + (kWordsPerBlock - 1) * two_slices) / geometry.probes();
+  const double per_block = geometry.positions();
+  const double together = geometry.probes() / geometry.groups();  // slices of a block
+  const double two_slices = m * (per_block * std::expm1(x / per_block) - x);
+  return (one_slice + (together - 1) * two_slices) / geometry.probes();
 }
 
 double split_fpr(double n, std::uint32_t k, double m) {
@@ -227,10 +233,15 @@ double split_block_fpr(double n, std::uint32_t groups, double blocks_per_group) 
 }
 
 double predicted_fpr(const Geometry& geometry, double n) {
-  return geometry.layout() == Layout::split
-             ? split_fpr(n, geometry.probes(), static_cast<double>(geometry.counters_per_slice()))
-             : split_block_fpr(n, geometry.groups(),
-                               static_cast<double>(geometry.blocks_per_group()));
+  const auto blocks = static_cast<double>(geometry.blocks_per_group());
+  switch (geometry.layout()) {
+    case Layout::split:
+      return split_fpr(n, geometry.probes(), static_cast<double>(geometry.counters_per_slice()));
+    case Layout::split_block:
+      return split_block_fpr(n, geometry.groups(), blocks);
+    default:
+      return ranked_fpr(n, geometry.positions(), blocks);
+  }
 }
 
 double hash_collision_fpr(double n) {
@@ -249,6 +260,7 @@ void check_fpr(double fpr) {
 }
 
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts) {
+  if (layout == Layout::ranked) return smallest_ranked(n, fpr, parts);
   const auto keys = static_cast<double>(n);
   const auto holds = [&](std::uint64_t extent) {
     return predicted_fpr(make_geometry(layout, parts, extent), keys) <= fpr;
@@ -259,6 +271,7 @@ std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr, std
 }
 
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr) {
+  if (layout == Layout::ranked) return smallest_ranked(n, fpr, 0);
   if (layout == Layout::split) {
     // Try all k: the one with the fewest counters is near log2(1/P), but limits and small n shift
     // it.
@@ -283,6 +296,12 @@ std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr) {
 }
 
 void refuse_capacity(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts) {
+  if (layout == Layout::ranked) {
+    throw InvalidArgument(
+        fmt::format("capacity {} at fpr {}: ranked needs more than {} blocks for it; use "
+                    "split_block, several filters, fewer keys or a higher fpr",
+                    n, fpr, kMaxBlocksPerGroup));
+  }
   const std::uint64_t extent = largest_extent(layout);
   std::uint64_t most = 0;
   for (std::uint32_t p = parts ? parts : 1; p <= (parts ? parts : most_parts(layout)); ++p) {
@@ -307,7 +326,12 @@ void refuse_capacity(Layout layout, std::uint64_t n, double fpr, std::uint32_t p
 std::uint64_t capacity_for(const Geometry& geometry, double fpr) {
   sizing::check_fpr(fpr);
   const auto fails = [&](std::uint64_t n) {
-    return !(predicted_fpr(geometry, static_cast<double>(n)) <= fpr);
+    const auto keys = static_cast<double>(n);
+    if (!(predicted_fpr(geometry, keys) <= fpr)) return true;
+    if (geometry.layout() != Layout::ranked) return false;
+    const auto blocks = static_cast<double>(geometry.blocks_per_group());
+    return spill_slots_for(keys, geometry.positions(), blocks) >
+           static_cast<double>(geometry.spill_slots());
   };
   std::uint64_t high = 1;  // terminates: P is 1 long before n reaches 2^63
   while (!fails(high)) high *= 2;
@@ -325,6 +349,9 @@ Geometry geometry_for(Layout layout, std::uint64_t n, double fpr, std::uint32_t 
 }
 
 Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts) {
+  if (layout == Layout::ranked) {
+    throw InvalidArgument("memory without a rate: layout ranked needs both; see plan");
+  }
   check_parts(layout, parts);
   constexpr std::uint64_t kLineBytes = 64;
   const std::uint64_t lines = bytes / kLineBytes / parts;

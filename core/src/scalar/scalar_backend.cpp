@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "kit/hash_keys.hpp"
+#include "kit/ranked_counts.hpp"
+#include "kit/spill_table.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/detail/positions.hpp"
@@ -24,7 +26,50 @@ void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Visit visit) noexce
   }
 }
 
+// ranked: the block is unpacked, changed and packed again.
+
+/// The count of the key in slice j.
+template <class Counts>
+auto& count_in(Counts& counts, std::uint64_t place, unsigned j) noexcept {
+  return counts.counts[j][detail::position_of(place, j)];
+}
+std::uint64_t add_ranked(CounterView view, std::uint64_t hash) noexcept {
+  const std::uint64_t place = detail::ranked_place(view.geometry, hash);
+  BlockCounts block = read_block(view.geometry, view.words, detail::block_of(place));
+  std::uint64_t filled = 0;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    std::uint8_t& count = count_in(block, place, j);
+    filled += count == 0;
+    count = static_cast<std::uint8_t>(count + (count < kMostSpilled));
+  }
+  write_block(view.geometry, view.words, detail::block_of(place), block);
+  return filled;
+}
+std::uint64_t decrement_ranked(CounterView view, std::uint64_t hash) noexcept {
+  const std::uint64_t place = detail::ranked_place(view.geometry, hash);
+  BlockCounts block = read_block(view.geometry, view.words, detail::block_of(place));
+  if (block.stuck) return 0;
+  std::uint64_t emptied = 0;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    std::uint8_t& count = count_in(block, place, j);
+    emptied += count == 1;
+    count = static_cast<std::uint8_t>(count - (count < kMostSpilled));
+  }
+  write_block(view.geometry, view.words, detail::block_of(place), block);
+  return emptied;
+}
+unsigned smallest_ranked(ConstCounterView view, std::uint64_t hash) noexcept {
+  const std::uint64_t place = detail::ranked_place(view.geometry, hash);
+  const BlockCounts block = read_block(view.geometry, view.words, detail::block_of(place));
+  unsigned smallest = kCounterMax;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    smallest = std::min<unsigned>(smallest, count_in(block, place, j));
+  }
+  return smallest;
+}
+
 unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
+  if (view.geometry.layout() == Layout::ranked) return smallest_ranked(view, hash);
   unsigned smallest = kCounterMax;
   for_each_probe(view.geometry, hash, [&](Probe p) {
     smallest = std::min(smallest, detail::counter_at(view.words[p.word], p.shift));
@@ -35,7 +80,9 @@ unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
 bool has_key(ConstCounterView view, std::uint64_t hash) noexcept {
   bool all = true;
   for_each_probe(view.geometry, hash, [&](Probe p) {
-    if (view.geometry.cell() == Cell::bit) {
+    if (view.geometry.layout() == Layout::ranked) {
+      all &= detail::bit_at(view.words[p.word], p.shift);
+    } else if (view.geometry.cell() == Cell::bit) {
       const Probe bit = detail::bit_of(p);
       all &= detail::bit_at(view.words[bit.word], bit.shift);
     } else {
@@ -47,6 +94,7 @@ bool has_key(ConstCounterView view, std::uint64_t hash) noexcept {
 
 /// Returns how many counters, or bits, became non-zero.
 std::uint64_t add(CounterView view, std::uint64_t hash) noexcept {
+  if (view.geometry.layout() == Layout::ranked) return add_ranked(view, hash);
   std::uint64_t filled = 0;
   for_each_probe(view.geometry, hash, [&](Probe p) {
     if (view.geometry.cell() == Cell::bit) {
@@ -78,6 +126,7 @@ Claims claims_of(std::span<const CounterView> filters, std::uint64_t hash) noexc
 
 /// Takes a key away. Returns how many counters became zero.
 std::uint64_t decrement(CounterView view, std::uint64_t hash) noexcept {
+  if (view.geometry.layout() == Layout::ranked) return decrement_ranked(view, hash);
   std::uint64_t emptied = 0;
   for_each_probe(view.geometry, hash, [&](Probe p) {
     std::uint64_t& word = view.words[p.word];
@@ -96,6 +145,7 @@ class ScalarBackend final : public Backend {
   std::string_view target() const noexcept override { return "scalar"; }
   std::string unavailable_reason() const override { return {}; }
   bool supports(Cell) const noexcept override { return true; }
+  bool supports(Layout) const noexcept override { return true; }
 
   NonzeroChange insert(CounterView view, const KeyBatch& keys, const BatchOptions&) const override {
     std::uint64_t filled = 0;
@@ -154,20 +204,20 @@ class ScalarBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions&) const override {
-    merge_words(into.geometry.cell(), into.words, from.words, into.geometry.words());
+    merge_part(into, from, whole(into.geometry));
   }
   SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
                                 const BatchOptions&) const override {
-    return check_subtract_words(from.words, what.words, from.geometry.words());
+    return check_subtract_part(from, what, whole(from.geometry));
   }
   void subtract(CounterView from, ConstCounterView what, const BatchOptions&) const override {
-    subtract_words(from.words, what.words, from.geometry.words());
+    subtract_part(from, what, whole(from.geometry));
   }
   std::vector<Histogram> histograms(ConstCounterView view, const BatchOptions&) const override {
     return histograms_of(view, 0, histogram_units(view.geometry), plain_count_values);
   }
   std::uint64_t count_nonzero(ConstCounterView view, const BatchOptions&) const override {
-    return nonzero_in_words(view.geometry.cell(), view.words, view.geometry.words());
+    return nonzero_in_part(view, whole(view.geometry));
   }
 };
 

@@ -41,6 +41,8 @@ nb::tuple reduce_geometry(const Geometry& g) {
   }
   if (g.layout() == Layout::split)
     return pickled(type, "split", g.probes(), g.counters_per_slice());
+  if (g.layout() == Layout::ranked)
+    return pickled(type, "ranked", g.positions(), g.blocks_per_group(), g.spill_slots());
   return pickled(type, "split_block", g.groups(), g.blocks_per_group());
 }
 
@@ -75,17 +77,28 @@ Two filters can be combined only if their geometries and seeds are equal.
                   nb::arg("blocks_per_group"),
                   "``groups`` arrays of ``blocks_per_group`` blocks of 64 bytes: a key has eight "
                   "probes, and one cache line, in each group.")
+      .def_static(
+          "ranked", &Geometry::ranked, nb::arg("positions"), nb::arg("blocks"),
+          nb::arg("spill_slots"),
+          "Blocks of 64 bytes that hold exact counts in unary, for sets of distinct keys, in "
+          "less than half the memory: four slices of ``positions`` positions (65 to 112), "
+          "and room for the counts of ``spill_slots`` blocks with more than 128 - "
+          "``positions`` keys.")
       .def_static("_of_bits", [](const Geometry& g) { return g.with(Cell::bit); })
       .def_prop_ro(
           "layout", [](const Geometry& g) { return to_string(g.layout()); },
-          "``'split'`` or ``'split_block'``")
+          "``'split'``, ``'split_block'`` or ``'ranked'``")
       .def_prop_ro(
           "cell", [](const Geometry& g) { return to_string(g.cell()); },
           "``'counter'``, or ``'bit'`` in a filter for readers")
       .def_prop_ro("probes", &Geometry::probes, "k: counters that a key touches")
-      .def_prop_ro("groups", &Geometry::groups, "of ``split_block``; 0 for ``split``")
+      .def_prop_ro("groups", &Geometry::groups,
+                   "of ``split_block``; 1 for ``ranked``, 0 for ``split``")
       .def_prop_ro("blocks_per_group", &Geometry::blocks_per_group,
-                   "of ``split_block``; 0 for ``split``")
+                   "of ``split_block`` and ``ranked``; 0 for ``split``")
+      .def_prop_ro("positions", &Geometry::positions,
+                   "counters of a slice in a block; 0 for ``split``")
+      .def_prop_ro("spill_slots", &Geometry::spill_slots, "of ``ranked``; else 0")
       .def_prop_ro("counters_per_slice", &Geometry::counters_per_slice, "m")
       .def_prop_ro("counters", &Geometry::counters, "k · m")
       .def_prop_ro("nbytes", &Geometry::bytes, "bytes of all counters")
@@ -185,7 +198,7 @@ Args:
     capacity: distinct keys, 1 or more.
     fpr: false-positive rate, between 0 and 1.
     memory_bytes: bytes for the counters, at most.
-    layout: ``'split_block'`` (the default) or ``'split'``.
+    layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
     groups, probes: to choose these, too, for ``split_block`` and ``split`` respectively.
 Raises:
     InvalidArgument: if fewer than two are given, one is out of range, or they cannot be met.

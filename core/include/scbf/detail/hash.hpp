@@ -33,7 +33,15 @@ struct PlainOps {
     return mul_high(a, b << 32);
 #endif
   }
+  SCBF_INLINE static constexpr U64 mul32(U64 a, U64 b) noexcept {
+    return (a & 0xFFFF'FFFFu) * (b & 0xFFFF'FFFFu);
+  }
   SCBF_INLINE static constexpr U64 bit_xor(U64 a, U64 b) noexcept { return a ^ b; }
+  SCBF_INLINE static constexpr U64 bit_or(U64 a, U64 b) noexcept { return a | b; }
+  template <int n>
+  SCBF_INLINE static constexpr U64 shl(U64 a) noexcept {
+    return a << n;
+  }
   template <int n>
   SCBF_INLINE static constexpr U64 shr(U64 a) noexcept {
     return a >> n;

@@ -11,6 +11,9 @@
 //
 // split. For slice i the hash is multiplied by an odd constant of that slice. The product, taken as
 // a fraction of 2^64, is scaled to the m counters of the slice.
+//
+// ranked. As split_block with one group, but for what follows the block: a byte for each of the
+// four slices, with the position of the key there.
 #pragma once
 
 #include <array>
@@ -46,12 +49,17 @@ SCBF_INLINE constexpr std::uint64_t multiplier_of(std::uint32_t i) noexcept {
 #endif
 }
 
-// ---- places (split_block) -----------------------------------------------------------------------
+// ---- places (split_block and ranked) ------------------------------------------------------------
 
 SCBF_INLINE constexpr std::uint64_t block_of(std::uint64_t place) noexcept { return place >> 32; }
 /// The bit at which the key's counter begins in word i of the block.
 SCBF_INLINE constexpr unsigned shift_of(std::uint64_t place, unsigned i) noexcept {
   return static_cast<unsigned>(place >> (4 * i)) % kCountersPerWord * kCounterBits;
+}
+
+/// ranked: the position of the key in slice i of the block.
+SCBF_INLINE constexpr unsigned position_of(std::uint64_t place, unsigned i) noexcept {
+  return static_cast<unsigned>(place >> (8 * i)) & 0xFFu;
 }
 
 /// The bits of the key in word i of its block in a filter of bits, i < 2: one of each sixteen.
@@ -87,7 +95,14 @@ SCBF_INLINE constexpr std::uint64_t place_in_group(const Geometry& geometry, std
   return place<PlainOps>(h, geometry.blocks_per_group());
 }
 
-/// The i-th of a key's k counters, i < k; for a filter of bits see bit_of.
+/// The place of a key in a ranked filter.
+SCBF_INLINE constexpr std::uint64_t ranked_place(const Geometry& geometry,
+                                                 std::uint64_t hash) noexcept {
+  return ranked_place<PlainOps>(hash, geometry.blocks_per_group(), geometry.positions());
+}
+
+/// The i-th of a key's k counters, i < k; for a filter of bits see bit_of. Of a ranked filter, the
+/// bit that says whether it is not zero.
 SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
                                   std::uint32_t i) noexcept {
   if (geometry.layout() == Layout::split_block) {
@@ -96,13 +111,18 @@ SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
     const std::uint64_t block = group * geometry.blocks_per_group() + block_of(where);
     return {block * kWordsPerBlock + word, shift_of(where, word)};
   }
+  if (geometry.layout() == Layout::ranked) {
+    const std::uint64_t where = ranked_place(geometry, hash);
+    const unsigned position = position_of(where, i);
+    return {block_of(where) * kWordsPerBlock + position / 64 * kRankedSlices + i, position % 64};
+  }
   const std::uint64_t position =
       slice_position<PlainOps, true>(hash, multiplier_of(i), geometry.counters_per_slice());
   return {(i * geometry.slice_stride() + position) / kCountersPerWord,
           static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
 }
 
-/// Calls visit(Probe) for the k counters of a key, in slice order; for a filter of bits see bit_of.
+/// Calls visit(Probe) for the k counters of a key, in slice order; for other filters see probe().
 template <class Visit>
 constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visit visit) {
   if (geometry.layout() == Layout::split_block) {

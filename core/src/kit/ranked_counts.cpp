@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/ranked_counts.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "kit/spill_table.hpp"
+
+namespace scbf {
+
+namespace {
+
+/// Where count of a position is among those of an entry.
+unsigned index_of(const RankedShape& shape, unsigned slice, unsigned position) noexcept {
+  return slice * shape.positions + position;
+}
+
+/// Calls visit(position) for the positions of a slice that are in use, in order.
+template <class Visit>
+void for_each_in_use(const std::uint64_t* line, unsigned j, const RankedShape& shape, Visit visit) {
+  for (unsigned w = 0; w < 2; ++w) {
+    std::uint64_t used = w == 0 ? line[j] : line[kRankedSlices + j] & shape.bitmap;
+    for (; used != 0; used &= used - 1) {
+      visit(64 * w + static_cast<unsigned>(std::countr_zero(used)));
+    }
+  }
+}
+
+/// Clears the lists, and marks the block as spilled.
+void clear_lists(std::uint64_t* line, const RankedShape& shape) noexcept {
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    const std::uint64_t bitmap = line[kRankedSlices + j] & shape.bitmap;
+    store_word(line + kRankedSlices + j, j == 0 ? bitmap | kLast : bitmap);
+  }
+}
+
+/// A list of counts in the making. What does not fit is left out: no filter has it.
+class List {
+ public:
+  void append(unsigned count) noexcept {
+    length_ += count;
+    if (count > 0 && length_ <= 64) bits_ |= std::uint64_t{1} << (length_ - 1);
+  }
+  std::uint64_t in(const RankedShape& shape) const noexcept { return bits_ << shape.upper; }
+
+ private:
+  unsigned length_ = 0;
+  std::uint64_t bits_ = 0;
+};
+
+/// Calls visit(position, count) for the counts of a list, in order. Words that no filter has give
+/// counts of at least 1, too.
+template <class Visit>
+void for_each_count(const std::uint64_t* line, unsigned j, const RankedShape& shape, Visit visit) {
+  std::uint64_t list = line[kRankedSlices + j] >> shape.upper;
+  for_each_in_use(line, j, shape, [&](unsigned position) {
+    const auto zeros = list == 0 ? 0 : static_cast<unsigned>(std::countr_zero(list));
+    list = list >> zeros >> 1;
+    visit(position, zeros + 1);
+  });
+}
+
+/// Do counts fit into lists? They have no room for what stays.
+template <class CountAt>
+bool fit_lists(const RankedShape& shape, CountAt count_at) noexcept {
+  unsigned keys = 0;  // each has counted once in the first slice
+  bool stays = false;
+  for (unsigned i = 0; i < kRankedSlices * shape.positions; ++i) {
+    const unsigned count = count_at(i);
+    stays |= count == kMostSpilled;
+    if (i < shape.positions) keys += count;
+  }
+  return !stays && keys <= shape.capacity;
+}
+
+/// Adds the counts of a list, and the positions that are not in use, to a histogram.
+void add_list(std::uint64_t list, unsigned positions, Histogram& histogram) noexcept {
+  // The ones of the counts of at least 1, 2, 3 …: before a one are so many zeros.
+  std::uint64_t at_least = list;
+  unsigned many = detail::bits_set(list);
+  histogram[0] += positions - many;
+  for (unsigned count = 1; many > 0 && count < kCounterMax; ++count) {
+    at_least &= ~(list << count | ((std::uint64_t{1} << count) - 1));
+    const unsigned more = detail::bits_set(at_least);
+    histogram[count] += many - more;
+    many = more;
+  }
+  histogram[kCounterMax] += many;
+}
+
+/// Moves the counts of a full block to the table. Returns its entry, or null: the block is stuck.
+std::uint64_t* spill(const SpillTable& table, std::uint64_t* line, std::uint64_t block,
+                     const RankedShape& shape) noexcept {
+  std::uint64_t* const entry = table.add(block);
+  if (entry != nullptr) {
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      for_each_count(line, j, shape, [&](unsigned position, unsigned count) {
+        table.set_count(entry, index_of(shape, j, position), count);
+      });
+    }
+  }
+  clear_lists(line, shape);
+  return entry;
+}
+
+/// Moves them back.
+void take_back(const SpillTable& table, const std::uint64_t* entry, std::uint64_t* line,
+               const RankedShape& shape) noexcept {
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    List list;
+    for_each_in_use(line, j, shape, [&](unsigned position) {
+      list.append(table.count(entry, index_of(shape, j, position)));
+    });
+    const std::uint64_t bitmap = line[kRankedSlices + j] & shape.bitmap;
+    store_word(line + kRankedSlices + j, bitmap | list.in(shape));
+  }
+  table.erase(entry);
+}
+
+}  // namespace
+
+// ---- one key ------------------------------------------------------------------------------------
+
+std::uint32_t add_to_closed(const Geometry& geometry, std::uint64_t* words,
+                            std::uint64_t place) noexcept {
+  const RankedShape shape(geometry);
+  const SpillTable table(geometry, words);
+  const std::uint64_t block = detail::block_of(place);
+  std::uint64_t* const line = ranked_line(words, place);
+  const std::scoped_lock lock(spill_lock(words));
+  std::uint64_t* const entry =
+      is_spilled(line) ? table.find(block) : spill(table, line, block, shape);
+  std::uint32_t filled = 0;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    const unsigned position = detail::position_of(place, j);
+    if (entry != nullptr) {
+      const unsigned i = index_of(shape, j, position);
+      table.set_count(entry, i, std::min(table.count(entry, i) + 1, kMostSpilled));
+    }
+    const RankedSlice slice(line, j, position);
+    filled += !slice.in_use();
+    store_word(line + j, slice.first | slice.low);
+    store_word(line + kRankedSlices + j, slice.second | slice.high);
+  }
+  return filled;
+}
+
+std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
+                                std::uint64_t place) noexcept {
+  const RankedShape shape(geometry);
+  const SpillTable table(geometry, words);
+  std::uint64_t* const line = ranked_line(words, place);
+  const std::scoped_lock lock(spill_lock(words));
+  std::uint64_t* const entry = table.find(detail::block_of(place));
+  if (entry == nullptr) return 0;
+  std::uint32_t emptied = 0;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    const unsigned position = detail::position_of(place, j);
+    const unsigned i = index_of(shape, j, position), count = table.count(entry, i);
+    if (count == kMostSpilled || count == 0) continue;  // 0 only if the entry is damaged
+    table.set_count(entry, i, count - 1);
+    if (count > 1) continue;
+    const RankedSlice slice(line, j, position);
+    store_word(line + j, slice.first & ~slice.low);
+    store_word(line + kRankedSlices + j, slice.second & ~slice.high);
+    ++emptied;
+  }
+  if (fit_lists(shape, [&](unsigned i) { return table.count(entry, i); })) {
+    take_back(table, entry, line, shape);
+  }
+  return emptied;
+}
+
+unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,
+                          std::uint64_t place) noexcept {
+  const RankedShape shape(geometry);
+  const ConstSpillTable table(geometry, words);
+  const std::scoped_lock lock(spill_lock(words));
+  const std::uint64_t* const entry = table.find(detail::block_of(place));
+  if (entry == nullptr) return 1;
+  unsigned least = kCounterMax;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    least = std::min(least, table.count(entry, index_of(shape, j, detail::position_of(place, j))));
+  }
+  return least;
+}
+
+// ---- blocks -------------------------------------------------------------------------------------
+
+BlockCounts read_block(const Geometry& geometry, const std::uint64_t* words, std::uint64_t block) {
+  const RankedShape shape(geometry);
+  const ConstSpillTable table(geometry, words);
+  const std::uint64_t* const line = words + block * kWordsPerBlock;
+  BlockCounts all;
+  const std::uint64_t* entry = nullptr;
+  if (is_spilled(line)) {
+    const std::scoped_lock lock(spill_lock(words));
+    entry = table.find(block);
+    all.stuck = entry == nullptr;
+    if (entry != nullptr) {
+      for (unsigned j = 0; j < kRankedSlices; ++j) {
+        for (unsigned position = 0; position < shape.positions; ++position) {
+          all.counts[j][position] =
+              static_cast<std::uint8_t>(table.count(entry, index_of(shape, j, position)));
+        }
+      }
+      return all;
+    }
+  }
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    for_each_count(line, j, shape, [&](unsigned position, unsigned count) {
+      all.counts[j][position] = static_cast<std::uint8_t>(all.stuck ? 1 : count);
+    });
+  }
+  return all;
+}
+
+void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t block,
+                 const BlockCounts& counts) {
+  const RankedShape shape(geometry);
+  const SpillTable table(geometry, words);
+  std::uint64_t* const line = words + block * kWordsPerBlock;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    std::uint64_t bitmap[2] = {};
+    for (unsigned position = 0; position < shape.positions; ++position) {
+      const unsigned count = counts.counts[j][position];
+      bitmap[position / 64] |= std::uint64_t{count != 0} << position % 64;
+    }
+    line[j] = bitmap[0];
+    line[kRankedSlices + j] = bitmap[1];
+  }
+  const bool in_lists = !counts.stuck && fit_lists(shape, [&](unsigned i) -> unsigned {
+    return counts.counts[i / shape.positions][i % shape.positions];
+  });
+  if (!in_lists) line[kRankedSlices] |= kLast;
+  const std::scoped_lock lock(spill_lock(words));
+  std::uint64_t* entry = table.find(block);
+  if (in_lists || counts.stuck) {
+    if (entry != nullptr) table.erase(entry);
+  } else {
+    if (entry == nullptr) entry = table.add(block);
+    if (entry == nullptr) return;  // stuck
+  }
+  if (counts.stuck) return;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    List list;
+    for (unsigned position = 0; position < shape.positions; ++position) {
+      const unsigned count = counts.counts[j][position];
+      if (!in_lists) {
+        table.set_count(entry, index_of(shape, j, position), count);
+      } else if (count > 0) {
+        list.append(count);
+      }
+    }
+    if (in_lists) line[kRankedSlices + j] |= list.in(shape);
+  }
+}
+
+// ---- ranges of blocks ---------------------------------------------------------------------------
+
+void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks) {
+  for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    const BlockCounts more = read_block(from.geometry, from.words, block);
+    BlockCounts sum = read_block(into.geometry, into.words, block);
+    sum.stuck |= more.stuck;
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      for (unsigned position = 0; position < kMaxRankedPositions; ++position) {
+        std::uint8_t& count = sum.counts[j][position];
+        count = static_cast<std::uint8_t>(
+            std::min(unsigned{count} + more.counts[j][position], kMostSpilled));
+      }
+    }
+    write_block(into.geometry, into.words, block, sum);
+  }
+}
+
+SubtractCounts check_subtract_blocks(const ConstCounterView& from, const ConstCounterView& what,
+                                     FilterPart blocks) {
+  SubtractCounts met;
+  for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    const BlockCounts less = read_block(what.geometry, what.words, block);
+    const BlockCounts had = read_block(from.geometry, from.words, block);
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      for (unsigned position = 0; position < kMaxRankedPositions; ++position) {
+        const unsigned a = had.counts[j][position], b = less.counts[j][position];
+        if (b == 0) continue;
+        // A block that is stuck has lost its counts: it can be in neither way taken from another.
+        const bool stays = had.stuck ? a > 0 : a == kMostSpilled;
+        met.inexact += stays;
+        met.below += !stays && (a < b || less.stuck);
+      }
+    }
+  }
+  return met;
+}
+
+void subtract_blocks(const CounterView& from, const ConstCounterView& what, FilterPart blocks) {
+  for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    const BlockCounts less = read_block(what.geometry, what.words, block);
+    BlockCounts rest = read_block(from.geometry, from.words, block);
+    if (rest.stuck) continue;
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      for (unsigned position = 0; position < kMaxRankedPositions; ++position) {
+        std::uint8_t& count = rest.counts[j][position];
+        if (count == kMostSpilled) continue;
+        count = static_cast<std::uint8_t>(count - less.counts[j][position]);
+      }
+    }
+    write_block(from.geometry, from.words, block, rest);
+  }
+}
+
+std::array<Histogram, kRankedSlices> histograms_of_blocks(const ConstCounterView& view,
+                                                          FilterPart blocks) {
+  std::array<Histogram, kRankedSlices> histograms{};
+  const RankedShape shape(view.geometry);
+  const unsigned positions = shape.positions;
+  for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    const std::uint64_t* const line = view.words + block * kWordsPerBlock;
+    if (!is_spilled(line)) {
+      for (unsigned j = 0; j < kRankedSlices; ++j) {
+        add_list(line[kRankedSlices + j] >> shape.upper, positions, histograms[j]);
+      }
+      continue;
+    }
+    const BlockCounts all = read_block(view.geometry, view.words, block);
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      for (unsigned position = 0; position < positions; ++position) {
+        const unsigned count = all.counts[j][position];
+        ++histograms[j][all.stuck && count > 0 ? kCounterMax : std::min(count, kCounterMax)];
+      }
+    }
+  }
+  return histograms;
+}
+
+std::uint64_t positions_in_use(const ConstCounterView& view, FilterPart blocks) noexcept {
+  const RankedShape shape(view.geometry);
+  std::uint64_t used = 0;
+  const std::uint64_t* const end = view.words + blocks.last * kWordsPerBlock;
+  for (const std::uint64_t* line = view.words + blocks.first * kWordsPerBlock; line < end;
+       line += kWordsPerBlock) {
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      used += detail::bits_set(line[j]) + detail::bits_set(line[kRankedSlices + j] & shape.bitmap);
+    }
+  }
+  return used;
+}
+
+}  // namespace scbf

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/spill_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace scbf {
+
+template <class Word>
+Word* BasicSpillTable<Word>::add(std::uint64_t block) const noexcept {
+  if constexpr (std::is_const_v<Word>) {
+    return nullptr;
+  } else {
+    const std::uint64_t slot = slot_of(block);
+    if (slot == end_of(block)) return nullptr;
+    // Those from here on move by one slot, up to an unused one or to an entry that cannot move.
+    std::uint64_t end = slot;
+    while (number(end) != 0 && end + 1 < end_of(number(end) - 1)) ++end;
+    std::copy_backward(at(slot), at(end), at(end + 1));
+    std::fill_n(at(slot), entry_, std::uint64_t{0});
+    *at(slot) = (block + 1) << 32;
+    return at(slot);
+  }
+}
+
+template <class Word>
+void BasicSpillTable<Word>::erase(const Word* entry) const noexcept {
+  if constexpr (!std::is_const_v<Word>) {
+    const std::uint64_t slot = static_cast<std::uint64_t>(entry - first_) / entry_;
+    std::uint64_t end = slot + 1;
+    while (end < slots_ && number(end) != 0 && home(number(end) - 1) < end) ++end;
+    std::copy(at(slot + 1), at(end), at(slot));
+    std::fill_n(at(end - 1), entry_, std::uint64_t{0});
+  }
+}
+
+template class BasicSpillTable<std::uint64_t>;
+template class BasicSpillTable<const std::uint64_t>;
+
+std::mutex& spill_lock(const std::uint64_t* words) noexcept {
+  static std::array<std::mutex, 64> locks;
+  // Filters begin on pages or lines of their own.
+  const auto at = reinterpret_cast<std::uintptr_t>(words) / 64;
+  return locks[(at * 0x9E37'79B9'7F4A'7C15u) >> 58];
+}
+
+}  // namespace scbf

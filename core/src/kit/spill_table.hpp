@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table behind the blocks of a `ranked` filter: the counts of blocks that spilled (see
+// Geometry). Linear probing in the order of the blocks, which is also that of their homes: the same
+// spilled blocks lie in the same slots, whichever came first.
+//
+// A block whose slot would be spill_reach() or more behind its home has no entry. When an entry
+// that is pushed on gets there, it is dropped, and its block is stuck. So a new entry moves few
+// others, however full the table is, and which blocks have none does not depend on the order
+// either: one that has no room among some entries has none among more.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "scbf/geometry.hpp"
+
+namespace scbf {
+
+inline constexpr unsigned kMostSpilled = 255;  ///< a count at 255 stays: 255 or more
+
+/// Word is const for reading. Any words are safe: what is read and written lies in the table.
+template <class Word>
+class BasicSpillTable {
+ public:
+  /// `words` are those of the filter.
+  BasicSpillTable(const Geometry& geometry, Word* words) noexcept
+      : blocks_(geometry.blocks_per_group()),
+        homes_(geometry.spill_homes()),
+        slots_(geometry.spill_slots()),
+        reach_(geometry.spill_reach()),
+        entry_(geometry.spill_entry_words()),
+        first_(words + blocks_ * kWordsPerBlock) {}
+
+  /// The entry of a block, or null.
+  Word* find(std::uint64_t block) const noexcept {
+    const std::uint64_t slot = slot_of(block);
+    return slot < end_of(block) && number(slot) == block + 1 ? at(slot) : nullptr;
+  }
+  /// A new entry, all zero but for the block; null if there is no room. The block must not have
+  /// one. Other entries move, and one may be dropped.
+  Word* add(std::uint64_t block) const noexcept;
+  /// Removes an entry. Others move.
+  void erase(const Word* entry) const noexcept;
+
+  // In an entry.
+
+  /// Count i of all 4·S.
+  static unsigned count(const Word* entry, unsigned i) noexcept {
+    return static_cast<unsigned>(entry[1 + i / 8] >> (i % 8 * 8)) & 0xFFu;
+  }
+  static void set_count(std::uint64_t* entry, unsigned i, unsigned count) noexcept {
+    const unsigned shift = i % 8 * 8;
+    std::uint64_t& word = entry[1 + i / 8];
+    word = (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{count} << shift;
+  }
+
+  std::uint64_t slots() const noexcept { return slots_; }
+  Word* at(std::uint64_t slot) const noexcept { return first_ + slot * entry_; }
+  /// The block of a slot plus 1, or 0.
+  std::uint64_t number(std::uint64_t slot) const noexcept { return *at(slot) >> 32; }
+  std::uint64_t home(std::uint64_t block) const noexcept {
+    const std::uint64_t home = block * homes_ / blocks_;  // both are below 2^32
+    return home < homes_ ? home : homes_ - 1;             // of a damaged entry
+  }
+
+ private:
+  /// Behind the last slot in reach of the block.
+  std::uint64_t end_of(std::uint64_t block) const noexcept {
+    return homes_ == 0 ? 0 : home(block) + reach_;
+  }
+  /// The first slot in reach that is unused or has this block or a later one.
+  std::uint64_t slot_of(std::uint64_t block) const noexcept {
+    const std::uint64_t end = end_of(block);
+    std::uint64_t slot = homes_ == 0 ? 0 : home(block);
+    while (slot < end && number(slot) != 0 && number(slot) <= block) ++slot;
+    return slot;
+  }
+
+  std::uint64_t blocks_, homes_, slots_, reach_, entry_;
+  Word* first_;
+};
+
+using SpillTable = BasicSpillTable<std::uint64_t>;
+using ConstSpillTable = BasicSpillTable<const std::uint64_t>;
+
+/// Whoever uses the table while other threads may change it holds this. Threads that work on
+/// different blocks of one filter share its table; few keys are in blocks that spilled.
+std::mutex& spill_lock(const std::uint64_t* words) noexcept;
+
+}  // namespace scbf

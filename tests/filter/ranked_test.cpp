@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranked layout against a model that keeps counts of positions and writes the words as Geometry
+// describes them: whatever happened before, the words follow from the counts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "kit/ranked_check.hpp"
+#include "scbf/bank.hpp"
+#include "scbf/bloom_filter.hpp"
+#include "scbf/detail/positions.hpp"
+#include "scbf/errors.hpp"
+#include "scbf/filter.hpp"
+#include "scbf/sizing.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+
+constexpr unsigned kSlices = 4;
+
+/// What a key says of itself, by the words of the format: block, and a position in each slice.
+struct At {
+  std::uint64_t block;
+  std::array<unsigned, kSlices> position;
+};
+At place(const Geometry& g, std::uint64_t hash) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(hash) * g.blocks_per_group();
+  At at{static_cast<std::uint64_t>(product >> 64), {}};
+  std::uint64_t fraction = static_cast<std::uint64_t>(product) >> 32;
+  for (unsigned& position : at.position) {
+    position = static_cast<unsigned>(fraction * g.positions() >> 32);
+    fraction = fraction * g.positions() & 0xFFFF'FFFFu;
+  }
+  return at;
+}
+
+class Model {
+ public:
+  explicit Model(const Geometry& geometry) : g_(geometry) {}
+
+  void insert(std::uint64_t hash) {
+    const At at = place(g_, hash);
+    Block& block = blocks_[at.block];
+    for (unsigned j = 0; j < kSlices; ++j) {
+      unsigned& count = block.counts[j][at.position[j]];
+      count = std::min(count + 1, 255u);
+    }
+    find_stuck();
+  }
+  bool remove(std::uint64_t hash) {
+    if (count(hash) == 0) return false;
+    const At at = place(g_, hash);
+    Block& block = blocks_[at.block];
+    if (stuck_.count(at.block) != 0) return true;
+    for (unsigned j = 0; j < kSlices; ++j) {
+      const auto found = block.counts[j].find(at.position[j]);
+      if (found->second == 255) continue;
+      if (--found->second == 0) block.counts[j].erase(found);
+    }
+    return true;
+  }
+  unsigned count(std::uint64_t hash) const {
+    const At at = place(g_, hash);
+    const auto block = blocks_.find(at.block);
+    if (block == blocks_.end()) return 0;
+    unsigned least = 15;
+    for (unsigned j = 0; j < kSlices; ++j) {
+      const auto found = block->second.counts[j].find(at.position[j]);
+      least = std::min(least, found == block->second.counts[j].end() ? 0 : found->second);
+    }
+    return stuck_.count(at.block) != 0 ? std::min(least, 1u) : least;
+  }
+  std::size_t spilled() const { return table().size(); }
+  std::size_t stuck() const { return stuck_.size(); }
+
+  std::vector<std::uint64_t> words() const {
+    std::vector<std::uint64_t> words(g_.words(), 0);
+    for (const auto& [number, block] : blocks_) {
+      for (unsigned j = 0; j < kSlices; ++j) {
+        const auto set = [&](unsigned bit) {  // of the slice: its words are 4 apart
+          words[number * 8 + j + bit / 64 * 4] |= std::uint64_t{1} << bit % 64;
+        };
+        unsigned end = g_.positions();
+        const bool in_lists = !spills(block) && stuck_.count(number) == 0;
+        for (const auto& [position, count] : block.counts[j]) {
+          set(position);
+          end += count;
+          if (in_lists) set(end - 1);
+        }
+        if (!in_lists && j == 0) set(127);
+      }
+    }
+    for (const auto& [slot, number] : table()) {
+      const Block& block = blocks_.at(number);
+      std::uint64_t* const entry =
+          &words[g_.blocks_per_group() * 8 + slot * g_.spill_entry_words()];
+      entry[0] = (number + 1) << 32;
+      auto* const counts = reinterpret_cast<std::uint8_t*>(entry + 1);
+      for (unsigned j = 0; j < kSlices; ++j) {
+        for (const auto& [position, count] : block.counts[j]) {
+          counts[j * g_.positions() + position] = static_cast<std::uint8_t>(count);
+        }
+      }
+    }
+    return words;
+  }
+
+ private:
+  struct Block {
+    std::array<std::map<unsigned, unsigned>, kSlices> counts;
+  };
+  bool spills(const Block& block) const {
+    unsigned keys = 0;
+    for (const auto& [position, count] : block.counts[0]) keys += count;
+    if (keys > 128 - g_.positions()) return true;
+    return std::ranges::any_of(block.counts, [](const auto& slice) {
+      return std::ranges::any_of(slice, [](const auto& count) { return count.second == 255; });
+    });
+  }
+  /// Slot → block: each at the first free slot from its home on, in the order of the blocks.
+  std::map<std::uint64_t, std::uint64_t> table(std::set<std::uint64_t>* without = nullptr) const {
+    std::map<std::uint64_t, std::uint64_t> slots;
+    std::uint64_t next = 0;
+    for (const auto& [number, block] : blocks_) {
+      if (!spills(block) || stuck_.count(number) != 0) continue;
+      const std::uint64_t home = number * g_.spill_homes() / g_.blocks_per_group();
+      const std::uint64_t slot = std::max(home, next);
+      if (g_.spill_slots() == 0 || slot >= home + g_.spill_reach()) {
+        if (without != nullptr) without->insert(number);
+        continue;
+      }
+      slots[slot] = number;
+      next = slot + 1;
+    }
+    return slots;
+  }
+  void find_stuck() {
+    std::set<std::uint64_t> without;
+    table(&without);
+    stuck_.insert(without.begin(), without.end());
+  }
+
+  Geometry g_;
+  std::map<std::uint64_t, Block> blocks_;
+  std::set<std::uint64_t> stuck_;
+};
+
+std::uint64_t hash_of(std::uint64_t key, std::uint64_t seed) {
+  return scbf::detail::hash_u64<scbf::detail::PlainOps>(key, scbf::detail::u64_seed_mask(seed));
+}
+
+bool removes(scbf::Filter& filter, std::uint64_t key) {
+  return filter.remove(key) == scbf::Removal::removed;
+}
+
+struct RankedCase {
+  const char* name;
+  Geometry geometry;
+  std::size_t keys;  ///< in use at a time
+};
+std::ostream& operator<<(std::ostream& out, const RankedCase& c) { return out << c.name; }
+
+class Ranked : public ::testing::TestWithParam<RankedCase> {};
+INSTANTIATE_TEST_SUITE_P(
+    All, Ranked,
+    ::testing::Values(RankedCase{"few_spill", Geometry::ranked(82, 40, 40), 1100},
+                      RankedCase{"many_spill", Geometry::ranked(90, 70, 70), 2700},
+                      RankedCase{"table_beyond_the_reach", Geometry::ranked(112, 400, 180), 6200},
+                      RankedCase{"some_stuck", Geometry::ranked(100, 50, 10), 1300},
+                      RankedCase{"nearly_all_stuck", Geometry::ranked(65, 9, 1), 900},
+                      RankedCase{"no_table", Geometry::ranked(72, 33, 0), 1600},
+                      RankedCase{"one_block", Geometry::ranked(66, 1, 1), 60}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+/// Random insertions and removals, also of absent and of repeated keys, at all loads.
+TEST_P(Ranked, WordsFollowFromTheCounts) {
+  const auto& [name, geometry, most] = GetParam();
+  for (const scbf::Backend* backend : available_backends()) {
+    if (!backend->supports(geometry.layout())) continue;
+    SCOPED_TRACE(backend->name());
+    scbf::Filter filter(geometry, {.seed = 7, .backend = backend->name()});
+    Model model(geometry);
+    Random random(1);
+    std::vector<std::uint64_t> held;
+    for (int turn = 0; turn < 12; ++turn) {
+      const std::size_t aim = turn % 3 == 2 ? most / 4 : most - most / 3 * (turn % 2);
+      for (int step = 0; step < 200 || held.size() < aim; ++step) {
+        const bool grows = held.size() < aim || random() % 4 == 0;
+        if (grows) {
+          const bool again = !held.empty() && random() % 8 == 0;
+          const std::uint64_t key = again ? held[random() % held.size()] : random();
+          filter.insert(key);
+          model.insert(hash_of(key, 7));
+          held.push_back(key);
+        } else {
+          const bool known = random() % 8 != 0;
+          std::size_t i = random() % held.size();
+          const std::uint64_t key = known ? held[i] : random();
+          ASSERT_EQ(removes(filter, key), model.remove(hash_of(key, 7)));
+          if (known) {
+            held[i] = held.back();
+            held.pop_back();
+          }
+        }
+        while (held.size() > aim + aim / 8 + 1) {
+          ASSERT_EQ(removes(filter, held.back()), model.remove(hash_of(held.back(), 7)));
+          held.pop_back();
+        }
+      }
+      ASSERT_TRUE(same_words(words_of(filter), model.words())) << "turn " << turn;
+      ASSERT_TRUE(knows_its_fill(filter));
+      for (const std::uint64_t key : held) {
+        const unsigned count = model.count(hash_of(key, 7));  // 0: with an absent key it went
+        ASSERT_EQ(filter.count(key), count);
+        ASSERT_EQ(filter.contains(key), count > 0);
+      }
+      const auto words = words_of(filter);
+      scbf::RankedCheck check(geometry);
+      ASSERT_FALSE(check.next(words).has_value());
+      ASSERT_EQ(check.stuck(), model.stuck());
+      ASSERT_FALSE(scbf::misfit_of_spilled(geometry, words.data()).has_value());
+    }
+    const bool should_be_stuck = std::string_view(name).find("stuck") != std::string_view::npos ||
+                                 std::string_view(name) == "no_table";
+    EXPECT_EQ(model.stuck() > 0, should_be_stuck);
+  }
+}
+
+/// The same keys give the same words in any order, in batches of any size.
+TEST_P(Ranked, OrderDoesNotMatter) {
+  const auto& [name, geometry, most] = GetParam();
+  auto keys = random_keys(most, 3);
+  keys.insert(keys.end(), keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(most / 5));
+  scbf::Filter one(geometry, {.seed = 1});
+  one.insert(keys);
+  Random random(9);
+  for (int i = 0; i < 5; ++i) {
+    std::shuffle(keys.begin(), keys.end(), std::mt19937_64(random()));
+    scbf::Filter other(geometry, {.seed = 1});
+    for (std::size_t first = 0; first < keys.size();) {
+      const std::size_t n = std::min<std::size_t>(1 + random() % 300, keys.size() - first);
+      other.insert(scbf::KeyBatch(keys).slice(first, n));
+      first += n;
+    }
+    ASSERT_TRUE(same_words(words_of(other), words_of(one)));
+  }
+}
+
+/// A hot key: 255 copies are counted, more are not, and they stay.
+TEST(RankedFilter, CountsUpTo255) {
+  const Geometry geometry = Geometry::ranked(82, 3, 3);
+  scbf::Filter filter(geometry, {.seed = 1});
+  Model model(geometry);
+  const std::uint64_t hot = 42, other = 4711;
+  filter.insert(other);
+  model.insert(hash_of(other, 1));
+  for (int i = 1; i <= 300; ++i) {
+    filter.insert(hot);
+    model.insert(hash_of(hot, 1));
+    EXPECT_EQ(filter.count(hot), static_cast<unsigned>(std::min(i, 15)));
+  }
+  EXPECT_TRUE(same_words(words_of(filter), model.words()));
+  for (int i = 0; i < 400; ++i) {
+    EXPECT_TRUE(removes(filter, hot));
+    model.remove(hash_of(hot, 1));
+  }
+  EXPECT_TRUE(filter.contains(hot));  // as a counter of 4 bits that is saturated
+  EXPECT_TRUE(same_words(words_of(filter), model.words()));
+  EXPECT_TRUE(removes(filter, other));
+
+  scbf::Filter fewer(geometry, {.seed = 1});
+  for (int i = 0; i < 254; ++i) fewer.insert(hot);
+  for (int i = 0; i < 254; ++i) EXPECT_TRUE(removes(fewer, hot));
+  EXPECT_FALSE(fewer.contains(hot));
+  EXPECT_EQ(words_of(fewer), std::vector<std::uint64_t>(geometry.words(), 0));
+}
+
+/// Blocks that are stuck lose no key; their counts are at least 1.
+TEST(RankedFilter, NeverForgetsAKey) {
+  const Geometry geometry = Geometry::ranked(80, 20, 2);
+  scbf::Filter filter(geometry, {.seed = 5});
+  const auto keys = random_keys(3000, 6);
+  filter.insert(keys);
+  EXPECT_EQ(contains(filter, keys), Answers(keys.size(), 1));
+  const auto some = std::vector(keys.begin(), keys.begin() + 1500);
+  filter.remove(some);
+  const auto rest = std::vector(keys.begin() + 1500, keys.end());
+  EXPECT_EQ(contains(filter, rest), Answers(rest.size(), 1));
+  EXPECT_GT(filter.statistics().saturated, 0u);
+}
+
+/// Damage is found, wherever it is, and words that mean nothing do no harm.
+TEST(RankedFilter, DamageIsFound) {
+  const Geometry geometry = Geometry::ranked(90, 30, 60);
+  scbf::Filter filter(geometry, {.seed = 5});
+  filter.insert(random_keys(1200, 6));
+  const auto words = words_of(filter);
+  const std::uint64_t blocks_end = 30 * 8;
+  std::size_t unnoticed = 0;
+  for (std::uint64_t bit = 0; bit < words.size() * 64; ++bit) {
+    auto damaged = words;
+    damaged[bit / 64] ^= std::uint64_t{1} << bit % 64;
+    scbf::RankedCheck check(geometry);
+    const bool found = check.next(damaged).has_value() ||
+                       scbf::misfit_of_spilled(geometry, damaged.data()).has_value() ||
+                       check.stuck() != 0;
+    // In the table, a count that is another number cannot be noticed.
+    if (bit / 64 < blocks_end) {
+      ASSERT_TRUE(found) << "bit " << bit;
+    } else {
+      unnoticed += !found;
+    }
+  }
+  EXPECT_GT(unnoticed, 0u);
+  EXPECT_LT(unnoticed, (words.size() - blocks_end) * 64 / 2);
+}
+
+TEST(RankedFilter, AnyWordsAreSafe) {
+  Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    const Geometry geometry = Geometry::ranked(65 + static_cast<unsigned>(random() % 48),
+                                               1 + random() % 40, random() % 70);
+    std::vector<std::uint64_t> words(geometry.words());
+    for (auto& word : words) word = random() & random() & (round % 2 == 0 ? ~0ull : random());
+    scbf::Filter filter(geometry, {.seed = 1});
+    EXPECT_THROW(filter.assign(words, 0, 0), scbf::InvalidArgument);
+    // As from a mapped file, which is not looked through.
+    for (const scbf::Backend* backend : available_backends()) {
+      if (!backend->supports(geometry.layout()) || backend->memory() != scbf::kHostMemory) continue;
+      std::vector<std::uint64_t> copy(words.size() + 8);
+      auto* const at = reinterpret_cast<std::uint64_t*>(
+          (reinterpret_cast<std::uintptr_t>(copy.data()) + 63) / 64 * 64);
+      std::ranges::copy(words, at);
+      const scbf::CounterView view{geometry, 1, at};
+      const auto keys = random_keys(200, static_cast<std::uint64_t>(round));
+      Answers answers(keys.size());
+      scbf::RemovalChange change;
+      const scbf::BatchOptions options{.threads = 1};
+      const scbf::ConstCounterView seen{geometry, 1, at};
+      backend->insert(view, keys, options);
+      backend->contains({&seen, 1}, keys, answers.data(), options);
+      backend->count({&seen, 1}, keys, answers.data(), options);
+      backend->remove({&view, 1}, keys, answers.data(), {&change, 1}, options);
+      backend->histograms(seen, options);
+      backend->merge(view, seen, options);
+    }
+  }
+}
+
+/// Keys leave and others come, many times over: nothing of it stays.
+TEST(RankedFilter, ChurnLeavesNoTrace) {
+  constexpr std::size_t n = 20'000;
+  const Geometry geometry = scbf::geometry_for(scbf::Layout::ranked, n, 0.01);
+  scbf::Filter filter(geometry, {.seed = 1});
+  auto keys = random_keys(n, 1);
+  filter.insert(keys);
+  for (std::uint64_t turn = 0; turn < 100; ++turn) {
+    const auto others = random_keys(n, 100 + turn);
+    constexpr std::size_t kParts = 8;
+    for (std::size_t part = 0; part < kParts; ++part) {  // the number of keys stays
+      const std::size_t first = n * part / kParts, count = n * (part + 1) / kParts - first;
+      ASSERT_EQ(filter.remove(scbf::KeyBatch(keys).slice(first, count)).absent, 0u);
+      filter.insert(scbf::KeyBatch(others).slice(first, count));
+    }
+    keys = others;
+  }
+  scbf::Filter fresh(geometry, {.seed = 1});
+  fresh.insert(keys);
+  EXPECT_TRUE(same_words(words_of(filter), words_of(fresh)));
+  EXPECT_EQ(filter.statistics().saturated, 0u);
+}
+
+TEST(RankedFilter, MergeAndSubtract) {
+  const Geometry geometry = Geometry::ranked(82, 50, 50);
+  const auto a = random_keys(1100, 1), b = random_keys(700, 2);
+  const scbf::FilterOptions options{.seed = 3};
+  scbf::Filter one(geometry, options), other(geometry, options), both(geometry, options);
+  one.insert(a);
+  other.insert(b);
+  both.insert(a);
+  both.insert(b);
+  scbf::Filter merged = one;
+  merged.merge(other);
+  EXPECT_TRUE(same_words(words_of(merged), words_of(both)));
+  merged.merge(merged);  // itself
+  both.insert(a);
+  both.insert(b);
+  EXPECT_TRUE(same_words(words_of(merged), words_of(both)));
+  EXPECT_EQ(merged.subtract(other).inexact_counters, 0u);
+  EXPECT_EQ(merged.subtract(other).inexact_counters, 0u);
+  merged.subtract(one);
+  EXPECT_TRUE(same_words(words_of(merged), words_of(one)));
+  EXPECT_THROW(merged.subtract(other), scbf::Incompatible);
+  EXPECT_TRUE(same_words(words_of(merged), words_of(one)));
+}
+
+TEST(RankedFilter, WhatItCannotDo) {
+  const Geometry geometry = Geometry::ranked(82, 50, 50);
+  SCBF_EXPECT_THROW(Geometry::ranked(64, 1, 0), scbf::InvalidArgument, "65 to 112");
+  SCBF_EXPECT_THROW(Geometry::ranked(113, 1, 0), scbf::InvalidArgument, "65 to 112");
+  SCBF_EXPECT_THROW(Geometry::ranked(82, 0, 0), scbf::InvalidArgument, "blocks 0");
+  SCBF_EXPECT_THROW(scbf::BloomFilter(scbf::Growth::one(geometry)), scbf::InvalidArgument,
+                    "no filters of bits");
+  SCBF_EXPECT_THROW(scbf::BloomFilter(scbf::Filter(geometry)), scbf::InvalidArgument, "ranked");
+  SCBF_EXPECT_THROW(scbf::Growth::fixed(geometry, 3), scbf::InvalidArgument, "layout ranked");
+  SCBF_EXPECT_THROW(scbf::Bank(scbf::Growth::one(geometry)), scbf::InvalidArgument,
+                    "layout ranked");
+}
+
+}  // namespace

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The maths of `ranked`: rates and spilled blocks against sums written down here and against
+// filters, the smallest geometry, and plans.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "scbf/sizing.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Geometry;
+using scbf::Layout;
+
+double hits_of(const scbf::Filter& filter, const std::vector<std::uint64_t>& keys) {
+  Answers out(keys.size());
+  return static_cast<double>(filter.contains(keys, out).hits);
+}
+
+std::vector<double> poisson(double mean) {
+  std::vector<double> p;
+  for (double j = 0; j < mean + 20 * std::sqrt(mean) + 60; ++j) {
+    p.push_back(std::exp(j * std::log(mean) - mean - std::lgamma(j + 1)));
+  }
+  return p;
+}
+
+TEST(RankedMaths, RateIsTheSumOverLoads) {
+  for (const std::uint32_t s : {65u, 82u, 97u, 112u}) {
+    for (const double load : {0.001, 0.2, 3.0, 17.0, 30.0, 46.0, 90.0}) {
+      const std::vector<double> p = poisson(load);
+      double rate = 0, spilled = 0;
+      for (std::size_t j = 1; j < p.size(); ++j) {
+        const double fill = 1 - std::pow(1 - 1.0 / s, static_cast<double>(j));
+        rate += p[j] * std::pow(fill, 4);
+        if (j > 128 - s) spilled += p[j];
+      }
+      EXPECT_NEAR(scbf::ranked_fpr(load * 1000, s, 1000) / rate, 1, 1e-9) << s << ' ' << load;
+      EXPECT_NEAR(scbf::spilled_share(load * 1000, s, 1000), spilled, 1e-12 + spilled * 1e-7);
+    }
+    EXPECT_EQ(scbf::ranked_fpr(0, s, 10), 0);
+    EXPECT_EQ(scbf::ranked_fpr(INFINITY, s, 10), 1);
+    EXPECT_EQ(scbf::spilled_share(0, s, 10), 0);
+  }
+  // Where the two ways to compute it meet, no step.
+  const double below = scbf::ranked_fpr(1.4665e3, 82, 1000),
+               above = scbf::ranked_fpr(1.4666e3, 82, 1000);
+  EXPECT_NEAR(above / below, 1 + 4e-4 / 1.466, 1e-3);
+  SCBF_EXPECT_THROW(scbf::ranked_fpr(NAN, 82, 10), scbf::InvalidArgument, "n nan");
+  SCBF_EXPECT_THROW(scbf::ranked_fpr(1, 64, 10), scbf::InvalidArgument, "positions 64");
+  SCBF_EXPECT_THROW(scbf::ranked_fpr(1, 82, 0), scbf::InvalidArgument, "blocks 0");
+}
+
+/// The smallest geometry holds what it is for, and a little less memory does not.
+TEST(RankedMaths, SmallestIsSmallAndHolds) {
+  for (const double fpr : {0.2, 0.03, 0.01, 0.001, 1e-5}) {
+    for (const std::uint64_t n :
+         {std::uint64_t{1}, std::uint64_t{1000}, std::uint64_t{100'000}, std::uint64_t{1} << 30}) {
+      const Geometry g = scbf::geometry_for(Layout::ranked, n, fpr);
+      EXPECT_LE(scbf::predicted_fpr(g, static_cast<double>(n)), fpr);
+      EXPECT_GE(scbf::capacity_for(g, fpr), n);
+      const double slots = scbf::spill_slots_for(static_cast<double>(n), g.positions(),
+                                                 static_cast<double>(g.blocks_per_group()));
+      EXPECT_EQ(static_cast<double>(g.spill_slots()), slots);
+      for (const std::uint32_t other : {g.positions() - 1, g.positions() + 1}) {
+        if (other < scbf::kMinRankedPositions || other > scbf::kMaxRankedPositions) continue;
+        EXPECT_GE(scbf::geometry_for(Layout::ranked, n, fpr, other).bytes(), g.bytes());
+      }
+    }
+  }
+  // What the layout is for: at 1 % less than 18 bits a key, where split_block takes 45.7.
+  const Geometry g = scbf::geometry_for(Layout::ranked, 100'000'000, 0.01);
+  EXPECT_LT(8 * static_cast<double>(g.bytes()) / 1e8, 17.6);
+  SCBF_EXPECT_THROW(scbf::geometry_for(Layout::ranked, std::uint64_t{1} << 40, 0.01),
+                    scbf::InvalidArgument, "more than 4294967295 blocks");
+}
+
+/// Filters that are as full as planned: their rate, spilled blocks, and none that is stuck.
+TEST(RankedMaths, FiltersAreAsPredicted) {
+  for (const double fpr : {0.05, 0.01, 0.001}) {
+    constexpr std::size_t n = 400'000;
+    const Geometry g = scbf::geometry_for(Layout::ranked, n, fpr);
+    const auto blocks = static_cast<double>(g.blocks_per_group());
+    scbf::Filter filter(g, {.seed = 11});
+    filter.insert(random_keys(n, 1));
+    const auto words = words_of(filter);
+    double spilled = 0, rate = 0;
+    for (std::uint64_t b = 0; b < g.blocks_per_group(); ++b) {
+      const std::uint64_t* const line = &words[8 * b];
+      spilled += line[4] >> 63 != 0 && line[5] >> 63 == 0;
+      double shown = 1;
+      for (unsigned j = 0; j < 4; ++j) {
+        const std::uint64_t upper = line[4 + j] & ((std::uint64_t{1} << (g.positions() - 64)) - 1);
+        shown *= (__builtin_popcountll(line[j]) + __builtin_popcountll(upper)) /
+                 static_cast<double>(g.positions());
+      }
+      rate += shown / blocks;
+    }
+    const double mean = blocks * scbf::spilled_share(n, g.positions(), blocks);
+    EXPECT_NEAR(spilled, mean, 5 * std::sqrt(mean) + 3);
+    EXPECT_NEAR(rate / scbf::predicted_fpr(g, n), 1, 0.02);
+    const auto asked = random_keys(1'000'000, 2);
+    const double hits = hits_of(filter, asked);
+    EXPECT_NEAR(hits, 1e6 * rate, 5 * std::sqrt(1e6 * rate));
+    EXPECT_EQ(filter.statistics().saturated, 0u);
+    EXPECT_NEAR(filter.statistics().stages[0].estimated_keys, n, n * 0.01);
+  }
+}
+
+TEST(RankedMaths, Plans) {
+  const auto both = scbf::plan({.capacity = 1'000'000, .fpr = 0.01, .layout = Layout::ranked});
+  EXPECT_EQ(both.geometry, scbf::geometry_for(Layout::ranked, 1'000'000, 0.01));
+  EXPECT_NE(both.reason.find("ranked with 81 positions"), std::string::npos) << both.reason;
+  EXPECT_NE(both.reason.find("distinct keys"), std::string::npos) << both.reason;
+  for (const std::uint64_t memory : {std::uint64_t{4096}, std::uint64_t{3'000'000}}) {
+    const auto most = scbf::plan({.fpr = 0.01, .memory_bytes = memory, .layout = Layout::ranked});
+    EXPECT_LE(most.geometry.bytes(), memory);
+    EXPECT_GT(most.geometry.bytes(), memory - memory / 20 - 400);
+    EXPECT_LE(most.predicted_fpr, 0.01);
+    const auto lowest =
+        scbf::plan({.capacity = most.capacity, .memory_bytes = memory, .layout = Layout::ranked});
+    EXPECT_LE(lowest.geometry.bytes(), memory);
+    EXPECT_LE(lowest.fpr, 0.0101);
+  }
+  SCBF_EXPECT_THROW(scbf::plan({.capacity = 1'000'000,
+                                .fpr = 0.01,
+                                .memory_bytes = 1'000'000,
+                                .layout = Layout::ranked}),
+                    scbf::InvalidArgument,
+                    "memory 1000000 bytes: ranked does not hold 1000000 keys");
+  SCBF_EXPECT_THROW(
+      scbf::plan({.capacity = 1000, .fpr = 0.01, .layout = Layout::ranked, .groups = 1}),
+      scbf::InvalidArgument, "groups 1: layout ranked");
+  SCBF_EXPECT_THROW(scbf::geometry_in(Layout::ranked, 1000, 82), scbf::InvalidArgument, "see plan");
+}
+
+TEST(RankedMaths, GrowsByTightening) {
+  scbf::Filter filter(scbf::Growth::tightening(10'000, 0.01, Layout::ranked), {.seed = 2});
+  const auto keys = random_keys(100'000, 3);
+  filter.insert(keys);
+  EXPECT_GT(filter.stages(), 2u);
+  EXPECT_EQ(contains(filter, keys), Answers(keys.size(), 1));
+  const double rate = hits_of(filter, random_keys(400'000, 4)) / 400'000;
+  EXPECT_LT(rate, 0.01);
+  EXPECT_EQ(filter.remove(keys).absent, 0u);
+}
+
+}  // namespace
