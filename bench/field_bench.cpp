@@ -42,6 +42,8 @@ void add(FilterCase c, bool removes) {
 void add_field(std::size_t n) {
   add({.n = n}, true);
   add({.n = n, .calls = Calls::view}, true);
+  add({.structure = "ranked", .n = n}, true);
+  add({.structure = "ranked", .n = n, .calls = Calls::view}, true);
   add({.n = n, .cell = Cell::bit}, false);
   add({.structure = "textbook", .n = n, .other = [=] { return make_textbook(n, kFpr); }}, true);
   for (const FieldStructure& structure : field_structures()) {

@@ -17,6 +17,9 @@ FIELD = (
     ({"filter": "split_block"}, "`split_block`, in batches", TAKES_ALL, takes_with_it("4 others")),
     ({"filter": "split_block", "calls": "view"}, "`split_block`, one key a call", "as above",
      "as above"),
+    ({"filter": "ranked"}, "`ranked`, in batches",
+     "takes all keys, the rate rises; keys of blocks that are stuck stay", takes_with_it("3 others")),
+    ({"filter": "ranked", "calls": "view"}, "`ranked`, one key a call", "as above", "as above"),
     ({"filter": "split_block", "cells": "bit"}, "`split_block`, bits, in batches", TAKES_ALL,
      NO_REMOVAL),
     ({"filter": "textbook"}, "textbook counting", TAKES_ALL, takes_with_it("5 others")),
@@ -29,14 +32,17 @@ FIELD = (
      "refuses a key one of whose groups is full, from about 1.3 n on", takes_with_it("3 others")),
     ({"filter": "d_left"}, "d-left counting",
      "refuses a key whose four buckets are full, from about 1.2 n on", takes_with_it("1 other")),
-    ({"filter": "ranked"}, "bitmaps and ranked unary counts",
-     "refuses when too many blocks spill, from 1.03 to 1.18 n on", takes_with_it("3 others")),
     ({"filter": "quotient"}, "quotient filter", "refuses from 1.2 n on, at 90 % of its slots",
      takes_with_it("1 other")),
     ({"filter": "cuckoo"}, "cuckoo filter",
      "refuses from 1.00 to 1.02 n on, and the tenth copy of a key", takes_with_it("1 other")),
     ({"filter": "libbloom"}, "libbloom (plain bits)", TAKES_ALL, NO_REMOVAL),
 )
+
+
+# Those with counters.
+OURS = [name for of, name, *_ in FIELD if of["filter"] in ("split_block", "ranked") and "cells" not in of]
+BATCHES = [name for name in OURS if name.endswith("in batches")]
 
 
 def field_rows(systems, n):
@@ -53,19 +59,21 @@ def field_losses(measured):
     """What is smaller or faster than our counters, of (n, name, rows by operation)."""
     lost = {}
     for n, ours, ours_found in measured:
-        if ours not in (FIELD[0][1], FIELD[1][1]):
+        if ours not in OURS:
             continue
         for other_n, other, found in measured:
-            if other_n != n or other.startswith("`split_block`"):
+            if other_n != n or other.startswith("`"):
                 continue
             for op in MAIN:
                 if op in found and found[op]["ns"][1] < ours_found[op]["ns"][1]:
                     lost.setdefault((ours, op), []).append(f"{other} at {keys(n)}")
-            if ours == FIELD[0][1] and (next(iter(found.values()))["bits_per_key"] <
+            if ours in BATCHES and (next(iter(found.values()))["bits_per_key"] <
                                         next(iter(ours_found.values()))["bits_per_key"]):
-                lost.setdefault("bits", []).append(other)
-    yield "Fewer bits than our counters: " + (", ".join(dict.fromkeys(lost.get("bits", []))) or "none")
-    for ours in (FIELD[0][1], FIELD[1][1]):
+                lost.setdefault((ours, "bits"), []).append(other)
+    for ours in BATCHES:
+        fewer = ", ".join(dict.fromkeys(lost.get((ours, "bits"), []))) or "none"
+        yield f"Fewer bits than {ours.partition(',')[0]}: {fewer}"
+    for ours in OURS:
         faster = [f"{op}: {', '.join(lost[ours, op])}" for op in MAIN if (ours, op) in lost]
         yield f"Faster than {ours}: " + ("; ".join(faster) or "none")
 

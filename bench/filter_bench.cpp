@@ -113,7 +113,7 @@ class Matrix {
 
   void add_smoke() {
     const std::size_t n = 20'000;
-    for (const char* layout : {"split_block", "split"}) {
+    for (const char* layout : {"split_block", "split", "ranked"}) {
       for (const std::string& backend : available_backends()) {
         for (const Path path : {Path::direct, Path::partitioned}) {
           add({.structure = layout,
@@ -125,7 +125,7 @@ class Matrix {
       }
     }
     add({.n = n, .fpr = 0.001, .keys = {.words_each = 2}}, kAll);
-    add_calls(n);
+    add_calls("split_block", n);
     add_bits("split_block", n);
     add_bits("split", n);
     add_comparators(n);
@@ -150,6 +150,7 @@ class Matrix {
       if (backend == "simd") continue;  // one of the others under another name
       add({.n = n, .backend = backend}, kMain);
       if (backend == "scalar") add({.structure = "split", .n = n, .backend = backend}, kMain);
+      if (backend != "scalar") add({.structure = "ranked", .n = n, .backend = backend}, kMain);
     }
   }
 
@@ -160,12 +161,12 @@ class Matrix {
   }
 
   /// Filters of n keys, built, and worked on in all the forms that calls can have but one batch.
-  void add_calls(std::size_t n) {
-    add({.n = n}, {Operation::first_build, Operation::build});
-    add({.n = n, .calls = Calls::bulk},
+  void add_calls(const char* layout, std::size_t n) {
+    add({.structure = layout, .n = n}, {Operation::first_build, Operation::build});
+    add({.structure = layout, .n = n, .calls = Calls::bulk},
         {Operation::first_build, Operation::build, Operation::insert});
     for (const Calls calls : {Calls::small, Calls::key, Calls::view, Calls::ahead}) {
-      add({.n = n, .calls = calls}, kMain);
+      add({.structure = layout, .n = n, .calls = calls}, kMain);
     }
   }
 
@@ -193,14 +194,15 @@ class Matrix {
     // The filter of 10^5 keys is slightly larger than an L2 of 512 KiB; half of it fits everywhere.
     add({.n = 50'000}, kAll);
     for (const std::size_t n : {std::size_t{100'000}, std::size_t{1'000'000}, kAround}) {
-      for (const char* layout : {"split_block", "split"}) {
+      for (const char* layout : {"split_block", "split", "ranked"}) {
         add({.structure = layout, .n = n}, kAll);
         if (n == 100'000 || (!thorough && layout == std::string("split"))) continue;
         add_paths(layout, n, kMain);
         add_two_threads(layout, n);
       }
       if (thorough || n == 100'000) {
-        add_calls(n);
+        add_calls("split_block", n);
+        add_calls("ranked", n);
         add({.n = n, .fpr = 0.001}, kMain);
         if (n != 1'000'000) add_targets(n);
       }
@@ -221,8 +223,11 @@ class Matrix {
     add_paths("split_block", n, kMain);
     add({.structure = "split", .n = n}, kMain);
     add_paths("split", n, kFew);
-    add_calls(n);
-    for (const char* layout : {"split_block", "split"}) add_two_threads(layout, n);
+    add({.structure = "ranked", .n = n}, kAll);
+    add_paths("ranked", n, kMain);
+    add_calls("split_block", n);
+    add_calls("ranked", n);
+    for (const char* layout : {"split_block", "split", "ranked"}) add_two_threads(layout, n);
     add({.n = n, .fpr = 0.001}, kMain);
     add({.n = n, .backend = "scalar"}, kFew);
     for (const char* layout : {"split_block", "split"}) add_bits(layout, n);

@@ -15,7 +15,7 @@ def keys(n):
 
 
 def label(kind):
-    return {"split_block": "`split_block`", "split": "`split`",
+    return {"split_block": "`split_block`", "split": "`split`", "ranked": "`ranked`",
             "split_block bits": "`split_block`, bits", "split bits": "`split`, bits", "libbloom": "libbloom (plain)",
             "textbook": "textbook counting", "unordered_set": "`std::unordered_set`"}[kind]
 
@@ -113,7 +113,7 @@ def floors(results):
 
 def headline(results):
     rows = []
-    for kind, fpr in (("split_block", 0.01), ("split_block", 0.001), ("split", 0.01),
+    for kind, fpr in (("split_block", 0.01), ("split_block", 0.001), ("ranked", 0.01), ("split", 0.01),
                       ("split_block bits", 0.01), ("split bits", 0.01)):
         for n in results.sizes:
             found = {op: results.find(op, kind, n, fpr=fpr) for op in ALL}
@@ -131,27 +131,28 @@ def headline(results):
 
 def calls(results):
     """The same keys in one batch, in small ones, in bulk, and one a call; first and later builds."""
+    kinds = ("split_block", "ranked")
     columns = {"first_build": "first build", "build": "later builds", **{op: op for op in MAIN}}
     titles = {"one": "one batch", "small": "batches of 4,096", "bulk": "batches of 4,096, `bulk()`",
               "key": "one key a call", "view": "one key a call, `ref()`",
               "ahead": "the same, prefetched"}
     rows = []
-    for n in results.sizes:
-        found = {form: {op: results.find(op, "split_block", n, calls=form) for op in columns}
-                 for form in titles}
+    for kind, n in ((kind, n) for kind in kinds for n in results.sizes):
+        found = {form: {op: results.find(op, kind, n, calls=form) for op in columns} for form in titles}
         if found["view"]["insert"] is None:
             continue
         for form, title in titles.items():
-            rows.append([keys(n), title] + [spread(found[form][op]) if found[form][op] else ""
-                                            for op in columns])
-    return table(["keys", "given in", "|", *columns.values()], rows)
+            if any(found[form].values()):
+                rows.append([label(kind), keys(n), title] +
+                            [spread(found[form][op]) if found[form][op] else "" for op in columns])
+    return table(["filter", "keys", "given in", "|", *columns.values()], rows)
 
 
 def comparators(results):
     rows = []
     for n in results.sizes:
         ours = {op: results.find(op, "split_block", n) for op in MAIN}
-        for kind in ("split_block", "split", "split_block bits", "textbook", "libbloom",
+        for kind in ("split_block", "ranked", "split", "split_block bits", "textbook", "libbloom",
                      "unordered_set"):
             found = {op: results.find(op, kind, n) for op in MAIN}
             some = next((r for r in found.values() if r), None)
@@ -173,15 +174,15 @@ def losses(results):
     any structure."""
     rows = []
     for n in results.sizes:
-        for kind in ("split_block", "split", "split_block bits"):
-            for other in ("split_block", "split", "textbook", "libbloom", "unordered_set"):
+        for kind in ("split_block", "ranked", "split", "split_block bits"):
+            for other in ("split_block", "ranked", "split", "textbook", "libbloom", "unordered_set"):
                 if other == kind.partition(" ")[0]:
                     continue
                 pairs = [(op, results.find(op, kind, n), results.find(op, other, n))
                          for op in ALL]
                 pairs = [(op, a, b) for op, a, b in pairs if a and b]
                 for op, a, b in pairs:
-                    if other not in ("split_block", "split") and a["ns"][1] > b["ns"][1]:
+                    if other not in ("split_block", "ranked", "split") and a["ns"][1] > b["ns"][1]:
                         rows.append([keys(n), label(kind), label(other), f"{op}, ns",
                                      number(a["ns"][1]), number(b["ns"][1])])
                 if pairs and pairs[0][1]["bits_per_key"] > 1.005 * pairs[0][2]["bits_per_key"]:
@@ -193,7 +194,7 @@ def losses(results):
 
 def threads(results):
     rows = []
-    for kind in ("split_block", "split"):
+    for kind in ("split_block", "ranked", "split"):
         for n in results.sizes:
             for op in MAIN:
                 one, two = (results.find(op, kind, n, threads=t) for t in (1, 2))
@@ -211,7 +212,7 @@ def threads(results):
 
 def paths(results):
     rows = []
-    for kind in ("split_block", "split"):
+    for kind in ("split_block", "ranked", "split"):
         for n in results.sizes:
             for op in MAIN:
                 found = [results.find(op, kind, n, path=p)
@@ -224,7 +225,7 @@ def paths(results):
 
 def targets(results):
     rows = []
-    for kind in ("split_block", "split"):
+    for kind in ("split_block", "ranked", "split"):
         for n in results.sizes:
             for backend in (*results.backends(), "simd"):
                 found = [results.find(op, kind, n, backend=backend) for op in MAIN]
@@ -265,6 +266,17 @@ def aims(results):
         row = results.find(op, "split_block", 10**5)
         judge(f"`split_block`, {keys(10**5)}: {op}, ns", f"≤ {limit}",
               row["ns"][1] if row else None, lambda v, limit=limit: v <= limit)
+    for path, aims_of in (("partitioned", {"insert": 0.8, "miss": 0.6, "hit": 0.6, "remove": 0.8}),
+                          ("direct", {"insert": 1.2, "miss": 1.05, "hit": 1.05, "remove": 1.2})):
+        for op, limit in aims_of.items():
+            row = results.find(op, "ranked", 10**8, path=path)
+            access = "update" if op in ("insert", "remove") else "read"
+            judge(f"`ranked`, {keys(10**8)}, {path}: {op}, ratio to the {access} floor", f"≤ {limit}",
+                  row.get("ratio_to_floor") if row else None, lambda v, limit=limit: v <= limit)
+    for op, limit in (("insert", 5), ("miss", 1.5), ("hit", 1.5), ("remove", 5)):
+        row = results.find(op, "ranked", 10**5)
+        judge(f"`ranked`, {keys(10**5)}: {op}, ns", f"≤ {limit}",
+              row["ns"][1] if row else None, lambda v, limit=limit: v <= limit)
     for op in MAIN:
         ours, other = (results.find(op, k, 10**8) for k in ("split", "textbook"))
         judge(f"`split`, {keys(10**8)}: {op}, of the textbook filter's time", "≤ 0.5",
@@ -283,7 +295,7 @@ def figures(results):
     rows = []
     sizes = [n for n in results.sizes if results.find("insert", "textbook", n)]
     for n in dict.fromkeys((sizes[0], sizes[-1]) if sizes else ()):
-        for kind in ("split_block", "split", "split_block bits", "textbook", "libbloom"):
+        for kind in ("split_block", "ranked", "split", "split_block bits", "textbook", "libbloom"):
             found = [results.find(op, kind, n) for op in MAIN]
             some = next((r for r in found if r), None)
             if some:

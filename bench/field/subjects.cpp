@@ -11,7 +11,6 @@
 #include "d_left.hpp"
 #include "dynamic_count.hpp"
 #include "quotient.hpp"
-#include "ranked.hpp"
 #include "spectral.hpp"
 
 namespace scbf::bench {
@@ -96,7 +95,7 @@ FieldStructure structure() {
 const std::vector<FieldStructure>& field_structures() {
   static const std::vector<FieldStructure> all = {
       structure<SpectralFilter>(), structure<DynamicCountFilter>(), structure<AccurateFilter>(),
-      structure<DLeftFilter>(),    structure<RankedFilter>(),       structure<QuotientFilter>(),
+      structure<DLeftFilter>(),    structure<QuotientFilter>(),
       structure<CuckooFilter>()};
   return all;
 }

@@ -34,7 +34,7 @@ import scbf
 
 __all__ = ["counter_histogram", "false_positive_rate", "memory", "slice_fill"]
 
-BLUE, ORANGE, GREY = "#2f6fde", "#dd7a1f", "#6b7785"
+BLUE, ORANGE, GREEN, GREY = "#2f6fde", "#dd7a1f", "#23946a", "#6b7785"
 
 
 def slice_fill(filter: scbf.Filter | scbf.BloomFilter, ax: Axes | None = None) -> Axes:
@@ -149,7 +149,7 @@ def false_positive_rate(geometry: scbf.Geometry, ax: Axes | None = None, *, most
 
 
 def memory(ax: Axes | None = None, *, capacity: int = 1_000_000, rates: Sequence[float] | None = None) -> Axes:
-    """Memory per key against the false-positive rate, of both layouts, as counters and as bits.
+    """Memory per key against the false-positive rate, of all layouts, as counters and as bits.
 
     Each point is what :func:`scbf.plan` chooses. Steps in ``split_block`` are where another group begins to pay.
 
@@ -163,12 +163,13 @@ def memory(ax: Axes | None = None, *, capacity: int = 1_000_000, rates: Sequence
     if rates is None:
         rates = numpy.geomspace(0.1, 1e-6, 60).tolist()
     plans = {layout: [scbf.plan(capacity=capacity, fpr=rate, layout=layout) for rate in rates]
-             for layout in ("split_block", "split")}
+             for layout in ("split_block", "split", "ranked")}
     ax = _axes(ax)
-    for (layout, chosen), color in zip(plans.items(), (BLUE, ORANGE), strict=True):
+    for (layout, chosen), color in zip(plans.items(), (BLUE, ORANGE, GREEN), strict=True):
         counters = numpy.array([plan.bits_per_key for plan in chosen])
         ax.plot(_percent(rates), counters, color=color, label=f"{layout}, counters")
-        ax.plot(_percent(rates), counters / 4, "--", color=color, label=f"{layout}, bits")
+        if layout != "ranked":  # of which there are no filters of bits
+            ax.plot(_percent(rates), counters / 4, "--", color=color, label=f"{layout}, bits")
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.invert_xaxis()

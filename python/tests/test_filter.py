@@ -10,14 +10,15 @@ import pytest
 import scbf
 from support import GEOMETRY, filled, one_by_one
 
-LAYOUTS = ["split", "split_block"]
+LAYOUTS = ["split", "split_block", "ranked"]
 
 
 # ---- how it is made -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [scbf.Filter, scbf.BloomFilter])
-@pytest.mark.parametrize("layout", [None, *LAYOUTS])
+@pytest.mark.parametrize(("kind", "layout"), [
+    *((scbf.Filter, layout) for layout in (None, *LAYOUTS)),
+    *((scbf.BloomFilter, layout) for layout in (None, "split", "split_block"))])  # fmt: skip
 def test_from_two_of_three(kind: Any, layout: str | None) -> None:
     a = kind(capacity=10_000, fpr=0.01, layout=layout)
     assert a.geometry.predicted_fpr(10_000) <= 0.01
@@ -39,6 +40,16 @@ def test_from_a_shape() -> None:
     assert made.nbytes == geometry.nbytes and made.stages == 1 and made.fpr_bound == 1
 
 
+def test_ranked_has_no_bits() -> None:
+    filter = scbf.Filter(1000, 0.01, layout="ranked")
+    with pytest.raises(scbf.InvalidArgument, match="layout ranked: there are no filters of bits"):
+        scbf.BloomFilter(1000, 0.01, layout="ranked")
+    with pytest.raises(scbf.InvalidArgument, match="layout ranked"):
+        scbf.BloomFilter.of(filter)
+    with pytest.raises(scbf.InvalidArgument, match="layout ranked"):
+        scbf.Bank(growth=scbf.Growth.one(filter.geometry))
+
+
 def test_numbers_may_be_of_numpy() -> None:
     assert scbf.Filter(np.int64(1000), np.float64(0.01), seed=np.uint32(7)) == scbf.Filter(1000, 0.01, seed=7)
 
@@ -55,7 +66,7 @@ def test_numbers_may_be_of_numpy() -> None:
         ({"capacity": 10, "fpr": float("nan")}, r"fpr nan: must be in \(0, 1\)"),
         ({"capacity": 10, "fpr": -1}, r"fpr -1: must be in \(0, 1\)"),
         ({"capacity": 2**63, "fpr": 0.1}, "capacity 9223372036854775808 at fpr 0.1: .* holds at most .* keys"),
-        ({"capacity": 10, "fpr": 0.1, "layout": "slices"}, "layout 'slices': must be 'split' or 'split_block'"),
+        ({"capacity": 10, "fpr": 0.1, "layout": "slices"}, "layout 'slices': must be 'split', 'split_block' or 'ranked'"),
         ({"capacity": 10, "fpr": 0.1, "geometry": GEOMETRY}, "give two of"),
         ({"geometry": GEOMETRY, "growth": scbf.Growth.one(GEOMETRY)}, "give two of"),
         ({"geometry": GEOMETRY, "layout": "split"}, "give two of"),
@@ -114,6 +125,10 @@ def test_shapes() -> None:
     assert (slices.layout, slices.probes, slices.groups, slices.counters) == ("split", 7, 0, 7000)
     assert blocks != slices and blocks == scbf.Geometry.split_block(2, 100) and blocks != "split_block"
     assert hash(blocks) == hash(scbf.Geometry.split_block(2, 100)) and len({blocks, slices, blocks}) == 2
+    ranked = scbf.Geometry.ranked(positions=82, blocks=100, spill_slots=7)
+    assert (ranked.layout, ranked.probes, ranked.groups, ranked.positions, ranked.spill_slots) == ("ranked", 4, 1, 82, 7)
+    assert ranked.counters == 100 * 4 * 82 and ranked.nbytes == 100 * 64 + (7 * 42 + 7) // 8 * 64
+    assert ranked == scbf.Geometry.ranked(82, 100, 7) and ranked != scbf.Geometry.ranked(82, 100, 8)
     keys = blocks.capacity_for(0.01)
     assert blocks.predicted_fpr(keys) <= 0.01 < blocks.predicted_fpr(keys + 1)
     growths = [scbf.Growth.one(blocks), scbf.Growth.fixed(blocks, 3), scbf.Growth.tightening(100, 0.01)]

@@ -23,6 +23,8 @@ def copies(thing: Any, protocols: range = range(pickle.HIGHEST_PROTOCOL + 1)) ->
     [
         scbf.Growth.one(scbf.Geometry.split(3, 100)),
         scbf.Growth.one(GEOMETRY),
+        scbf.Growth.one(scbf.Geometry.ranked(82, 100, 7)),
+        scbf.Growth.tightening(50, 0.1, layout="ranked"),
         scbf.Growth.fixed(scbf.Geometry.split_block(1, 7), 5),
         scbf.Growth.tightening(50, 0.1),
         scbf.Growth.tightening(50, 0.1, layout="split", growth=3, tightening=0.7),

@@ -127,7 +127,7 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         key: a column of integers, strings or binary, by name or as an expression.
         capacity: distinct keys. None counts first, with approx_count_distinct, and takes 3 % more.
         fpr: false-positive rate; 0.01 if nothing else is said.
-        layout: ``'split_block'`` (the default) or ``'split'``.
+        layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
         geometry: in place of capacity, for a filter that shall be merged with others of this geometry.
         seed: of the hash.
         bits: a BloomFilter, for who only asks: a quarter of the memory and less to send; no removal.
