@@ -138,7 +138,11 @@ AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool 
   const std::optional<FileInfo> info = load ? std::nullopt : info_to_map(path);
   if (!info) {
     return load_from(file, path, [&](const std::string& from) -> AnyFilter {
-      if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(from, options);
+      // Of a pipe it is not known before it is read; a ranked filter in one is refused.
+      const bool ranked =
+          is_regular(from) && read_file_info(from).growth.layout() == Layout::ranked;
+      const bool bits = find_backend(run.backend).supports(Cell::bit) && !ranked;
+      if (bits) return BloomFilter::load(from, options);
       return Filter::load(from, options);
     });
   }
@@ -295,11 +299,12 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
     if (stage.shape.geometry.layout() == Layout::ranked) stuck += stage.saturated;
   }
   if (stuck > 0) {
-    note(
-        fmt::format("{} of the filter can no longer be counted down: there are more keys than "
-                    "planned, or many copies of some, and keys there cannot be removed; build a "
-                    "larger filter, or one with --layout split_block",
-                    counted(stuck, "position")));
+    note(fmt::format(
+        "{} can no longer be lowered, so that keys there stay when they are removed: there are "
+        "more "
+        "keys than planned, or many copies of some; build a larger filter, or one with --layout "
+        "split_block",
+        counted(stuck, "counter")));
   }
   if (!notes.capacity || keys <= *notes.capacity) return;
   const double estimated_fpr = statistics.estimated_fpr;

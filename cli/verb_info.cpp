@@ -178,8 +178,7 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
     return text;
   }
   if (info.cell() == Cell::counter) {
-    const bool ranked = info.stages[0].shape.geometry.layout() == Layout::ranked;
-    row("saturated", grouped(info.stages[0].saturated) + (ranked ? " blocks, stuck" : " counters"));
+    row("saturated", grouped(info.stages[0].saturated) + " counters");
   }
   if (const std::string& metadata = info.metadata; !metadata.empty()) {
     row("metadata", metadata.size() <= 200 ? metadata : human_bytes(metadata.size()));

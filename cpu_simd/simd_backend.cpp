@@ -100,6 +100,10 @@ class SimdBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
+    if (into.geometry.layout() == Layout::ranked) {
+      for_each_part(into.geometry, options,
+                    [&](FilterPart part) { begin_merge_part(into, from, part); });
+    }
     for_each_part(into.geometry, options, [&](FilterPart part) { merge_part(into, from, part); });
   }
 

@@ -42,9 +42,9 @@ def test_from_a_shape() -> None:
 
 def test_ranked_has_no_bits() -> None:
     filter = scbf.Filter(1000, 0.01, layout="ranked")
-    with pytest.raises(scbf.InvalidArgument, match="layout ranked: there are no filters of bits"):
+    with pytest.raises(scbf.Incompatible, match="layout ranked: there are no filters of bits"):
         scbf.BloomFilter(1000, 0.01, layout="ranked")
-    with pytest.raises(scbf.InvalidArgument, match="layout ranked"):
+    with pytest.raises(scbf.Incompatible, match="layout ranked"):
         scbf.BloomFilter.of(filter)
     with pytest.raises(scbf.InvalidArgument, match="layout ranked"):
         scbf.Bank(growth=scbf.Growth.one(filter.geometry))

@@ -54,8 +54,9 @@ TEST(Threads, ConstOperationsMayRunAtOnce) {
 TEST(Threads, ManyThreadsGiveTheSameAsOne) {
   const auto keys = random_keys(scaled(300'000, 100'000), 1);
   const auto out = random_keys(keys.size(), 1);
-  for (const Geometry& geometry : {Geometry::split_block(1, 20'000), Geometry::split_block(3, 9000),
-                                   Geometry::split(5, 300'000)}) {
+  for (const Geometry& geometry :
+       {Geometry::split_block(1, 20'000), Geometry::split_block(3, 9000),
+        Geometry::split(5, 300'000), Geometry::ranked(82, keys.size() / 40, keys.size() / 400)}) {
     for (const Path path : {Path::direct, Path::partitioned}) {
       scbf::Filter one(geometry, {.backend = "simd"});
       one.insert(keys, {.threads = 1});

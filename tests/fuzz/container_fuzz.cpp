@@ -178,6 +178,11 @@ void check(const Bytes& bytes) {
   const auto verified = reading([&] { return scbf::verify_file(file.path()); });
   const auto counters = read_as<Filter>(bytes, file.path(), of_file, info);
   const auto bits = read_as<BloomFilter>(bytes, file.path(), of_file, info);
+  if (counters.read && counters.read->growth().layout() == scbf::Layout::ranked) {
+    require(!bits.read && (verified || !counters.whole));  // there are no bits of it
+    return;
+  }
+  if (info && info->growth.layout() == scbf::Layout::ranked) return;  // verified, with other counts
   // Bits are made of both kinds of file, counters of one.
   const bool delta = verified && verified->is_delta;
   require(verified.has_value() == (bits.whole || delta));

@@ -38,7 +38,11 @@ void check(const Bytes& bytes) {
     require_same_bytes(*counters, bytes, given);
     for (std::uint64_t key = 0; key < 16; ++key) counters->contains(key);
   }
-  const auto bits = read<scbf::BloomFilter>(bytes, given, is_delta);
+  bool other_kind = false;
+  const auto bits = read<scbf::BloomFilter>(bytes, given, other_kind);
+  const bool ranked = counters && counters->geometry().layout() == scbf::Layout::ranked;
+  if (ranked) return require(other_kind);  // there are no bits of it
+  is_delta = other_kind;
   require(!is_delta || (holds_bits && !bits));
   if (bits) {
     require(counters.has_value() != holds_bits);

@@ -253,7 +253,9 @@ class Filter:
             self.stuck.remove(b)
             before, end = b + 1, slot + 1
         require(not any(words[first + self.slots * self.entry:]), "padding")
-        require(len(self.stuck) == h["saturated"], "saturated")
+        stays = sum(len(m) for b in self.stuck for m in self.blocks[b])
+        stays += sum(c == 255 for m in (m for b in self.blocks for m in b) for c in m.values())
+        require(stays == h["saturated"], "saturated")
 
     def count_ranked(self, key):
         h = self.header

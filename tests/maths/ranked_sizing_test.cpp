@@ -112,6 +112,21 @@ TEST(RankedMaths, FiltersAreAsPredicted) {
   }
 }
 
+/// Also where so many keys are in a block that nearly all would spill.
+TEST(RankedMaths, HigherRatesTakeNoMoreMemory) {
+  std::uint64_t before = ~std::uint64_t{0};
+  for (const double fpr : {0.001, 0.01, 0.05, 0.1, 0.2, 0.23, 0.25, 0.3, 0.5, 0.9}) {
+    const std::uint64_t bytes = scbf::geometry_for(Layout::ranked, 1'000'000, fpr).bytes();
+    EXPECT_LE(static_cast<double>(bytes), 1.001 * static_cast<double>(before)) << fpr;
+    before = bytes;
+  }
+  for (const std::uint32_t s : {65u, 100u, 112u}) {
+    const double bits =
+        8e-6 * static_cast<double>(scbf::geometry_for(Layout::ranked, 1'000'000, 0.05, s).bytes());
+    EXPECT_LT(bits, s == 112 ? 70 : 42) << s;
+  }
+}
+
 TEST(RankedMaths, Plans) {
   const auto both = scbf::plan({.capacity = 1'000'000, .fpr = 0.01, .layout = Layout::ranked});
   EXPECT_EQ(both.geometry, scbf::geometry_for(Layout::ranked, 1'000'000, 0.01));

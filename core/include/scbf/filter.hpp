@@ -140,10 +140,10 @@ constexpr std::uint64_t keys_left(std::uint64_t inserted, std::uint64_t removed)
 
 struct StageStatistics {
   StageShape shape;
-  std::vector<double> slice_fill;   ///< share of non-zero counters, per slice
-  double fill = 0;                  ///< over all slices
-  std::uint64_t nonzero = 0;        ///< counters
-  std::uint64_t saturated = 0;      ///< counters at 15
+  std::vector<double> slice_fill;  ///< share of non-zero counters, per slice
+  double fill = 0;                 ///< over all slices
+  std::uint64_t nonzero = 0;       ///< counters
+  std::uint64_t saturated = 0;  ///< counters that no removal lowers: at 15 (ranked: see Geometry)
   std::uint64_t keys_inserted = 0;  ///< as recorded, repetitions counted
   std::uint64_t keys_removed = 0;
   /// Distinct keys that would give this fill; infinity if every counter is non-zero, because then
@@ -158,7 +158,7 @@ struct Statistics {
   std::uint64_t bytes = 0;              ///< of counters
   std::uint64_t counters = 0;
   std::uint64_t nonzero = 0;    ///< counters
-  std::uint64_t saturated = 0;  ///< counters at 15
+  std::uint64_t saturated = 0;  ///< counters that no removal lowers: at 15 (ranked: see Geometry)
   double fill = 0;              ///< nonzero / counters
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;

@@ -385,16 +385,13 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
   }
 }
 
-SaturatedCounter::SaturatedCounter(const Geometry& geometry) noexcept : cell_(geometry.cell()) {
+WordsChecker::WordsChecker(const Geometry& geometry) noexcept : cell_(geometry.cell()) {
   if (geometry.layout() == Layout::ranked) ranked_.emplace(geometry);
 }
 
-void SaturatedCounter::add(std::span<const std::uint64_t> words) noexcept {
-  if (cell_ == Cell::bit) return;
-  if (ranked_) {
-    ranked_->next(words);
-    return;
-  }
+std::optional<RankedFault> WordsChecker::add(std::span<const std::uint64_t> words) noexcept {
+  if (cell_ == Cell::bit) return std::nullopt;
+  if (ranked_) return ranked_->next(words);
   // Saturated counters are rare, and lines without one are scanned at the speed of memory.
   using detail::saturated_bits;
   std::size_t i = 0;
@@ -409,10 +406,11 @@ void SaturatedCounter::add(std::span<const std::uint64_t> words) noexcept {
   for (; i < words.size(); ++i) {
     counters_ += static_cast<std::uint64_t>(std::popcount(saturated_bits(words[i])));
   }
+  return std::nullopt;
 }
 
-std::uint64_t SaturatedCounter::total() const noexcept {
-  return ranked_ ? ranked_->stuck() : counters_;
+std::uint64_t WordsChecker::saturated() const noexcept {
+  return ranked_ ? ranked_->saturated() : counters_;
 }
 
 void check_padding(const Header& header, std::uint64_t first_word,
@@ -432,13 +430,9 @@ void PayloadChecker::check_chunk(std::span<const std::uint64_t> words) {
     if (computed != expected) throw_chunk_mismatch(name_, chunk_, expected, computed);
   }
   check_padding(header_, word_, words, name_);
-  if (ranked_) {
-    if (const auto fault = ranked_->next(words)) {
-      throw CorruptFile(
-          fmt::format("{}: {}, at byte {} of the payload", name_, fault->what, fault->byte));
-    }
-  } else {
-    saturated_.add(words);
+  if (const auto fault = words_.add(words)) {
+    throw CorruptFile(
+        fmt::format("{}: {}, at byte {} of the payload", name_, fault->what, fault->byte));
   }
   if (header_.content == Content::delta) {
     changes_ += ones_in(words.data(), words.size());
@@ -453,11 +447,7 @@ void PayloadChecker::finish() const {
     throw CorruptFile(
         fmt::format("{}: {}: the header says {}, the payload has {}", name_, what, said, found));
   };
-  if (ranked_) {
-    check("blocks that are stuck", header_.saturated, ranked_->stuck());
-  } else {
-    check("saturated counters", header_.saturated, saturated_.total());
-  }
+  check("saturated counters", header_.saturated, words_.saturated());
   check("changed bits", header_.changes, changes_);
 }
 

@@ -119,14 +119,15 @@ std::uint64_t packed_checksum(const ChunkHeader& chunk_header, std::span<const s
 std::array<std::byte, ChunkHeader::kBytes> encode(const ChunkHeader& header) noexcept;
 ChunkHeader decode_chunk_header(std::span<const std::byte, ChunkHeader::kBytes> bytes) noexcept;
 
-/// Counts what a header says is saturated: counters at 15; of bits, none; of a ranked filter,
-/// blocks that are stuck. All words of the filter, in order, chunk by chunk.
-class SaturatedCounter {
+/// Looks at all words of a filter in order, chunk by chunk: counts what a header says is saturated,
+/// and finds the first fault of a ranked filter.
+class WordsChecker {
  public:
-  explicit SaturatedCounter(const Geometry& geometry) noexcept;
-  /// Of words that are damaged the number means nothing.
-  void add(std::span<const std::uint64_t> chunk) noexcept;
-  std::uint64_t total() const noexcept;
+  explicit WordsChecker(const Geometry& geometry) noexcept;
+  std::optional<RankedFault> add(std::span<const std::uint64_t> chunk) noexcept;
+  /// Counters at 15; of bits, none; of a ranked filter, see RankedCheck. To be called at the end,
+  /// if there was no fault.
+  std::uint64_t saturated() const noexcept;
 
  private:
   Cell cell_;
@@ -145,9 +146,7 @@ void check_padding(const Header& header, std::uint64_t first_word,
 class PayloadChecker {
  public:
   PayloadChecker(const Header& header, const std::string& name) noexcept
-      : header_(header), name_(name), saturated_(header.geometry) {
-    if (header.geometry.layout() == Layout::ranked) ranked_.emplace(header.geometry);
-  }
+      : header_(header), name_(name), words_(header.geometry) {}
   /// Checks the words of the next chunk, of a plain payload against the chunk's checksum, too.
   /// Throws CorruptFile.
   void check_chunk(std::span<const std::uint64_t> words);
@@ -159,8 +158,7 @@ class PayloadChecker {
   const std::string& name_;
   std::uint64_t chunk_ = 0;
   std::uint64_t word_ = 0;
-  SaturatedCounter saturated_;
-  std::optional<RankedCheck> ranked_;
+  WordsChecker words_;
   std::uint64_t changes_ = 0;
 };
 

@@ -155,6 +155,7 @@ std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
                       const StageHeader& header = stage.header;
                       if (header.geometry.cell() != cell)
                         return read_bits_of_counters(part, stage, backend);
+                      check_supports(backend, header.geometry.layout(), cell);
                       if (header.packed()) {
                         throw IoError(fmt::format(
                             "{}: cannot map: the payload is compressed; load it", part.name()));

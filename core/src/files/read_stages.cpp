@@ -172,6 +172,12 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
     StageHeader header = read_stage_header(part, read_fixed_bytes(part), checksum);
     check_stage_header(header, checksum, part.name(), container, entry);
     if (first) check_like_first(header, *first, part.name());
+    if ((header.geometry.layout() == Layout::ranked) !=
+        (container.growth.layout() == Layout::ranked)) {
+      throw CorruptFile(fmt::format("{}: layout {}, in a growth of {}", part.name(),
+                                    to_string(header.geometry.layout()),
+                                    to_string(container.growth.layout())));
+    }
     if (!first) {
       check_first(header, part.name());
       first = header;

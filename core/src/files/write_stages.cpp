@@ -33,14 +33,18 @@ Header header_of(const Stage& stage, const Epoch& epoch, const SaveOptions& opti
   header.epoch = epoch;
   header.payload = options.compress ? Payload::packed : Payload::plain;
   if (header.packed() && stage.geometry().cell() == Cell::bit) return header;
-  file_format::SaturatedCounter saturated(stage.geometry());
+  file_format::WordsChecker checker(stage.geometry());
   for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
     if (!header.packed()) {
       header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
     }
-    saturated.add(chunk);
+    if (const auto fault = checker.add(chunk)) {
+      throw CorruptFile(
+          fmt::format("the filter is damaged, as a mapped file may be: {}, at byte {}", fault->what,
+                      fault->byte));
+    }
   });
-  header.saturated = saturated.total();
+  header.saturated = checker.saturated();
   return header;
 }
 

@@ -50,7 +50,7 @@ void check_supports(const Backend& backend, Layout layout, Cell cell) {
                     backend.name(), to_string(layout)));
   }
   if (layout == Layout::ranked && cell == Cell::bit) {
-    throw InvalidArgument("layout ranked: there are no filters of bits with it; use split_block");
+    throw Incompatible("layout ranked: there are no filters of bits with it; use split_block");
   }
 }
 
@@ -227,6 +227,10 @@ bool check_combines(const FilterState& a, const FilterState& b) {
     throw Incompatible(
         fmt::format("the geometries differ: {} and {}", of_a.describe(), of_b.describe()));
   }
+  if ((of_a.layout() == Layout::ranked) != (of_b.layout() == Layout::ranked)) {
+    throw Incompatible(fmt::format("the layouts differ: {} and {}", to_string(of_a.layout()),
+                                   to_string(of_b.layout())));
+  }
   if (a.seed != b.seed) {
     throw Incompatible(fmt::format("the seeds differ: {} and {}", a.seed, b.seed));
   }
@@ -250,6 +254,8 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
   if (std::max(a, b) > most) return false;
   if (a + b <= most) {
     mine.merge(theirs, options);
+  } else if (mine.geometry().layout() == Layout::ranked) {
+    return false;  // keys that both have would take the room of two: blocks would spill
   } else {
     // The sum may still fit, since both may hold the same keys or share counters.
     Stage sum = mine;

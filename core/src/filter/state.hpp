@@ -95,7 +95,7 @@ struct FilterState {
 
 /// Throws BackendUnavailable if the backend cannot work on such filters.
 void check_supports(const Backend& backend, Cell cell);
-/// The same, and for a layout that has no bits InvalidArgument.
+/// The same, and for a layout that has no bits Incompatible.
 void check_supports(const Backend& backend, Layout layout, Cell cell);
 /// Throws Incompatible unless the filters can be combined at all. Returns true if both have a
 /// single stage that is never full, of equal geometry.

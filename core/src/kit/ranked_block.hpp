@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One block of a `ranked` filter (see Geometry): is a key there, how often, one more, one less. For
-// keys whose block has not spilled and does not; ranked_spill.hpp has the others.
+// keys whose block has not spilled and does not; ranked_counts.hpp has the others.
 //
 // Counts are found by rank and select. The rank of a position is how many before it are in use:
 // that many ones of the list end the counts before its own.
@@ -36,7 +36,8 @@ struct RankedShape {
   std::uint64_t list() const noexcept { return ~bitmap; }
 };
 
-// The number of a one in a word → that one alone, or nothing if the word has fewer ones.
+// The number of a one in a word → that one alone. If the word has fewer ones, as those of a filter
+// never have, or a reader finds them while they change: any single bit, or none.
 
 struct SelectBySearch {
   SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {
@@ -56,7 +57,7 @@ struct SelectBySearch {
 struct SelectByDeposit {
   SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {
     std::uint64_t place;  // in assembly: intrinsics are not inlined into code for any machine
-    asm("pdep %2, %1, %0" : "=r"(place) : "r"(std::uint64_t{1} << rank), "r"(word));
+    asm("pdep %2, %1, %0" : "=r"(place) : "r"(std::uint64_t{1} << rank % 64), "r"(word));
     return place;
   }
 };
@@ -89,6 +90,12 @@ struct RankedSlice {
     return Select::select(begins, rank());
   }
 };
+
+/// How many positions of slice j of a block are in use.
+SCBF_INLINE unsigned positions_in_use(const std::uint64_t* line, unsigned j,
+                                      const RankedShape& shape) noexcept {
+  return detail::bits_set(line[j]) + detail::bits_set(line[kRankedSlices + j] & shape.bitmap);
+}
 
 SCBF_INLINE std::uint64_t* ranked_line(std::uint64_t* words, std::uint64_t place) noexcept {
   return words + detail::block_of(place) * kWordsPerBlock;

@@ -27,22 +27,30 @@ class RankedCheck {
   /// The first fault among the next words: lists that do not fit their bitmaps, entries that are
   /// not in order or not in their place, and words that must be zero.
   std::optional<RankedFault> next(std::span<const std::uint64_t> words) noexcept;
-  /// Blocks that are stuck: spilled ones without an entry. To be called at the end.
-  std::uint64_t stuck() const noexcept { return spilled_ - entries_; }
+  /// Positions whose counts no removal lowers: those in use of blocks that are stuck, which are
+  /// spilled and have no entry, and those at 255. To be called at the end.
+  std::uint64_t saturated() const noexcept { return spilled_ - in_entries_ + at_most_; }
 
  private:
   const char* check_block(const std::uint64_t* line) noexcept;
   const char* check_table_word(std::uint64_t word) noexcept;
+  const char* check_head(std::uint64_t word) noexcept;
 
   Geometry geometry_;
   RankedShape shape_;
-  std::uint64_t word_ = 0;  ///< the next
-  std::uint64_t spilled_ = 0, entries_ = 0;
-  std::uint64_t before_ = 0;  ///< the number in the slot before this one
-  std::uint64_t here_ = 0;
+  std::uint64_t word_ = 0;        ///< the next
+  std::uint64_t spilled_ = 0;     ///< positions in use of blocks that spilled
+  std::uint64_t in_entries_ = 0;  ///< counts in the table
+  std::uint64_t at_most_ = 0;     ///< those of them that are 255
+  std::uint64_t slot_ = 0, word_in_slot_ = 0;
+  std::uint64_t before_ = 0, here_ = 0;  ///< numbers in the slot before this one, and in this one
 };
 
-/// And do the counts of spilled blocks fit their bitmaps? For words without another fault.
+/// And do the counts of spilled blocks fit their bitmaps, and not the lists? For words without
+/// another fault.
 std::optional<RankedFault> misfit_of_spilled(const Geometry& geometry, const std::uint64_t* words);
+
+/// RankedCheck::saturated of a filter in memory, whatever its words are.
+std::uint64_t saturated_positions(const Geometry& geometry, const std::uint64_t* words) noexcept;
 
 }  // namespace scbf

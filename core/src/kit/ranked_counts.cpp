@@ -10,7 +10,7 @@ namespace scbf {
 
 namespace {
 
-/// Where count of a position is among those of an entry.
+/// Where the count of a position is among those of an entry.
 unsigned index_of(const RankedShape& shape, unsigned slice, unsigned position) noexcept {
   return slice * shape.positions + position;
 }
@@ -69,8 +69,9 @@ bool fit_lists(const RankedShape& shape, CountAt count_at) noexcept {
     const unsigned count = count_at(i);
     stays |= count == kMostSpilled;
     if (i < shape.positions) keys += count;
+    if (i + 1 == shape.positions && keys > shape.capacity) return false;
   }
-  return !stays && keys <= shape.capacity;
+  return !stays;
 }
 
 /// Adds the counts of a list, and the positions that are not in use, to a histogram.
@@ -182,7 +183,7 @@ unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     least = std::min(least, table.count(entry, index_of(shape, j, detail::position_of(place, j))));
   }
-  return least;
+  return std::max(least, 1u);  // 0 only if the entry is damaged
 }
 
 // ---- blocks -------------------------------------------------------------------------------------
@@ -258,11 +259,26 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
 
 // ---- ranges of blocks ---------------------------------------------------------------------------
 
+void merge_stuck_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks) {
+  const RankedShape shape(into.geometry);
+  const SpillTable table(into.geometry, into.words);
+  const ConstSpillTable others(from.geometry, from.words);
+  for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    if (!is_spilled(from.words + block * kWordsPerBlock)) continue;
+    {
+      const std::scoped_lock lock(spill_lock(from.words));
+      if (others.find(block) != nullptr) continue;
+    }
+    const std::scoped_lock lock(spill_lock(into.words));
+    clear_lists(into.words + block * kWordsPerBlock, shape);
+    if (const std::uint64_t* const entry = table.find(block)) table.erase(entry);
+  }
+}
+
 void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks) {
   for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
     const BlockCounts more = read_block(from.geometry, from.words, block);
     BlockCounts sum = read_block(into.geometry, into.words, block);
-    sum.stuck |= more.stuck;
     for (unsigned j = 0; j < kRankedSlices; ++j) {
       for (unsigned position = 0; position < kMaxRankedPositions; ++position) {
         std::uint8_t& count = sum.counts[j][position];
@@ -284,10 +300,10 @@ SubtractCounts check_subtract_blocks(const ConstCounterView& from, const ConstCo
       for (unsigned position = 0; position < kMaxRankedPositions; ++position) {
         const unsigned a = had.counts[j][position], b = less.counts[j][position];
         if (b == 0) continue;
-        // A block that is stuck has lost its counts: it can be in neither way taken from another.
-        const bool stays = had.stuck ? a > 0 : a == kMostSpilled;
+        // The counts of a block that is stuck are not known: nothing is taken from it, nor for it.
+        const bool stays = a > 0 && (had.stuck || less.stuck || a == kMostSpilled);
         met.inexact += stays;
-        met.below += !stays && (a < b || less.stuck);
+        met.below += !stays && a < b;
       }
     }
   }
@@ -298,7 +314,7 @@ void subtract_blocks(const CounterView& from, const ConstCounterView& what, Filt
   for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
     const BlockCounts less = read_block(what.geometry, what.words, block);
     BlockCounts rest = read_block(from.geometry, from.words, block);
-    if (rest.stuck) continue;
+    if (rest.stuck || less.stuck) continue;
     for (unsigned j = 0; j < kRankedSlices; ++j) {
       for (unsigned position = 0; position < kMaxRankedPositions; ++position) {
         std::uint8_t& count = rest.counts[j][position];
@@ -340,9 +356,7 @@ std::uint64_t positions_in_use(const ConstCounterView& view, FilterPart blocks) 
   const std::uint64_t* const end = view.words + blocks.last * kWordsPerBlock;
   for (const std::uint64_t* line = view.words + blocks.first * kWordsPerBlock; line < end;
        line += kWordsPerBlock) {
-    for (unsigned j = 0; j < kRankedSlices; ++j) {
-      used += detail::bits_set(line[j]) + detail::bits_set(line[kRankedSlices + j] & shape.bitmap);
-    }
+    for (unsigned j = 0; j < kRankedSlices; ++j) used += positions_in_use(line, j, shape);
   }
   return used;
 }

@@ -79,9 +79,12 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
                  const BlockCounts& counts);
 
 // ---- parts: blocks first … last − 1
-// -----------------------------------------------------------------
+// --------------------------------------------------------------
 
-/// into += from, block by block. A block that is stuck in either is stuck.
+/// into += from, block by block, in two steps, each for all blocks: those that are stuck in `from`
+/// become stuck, and then the others are added. Else it would depend on the order of blocks which
+/// find room in the table.
+void merge_stuck_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks);
 void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks);
 /// What subtract_blocks would meet: positions that would fall below zero, and those of blocks that
 /// are stuck, from which nothing is taken.

@@ -5,8 +5,9 @@
 //
 // A block whose slot would be spill_reach() or more behind its home has no entry. When an entry
 // that is pushed on gets there, it is dropped, and its block is stuck. So a new entry moves few
-// others, however full the table is, and which blocks have none does not depend on the order
-// either: one that has no room among some entries has none among more.
+// others, however full the table is, and which blocks have none does not depend on the order of
+// insertions either: one that has no room among some entries has none among more. (Ordered hash
+// tables: Amble and Knuth, 1974.)
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,11 @@
 namespace scbf {
 
 inline constexpr unsigned kMostSpilled = 255;  ///< a count at 255 stays: 255 or more
+
+/// The slot where the entry of a block belongs.
+inline std::uint64_t spill_home(const Geometry& geometry, std::uint64_t block) noexcept {
+  return block * geometry.spill_homes() / geometry.blocks_per_group();  // both are below 2^32
+}
 
 /// Word is const for reading. Any words are safe: what is read and written lies in the table.
 template <class Word>
@@ -58,12 +64,13 @@ class BasicSpillTable {
   Word* at(std::uint64_t slot) const noexcept { return first_ + slot * entry_; }
   /// The block of a slot plus 1, or 0.
   std::uint64_t number(std::uint64_t slot) const noexcept { return *at(slot) >> 32; }
-  std::uint64_t home(std::uint64_t block) const noexcept {
-    const std::uint64_t home = block * homes_ / blocks_;  // both are below 2^32
-    return home < homes_ ? home : homes_ - 1;             // of a damaged entry
-  }
 
  private:
+  /// As spill_home, and in the table for any number.
+  std::uint64_t home(std::uint64_t block) const noexcept {
+    const std::uint64_t home = block * homes_ / blocks_;
+    return home < homes_ ? home : homes_ - 1;
+  }
   /// Behind the last slot in reach of the block.
   std::uint64_t end_of(std::uint64_t block) const noexcept {
     return homes_ == 0 ? 0 : home(block) + reach_;

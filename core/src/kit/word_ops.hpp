@@ -24,6 +24,9 @@ constexpr FilterPart whole(const Geometry& geometry) noexcept {
 
 // Of filters of equal geometry; see Backend.
 
+/// To be done for all parts before the first merge_part, if the filters are ranked.
+void begin_merge_part(const CounterView& into, const ConstCounterView& from,
+                      FilterPart part) noexcept;
 void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
 SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
                                    FilterPart part) noexcept;

@@ -16,7 +16,13 @@ namespace scbf {
 
 namespace {
 
-void check_positions(std::uint32_t positions) { Geometry::ranked(positions, 1, 0); }
+void check(double n, std::uint32_t positions, double blocks) {
+  if (!(n >= 0)) throw InvalidArgument(fmt::format("n {}: must be at least 0", n));
+  Geometry::ranked(positions, 1, 0);  // has the message
+  if (!(blocks >= 1 && std::isfinite(blocks))) {
+    throw InvalidArgument(fmt::format("blocks {}: must be at least 1 and finite", blocks));
+  }
+}
 
 /// ln(1 − 1/S): minus the log of the chance that a key leaves a position of its block alone.
 double log_missed(std::uint32_t positions) { return std::log1p(-1.0 / positions); }
@@ -69,16 +75,12 @@ std::optional<Geometry> make(std::uint64_t n, double blocks, std::uint32_t posit
 }  // namespace
 
 double ranked_fpr(double n, std::uint32_t positions, double blocks) {
-  if (!(n >= 0)) throw InvalidArgument(fmt::format("n {}: must be at least 0", n));
-  check_positions(positions);
-  if (!(blocks >= 1 && std::isfinite(blocks))) {
-    throw InvalidArgument(fmt::format("blocks {}: must be at least 1 and finite", blocks));
-  }
+  check(n, positions, blocks);
   return std::isinf(n) ? 1 : std::min(1.0, rate_at(n / blocks, positions));
 }
 
 double spilled_share(double n, std::uint32_t positions, double blocks) {
-  ranked_fpr(n, positions, blocks);  // checks
+  check(n, positions, blocks);
   return std::isinf(n) ? 1 : share_above(n / blocks, positions);
 }
 
@@ -112,8 +114,9 @@ std::optional<Geometry> smallest_ranked(std::uint64_t n, double fpr, std::uint32
     for (double blocks = keys / load_for(fpr, s);; blocks *= 1.02) {
       const auto candidate = make(n, blocks, s);
       if (!candidate) break;
-      if (best_here && candidate->bytes() >= best_here->bytes()) break;
-      best_here = candidate;
+      if (!best_here || candidate->bytes() < best_here->bytes()) best_here = candidate;
+      constexpr double kHardlyAny = 1e-4;  // more blocks can save no more
+      if (share_above(keys / blocks, s) < kHardlyAny) break;
     }
     if (best_here && (!best || best_here->bytes() < best->bytes())) best = best_here;
   }

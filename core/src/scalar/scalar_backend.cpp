@@ -59,13 +59,17 @@ std::uint64_t decrement_ranked(CounterView view, std::uint64_t hash) noexcept {
   return emptied;
 }
 unsigned smallest_ranked(ConstCounterView view, std::uint64_t hash) noexcept {
+  bool all = true;
+  for_each_probe(view.geometry, hash,
+                 [&](Probe p) { all &= detail::bit_at(view.words[p.word], p.shift); });
+  if (!all) return 0;
   const std::uint64_t place = detail::ranked_place(view.geometry, hash);
   const BlockCounts block = read_block(view.geometry, view.words, detail::block_of(place));
   unsigned smallest = kCounterMax;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     smallest = std::min<unsigned>(smallest, count_in(block, place, j));
   }
-  return smallest;
+  return std::max(smallest, 1u);  // 0 only if the words are damaged
 }
 
 unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
@@ -204,6 +208,9 @@ class ScalarBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions&) const override {
+    if (into.geometry.layout() == Layout::ranked) {
+      begin_merge_part(into, from, whole(into.geometry));
+    }
     merge_part(into, from, whole(into.geometry));
   }
   SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,

@@ -19,8 +19,9 @@
 
 namespace scbf::cuda {
 
-/// Geometry, seed and words, of counters or of bits. Threads may insert, look up and count at once:
-/// each counter or bit is read at some moment between call and return, independently of the others.
+/// Geometry (not `ranked`), seed and words, of counters or of bits. Threads may insert, look up and
+/// count at once: each counter or bit is read at some moment between call and return, independently
+/// of the others.
 class FilterRef {
  public:
   /// `words` points to geometry.words() words, 64-byte aligned, which must outlive the view.
