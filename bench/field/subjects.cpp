@@ -95,8 +95,7 @@ FieldStructure structure() {
 const std::vector<FieldStructure>& field_structures() {
   static const std::vector<FieldStructure> all = {
       structure<SpectralFilter>(), structure<DynamicCountFilter>(), structure<AccurateFilter>(),
-      structure<DLeftFilter>(),    structure<QuotientFilter>(),
-      structure<CuckooFilter>()};
+      structure<DLeftFilter>(),    structure<QuotientFilter>(),     structure<CuckooFilter>()};
   return all;
 }
 

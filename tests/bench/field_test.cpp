@@ -88,8 +88,8 @@ TYPED_TEST_SUITE(Field, All);
 
 template <class Structure>
 struct Removing : testing::Test {};
-using AllThatRemove = testing::Types<DynamicCountFilter, AccurateFilter, DLeftFilter,
-                                     QuotientFilter, CuckooFilter>;
+using AllThatRemove =
+    testing::Types<DynamicCountFilter, AccurateFilter, DLeftFilter, QuotientFilter, CuckooFilter>;
 TYPED_TEST_SUITE(Removing, AllThatRemove);
 
 TYPED_TEST(Field, FindsAllKeysAndKeepsItsRate) {
