@@ -29,8 +29,11 @@ using scbf::RemoveReport;
 [[maybe_unused]] const bool kFar = add_far_backends();
 
 std::vector<Growth> growths() {
-  return {Growth::one(Geometry::split_block(1, 60)), Growth::one(Geometry::split_block(2, 50)),
-          Growth::one(Geometry::split(5, 900)), Growth::fixed(Geometry::split_block(2, 20), 40),
+  return {Growth::one(Geometry::split_block(1, 60)),
+          Growth::one(Geometry::split_block(2, 50)),
+          Growth::one(Geometry::split(5, 900)),
+          Growth::one(Geometry::ranked(100, 60, 40)),
+          Growth::fixed(Geometry::split_block(2, 20), 40),
           Growth::tightening(80, 0.1)};
 }
 
@@ -69,6 +72,7 @@ TEST(AllOrNothing, OfFiltersAndMembersAsTheModelSays) {
   int refused = 0, removed = 0, with_duplicates = 0;
   for (const scbf::Backend* backend : available_backends()) {
     for (const Growth& growth : growths()) {
+      if (!backend->supports(growth.layout())) continue;
       for (const Mode& mode :
            {Mode{1, Path::direct}, {1, Path::partitioned}, {2, Path::partitioned}}) {
         for (const unsigned absent : {0u, 1u, 3u, 40u}) {
@@ -126,6 +130,7 @@ TEST(AllOrNothing, OfFiltersAndMembersAsTheModelSays) {
               return copy.remove(batch, got, options);
             }));
             if (backend->memory() != scbf::kHostMemory) continue;
+            if (growth.layout() == scbf::Layout::ranked) continue;  // there are no banks of it
             ASSERT_NO_FATAL_FAILURE(check([&](Answers& got) {
               Bank bank(growth, {.seed = 3, .backend = backend->name()});
               bank.add_member();

@@ -45,8 +45,16 @@ class Input {
 
 scbf::Geometry geometry_from(Input& input) {
   const std::uint8_t kind = input.byte();
-  if (kind % 2 == 0) return scbf::Geometry::split_block(1 + kind / 2 % 4, 1 + input.byte() % 40);
-  return scbf::Geometry::split(1 + kind / 2 % 21, 1 + input.value<std::uint16_t>() % 500);
+  switch (kind % 3) {
+    case 0:
+      return scbf::Geometry::split_block(1 + kind / 3 % 4, 1 + input.byte() % 40);
+    case 1:
+      return scbf::Geometry::split(1 + kind / 3 % 21, 1 + input.value<std::uint16_t>() % 500);
+    default: {  // few blocks, so that they spill and are stuck
+      const std::uint64_t blocks = 1 + input.byte() % 8;
+      return scbf::Geometry::ranked(65 + kind / 3 % 48, blocks, input.byte() % 6);
+    }
+  }
 }
 
 void must(bool condition) {
@@ -58,7 +66,7 @@ class Run {
   explicit Run(Input& input)
       : input_(input), geometry_(geometry_from(input)), seed_(input.value<std::uint64_t>()) {
     for (const scbf::Backend* backend : scbf::backends()) {
-      if (backend->unavailable_reason().empty()) {
+      if (backend->unavailable_reason().empty() && backend->supports(geometry_.layout())) {
         filters_.emplace_back(geometry_, scbf::FilterOptions{seed_, backend->name()});
       }
     }

@@ -41,7 +41,9 @@ void check(const Bytes& bytes) {
   bool other_kind = false;
   const auto bits = read<scbf::BloomFilter>(bytes, given, other_kind);
   const bool ranked = counters && counters->geometry().layout() == scbf::Layout::ranked;
-  if (ranked) return require(other_kind);  // there are no bits of it
+  require(!ranked || other_kind);
+  // Of counters only `ranked` ones have no bits; that is found before their words are looked at.
+  if (other_kind && !holds_bits) return require(!bits);
   is_delta = other_kind;
   require(!is_delta || (holds_bits && !bits));
   if (bits) {
