@@ -100,11 +100,7 @@ class SimdBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
-    if (into.geometry.layout() == Layout::ranked) {
-      for_each_part(into.geometry, options,
-                    [&](FilterPart part) { begin_merge_part(into, from, part); });
-    }
-    for_each_part(into.geometry, options, [&](FilterPart part) { merge_part(into, from, part); });
+    merge_filters(into, from, [&](auto work) { for_each_part(into.geometry, options, work); });
   }
 
   void intersect(CounterView into, ConstCounterView from,

@@ -24,14 +24,14 @@ struct RankedShape {
   std::uint64_t bitmap;  ///< of the second word of a slice: the bits that are positions
   unsigned upper;        ///< how many these are
   unsigned positions;    ///< S
-  unsigned capacity;     ///< keys that fit into the lists
+  unsigned most_keys;    ///< that fit into the lists
 
   explicit RankedShape(const Geometry& g) noexcept
       : blocks(g.blocks_per_group()),
         bitmap((std::uint64_t{1} << (g.positions() - 64)) - 1),
         upper(g.positions() - 64),
         positions(g.positions()),
-        capacity(128 - g.positions()) {}
+        most_keys(128 - g.positions()) {}
 
   std::uint64_t list() const noexcept { return ~bitmap; }
 };
@@ -142,8 +142,7 @@ SCBF_INLINE unsigned ranked_least(const std::uint64_t* line, std::uint64_t place
   return least;
 }
 
-/// One key more, in a block that is not closed. Returns how many positions were not in
-/// use.
+/// One key more, in a block that is not closed. Returns how many positions were not in use.
 template <class Select>
 SCBF_INLINE unsigned ranked_add(std::uint64_t* line, std::uint64_t place,
                                 const RankedShape& shape) noexcept {

@@ -41,7 +41,8 @@ const char* RankedCheck::check_block(const std::uint64_t* line) noexcept {
 const char* RankedCheck::check_head(std::uint64_t word) noexcept {
   before_ = here_;
   here_ = word >> 32;
-  if ((word & 0xFFFF'FFFFu) != 0) return "an entry has no block, or more than a block";
+  if ((word & 0xFFFF'FFFFu) != 0)
+    return "the first word of an entry is more than the number of a block";
   if (here_ == 0) return nullptr;
   if (here_ > shape_.blocks) return "an entry is of a block that there is not";
   if (here_ <= before_) return "entries are not in order";
@@ -104,9 +105,9 @@ std::optional<RankedFault> misfit_of_spilled(const Geometry& geometry, const std
     }
     // Without counts that stay, all slices have counted the same keys, more than lists can hold.
     const auto other = std::ranges::find_if(keys, [&](unsigned n) { return n != keys[0]; });
-    const bool belongs = stays || (other == keys.end() && keys[0] > shape.capacity);
+    const bool belongs = stays || (other == keys.end() && keys[0] > shape.most_keys);
     if (!fits || !belongs) {
-      return RankedFault{fits ? "the counts of an entry cannot be"
+      return RankedFault{fits ? "the counts of an entry do not add up"
                               : "counts do not fit the bitmaps of their block",
                          static_cast<std::uint64_t>(entry - words) * sizeof(std::uint64_t)};
     }

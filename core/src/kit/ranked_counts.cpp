@@ -69,7 +69,7 @@ bool fit_lists(const RankedShape& shape, CountAt count_at) noexcept {
     const unsigned count = count_at(i);
     stays |= count == kMostSpilled;
     if (i < shape.positions) keys += count;
-    if (i + 1 == shape.positions && keys > shape.capacity) return false;
+    if (i + 1 == shape.positions && keys > shape.most_keys) return false;
   }
   return !stays;
 }

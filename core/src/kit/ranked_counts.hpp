@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "kit/ranked_block.hpp"
 #include "kit/word_ops.hpp"
@@ -78,8 +77,7 @@ BlockCounts read_block(const Geometry& geometry, const std::uint64_t* words, std
 void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t block,
                  const BlockCounts& counts);
 
-// ---- parts: blocks first … last − 1
-// --------------------------------------------------------------
+// ---- parts of a filter -------------------------------------------------------------------------
 
 /// into += from, block by block, in two steps, each for all blocks: those that are stuck in `from`
 /// become stuck, and then the others are added. Else it would depend on the order of blocks which

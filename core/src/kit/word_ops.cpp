@@ -57,9 +57,9 @@ void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
   }
 }
 
-void begin_merge_part(const CounterView& into, const ConstCounterView& from,
-                      FilterPart part) noexcept {
-  merge_stuck_blocks(into, from, part);
+void prepare_merge(const CounterView& into, const ConstCounterView& from,
+                   FilterPart part) noexcept {
+  if (into.geometry.layout() == Layout::ranked) merge_stuck_blocks(into, from, part);
 }
 
 void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept {

@@ -24,10 +24,18 @@ constexpr FilterPart whole(const Geometry& geometry) noexcept {
 
 // Of filters of equal geometry; see Backend.
 
-/// To be done for all parts before the first merge_part, if the filters are ranked.
-void begin_merge_part(const CounterView& into, const ConstCounterView& from,
-                      FilterPart part) noexcept;
+/// The first of two steps for ranked filters, and nothing for others.
+void prepare_merge(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
 void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
+/// Merges filters; for_each_part(work) calls work(part) for all parts, possibly at once.
+template <class ForEachPart>
+void merge_filters(const CounterView& into, const ConstCounterView& from,
+                   ForEachPart for_each_part) {
+  if (into.geometry.layout() == Layout::ranked) {
+    for_each_part([&](FilterPart part) { prepare_merge(into, from, part); });
+  }
+  for_each_part([&](FilterPart part) { merge_part(into, from, part); });
+}
 SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
                                    FilterPart part) noexcept;
 void subtract_part(const CounterView& from, const ConstCounterView& what, FilterPart part) noexcept;

@@ -208,10 +208,7 @@ class ScalarBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions&) const override {
-    if (into.geometry.layout() == Layout::ranked) {
-      begin_merge_part(into, from, whole(into.geometry));
-    }
-    merge_part(into, from, whole(into.geometry));
+    merge_filters(into, from, [&](auto work) { work(whole(into.geometry)); });
   }
   SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
                                 const BatchOptions&) const override {
