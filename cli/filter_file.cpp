@@ -138,11 +138,7 @@ AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool 
   const std::optional<FileInfo> info = load ? std::nullopt : info_to_map(path);
   if (!info) {
     return load_from(file, path, [&](const std::string& from) -> AnyFilter {
-      // Of a pipe it is not known before it is read; a ranked filter in one is refused.
-      const bool ranked =
-          is_regular(from) && read_file_info(from).growth.layout() == Layout::ranked;
-      const bool bits = find_backend(run.backend).supports(Cell::bit) && !ranked;
-      if (bits) return BloomFilter::load(from, options);
+      if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(from, options);
       return Filter::load(from, options);
     });
   }

@@ -63,7 +63,7 @@ Growth growth_of(const BuildOptions& options) {
           "build: --policy fixed needs --memory and --stage-fpr, of one stage, and --fpr, of all; "
           "and takes no --capacity, --growth or --tightening");
     }
-    return plan_fixed(*shape.memory_bytes, *options.stage_fpr, fpr, layout).growth;
+    return plan_fixed(*shape.memory_bytes, *options.stage_fpr, fpr, layout, shape.cell).growth;
   }
   if (shape.memory_bytes || options.stage_fpr) {
     throw UsageError("build: --memory and --stage-fpr go with --scalable --policy fixed");
@@ -316,9 +316,7 @@ Examples:
   tail -n 1000000 log | scbf build --scalable --capacity 10k -o seen.scbf
   scbf gen --keys 1e8 | scbf build --keys u64 --capacity 1e8 --threads 1 -o ids.scbf --json)");
   return [options] {
-    if (std::optional<std::uint64_t>& memory = options->shape.request.memory_bytes) {
-      memory = memory_of_counters(options->cell(), *memory);
-    }
+    options->shape.request.cell = options->cell();
     return build(*options);
   };
 }

@@ -55,8 +55,9 @@ class HashPass : public Pass {
     const std::uint64_t blocks = filter.view.geometry.blocks_per_group();
     const unsigned bits = 64 - plan().shift;
     const std::uint64_t begin = blocks * partition >> bits, end = blocks * (partition + 1) >> bits;
-    const std::uint64_t words = filter.view.geometry.block_words();
-    return {filter.view.words + begin * words, (end - begin) * words / kWordsPerBlock};
+    const std::uint64_t word = filter.view.geometry.block_word(begin);
+    const std::uint64_t words = filter.view.geometry.block_word(end) - word;
+    return {filter.view.words + word, words / kWordsPerBlock};
   }
 
   void drain(std::uint64_t begin, std::uint64_t end) {

@@ -35,7 +35,7 @@ struct BasicFilterArrays {
         view(counters),
         arrays(counters.geometry.cache_lines_per_key()),
         array_words(counters.geometry.in_blocks()
-                        ? counters.geometry.blocks_per_group() * counters.geometry.block_words()
+                        ? counters.geometry.block_word(counters.geometry.blocks_per_group())
                         : counters.geometry.slice_stride_words()) {}
 
   Array array(std::uint32_t index) const noexcept {
@@ -48,7 +48,7 @@ struct BasicFilterArrays {
   /// Where the line of a position in an array begins, or an address in it.
   Word* line_of(const Array& array, std::uint64_t position) const noexcept {
     const Geometry& g = view.geometry;
-    return words(array) + (g.in_blocks() ? detail::block_of(position) * g.block_words()
+    return words(array) + (g.in_blocks() ? g.block_word(detail::block_of(position))
                                          : position / g.cells_per_word());
   }
 

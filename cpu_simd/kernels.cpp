@@ -119,6 +119,7 @@ const Kernels* Table() {
                                 kRankedKernels,
                                 kBitBlockKernels,
                                 kBitSliceKernels,
+                                kBitRankedKernels,
                                 ScatterPositions,
                                 row_kernels(HashU64Here)};
   return &table;

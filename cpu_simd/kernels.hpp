@@ -123,17 +123,22 @@ struct Kernels {
   std::size_t (*pack_answers)(const std::uint8_t* answers, std::size_t n,
                               std::uint64_t* bits) noexcept;
   ArrayKernels block, slice, ranked;
-  ArrayKernels bit_block, bit_slice;
+  ArrayKernels bit_block, bit_slice, bit_ranked;
   /// Appends positions to the chains of their partitions.
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
                   PartitionShift shift) noexcept;
   RowKernels rows;
 
   const ArrayKernels& of(const Geometry& geometry) const noexcept {
-    if (geometry.layout() == Layout::ranked) return ranked;
-    const bool blocks = geometry.layout() == Layout::split_block;
-    if (geometry.cell() == Cell::bit) return blocks ? bit_block : bit_slice;
-    return blocks ? block : slice;
+    const bool bits = geometry.cell() == Cell::bit;
+    switch (geometry.layout()) {
+      case Layout::split_block:
+        return bits ? bit_block : block;
+      case Layout::ranked:
+        return bits ? bit_ranked : ranked;
+      default:
+        return bits ? bit_slice : slice;
+    }
   }
 };
 

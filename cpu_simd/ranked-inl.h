@@ -370,6 +370,66 @@ HWY_INLINE std::uint32_t take_ranked_key(const Geometry& geometry, std::uint64_t
 inline constexpr ArrayKernels kRankedKernels = {RankedLocate, RankedTest,        RankedLeast,
                                                 RankedAdd,    RankedTakePresent, nullptr};
 
+// ---- bits ---------------------------------------------------------------------------------------
+
+/// Where a key's bits are in a filter of bits. A block need not begin with a word, or lie in one
+/// cache line.
+struct RankedBits {
+  std::uint64_t per_slice, per_block;
+
+  HWY_INLINE explicit RankedBits(const Geometry& geometry) noexcept
+      : per_slice(geometry.positions()), per_block(geometry.cells_per_block()) {}
+
+  HWY_INLINE std::uint64_t number(std::uint64_t place, unsigned slice) const noexcept {
+    return detail::block_of(place) * per_block + slice * per_slice +
+           detail::position_of(place, slice);
+  }
+  /// Calls visit(i) for keys 0 … n − 1, in order. Two lines of each are fetched, or one twice: those
+  /// of its first and its last bit.
+  template <class Visit>
+  HWY_INLINE void for_each(const std::uint64_t* words, const std::uint64_t* places, std::size_t n,
+                           const Fetch& fetch, Visit visit) const noexcept {
+    walk<1>(
+        n, fetch, 2,
+        [&](std::size_t i, std::uint32_t which)
+            HWY_ATTR { return words + number(places[i], which * (kRankedSlices - 1)) / 64; },
+        Nothing(), visit);
+  }
+};
+
+inline void BitRankedTest(const Geometry& geometry, const std::uint64_t* words,
+                          const std::uint64_t* places, std::size_t n, const Fetch& fetch,
+                          std::uint8_t* answers) noexcept {
+  const RankedBits bits(geometry);
+  bits.for_each(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
+    std::uint64_t all = 1;
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      const std::uint64_t bit = bits.number(places[i], j);
+      all &= words[bit / 64] >> bit % 64;
+    }
+    answers[i] = static_cast<std::uint8_t>(all);
+  });
+}
+
+inline std::uint64_t BitRankedAdd(const Geometry& geometry, std::uint64_t* words,
+                                  const std::uint64_t* places, std::size_t n,
+                                  const Fetch& fetch) noexcept {
+  const RankedBits bits(geometry);
+  std::uint64_t filled = 0;
+  bits.for_each(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      const std::uint64_t bit = bits.number(places[i], j);
+      std::uint64_t& word = words[bit / 64];
+      filled += !detail::bit_at(word, bit % 64);
+      word |= std::uint64_t{1} << bit % 64;
+    }
+  });
+  return filled;
+}
+
+inline constexpr ArrayKernels kBitRankedKernels = {RankedLocate, BitRankedTest, nullptr,
+                                                   BitRankedAdd, nullptr,       nullptr};
+
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf
 HWY_AFTER_NAMESPACE();

@@ -17,6 +17,7 @@
 #include <span>
 
 #include "cpu_simd/block-inl.h"
+#include "cpu_simd/ranked-inl.h"
 #include "cpu_simd/slice-inl.h"
 #include "cpu_simd/tuning.hpp"
 #include "kit/row_kernels.hpp"
@@ -35,11 +36,13 @@ template <class Visit>
 HWY_INLINE void for_each_array(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
                                Visit visit) noexcept {
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  const bool blocks = geometry.layout() == Layout::split_block;
   const std::uint32_t arrays = geometry.cache_lines_per_key();
-  const std::uint64_t extent = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
+  const std::uint64_t extent =
+      geometry.in_blocks() ? geometry.blocks_per_group() : geometry.counters_per_slice();
   const std::uint64_t array_words = geometry.words() / arrays;
-  const auto locate = blocks ? BlockLocate : SliceLocate;
+  const auto locate = geometry.layout() == Layout::split_block ? BlockLocate
+                      : geometry.layout() == Layout::ranked    ? RankedLocate
+                                                               : SliceLocate;
   for (std::size_t first = 0; first < n; first += kStripKeys) {
     const std::size_t keys = std::min(kStripKeys, n - first);
     for (std::uint32_t a = 0; a < arrays; ++a) {
@@ -54,6 +57,15 @@ inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, st
                        std::uint64_t* rows) noexcept {
   const std::uint32_t k = geometry.probes();
   const bool blocks = geometry.layout() == Layout::split_block;
+  if (geometry.layout() == Layout::ranked) {
+    const RankedBits bits(geometry);
+    return for_each_array(geometry, hashes, n,
+                          [&](const Array&, std::size_t, std::span<const std::uint64_t> places) {
+                            for (const std::uint64_t place : places) {
+                              for (unsigned j = 0; j < k; ++j) *rows++ = bits.number(place, j);
+                            }
+                          });
+  }
   for_each_array(
       geometry, hashes, n,
       [&](const Array& array, std::size_t first, std::span<const std::uint64_t> positions) {
@@ -119,11 +131,33 @@ HWY_INLINE std::size_t zero_rows_of_slices(const std::uint64_t* words, std::uint
   return zeros;
 }
 
+HWY_INLINE std::size_t zero_rows_of_ranked(const RankedBits& bits, const std::uint64_t* words,
+                                           std::span<const std::uint64_t> places,
+                                           std::uint64_t* rows) noexcept {
+  std::size_t zeros = 0;
+  for_each_ranked(words, places.data(), places.size(), kCountersAhead, [&](std::size_t i) HWY_ATTR {
+    const std::uint64_t* const line = ranked_line(words, places[i]);
+    for (unsigned j = 0; j < kRankedSlices; ++j) {
+      rows[zeros] = bits.number(places[i], j);
+      zeros += !RankedSlice(line, j, detail::position_of(places[i], j)).in_use();
+    }
+  });
+  return zeros;
+}
+
 inline std::size_t ZeroRows(const Geometry& geometry, const std::uint64_t* words,
                             const std::uint64_t* hashes, std::size_t n,
                             std::uint64_t* rows) noexcept {
   const bool blocks = geometry.layout() == Layout::split_block;
   std::size_t zeros = 0;
+  if (geometry.layout() == Layout::ranked) {
+    const RankedBits bits(geometry);
+    for_each_array(geometry, hashes, n,
+                   [&](const Array&, std::size_t, std::span<const std::uint64_t> places) HWY_ATTR {
+                     zeros += zero_rows_of_ranked(bits, words, places, rows + zeros);
+                   });
+    return zeros;
+  }
   for_each_array(
       geometry, hashes, n,
       [&](const Array& array, std::size_t, std::span<const std::uint64_t> positions) HWY_ATTR {
@@ -259,8 +293,8 @@ HWY_INLINE void exchange(V& a, V& b, V lower) noexcept {
   a = hn::Xor(a, hn::ShiftLeft<bits>(change));
 }
 
-inline void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
-                   std::uint64_t* bits) noexcept {
+HWY_INLINE void gather_counters(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                                std::uint64_t* bits) noexcept {
   const hn::CappedTag<std::uint64_t, kWordsPerBlock> d;
   using V = hn::Vec<decltype(d)>;
   constexpr std::uint32_t kMembersPerNibble = 4;
@@ -269,7 +303,7 @@ inline void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines
   const V lower32 = hn::Set(d, 0x0000'0000'FFFF'FFFFu),
           lower16 = hn::Set(d, 0x0000'FFFF'0000'FFFFu);
   const V lower8 = hn::Set(d, 0x00FF'00FF'00FF'00FFu), lower4 = hn::Set(d, 0x0F0F'0F0F'0F0F'0F0Fu);
-  alignas(64) std::array<std::uint64_t, kGatherRows> by_counter;  // [counter in word][word]
+  alignas(64) std::array<std::uint64_t, kCountersPerBlock> by_counter;  // [counter in word][word]
   for (std::uint32_t word = 0; word < kWordsPerBlock; word += lanes) {
     V rows[kCountersPerWord];
     for (std::uint32_t q = 0; q < kCountersPerWord; ++q) {
@@ -304,6 +338,58 @@ inline void Gather(const std::array<const std::uint64_t*, kGatherMembers>& lines
       bits[word * kCountersPerWord + c] = by_counter[c * kWordsPerBlock + word];
     }
   }
+}
+
+// The words of ranked lines are bits already, and those of 64 members are a matrix of 64 × 64 bits:
+// it is transposed where it lies, again eight words side by side.
+
+template <int bits, class D>
+HWY_INLINE void exchange_rows(D d, std::uint64_t* matrix, std::uint64_t lower) noexcept {
+  for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
+    if ((m & bits) != 0) continue;
+    for (std::size_t word = 0; word < kWordsPerBlock; word += hn::Lanes(d)) {
+      std::uint64_t* const first = matrix + m * kWordsPerBlock + word;
+      std::uint64_t* const second = first + bits * kWordsPerBlock;
+      auto a = hn::Load(d, first), b = hn::Load(d, second);
+      exchange<bits>(a, b, hn::Set(d, lower));
+      hn::Store(a, d, first);
+      hn::Store(b, d, second);
+    }
+  }
+}
+
+HWY_INLINE void gather_ranked(const Geometry& geometry,
+                              const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                              std::uint64_t* bits) noexcept {
+  const hn::CappedTag<std::uint64_t, kWordsPerBlock> d;
+  alignas(64) std::array<std::uint64_t, kGatherMembers * kWordsPerBlock> matrix;
+  for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
+    std::uint64_t* const to = matrix.data() + m * kWordsPerBlock;
+    if (lines[m] == nullptr) {
+      std::fill_n(to, kWordsPerBlock, std::uint64_t{0});
+    } else {
+      std::copy_n(lines[m], kWordsPerBlock, to);
+    }
+  }
+  exchange_rows<32>(d, matrix.data(), 0x0000'0000'FFFF'FFFFu);
+  exchange_rows<16>(d, matrix.data(), 0x0000'FFFF'0000'FFFFu);
+  exchange_rows<8>(d, matrix.data(), 0x00FF'00FF'00FF'00FFu);
+  exchange_rows<4>(d, matrix.data(), 0x0F0F'0F0F'0F0F'0F0Fu);
+  exchange_rows<2>(d, matrix.data(), 0x3333'3333'3333'3333u);
+  exchange_rows<1>(d, matrix.data(), 0x5555'5555'5555'5555u);
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    for (unsigned position = 0; position < geometry.positions(); ++position) {
+      const unsigned word = position / 64 * kRankedSlices + j;
+      *bits++ = matrix[position % 64 * kWordsPerBlock + word];
+    }
+  }
+}
+
+inline void Gather(const Geometry& geometry,
+                   const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                   std::uint64_t* bits) noexcept {
+  return geometry.layout() == Layout::ranked ? gather_ranked(geometry, lines, bits)
+                                             : gather_counters(lines, bits);
 }
 
 inline constexpr RowKernels row_kernels(HashU64 hash_u64) noexcept {

@@ -75,17 +75,19 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   // Units are what positions count: blocks (in their upper halves) or counters.
   const bool blocks = geometry.in_blocks();
   const std::uint64_t units = blocks ? geometry.blocks_per_group() : geometry.counters_per_slice();
-  const std::uint64_t units_per_64_bytes =
-      blocks ? kWordsPerBlock / geometry.block_words() : kWordsPerBlock * geometry.cells_per_word();
+  const std::uint64_t bits_per_unit = blocks ? geometry.block_bits() : geometry.cell_bits();
   const auto partitions_at = [&](unsigned bits) { return ((units - 1) >> bits) + 1; };
-
+  // Each partition begins with a cache line, so that no two threads change the same one.
+  unsigned least_bits = 0;
+  while ((bits_per_unit << least_bits) % (8 * kLineBytes) != 0) ++least_bits;
   const auto partition_bits = [&](std::uint64_t bytes) {
-    return static_cast<unsigned>(std::bit_width(units_per_64_bytes * (bytes / 64) - 1));
+    const auto bits = static_cast<unsigned>(std::bit_width(8 * bytes / bits_per_unit - 1));
+    return std::max(bits, least_bits);
   };
   unsigned bits = partition_bits(kMinPartitionBytes);
   while (partitions_at(bits) > kFewPartitions && bits < partition_bits(l2_bytes() / 2)) ++bits;
   while (threads > 1 && partitions_at(bits) < threads * kPartitionsPerThread &&
-         bits > partition_bits(64)) {
+         bits > partition_bits(kLineBytes)) {
     --bits;
   }
   const std::size_t budget = scratch_bytes / threads;
@@ -101,8 +103,7 @@ PartitionPlan plan_partitions(const Geometry& geometry, std::size_t keys, unsign
   PartitionPlan plan{};
   plan.partitions = partitions_at(bits);
   plan.shift = bits + (blocks ? 32u : 0u);
-  plan.partition_words = blocks ? (std::uint64_t{1} << bits) * geometry.block_words()
-                                : (std::uint64_t{1} << bits) / geometry.cells_per_word();
+  plan.partition_words = (bits_per_unit << bits) / 64;
   fit_keys(plan, keys, threads, budget, needs);
   return plan;
 }

@@ -122,8 +122,10 @@ class SimdBackend final : public Backend {
   void project(CounterView bits, ConstCounterView counters,
                const BatchOptions& options) const override {
     for_each_part(bits.geometry, options, [&](FilterPart part) {
-      project_words(bits.words + part.first, counters.words + 4 * part.first,
-                    part.last - part.first);
+      const WordRange words = {part.first, part.last - part.first};
+      project_words(counters.geometry,
+                    counters.words + counters_of_bits(counters.geometry, words).first, words,
+                    bits.words + part.first);
     });
   }
 
@@ -198,7 +200,7 @@ class SimdBackend final : public Backend {
   static void for_each_part(const Geometry& geometry, const BatchOptions& options, Task task) {
     const std::uint64_t end = whole(geometry).last;
     const std::uint64_t stretch =
-        geometry.layout() == Layout::ranked ? kStretchWords / kWordsPerBlock : kStretchWords;
+        has_ranked_counts(geometry) ? kStretchWords / kWordsPerBlock : kStretchWords;
     run_tasks(options, thread_count(options), (end + stretch - 1) / stretch, [&](std::size_t i) {
       task(FilterPart{i * stretch, std::min(end, (i + 1) * stretch)});
     });

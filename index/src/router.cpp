@@ -2,6 +2,7 @@
 #include "router.hpp"
 
 #include <bit>
+#include <cmath>
 
 #include "scbf/backend.hpp"
 #include "scbf/sizing.hpp"
@@ -56,6 +57,19 @@ double fpr_of(const StageView& stage) {
     return fpr;
   }
   const std::uint64_t blocks = geometry.blocks_per_group();
+  if (geometry.layout() == Layout::ranked) {
+    const std::uint64_t upper = (std::uint64_t{1} << (geometry.positions() - 64)) - 1;
+    double claimed = 0;
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      const std::uint64_t* const line = words.data() + block * kWordsPerBlock;
+      double share = 1;
+      for (std::uint32_t i = 0; i < kRankedSlices; ++i) {
+        share *= std::popcount(line[i]) + std::popcount(line[kRankedSlices + i] & upper);
+      }
+      claimed += share / std::pow(geometry.positions(), kRankedSlices);
+    }
+    return claimed / static_cast<double>(blocks);
+  }
   auto word = words.begin();
   for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
     double claimed = 0;

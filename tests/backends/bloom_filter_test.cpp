@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "scbf/sizing.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/moving.hpp"
@@ -30,12 +31,27 @@ using Keys = std::vector<std::uint64_t>;
 
 [[maybe_unused]] const bool kFar = add_far_backends();
 
-/// The bits of packed counters, one by one: bit i says whether counter i is not 0.
-std::vector<std::uint64_t> bits_one_by_one(const std::vector<std::uint64_t>& counters) {
-  std::vector<std::uint64_t> bits(counters.size() / 4);
-  for (std::size_t i = 0; i < counters.size() * 16; ++i) {
-    const bool set = (counters[i / 16] >> i % 16 * 4 & 15) != 0;
-    bits[i / 64] |= std::uint64_t{set} << i % 64;
+/// The bits of counters, one by one: bit i says whether counter i is not 0. Of ranked counters, the
+/// positions of the bitmaps, slice by slice and block by block.
+std::vector<std::uint64_t> bits_one_by_one(const Geometry& geometry,
+                                           const std::vector<std::uint64_t>& counters) {
+  std::vector<bool> is_set;
+  if (geometry.layout() == scbf::Layout::ranked) {
+    for (std::uint64_t slice = 0; slice < 4 * geometry.blocks_per_group(); ++slice) {
+      const std::uint64_t first = slice / 4 * 8 + slice % 4;
+      for (unsigned p = 0; p < geometry.positions(); ++p) {
+        is_set.push_back((counters[first + p / 64 * 4] >> p % 64 & 1) != 0);
+      }
+    }
+    while (is_set.size() % 128 != 0) is_set.push_back(false);
+  } else {
+    for (std::size_t i = 0; i < counters.size() * 16; ++i) {
+      is_set.push_back((counters[i / 16] >> i % 16 * 4 & 15) != 0);
+    }
+  }
+  std::vector<std::uint64_t> bits(is_set.size() / 64);
+  for (std::size_t i = 0; i < is_set.size(); ++i) {
+    bits[i / 64] |= std::uint64_t{is_set[i]} << i % 64;
   }
   return bits;
 }
@@ -51,7 +67,8 @@ std::vector<std::uint64_t> bits_one_by_one(const std::vector<std::uint64_t>& cou
       return ::testing::AssertionFailure() << bits.stage(s).geometry().describe();
     }
     const auto words = words_of(bits.stage(s));
-    const auto same = same_words(words, bits_one_by_one(words_of(counters.stage(s))));
+    const auto same = same_words(words, bits_one_by_one(counters.stage(s).geometry(),
+                                                         words_of(counters.stage(s))));
     if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
     for (const std::uint64_t word : words) ones += static_cast<unsigned>(std::popcount(word));
     if (bits.stage(s).keys_inserted() != counters.stage(s).keys_inserted()) {
@@ -65,9 +82,9 @@ std::vector<std::uint64_t> bits_one_by_one(const std::vector<std::uint64_t>& cou
 }
 
 std::vector<Case> cases() {
-  std::vector<Case> all = cases_of(contract_shapes(300'000));
+  std::vector<Case> all = cases_of(all_shapes(300'000));
   const auto modes = contract_modes();
-  for (const Shape& shape : contract_shapes(300'000)) {
+  for (const Shape& shape : all_shapes(300'000)) {
     all.push_back({&scbf::find_backend("scalar"), shape, modes[0]});
   }
   std::erase_if(all, [](const Case& c) { return !c.backend->supports(Cell::bit); });
@@ -185,14 +202,14 @@ TEST_P(Bits, StatisticsAreThoseOfTheCounters) {
   EXPECT_EQ(of_bits.stages[0].slice_fill, of_counters.stages[0].slice_fill);
   EXPECT_EQ(of_bits.estimated_keys, of_counters.estimated_keys);
   EXPECT_EQ(of_bits.estimated_fpr, of_counters.estimated_fpr);
-  EXPECT_EQ(of_bits.bytes * 4, of_counters.bytes);
+  EXPECT_EQ(of_bits.bytes, GetParam().shape.geometry.with(Cell::bit).bytes());
   EXPECT_EQ(of_bits.saturated, 0u);
 }
 
 // ---- one backend --------------------------------------------------------------------------------
 
 TEST(BitFilter, IsMadeFromAFilterThatHasLostKeys) {
-  for (const Shape& shape : contract_shapes(100'000)) {
+  for (const Shape& shape : all_shapes(100'000)) {
     SCOPED_TRACE(shape.name);
     Filter counters(shape.geometry, {.seed = 3});
     const Keys keys = random_keys(4000, 6);
@@ -210,6 +227,7 @@ TEST(BitFilter, IsMadeFromAFilterThatHasLostKeys) {
 TEST(BitFilter, GrowsAsAFilterDoes) {
   for (const Growth& growth :
        {Growth::tightening(500, 0.02), Growth::tightening(300, 0.1, scbf::Layout::split),
+        Growth::tightening(400, 0.03, scbf::Layout::ranked),
         Growth::fixed(Geometry::split_block(2, 40), 30)}) {
     Filter counters(growth, {.seed = 4});
     BloomFilter bits(growth, {.seed = 4}), in_bulk(growth, {.seed = 4});
@@ -260,6 +278,36 @@ TEST(BitFilter, TakesAQuarterOfTheMemory) {
   EXPECT_LE(bits.bytes() * 80, 115 * 1'000'000u);  // 11.5 bits per key
   EXPECT_EQ(bits.bytes() * 4, Filter(1'000'000, 0.01).bytes());
   EXPECT_EQ(bits.geometry().describe().substr(bits.geometry().describe().size() - 8), " of bits");
+}
+
+TEST(BitFilter, OfRankedHasTheBitmapsAlone) {
+  const Geometry geometry =
+      scbf::plan({.capacity = 1'000'000, .fpr = 0.01, .layout = scbf::Layout::ranked}).geometry;
+  const BloomFilter bits(geometry);
+  const std::uint64_t positions = std::uint64_t{4} * geometry.positions();
+  EXPECT_EQ(bits.geometry().counters(), geometry.blocks_per_group() * positions);
+  EXPECT_LT(bits.bytes() * 8 - bits.geometry().counters(), 128u);
+  EXPECT_LE(bits.bytes() * 80, 110 * 1'000'000u);  // 11 bits per key
+}
+
+TEST(BitFilter, IsPlannedForItsOwnMemory) {
+  for (const scbf::Layout layout :
+       {scbf::Layout::split, scbf::Layout::split_block, scbf::Layout::ranked}) {
+    SCOPED_TRACE(to_string(layout));
+    const std::uint64_t memory = 1'000'000;
+    const auto plan =
+        scbf::plan({.fpr = 0.01, .memory_bytes = memory, .layout = layout, .cell = Cell::bit});
+    const BloomFilter bits(plan.geometry);
+    EXPECT_LE(bits.bytes(), memory);
+    EXPECT_GT(bits.bytes(), memory * 99 / 100);
+    EXPECT_EQ(plan.bits_per_key,
+              static_cast<double>(8 * bits.bytes()) / static_cast<double>(plan.capacity));
+    const auto rate = scbf::plan({.capacity = plan.capacity,
+                                  .memory_bytes = memory,
+                                  .layout = layout,
+                                  .cell = Cell::bit});
+    EXPECT_NEAR(rate.fpr, 0.01, 0.0005);
+  }
 }
 
 TEST(BitFilter, RefusesWhatDoesNotFit) {
@@ -325,7 +373,8 @@ TEST(Estimates, ScatterAsTheirErrorsSay) {
   constexpr int kFilters = 1000;
   constexpr std::size_t kA = 900, kB = 600, kCommon = 300;
   for (const Geometry& geometry : {Geometry::split(1, 2000), Geometry::split(5, 1500),
-                                   Geometry::split_block(1, 90), Geometry::split_block(3, 70)}) {
+                                   Geometry::split_block(1, 90), Geometry::split_block(3, 70),
+                                   Geometry::ranked(82, 60, 20)}) {
     SCOPED_TRACE(geometry.describe());
     std::vector<double> a_keys, unions, intersections;
     KeyEstimate a_error{}, union_error{}, intersection_error{};

@@ -78,6 +78,7 @@ Filter build_container() {
 // Filters of bits: of a filter above, and of one that grows.
 constexpr const char* kBitsOfBlocks = "split_block_g2_bits.scbf";
 constexpr const char* kBitsOfSlices = "split_k7_bits.scbf";
+constexpr const char* kBitsOfRanked = "ranked_bits.scbf";
 constexpr const char* kBitsOfStages = "scalable_bits.scbf";
 
 void write_if_missing(const std::string& name, const Bytes& bytes) {
@@ -105,6 +106,7 @@ TEST(GoldenFile, TodaysCodeWritesTheSameBytes) {
   expect_golden(build_container(), kContainer);
   expect_golden(BloomFilter(build(golden_filters()[1])), kBitsOfBlocks);
   expect_golden(BloomFilter(build(golden_filters()[2])), kBitsOfSlices);
+  expect_golden(BloomFilter(build(golden_filters()[3])), kBitsOfRanked);
   expect_golden(BloomFilter(build_container()), kBitsOfStages);
 }
 
@@ -118,6 +120,7 @@ std::vector<Epochs> golden_epochs() {
   std::vector<Epochs> all;
   all.push_back({"blocks_epoch.scbf", "blocks.delta", Filter(Geometry::split_block(2, 60))});
   all.push_back({"slices_epoch.scbf", "slices.delta", Filter(Geometry::split(7, 700))});
+  all.push_back({"ranked_epoch.scbf", "ranked.delta", Filter(Geometry::ranked(82, 30, 5))});
   all.push_back({"stages_epoch.scbf", "stages.delta", Filter(Growth::tightening(60, 0.05))});
   for (Epochs& epochs : all) {
     epochs.counters.insert(integer_keys());
@@ -295,7 +298,7 @@ TEST_F(IndependentReader, AgreesOnTheGoldenFiles) {
 }
 
 TEST_F(IndependentReader, AgreesOnFiltersOfBits) {
-  for (const char* name : {kBitsOfBlocks, kBitsOfSlices}) {
+  for (const char* name : {kBitsOfBlocks, kBitsOfSlices, kBitsOfRanked}) {
     SCOPED_TRACE(name);
     compare(kFilters, kGolden / name, BloomFilter::load(kGolden / name));
   }

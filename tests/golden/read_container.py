@@ -76,6 +76,8 @@ class Container:
             require(stage.header["checksum"] == entry["header_checksum"], f"stage {i}: exchanged")
             require(stage.header["seed"] == h["seed"], f"stage {i}: seed")
             counters = stage.header["probes"] * stage.header["extent"]
+            if stage.header["layout"] == RANKED:
+                counters = stage.header["probes"] * stage.blocks_of_ranked
             if stage.header["layout"] == SPLIT_BLOCK:
                 counters *= 16  # for each probe, every block has a word of 16
             if stage.header["layout"] == RANKED:

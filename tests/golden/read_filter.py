@@ -140,12 +140,16 @@ class Filter:
             self.stride = (h["extent"] + 127) // 128 * 128  # counters from slice to slice
             payload_bytes = self.stride // 128 * line * h["probes"]
         elif h["layout"] == RANKED:
-            require(h["probes"] == 4 and 65 <= h["groups"] <= 112 and self.bits == 4, "probes, groups or bits")
-            require(1 <= h["extent"] < 1 << 32, "extent")
+            require(h["probes"] == 4 and 65 <= h["groups"] <= 112, "probes or groups")
+            self.blocks_of_ranked = h["extent"] & 0xFFFFFFFF if self.bits == 1 else h["extent"]
+            require(1 <= self.blocks_of_ranked < 1 << 32, "extent")
             self.entry = 1 + (h["groups"] + 1) // 2  # words
             self.slots = max(h["payload_bytes"] // 8 - 8 * h["extent"], 0) // self.entry
             require(self.slots < 1 << 32, "slots")
-            payload_bytes = 64 * h["extent"] + (self.slots * self.entry + 7) // 8 * 64
+            if self.bits == 1:
+                payload_bytes = (4 * h["groups"] * self.blocks_of_ranked + 127) // 128 * 16
+            else:
+                payload_bytes = 64 * h["extent"] + (self.slots * self.entry + 7) // 8 * 64
         else:
             require(h["layout"] == SPLIT_BLOCK, "layout")
             require(1 <= h["groups"] <= 8 and h["probes"] == 8 * h["groups"], "probes or groups")
@@ -197,7 +201,7 @@ class Filter:
         if h["content"] == DELTA:
             changes = int.from_bytes(self.payload, "little")
             require(bin(changes).count("1") == h["changes"], "changes")
-        if h["layout"] == RANKED:
+        if h["layout"] == RANKED and self.bits == 4:
             self.read_ranked()
             return
         saturated = sum((b & 15 == 15) + (b >> 4 == 15) for b in self.payload) if self.bits == 4 else 0
@@ -206,6 +210,9 @@ class Filter:
             for i in range(h["probes"]):
                 for c in range(h["extent"], self.stride):
                     require(self.counter(i * self.stride + c) == 0, f"padding of slice {i}")
+        if h["layout"] == RANKED:
+            for n in range(4 * h["groups"] * self.blocks_of_ranked, 8 * payload_bytes):
+                require(self.counter(n) == 0, "padding")
 
     def read_ranked(self):
         """Reads the counts: blocks[b] is a list of four dictionaries, position → count, and `stuck`
@@ -257,15 +264,20 @@ class Filter:
         stays += sum(c == 255 for m in (m for b in self.blocks for m in b) for c in m.values())
         require(stays == h["saturated"], "saturated")
 
-    def count_ranked(self, key):
+    def positions(self, key):
+        """The block of a key, and its position in each of the four slices there."""
         h = self.header
-        product = xxhash.xxh3_64_intdigest(key, seed=h["seed"]) * h["extent"]
-        counts, rest = [], product >> 32 & 0xFFFFFFFF
-        for i in range(4):
+        product = xxhash.xxh3_64_intdigest(key, seed=h["seed"]) * self.blocks_of_ranked
+        positions, rest = [], product >> 32 & 0xFFFFFFFF
+        for _ in range(4):
             rest *= h["groups"]
-            counts.append(self.blocks[product >> 64][i].get(rest >> 32, 0))
+            positions.append(rest >> 32)
             rest &= 0xFFFFFFFF
-        return min(counts + [15])
+        return product >> 64, positions
+
+    def count_ranked(self, key):
+        block, positions = self.positions(key)
+        return min([self.blocks[block][i].get(p, 0) for i, p in enumerate(positions)] + [15])
 
     def check_version_2(self):
         h = self.header
@@ -313,6 +325,11 @@ class Filter:
             for i in range(h["probes"]):
                 position = (key_hash * multiplier(i) & U64) * h["extent"] >> 64
                 yield i * self.stride + position
+            return
+        if h["layout"] == RANKED:  # bits
+            block, positions = self.positions(key)
+            for i, position in enumerate(positions):
+                yield (4 * block + i) * h["groups"] + position
             return
         for j in range(h["groups"]):
             x = key_hash

@@ -35,7 +35,10 @@ inline std::vector<std::pair<std::string, scbf::Growth>> bank_growths() {
           {"one_blocks_g2", Growth::one(Geometry::split_block(2, 4))},
           {"one_split_k7", Growth::one(Geometry::split(7, 129))},
           {"one_split_k20", Growth::one(Geometry::split(20, 16))},
+          {"one_ranked", Growth::one(Geometry::ranked(82, 5, 2))},
+          {"one_ranked_stuck", Growth::one(Geometry::ranked(112, 3, 0))},
           {"blocks", Growth::tightening(60, 0.1)},
+          {"ranked", Growth::tightening(60, 0.1, scbf::Layout::ranked)},
           {"split", Growth::tightening(40, 0.3, scbf::Layout::split, 1.5, 0.7)},
           {"fixed_split", Growth::fixed(Geometry::split(3, 200), 5)},
           {"fixed_blocks", Growth::fixed(Geometry::split_block(2, 9), 6)}};

@@ -77,8 +77,10 @@ inline constexpr std::uint64_t kMaxSpillReach = 32;
 /// nothing. Saturated are the positions in use of blocks that are stuck, and counts at 255.
 ///
 /// Filters of bits have one bit for each counter, padding included: bit i of all, counted from the
-/// least significant bit of the first word, stands for counter i of all. A block is then two words,
-/// with sixteen bits for each of its eight slices.
+/// least significant bit of the first word, stands for counter i of all. A block of split_block is
+/// then two words, with sixteen bits for each of its eight slices. Of ranked, what remains are the
+/// bitmaps: bit (4·b + i) · S + p is position p of slice i of block b. There is no table, and after
+/// the last block zeros up to a multiple of two words.
 class Geometry {
  public:
   /// k = `probes` slices of m = `counters_per_slice` counters.
@@ -132,6 +134,10 @@ class Geometry {
   }
   /// k · m, not counting padding.
   constexpr std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
+  /// The same with padding: the numbers that counters have (detail::number_of) are below it.
+  constexpr std::uint64_t numbers() const noexcept {
+    return in_blocks() ? counters() : slice_stride() * probes_;
+  }
   /// split only: counters from the start of one slice to the start of the next; a multiple of 128.
   constexpr std::uint64_t slice_stride() const noexcept {
     return (extent_ + kCountersPerBlock - 1) / kCountersPerBlock * kCountersPerBlock;
@@ -140,9 +146,18 @@ class Geometry {
   constexpr std::uint64_t slice_stride_words() const noexcept {
     return slice_stride() / cells_per_word();
   }
-  /// In blocks only: 64-bit words of a block: 8 of counters, or 2 of bits.
-  constexpr std::uint64_t block_words() const noexcept {
-    return kCountersPerBlock / cells_per_word();
+  /// In blocks only: counters of a block, all its slices: 128, or of ranked 4·S.
+  constexpr std::uint64_t cells_per_block() const noexcept {
+    return (layout_ == Layout::ranked ? kRankedSlices : kWordsPerBlock) * positions_;
+  }
+  /// In blocks only: bits of memory from the start of one block to the start of the next: 512, or in
+  /// a filter of bits one for each counter.
+  constexpr std::uint64_t block_bits() const noexcept {
+    return cell_ == Cell::bit ? cells_per_block() : 64 * kWordsPerBlock;
+  }
+  /// In blocks only: the 64-bit word in which a block begins, counted from the first of its group.
+  constexpr std::uint64_t block_word(std::uint64_t block) const noexcept {
+    return block * block_bits() / 64;
   }
   // ranked only: the table of spilled counts.
   constexpr std::uint64_t spill_slots() const noexcept { return spill_slots_; }
@@ -161,8 +176,9 @@ class Geometry {
       case Layout::split:
         return slice_stride_words() * probes_;
       case Layout::split_block:
-        return extent_ * block_words() * groups();
+        return block_word(extent_) * groups();
       default:
+        if (cell_ == Cell::bit) return (extent_ * block_bits() + 127) / 128 * 2;
         return (extent_ * kWordsPerBlock + spill_slots_ * spill_entry_words() + 7) / 8 * 8;
     }
   }

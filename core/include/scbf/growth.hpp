@@ -132,7 +132,7 @@ class Growth {
 /// "one", "fixed" or "tightening".
 std::string_view to_string(Growth::Policy policy) noexcept;
 
-/// The paper's planner: from the memory of one stage (M), its rate (P) and the rate of all stages
+/// The paper's planner: from the memory of one stage (M; of its counters, or bits), its rate (P) and the rate of all stages
 /// (P_d) to the shape of a stage and the number of stages.
 struct FixedPlan {
   Growth growth;
@@ -145,6 +145,6 @@ struct FixedPlan {
 /// most P. d = stages_within(P, P_d). Throws InvalidArgument if not even one stage stays within
 /// P_d, or if no stage can be made.
 FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compound,
-                     Layout layout = Layout::split);
+                     Layout layout = Layout::split, Cell cell = Cell::counter);
 
 }  // namespace scbf

@@ -92,28 +92,22 @@ double overflow_bound(double n, double m, std::uint32_t j);
 struct PlanRequest {
   std::optional<std::uint64_t> capacity = {};      ///< distinct keys, ≥ 1
   std::optional<double> fpr = {};                  ///< in (0, 1)
-  std::optional<std::uint64_t> memory_bytes = {};  ///< for the counters, at most
+  std::optional<std::uint64_t> memory_bytes = {};  ///< for the counters, or bits, at most
   std::optional<Layout> layout = {};               ///< default: split_block where possible
   std::optional<std::uint32_t> groups = {};        ///< split_block only
   std::optional<std::uint32_t> probes = {};        ///< split only
+  /// What the filter will have: memory_bytes, and the plan's bits_per_key, are of these.
+  Cell cell = Cell::counter;
 };
 
 struct Plan {
-  Geometry geometry;
+  Geometry geometry;       ///< with counters, as all geometries are made
   std::uint64_t capacity;  ///< keys: as asked for, or the most that it holds at `fpr`
   double fpr;              ///< the rate asked for, or the one that memory and capacity allow
   double predicted_fpr;    ///< at `capacity` keys; ≤ fpr
-  double bits_per_key;     ///< 8 · geometry.bytes() / capacity
+  double bits_per_key;     ///< 8 · geometry.with(cell).bytes() / capacity
   std::string reason;      ///< what was chosen and why, in a few sentences
 };
-
-/// Plans are made for counters: the memory to plan for so that a filter of these cells takes at
-/// most `bytes`. Of bits, four times as many fit.
-constexpr std::uint64_t memory_of_counters(Cell cell, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t kTimes = 4;
-  if (cell == Cell::counter) return bytes;
-  return bytes > UINT64_MAX / kTimes ? UINT64_MAX : bytes * kTimes;
-}
 
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another
 /// group when that saves at least a tenth of the memory at the same capacity and rate (with all

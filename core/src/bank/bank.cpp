@@ -206,9 +206,6 @@ Bank::Bank(const Growth& growth, const BankOptions& options) {
                     "needs them on the host, as 'simd' does",
                     detail::in_quotes(backend.name()), backend.memory()));
   }
-  if (growth.layout() == Layout::ranked) {
-    throw InvalidArgument("layout ranked: a bank has no rows for it; use split_block");
-  }
   if (options.capacity > kMaxBankMembers) {
     throw InvalidArgument(fmt::format("capacity {}: a bank has at most {} members",
                                       options.capacity, kMaxBankMembers));

@@ -11,6 +11,7 @@
 
 #include "kit/executor.hpp"
 #include "scbf/detail/packed.hpp"
+#include "scbf/detail/positions.hpp"
 
 namespace scbf {
 
@@ -37,11 +38,11 @@ constexpr double kMarkProbeNs = 2.4, kReadLineNs = 5.0, kRowLineNs = 8.0, kGathe
 
 void prefetch_row(const std::uint8_t* at) noexcept { __builtin_prefetch(at, 1, 3); }
 
-/// Replaces the columns of `mask` in the words at `at` of kGatherRows rows by `bits`.
+/// Replaces the columns of `mask` in the words at `at` of consecutive rows by `bits`.
 template <class Word>
 void write_columns(std::uint8_t* at, std::uint64_t stride, std::uint64_t mask,
-                   const std::uint64_t* bits) noexcept {
-  for (std::uint32_t c = 0; c < kGatherRows; ++c, at += stride) {
+                   std::span<const std::uint64_t> bits) noexcept {
+  for (std::size_t c = 0; c < bits.size(); ++c, at += stride) {
     Word row;
     std::memcpy(&row, at, sizeof row);
     row = static_cast<Word>((row & ~mask) | bits[c]);
@@ -61,10 +62,11 @@ MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members)
 void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
   if (row_stride(members) <= stride_) return;
   MemberRows longer(geometry_, members);
-  const std::uint64_t tasks = (geometry_.words() / kWordsPerBlock + kTaskLines - 1) / kTaskLines;
+  const std::uint64_t task_rows = kTaskLines * gathered_rows(geometry_);
+  const std::uint64_t tasks = (rows() + task_rows - 1) / task_rows;
   run_tasks(options, thread_count(options), tasks, [&](std::size_t task) {
-    const std::uint64_t first = task * kTaskLines * kCountersPerBlock;
-    const std::uint64_t last = std::min(rows(), first + kTaskLines * kCountersPerBlock);
+    const std::uint64_t first = task * task_rows;
+    const std::uint64_t last = std::min(rows(), first + task_rows);
     for (std::uint64_t row = first; row < last; ++row) {
       std::memcpy(longer.data() + row * longer.stride_, data() + row * stride_, stride_);
     }
@@ -140,6 +142,7 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
                           : stride_ == 2 ? write_columns<std::uint16_t>
                           : stride_ == 4 ? write_columns<std::uint32_t>
                                          : write_columns<std::uint64_t>;
+  const std::uint32_t line_rows = gathered_rows(geometry_);
   const auto rebuild_line = [&](const Group& group, std::uint64_t line, bool fetch_next) noexcept {
     const std::uint64_t word = line * kWordsPerBlock;
     std::array<const std::uint64_t*, kGatherMembers> lines{};
@@ -148,17 +151,17 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
       lines[m] = group.words[m] + word;
       if (fetch_next) __builtin_prefetch(lines[m] + kWordsPerBlock);
     }
-    alignas(64) std::array<std::uint64_t, kGatherRows> bits;
-    kernels.gather(lines, bits.data());
-    write_bits(data() + line * kGatherRows * stride_ + group.index * sizeof(std::uint64_t), stride_,
-               group.mask, bits.data());
+    alignas(64) std::array<std::uint64_t, kMostGatheredRows> bits;
+    kernels.gather(geometry_, lines, bits.data());
+    write_bits(data() + line * line_rows * stride_ + group.index * sizeof(std::uint64_t), stride_,
+               group.mask, std::span(bits).first(line_rows));
   };
   // A few lines of all groups at a time, so that their rows stay in cache until every group has
   // written. Within that, group by group: equally large members lie in memory so that their lines
   // compete for the same few cache sets.
-  const std::uint64_t all_lines = geometry_.words() / kWordsPerBlock;
+  const std::uint64_t all_lines = lines();
   const std::uint64_t window =
-      std::clamp<std::uint64_t>(kWindowBytes / (kGatherRows * stride_), 1, kTaskLines);
+      std::clamp<std::uint64_t>(kWindowBytes / (line_rows * stride_), 1, kTaskLines);
   run_tasks(options, thread_count(options), (all_lines + kTaskLines - 1) / kTaskLines,
             [&](std::size_t task) {
               const std::uint64_t last = std::min(all_lines, (task + 1) * kTaskLines);
@@ -175,14 +178,14 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
 
 bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept {
   const double marks = static_cast<double>(keys) * geometry_.probes() * kMarkProbeNs;
-  const auto lines = static_cast<double>(geometry_.words() / kWordsPerBlock);
+  const auto all_lines = static_cast<double>(lines());
   const double member_count = static_cast<double>(members);
   // The fewest groups and lines that the members can share.
   const double groups = std::max(1.0, member_count / kGatherMembers);
   const double row_lines = stride_ < kLineBytes
                                ? static_cast<double>(rows() * stride_ / kLineBytes)
                                : static_cast<double>(rows()) * std::max(1.0, member_count / 512);
-  return marks > lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
+  return marks > all_lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
 }
 
 std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> columns) const {
@@ -190,9 +193,12 @@ std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> 
     std::vector<std::uint8_t> want(stride_);
     for (const MemberColumn& column : columns) {
       if (column.words == nullptr) continue;
-      const unsigned counter = detail::counter_at(column.words[row / kCountersPerWord],
-                                                  row % kCountersPerWord * kCounterBits);
-      want[column.slot / 8] |= static_cast<std::uint8_t>((counter != 0) << column.slot % 8);
+      const detail::Probe probe = detail::probe_of(geometry_, row);
+      const std::uint64_t word = column.words[probe.word];
+      const bool used = geometry_.layout() == Layout::ranked
+                            ? detail::bit_at(word, probe.shift)
+                            : detail::counter_at(word, probe.shift) != 0;
+      want[column.slot / 8] |= static_cast<std::uint8_t>(used << column.slot % 8);
     }
     const std::uint8_t* got = data() + row * stride_;
     const auto at = std::mismatch(want.begin(), want.end(), got);

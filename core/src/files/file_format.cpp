@@ -82,7 +82,14 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-/// The slots for spilled blocks follow from the length of the payload.
+// Of ranked counters the slots for spilled blocks follow from the length of the payload. Bits have no
+// table; how many slots the counters have stands in the upper half of the extent.
+constexpr unsigned kSlotsShift = 32;
+std::uint64_t extent_of(const Geometry& g) noexcept {
+  if (!g.in_blocks()) return g.counters_per_slice();
+  const std::uint64_t slots = g.cell() == Cell::bit ? g.spill_slots() : 0;
+  return g.blocks_per_group() | slots << kSlotsShift;
+}
 std::uint64_t spill_slots_in(const FixedFields& f, const std::string& name) {
   const Geometry without = Geometry::ranked(f.groups, f.extent, 0);
   if (f.payload_bytes < without.bytes()) {
@@ -112,8 +119,11 @@ Geometry checked_geometry(const FixedFields& f, const std::string& name) {
       return geometry.with(cell);
     }
     if (f.layout == static_cast<std::uint32_t>(Layout::ranked)) {
-      require_equal(name, "counter bits of a ranked filter", f.counter_bits, kCounterBits);
       require_equal(name, "probes", f.probes, kRankedSlices);
+      if (cell == Cell::bit) {
+        const std::uint64_t blocks = f.extent & ((std::uint64_t{1} << kSlotsShift) - 1);
+        return Geometry::ranked(f.groups, blocks, f.extent >> kSlotsShift).with(cell);
+      }
       return Geometry::ranked(f.groups, f.extent, spill_slots_in(f, name));
     }
   } catch (const InvalidArgument& error) {
@@ -311,7 +321,7 @@ std::vector<std::byte> encode_header(const Header& header) {
   out.put(g.probes());
   out.put(g.layout() == Layout::ranked ? g.positions() : g.groups());
   out.put(g.cell_bits());
-  out.put(g.in_blocks() ? g.blocks_per_group() : g.counters_per_slice());
+  out.put(extent_of(g));
   out.put(header.keys_inserted);
   out.put(header.keys_removed);
   out.put(header.saturated);
@@ -386,7 +396,7 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
 }
 
 WordsChecker::WordsChecker(const Geometry& geometry) noexcept : cell_(geometry.cell()) {
-  if (geometry.layout() == Layout::ranked) ranked_.emplace(geometry);
+  if (has_ranked_counts(geometry)) ranked_.emplace(geometry);
 }
 
 std::optional<RankedFault> WordsChecker::add(std::span<const std::uint64_t> words) noexcept {

@@ -40,7 +40,7 @@ std::unique_ptr<CounterStore> read_counters(Input& input, const StageHead& stage
           return std::span(store->words() + word, count);
         },
         [](std::uint64_t, std::span<const std::uint64_t>) {});
-    if (stage.header.geometry.layout() == Layout::ranked) {
+    if (has_ranked_counts(stage.header.geometry)) {
       if (const auto fault = misfit_of_spilled(stage.header.geometry, store->words())) {
         throw CorruptFile(fmt::format("{}: {}, at byte {} of the payload", input.name(),
                                       fault->what, fault->byte));
@@ -61,10 +61,12 @@ std::unique_ptr<CounterStore> read_bits_of_counters(Input& input, const StageHea
   const Geometry& geometry = stage.header.geometry;
   check_supports(backend, geometry.layout(), Cell::bit);
   std::unique_ptr<CounterStore> store = backend.allocate(geometry.with(Cell::bit).words());
-  std::vector<std::uint64_t> bits(std::min(kChunkWords, geometry.words()) / 4);
+  std::vector<std::uint64_t> bits;
   read_payload_chunks(input, stage, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
-    project_words(bits.data(), chunk.data(), chunk.size() / 4);
-    store->write(word / 4, std::span(bits).first(chunk.size() / 4));
+    const WordRange part = bits_of_counters(geometry, {word, chunk.size()});
+    bits.resize(part.count);
+    project_words(geometry, chunk.data(), part, bits.data());
+    store->write(part.first, bits);
   });
   return store;
 }

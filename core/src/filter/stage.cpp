@@ -254,7 +254,7 @@ void Stage::assign(std::span<const std::uint64_t> words, std::uint64_t inserted,
     throw InvalidArgument(fmt::format("words: padding after slice {} is not zero, at byte {}",
                                       stray->slice, stray->byte));
   }
-  if (geometry().layout() == Layout::ranked) {
+  if (has_ranked_counts(geometry())) {
     auto fault = RankedCheck(geometry()).next(words);
     if (!fault) fault = misfit_of_spilled(geometry(), words.data());
     if (fault) {
@@ -294,7 +294,7 @@ StageStatistics Stage::statistics(const BatchOptions& options) const {
     result.slice_fill.push_back(static_cast<double>(nonzero) / per_slice);
   }
   result.fill = static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters());
-  result.saturated = geometry().layout() == Layout::ranked
+  result.saturated = has_ranked_counts(geometry())
                          ? saturated_positions(geometry(), store->words())
                          : result.histogram[kCounterMax];
   result.keys_inserted = keys_inserted;

@@ -49,9 +49,6 @@ void check_supports(const Backend& backend, Layout layout, Cell cell) {
                     "'auto', or layout split_block",
                     backend.name(), to_string(layout)));
   }
-  if (layout == Layout::ranked && cell == Cell::bit) {
-    throw Incompatible("layout ranked: there are no filters of bits with it; use split_block");
-  }
 }
 
 std::unique_ptr<FilterState> FilterState::empty(const Growth& growth, Cell cell,
@@ -254,7 +251,7 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
   if (std::max(a, b) > most) return false;
   if (a + b <= most) {
     mine.merge(theirs, options);
-  } else if (mine.geometry().layout() == Layout::ranked) {
+  } else if (has_ranked_counts(mine.geometry())) {
     return false;  // keys that both have would take the room of two: blocks would spill
   } else {
     // The sum may still fit, since both may hold the same keys or share counters.

@@ -129,11 +129,12 @@ SCBF_INLINE bool holds_bits(const Geometry& geometry, const std::uint64_t* words
                             std::uint64_t hash) noexcept {
   bool all = true;
   const auto look = [&](const detail::Probe& counter) {
-    const detail::Probe bit = detail::bit_of(counter);
+    const detail::Probe bit = detail::bit_of(geometry, counter);
     all &= detail::bit_at(load_word(words + bit.word), bit.shift);
   };
   // Within a block without a branch, since it cannot be predicted which bit is missing.
-  const std::uint32_t at_once = geometry.layout() == Layout::split_block ? kWordsPerBlock : 1;
+  const std::uint32_t at_once =
+      geometry.in_blocks() ? geometry.probes() / geometry.groups() : 1;
   for (std::uint32_t i = 0; i < geometry.probes() && all; i += at_once) {
     for (std::uint32_t j = 0; j < at_once; ++j) look(detail::probe(geometry, hash, i + j));
   }
@@ -147,7 +148,7 @@ SCBF_INLINE std::uint32_t add_bits(const Geometry& geometry, std::uint64_t* word
                                    std::uint64_t hash) noexcept {
   std::uint32_t filled = 0;
   detail::for_each_probe(geometry, hash, [&](const detail::Probe& counter) {
-    const detail::Probe bit = detail::bit_of(counter);
+    const detail::Probe bit = detail::bit_of(geometry, counter);
     const std::uint64_t word = load_word(words + bit.word);
     filled += !detail::bit_at(word, bit.shift);
     store_word(words + bit.word, word | std::uint64_t{1} << bit.shift);

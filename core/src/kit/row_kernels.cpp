@@ -14,11 +14,17 @@ namespace {
 
 // The plain kernels, which are the model: one key and one counter at a time.
 
+bool is_used(const Geometry& geometry, const std::uint64_t* words, detail::Probe probe) noexcept {
+  const std::uint64_t word = words[probe.word];
+  return geometry.layout() == Layout::ranked ? detail::bit_at(word, probe.shift)
+                                             : detail::counter_at(word, probe.shift) != 0;
+}
+
 void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
             std::uint64_t* rows) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     detail::for_each_probe(geometry, hashes[i], [&](detail::Probe probe) {
-      *rows++ = probe.word * kCountersPerWord + probe.shift / kCounterBits;
+      *rows++ = detail::number_of(geometry, probe);
     });
   }
 }
@@ -28,8 +34,8 @@ std::size_t locate_zeros(const Geometry& geometry, const std::uint64_t* words,
   std::size_t zeros = 0;
   for (std::size_t i = 0; i < n; ++i) {
     detail::for_each_probe(geometry, hashes[i], [&](detail::Probe probe) {
-      rows[zeros] = probe.word * kCountersPerWord + probe.shift / kCounterBits;
-      zeros += detail::counter_at(words[probe.word], probe.shift) == 0;
+      rows[zeros] = detail::number_of(geometry, probe);
+      zeros += !is_used(geometry, words, probe);
     });
   }
   return zeros;
@@ -47,15 +53,15 @@ void intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
   }
 }
 
-void gather(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+void gather(const Geometry& geometry,
+            const std::array<const std::uint64_t*, kGatherMembers>& lines,
             std::uint64_t* bits) noexcept {
-  std::fill_n(bits, kGatherRows, 0);
+  const std::uint32_t rows = gathered_rows(geometry);
+  std::fill_n(bits, rows, 0);
   for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
     if (lines[m] == nullptr) continue;
-    for (std::uint32_t c = 0; c < kGatherRows; ++c) {
-      const unsigned counter =
-          detail::counter_at(lines[m][c / kCountersPerWord], c % kCountersPerWord * kCounterBits);
-      bits[c] |= std::uint64_t{counter != 0} << m;
+    for (std::uint32_t c = 0; c < rows; ++c) {
+      bits[c] |= std::uint64_t{is_used(geometry, lines[m], detail::probe_of(geometry, c))} << m;
     }
   }
 }

@@ -2,7 +2,8 @@
 // Kernels for the rows of a bank: they locate a key's rows, intersect them, and turn the counters
 // of members into bits of rows. Backends on the host may bring their own.
 //
-// The number of a counter's row is the counter's number in the filter: word · 16 + nibble.
+// The number of a counter's row is the counter's number in the filter (detail::number_of). In
+// ranked filters, positions are rows: is the position in use?
 #pragma once
 
 #include <array>
@@ -27,8 +28,12 @@ std::uint64_t row_stride(std::uint32_t members) noexcept;
 
 /// Members whose bits form one 64-bit word of a row.
 inline constexpr std::uint32_t kGatherMembers = 64;
-/// Counters gathered at once: those of a cache line.
-inline constexpr std::uint32_t kGatherRows = kCountersPerBlock;
+/// Counters gathered at once: those of a cache line, which have consecutive rows.
+constexpr std::uint32_t gathered_rows(const Geometry& geometry) noexcept {
+  return geometry.in_blocks() ? static_cast<std::uint32_t>(geometry.cells_per_block())
+                              : kCountersPerBlock;
+}
+inline constexpr std::uint32_t kMostGatheredRows = kRankedSlices * kMaxRankedPositions;
 
 struct RowKernels {
   /// Hashes of 64-bit keys.
@@ -46,8 +51,9 @@ struct RowKernels {
   void (*intersect)(const RowsView& view, const std::uint64_t* rows, std::uint32_t k, std::size_t n,
                     const std::uint8_t* always, std::uint8_t* out) noexcept;
   /// lines[m] is a cache line of counters of member m, or null for zeros. Bit m of bits[c] becomes
-  /// 1 if counter c of that line is not 0.
-  void (*gather)(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+  /// 1 if counter c of that line is not 0, c < gathered_rows(geometry).
+  void (*gather)(const Geometry& geometry,
+                 const std::array<const std::uint64_t*, kGatherMembers>& lines,
                  std::uint64_t* bits) noexcept;
 };
 

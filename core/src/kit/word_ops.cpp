@@ -59,11 +59,11 @@ void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
 
 void prepare_merge(const CounterView& into, const ConstCounterView& from,
                    FilterPart part) noexcept {
-  if (into.geometry.layout() == Layout::ranked) merge_stuck_blocks(into, from, part);
+  if (has_ranked_counts(into.geometry)) merge_stuck_blocks(into, from, part);
 }
 
 void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept {
-  if (into.geometry.layout() == Layout::ranked) return merge_blocks(into, from, part);
+  if (has_ranked_counts(into.geometry)) return merge_blocks(into, from, part);
   std::uint64_t* const to = into.words;
   if (into.geometry.cell() == Cell::bit) {
     for (std::size_t i = part.first; i < part.last; ++i) to[i] |= from.words[i];
@@ -77,13 +77,66 @@ void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t
   for (std::size_t i = 0; i < words; ++i) into[i] &= from[i];
 }
 
-void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words) noexcept {
-  for (std::size_t i = 0; i < words; ++i) bits[i] = detail::bits_of_four(counters + 4 * i);
+WordRange counters_of_bits(const Geometry& geometry, WordRange bits) noexcept {
+  if (geometry.layout() != Layout::ranked) return {4 * bits.first, 4 * bits.count};
+  const std::uint64_t per_block = geometry.cells_per_block();
+  const std::uint64_t first = 64 * bits.first / per_block;
+  const std::uint64_t end = (64 * (bits.first + bits.count) + per_block - 1) / per_block;
+  const std::uint64_t last = std::min(end, geometry.blocks_per_group());
+  return {first * kWordsPerBlock, last > first ? (last - first) * kWordsPerBlock : 0};
+}
+
+WordRange bits_of_counters(const Geometry& geometry, WordRange counters) noexcept {
+  if (geometry.layout() != Layout::ranked) return {counters.first / 4, counters.count / 4};
+  const std::uint64_t first = counters.first / kWordsPerBlock;
+  const std::uint64_t last =
+      std::min(first + counters.count / kWordsPerBlock, geometry.blocks_per_group());
+  if (first >= last) return {0, 0};
+  const std::uint64_t per_block = geometry.cells_per_block();
+  const std::uint64_t from = first * per_block / 64, to = (last * per_block + 63) / 64;
+  return {from, to - from};
+}
+
+namespace {
+
+/// The bitmaps of ranked blocks, one behind the other. The first block may begin before the first
+/// word of bits, and the last may end behind the last.
+void project_ranked(const Geometry& geometry, const std::uint64_t* counters, WordRange bits,
+                    std::uint64_t* out) noexcept {
+  std::fill_n(out, bits.count, std::uint64_t{0});
+  const std::uint64_t blocks = counters_of_bits(geometry, bits).count / kWordsPerBlock;
+  const std::uint64_t per_slice = geometry.positions();
+  const std::uint64_t upper = (std::uint64_t{1} << (per_slice - 64)) - 1;
+  // Counted from the first word of bits; what lies before it wraps around, and is left out.
+  std::uint64_t at = 64 * bits.first / geometry.cells_per_block() * geometry.cells_per_block() -
+                     64 * bits.first;
+  const auto put = [&](std::uint64_t word, std::uint64_t part) {
+    if (word < bits.count) out[word] |= part;
+  };
+  for (const std::uint64_t* line = counters; line != counters + blocks * kWordsPerBlock;
+       line += kWordsPerBlock) {
+    for (unsigned j = 0; j < kRankedSlices; ++j, at += per_slice) {
+      const std::uint64_t low = line[j], high = line[kRankedSlices + j] & upper;
+      const auto word = static_cast<std::uint64_t>(static_cast<std::int64_t>(at) >> 6);
+      const unsigned shift = at % 64;
+      put(word, low << shift);
+      put(word + 1, high << shift | low >> 1 >> (63 - shift));
+      put(word + 2, high >> 1 >> (63 - shift));
+    }
+  }
+}
+
+}  // namespace
+
+void project_words(const Geometry& geometry, const std::uint64_t* counters, WordRange bits,
+                   std::uint64_t* out) noexcept {
+  if (geometry.layout() == Layout::ranked) return project_ranked(geometry, counters, bits, out);
+  for (std::size_t i = 0; i < bits.count; ++i) out[i] = detail::bits_of_four(counters + 4 * i);
 }
 
 SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
                                    FilterPart part) noexcept {
-  if (from.geometry.layout() == Layout::ranked) return check_subtract_blocks(from, what, part);
+  if (has_ranked_counts(from.geometry)) return check_subtract_blocks(from, what, part);
   SubtractCounts counts;
   for (std::size_t i = part.first; i < part.last; ++i) {
     const auto difference = detail::subtracted(from.words[i], what.words[i]);
@@ -95,7 +148,7 @@ SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCoun
 
 void subtract_part(const CounterView& from, const ConstCounterView& what,
                    FilterPart part) noexcept {
-  if (from.geometry.layout() == Layout::ranked) return subtract_blocks(from, what, part);
+  if (has_ranked_counts(from.geometry)) return subtract_blocks(from, what, part);
   for (std::size_t i = part.first; i < part.last; ++i) {
     from.words[i] = detail::subtracted(from.words[i], what.words[i]).word;
   }
@@ -106,7 +159,7 @@ std::uint64_t ones_in(const std::uint64_t* words, std::size_t count) noexcept {
 }
 
 std::uint64_t nonzero_in_part(const ConstCounterView& view, FilterPart part) noexcept {
-  if (view.geometry.layout() == Layout::ranked) return positions_in_use(view, part);
+  if (has_ranked_counts(view.geometry)) return positions_in_use(view, part);
   const std::uint64_t* const words = view.words + part.first;
   const std::size_t count = part.last - part.first;
   if (view.geometry.cell() == Cell::bit) return ones_in(words, count);
@@ -127,6 +180,15 @@ std::uint64_t nonzero_in_part(const ConstCounterView& view, FilterPart part) noe
 
 std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
                                           std::span<const std::uint64_t> words) noexcept {
+  if (geometry.layout() == Layout::ranked && geometry.cell() == Cell::bit) {
+    const std::uint64_t used = geometry.counters(), end = first_word + words.size();
+    for (std::uint64_t w = std::max(used / 64, first_word); w < end; ++w) {
+      const unsigned mine = w == used / 64 ? used % 64 : 0;
+      if (const std::uint64_t stray = words[w - first_word] >> mine << mine; stray != 0) {
+        return StrayPadding{kRankedSlices - 1, w * 8 + static_cast<unsigned>(std::countr_zero(stray)) / 8};
+      }
+    }
+  }
   if (geometry.layout() != Layout::split) return {};
   const std::uint64_t stride = geometry.slice_stride_words();
   const std::uint64_t counters = geometry.counters_per_slice();
@@ -166,6 +228,14 @@ void count_bits_of_blocks(const std::uint64_t* blocks, std::uint64_t count,
   }
 }
 
+/// Up to 64 bits from bit `at` on.
+std::uint64_t bits_from(const std::uint64_t* words, std::uint64_t at, std::uint64_t count) noexcept {
+  const unsigned shift = at % 64;
+  std::uint64_t bits = words[at / 64] >> shift;
+  if (shift + count > 64) bits |= words[at / 64 + 1] << 1 << (63 - shift);
+  return count < 64 ? bits & ((std::uint64_t{1} << count) - 1) : bits;
+}
+
 std::vector<Histogram> histograms_of_bits(ConstCounterView view, std::uint64_t first,
                                           std::uint64_t last) {
   const Geometry& geometry = view.geometry;
@@ -184,6 +254,20 @@ std::vector<Histogram> histograms_of_bits(ConstCounterView view, std::uint64_t f
         record(group * kWordsPerBlock + i, (last - first) * kCountersPerWord, ones[i]);
       }
     }
+    return histograms;
+  }
+  if (geometry.layout() == Layout::ranked) {
+    const std::uint64_t per_slice = geometry.positions();
+    std::array<std::uint64_t, kRankedSlices> ones = {};
+    std::uint64_t at = first * geometry.cells_per_block();
+    for (std::uint64_t block = first; block < last; ++block) {
+      for (std::uint64_t& of_slice : ones) {
+        of_slice += detail::bits_set(bits_from(view.words, at, 64)) +
+                    detail::bits_set(bits_from(view.words, at + 64, per_slice - 64));
+        at += per_slice;
+      }
+    }
+    for (std::size_t i = 0; i < ones.size(); ++i) record(i, (last - first) * per_slice, ones[i]);
     return histograms;
   }
   const std::uint64_t end = std::min(last * kCountersPerBlock, geometry.counters_per_slice());
@@ -240,7 +324,7 @@ std::uint64_t Backend::count_joined(ConstCounterView a, ConstCounterView b,
 }
 
 void Backend::project(CounterView bits, ConstCounterView counters, const BatchOptions&) const {
-  project_words(bits.words, counters.words, bits.geometry.words());
+  project_words(counters.geometry, counters.words, {0, bits.geometry.words()}, bits.words);
 }
 
 std::uint64_t Backend::count_nonzero(ConstCounterView view, const BatchOptions& options) const {

@@ -14,24 +14,28 @@
 
 namespace scbf {
 
-/// A part of a filter: words first … last − 1, or of a ranked filter blocks first … last − 1.
+/// Must a filter's blocks be worked on as a whole? Else its words mean the same one by one.
+constexpr bool has_ranked_counts(const Geometry& geometry) noexcept {
+  return geometry.layout() == Layout::ranked && geometry.cell() == Cell::counter;
+}
+/// A part of a filter: words first … last − 1, or of ranked counters blocks first … last − 1.
 struct FilterPart {
   std::uint64_t first, last;
 };
 constexpr FilterPart whole(const Geometry& geometry) noexcept {
-  return {0, geometry.layout() == Layout::ranked ? geometry.blocks_per_group() : geometry.words()};
+  return {0, has_ranked_counts(geometry) ? geometry.blocks_per_group() : geometry.words()};
 }
 
 // Of filters of equal geometry; see Backend.
 
-/// The first of two steps for ranked filters, and nothing for others.
+/// The first of two steps for ranked counters, and nothing for others.
 void prepare_merge(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
 void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
 /// Merges filters; for_each_part(work) calls work(part) for all parts, possibly at once.
 template <class ForEachPart>
 void merge_filters(const CounterView& into, const ConstCounterView& from,
                    ForEachPart for_each_part) {
-  if (into.geometry.layout() == Layout::ranked) {
+  if (has_ranked_counts(into.geometry)) {
     for_each_part([&](FilterPart part) { prepare_merge(into, from, part); });
   }
   for_each_part([&](FilterPart part) { merge_part(into, from, part); });
@@ -47,8 +51,19 @@ void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t
 /// How many bits are 1 in a or b.
 std::uint64_t ones_in_either(const std::uint64_t* a, const std::uint64_t* b,
                              std::size_t words) noexcept;
-/// The bits of counters: `words` of bits, of four times as many words of counters.
-void project_words(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words) noexcept;
+
+/// `count` words of a filter, from word `first` on.
+struct WordRange {
+  std::uint64_t first, count;
+};
+/// The words of counters that words of bits are made of.
+WordRange counters_of_bits(const Geometry& geometry, WordRange bits) noexcept;
+/// The words of bits that are made of words of counters, which begin with a chunk of a file. For
+/// words behind the blocks of a ranked filter there are none.
+WordRange bits_of_counters(const Geometry& geometry, WordRange counters) noexcept;
+/// Makes words of bits. `counters` points to the first word of counters_of_bits(geometry, bits).
+void project_words(const Geometry& geometry, const std::uint64_t* counters, WordRange bits,
+                   std::uint64_t* out) noexcept;
 /// How many bits are 1.
 std::uint64_t ones_in(const std::uint64_t* words, std::size_t count) noexcept;
 
@@ -57,8 +72,9 @@ struct StrayPadding {
   std::uint64_t slice;  ///< which it follows
   std::uint64_t byte;   ///< counted from the first word of the filter
 };
-/// The first one among `words`, which begin with word first_word. Only `split` has padding, and no
-/// other words are read: at most eight for each slice.
+/// The first one among `words`, which begin with word first_word. Padding is what stands behind the
+/// slices of `split`, and behind the bits of `ranked`; no other words are read: at most eight for
+/// each slice. (What stands behind the table of ranked counters is RankedCheck's.)
 std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
                                           std::span<const std::uint64_t> words) noexcept;
 

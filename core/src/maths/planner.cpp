@@ -28,14 +28,21 @@ std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+/// 8 · bytes / key, of the cells asked for.
+double bits_per_key(const PlanRequest& request, const Option& made) {
+  return 8 * static_cast<double>(made.geometry.with(request.cell).bytes()) /
+         static_cast<double>(made.capacity);
+}
+
 void check_request(const PlanRequest& request) {
   if (request.fpr) sizing::check_fpr(*request.fpr);
   if (request.capacity && *request.capacity == 0) {
     throw InvalidArgument("capacity 0: must be at least 1");
   }
-  if (request.memory_bytes && *request.memory_bytes < 64) {
-    throw InvalidArgument(
-        fmt::format("memory {} bytes: must be at least 64, one cache line", *request.memory_bytes));
+  const std::uint64_t least = Geometry::split_block(1, 1).with(request.cell).bytes();
+  if (request.memory_bytes && *request.memory_bytes < least) {
+    throw InvalidArgument(fmt::format("memory {} bytes: must be at least {}, one block",
+                                      *request.memory_bytes, least));
   }
   const int known =
       request.capacity.has_value() + request.fpr.has_value() + request.memory_bytes.has_value();
@@ -237,32 +244,34 @@ Geometry ranked_for(std::uint64_t capacity, double fpr) {
   if (!geometry) sizing::refuse_capacity(Layout::ranked, capacity, fpr, 0);
   return *geometry;
 }
-bool fits(std::uint64_t capacity, double fpr, std::uint64_t bytes) {
+/// Do so many keys at this rate fit into the memory of a request?
+bool fits(std::uint64_t capacity, double fpr, const PlanRequest& request) {
   const auto geometry = sizing::smallest(Layout::ranked, capacity, fpr);
-  return geometry && geometry->bytes() <= bytes;
+  return geometry && geometry->with(request.cell).bytes() <= *request.memory_bytes;
 }
 
-/// The most keys at this rate in so much memory; 0 if not one.
-std::uint64_t most_ranked_keys(double fpr, std::uint64_t bytes) {
+/// The most keys at its rate; 0 if not one.
+std::uint64_t most_ranked_keys(const PlanRequest& request) {
+  const double fpr = *request.fpr;
   std::uint64_t low = 0, high = 1;
-  while (fits(high, fpr, bytes)) {
+  while (fits(high, fpr, request)) {
     low = high;
     if (high > UINT64_MAX / 2) break;
     high *= 2;
   }
   while (high - low > 1 + low / 1'000'000) {
     const std::uint64_t middle = low + (high - low) / 2;
-    (fits(middle, fpr, bytes) ? low : high) = middle;
+    (fits(middle, fpr, request) ? low : high) = middle;
   }
   return low;
 }
 
-/// The lowest rate of so many keys in so much memory; 1 if there is none below.
-double lowest_ranked_rate(std::uint64_t capacity, std::uint64_t bytes) {
+/// The lowest rate of its keys; 1 if there is none below.
+double lowest_ranked_rate(const PlanRequest& request) {
   double log_low = std::log(1e-15), log_high = 0;
   for (int i = 0; i < 30; ++i) {
     const double middle = (log_low + log_high) / 2;
-    (fits(capacity, std::exp(middle), bytes) ? log_high : log_low) = middle;
+    (fits(*request.capacity, std::exp(middle), request) ? log_high : log_low) = middle;
   }
   return std::exp(log_high);
 }
@@ -292,15 +301,15 @@ Plan plan_ranked(const PlanRequest& request) {
       "or a higher fpr";
   std::uint64_t capacity = request.capacity.value_or(0);
   double fpr = request.fpr.value_or(0);
-  if (!request.capacity) capacity = most_ranked_keys(fpr, *request.memory_bytes);
-  if (!request.fpr) fpr = lowest_ranked_rate(capacity, *request.memory_bytes);
+  if (!request.capacity) capacity = most_ranked_keys(request);
+  if (!request.fpr) fpr = lowest_ranked_rate(request);
   if (capacity == 0 || fpr > kUselessFpr) {
     throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes,
                                       std::max<std::uint64_t>(capacity, 1),
                                       request.fpr.value_or(kUselessFpr)));
   }
   const Option made{ranked_for(capacity, fpr), capacity, fpr};
-  if (request.memory_bytes && made.geometry.bytes() > *request.memory_bytes) {
+  if (request.memory_bytes && !fits(capacity, fpr, request)) {
     throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes, capacity, fpr));
   }
   const auto keys = static_cast<double>(capacity);
@@ -308,12 +317,15 @@ Plan plan_ranked(const PlanRequest& request) {
           capacity,
           fpr,
           predicted_fpr(made.geometry, keys),
-          8 * static_cast<double>(made.geometry.bytes()) / keys,
+          bits_per_key(request, made),
           why_ranked(request, made)};
 }
 
-Plan plan_in(Layout layout, const PlanRequest& request) {
+Plan plan_in(Layout layout, PlanRequest request) {
   if (layout == Layout::ranked) return plan_ranked(request);
+  if (std::optional<std::uint64_t>& memory = request.memory_bytes) {
+    memory = sizing::counter_bytes(request.cell, *memory);
+  }
   const std::uint32_t parts = request.groups.value_or(request.probes.value_or(0));
   const bool sized = request.capacity && request.fpr;
   auto made = parts                     ? option(layout, request, parts)
@@ -336,7 +348,7 @@ Plan plan_in(Layout layout, const PlanRequest& request) {
           made->capacity,
           made->fpr,
           predicted_fpr(made->geometry, keys),
-          8 * static_cast<double>(made->geometry.bytes()) / keys,
+          bits_per_key(request, *made),
           why(request, *made)};
 }
 

@@ -30,11 +30,8 @@ struct Bytes {
 };
 
 Bytes bytes_of_bank(const Geometry& geometry, std::uint32_t members) {
-  if (geometry.layout() == Layout::ranked) {
-    throw InvalidArgument("layout ranked: a bank has no rows for it; use split_block");
-  }
   return {static_cast<Wide>(geometry.bytes()) * members,
-          static_cast<Wide>(geometry.words()) * kCountersPerWord * row_stride(members)};
+          static_cast<Wide>(geometry.numbers()) * row_stride(members)};
 }
 
 }  // namespace

@@ -84,11 +84,11 @@ unsigned smallest_counter(ConstCounterView view, std::uint64_t hash) noexcept {
 bool has_key(ConstCounterView view, std::uint64_t hash) noexcept {
   bool all = true;
   for_each_probe(view.geometry, hash, [&](Probe p) {
-    if (view.geometry.layout() == Layout::ranked) {
-      all &= detail::bit_at(view.words[p.word], p.shift);
-    } else if (view.geometry.cell() == Cell::bit) {
-      const Probe bit = detail::bit_of(p);
+    if (view.geometry.cell() == Cell::bit) {
+      const Probe bit = detail::bit_of(view.geometry, p);
       all &= detail::bit_at(view.words[bit.word], bit.shift);
+    } else if (view.geometry.layout() == Layout::ranked) {
+      all &= detail::bit_at(view.words[p.word], p.shift);
     } else {
       all &= detail::counter_at(view.words[p.word], p.shift) != 0;
     }
@@ -98,11 +98,12 @@ bool has_key(ConstCounterView view, std::uint64_t hash) noexcept {
 
 /// Returns how many counters, or bits, became non-zero.
 std::uint64_t add(CounterView view, std::uint64_t hash) noexcept {
-  if (view.geometry.layout() == Layout::ranked) return add_ranked(view, hash);
+  const bool bits = view.geometry.cell() == Cell::bit;
+  if (!bits && view.geometry.layout() == Layout::ranked) return add_ranked(view, hash);
   std::uint64_t filled = 0;
   for_each_probe(view.geometry, hash, [&](Probe p) {
-    if (view.geometry.cell() == Cell::bit) {
-      const Probe bit = detail::bit_of(p);
+    if (bits) {
+      const Probe bit = detail::bit_of(view.geometry, p);
       filled += !detail::bit_at(view.words[bit.word], bit.shift);
       view.words[bit.word] |= std::uint64_t{1} << bit.shift;
     } else {

@@ -17,7 +17,7 @@ void construct_bank(Self* self, const nb::object& capacity, std::optional<double
                     std::uint32_t members, const nb::object& seed, std::string_view backend) {
   const Growth chosen =
       growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 memory_for(Cell::counter, memory_bytes), layout, geometry, growth});
+                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth});
   std::construct_at(
       self, Bank(chosen,
                  {.seed = whole_number(seed, "seed", 0), .backend = backend, .capacity = members}));

@@ -28,6 +28,7 @@ struct Shape {
   std::optional<std::string_view> layout;
   std::optional<Geometry> geometry;
   std::optional<Growth> growth;
+  Cell cell = Cell::counter;
 };
 
 inline Growth growth_of(const Shape& shape) {
@@ -39,8 +40,10 @@ inline Growth growth_of(const Shape& shape) {
   }
   if (shape.growth) return *shape.growth;
   if (shape.geometry) return Growth::one(*shape.geometry);
-  PlanRequest request{
-      .capacity = shape.capacity, .fpr = shape.fpr, .memory_bytes = shape.memory_bytes};
+  PlanRequest request{.capacity = shape.capacity,
+                      .fpr = shape.fpr,
+                      .memory_bytes = shape.memory_bytes,
+                      .cell = shape.cell};
   if (shape.layout) request.layout = layout_from_string(*shape.layout);
   return Growth::one(plan(request).geometry);
 }
@@ -65,12 +68,6 @@ inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const
   return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
 }
 
-/// What memory to plan for. Throws InvalidArgument.
-inline std::optional<std::uint64_t> memory_for(Cell cell, nb::handle memory_bytes) {
-  const auto bytes = whole_number_or_none(memory_bytes, "memory_bytes");
-  return bytes ? std::optional(memory_of_counters(cell, *bytes)) : std::nullopt;
-}
-
 template <class F>
 void construct(Held<F>* self, const nb::object& capacity, std::optional<double> fpr,
                const nb::object& memory_bytes, std::optional<std::string_view> layout,
@@ -78,8 +75,8 @@ void construct(Held<F>* self, const nb::object& capacity, std::optional<double> 
                const nb::object& seed, std::string_view backend) {
   const Growth chosen =
       growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 memory_for(std::is_same_v<F, Filter> ? Cell::counter : Cell::bit, memory_bytes),
-                 layout, geometry, growth});
+                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth,
+                 std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
   const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
   Outside others_may_run;
   std::construct_at(self, F(chosen, options));

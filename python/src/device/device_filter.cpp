@@ -144,7 +144,8 @@ void construct_filter(Self* self, const nb::object& capacity, std::optional<doub
                       std::optional<int> device) {
   const Cell cell = bits ? Cell::bit : Cell::counter;
   const Growth growth = growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                                   memory_for(cell, memory_bytes), layout, geometry, std::nullopt});
+                                   whole_number_or_none(memory_bytes, "memory_bytes"), layout,
+                                   geometry, std::nullopt, cell});
   const Geometry shape = growth.first_geometry().with(cell);
   const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
   const int on = device_of(device);

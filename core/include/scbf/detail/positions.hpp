@@ -78,14 +78,36 @@ struct Probe {
   std::uint64_t word;
   unsigned shift;
 };
+/// The number of a counter in its filter, padding included: that of its bit in a filter of bits, and
+/// of its row in a bank.
+SCBF_INLINE constexpr std::uint64_t number_of(const Geometry& geometry, Probe counter) noexcept {
+  if (geometry.layout() == Layout::ranked) {
+    const std::uint64_t block = counter.word / kWordsPerBlock, word = counter.word % kWordsPerBlock;
+    return block * geometry.cells_per_block() + word % kRankedSlices * geometry.positions() +
+           word / kRankedSlices * 64 + counter.shift;
+  }
+  return counter.word * kCountersPerWord + counter.shift / kCounterBits;
+}
+/// Its inverse.
+SCBF_INLINE constexpr Probe probe_of(const Geometry& geometry, std::uint64_t number) noexcept {
+  if (geometry.layout() == Layout::ranked) {
+    const std::uint64_t slice = number / geometry.positions();
+    const auto position = static_cast<unsigned>(number % geometry.positions());
+    return {slice / kRankedSlices * kWordsPerBlock + position / 64 * kRankedSlices +
+                slice % kRankedSlices,
+            position % 64};
+  }
+  return {number / kCountersPerWord,
+          static_cast<unsigned>(number % kCountersPerWord) * kCounterBits};
+}
 /// The bit that stands for a counter.
-SCBF_INLINE constexpr Probe bit_of(Probe counter) noexcept {
-  const std::uint64_t number = counter.word * kCountersPerWord + counter.shift / kCounterBits;
+SCBF_INLINE constexpr Probe bit_of(const Geometry& geometry, Probe counter) noexcept {
+  const std::uint64_t number = number_of(geometry, counter);
   return {number / 64, static_cast<unsigned>(number % 64)};
 }
 /// The word that holds a counter, or in a filter of bits the bit that stands for it.
 SCBF_INLINE constexpr std::uint64_t word_of(const Geometry& geometry, Probe counter) noexcept {
-  return geometry.cell() == Cell::bit ? counter.word / 4 : counter.word;
+  return geometry.cell() == Cell::bit ? bit_of(geometry, counter).word : counter.word;
 }
 
 /// The place of a key in one group of a split_block filter.

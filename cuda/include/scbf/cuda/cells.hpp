@@ -83,7 +83,7 @@ struct BitCells {
           in_block(detail::place_in_group(geometry, hash, group), i % kBlockWords);
       return {group * geometry.blocks_per_group() * kBlockWords + of_group.word, of_group.bits};
     }
-    const detail::Probe bit = detail::bit_of(detail::probe(geometry, hash, i));
+    const detail::Probe bit = detail::bit_of(geometry, detail::probe(geometry, hash, i));
     return {bit.word, std::uint64_t{1} << bit.shift};
   }
   SCBF_INLINE static Share in_block(std::uint64_t place, std::uint32_t i) noexcept {
