@@ -166,10 +166,9 @@ def memory(ax: Axes | None = None, *, capacity: int = 1_000_000, rates: Sequence
              for layout in ("split_block", "split", "ranked")}
     ax = _axes(ax)
     for (layout, chosen), color in zip(plans.items(), (BLUE, ORANGE, GREEN), strict=True):
-        counters = numpy.array([plan.bits_per_key for plan in chosen])
-        ax.plot(_percent(rates), counters, color=color, label=f"{layout}, counters")
-        if layout != "ranked":  # of which there are no filters of bits
-            ax.plot(_percent(rates), counters / 4, "--", color=color, label=f"{layout}, bits")
+        ax.plot(_percent(rates), [plan.bits_per_key for plan in chosen], color=color, label=f"{layout}, counters")
+        bits = [8 * plan.geometry.of_bits.nbytes / plan.capacity for plan in chosen]
+        ax.plot(_percent(rates), bits, "--", color=color, label=f"{layout}, bits")
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.invert_xaxis()

@@ -2,6 +2,7 @@
 """Filter: how it is made, its batch calls, and what two filters do together."""
 
 import copy
+import pickle
 import weakref
 from typing import Any
 
@@ -40,14 +41,21 @@ def test_from_a_shape() -> None:
     assert made.nbytes == geometry.nbytes and made.stages == 1 and made.fpr_bound == 1
 
 
-def test_ranked_has_no_bits() -> None:
+def test_ranked_has_bits_and_banks() -> None:
     filter = scbf.Filter(1000, 0.01, layout="ranked")
-    with pytest.raises(scbf.Incompatible, match="layout ranked: there are no filters of bits"):
-        scbf.BloomFilter(1000, 0.01, layout="ranked")
-    with pytest.raises(scbf.Incompatible, match="layout ranked"):
-        scbf.BloomFilter.of(filter)
-    with pytest.raises(scbf.InvalidArgument, match="layout ranked"):
-        scbf.Bank(growth=scbf.Growth.one(filter.geometry))
+    filter.insert(range(900))
+    bits = scbf.BloomFilter(1000, 0.01, layout="ranked")
+    bits.insert(range(900))
+    assert scbf.BloomFilter.of(filter) == bits and pickle.loads(pickle.dumps(bits)) == bits
+    assert bits.nbytes < 0.65 * filter.nbytes
+    bank = scbf.Bank(growth=scbf.Growth.one(filter.geometry))
+    member = bank.add_member(filter)
+    assert bank.find(7) == [member]
+
+
+def test_bits_of_ranked_are_planned_for_their_memory() -> None:
+    bits = scbf.BloomFilter(fpr=0.01, memory_bytes=1_000_000, layout="ranked")
+    assert 990_000 < bits.nbytes <= 1_000_000
 
 
 def test_numbers_may_be_of_numpy() -> None:

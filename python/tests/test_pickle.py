@@ -36,8 +36,7 @@ def test_shapes_and_filters(growth: scbf.Growth) -> None:
         assert same == growth and repr(same) == repr(growth)
     for same in copies(growth.first_geometry):
         assert same == growth.first_geometry
-    has_bits = growth.first_geometry.layout != "ranked"
-    for kind in (scbf.Filter, scbf.BloomFilter) if has_bits else (scbf.Filter,):
+    for kind in (scbf.Filter, scbf.BloomFilter):
         some = kind(growth=growth, seed=2**63)
         some.insert(range(90))
         some.metadata = "µ"

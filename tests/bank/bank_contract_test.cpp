@@ -27,6 +27,10 @@ RC_GTEST_PROP(Bank, EqualsSeparateFilters, ()) {
           : Growth::one(*rc::gen::arbitrary<bool>()
                             ? Geometry::split_block(*rc::gen::inRange<std::uint32_t>(1, 4),
                                                     *rc::gen::inRange<std::uint64_t>(1, 6))
+                        : *rc::gen::arbitrary<bool>()
+                            ? Geometry::ranked(*rc::gen::inRange<std::uint32_t>(65, 113),
+                                               *rc::gen::inRange<std::uint64_t>(1, 6),
+                                               *rc::gen::inRange<std::uint64_t>(0, 4))
                             : Geometry::split(*rc::gen::element<std::uint32_t>(1, 2, 7, 20),
                                               *rc::gen::inRange<std::uint64_t>(1, 150)));
   const Mode mode = *rc::gen::elementOf(contract_modes());
@@ -129,7 +133,7 @@ TEST_P(BankOfOneStage, SaturatedCountersStayInTheRows) {
   Bank bank = this->bank(3);
   BankModel model(growth(), 7);
   add_members(bank, model, 3);
-  const Keys often(20, 5), once(17, 6), queries{5, 6, 7};
+  const Keys often(growth().layout() == scbf::Layout::ranked ? 300 : 20, 5), once(17, 6), queries{5, 6, 7};
   bank.insert(1, often, options());
   model.members.at(1).insert(often);
   bank.insert(2, Keys{6}, options());
@@ -189,6 +193,7 @@ TEST_P(GrowingBank, ManyStepsOfManyMembers) {
 }
 
 TEST_P(GrowingBank, FillsUpInTheMiddleOfABatch) {
+  if (growth().layout() == scbf::Layout::ranked) return;  // takes 256 stages, or none
   const Growth few_stages = Growth::fixed(growth().first_geometry(), 5);
   Bank bank(few_stages, {.seed = 7, .backend = GetParam().backend->name()});
   BankModel model(few_stages, 7);

@@ -19,8 +19,11 @@ std::vector<Growth> growths() {
           Growth::one(Geometry::split(7, 150)),
           Growth::one(Geometry::split(5, 1'000'003)),
           Growth::one(Geometry::split(64, 1)),
+          Growth::one(Geometry::ranked(65, 3, 0)),
+          Growth::one(Geometry::ranked(101, 40'000, 1000)),  // a chunk of bits ends within a block
           Growth::tightening(300, 0.05),
           Growth::tightening(200, 0.05, Layout::split),
+          Growth::tightening(200, 0.05, Layout::ranked),
           Growth::fixed(Geometry::split_block(2, 9), 200)};
 }
 
@@ -70,7 +73,7 @@ TEST(BitsFile, IsReadBackInEveryWay) {
     for (const StageFileInfo& stage : info.stages) {
       EXPECT_EQ(stage.counter_bits, 1u);
       EXPECT_EQ(stage.saturated, 0u);
-      EXPECT_EQ(stage.payload_bytes * 4, stage.shape.geometry.with(Cell::counter).bytes());
+      EXPECT_EQ(stage.payload_bytes, stage.shape.geometry.with(Cell::bit).bytes());
     }
   }
 }

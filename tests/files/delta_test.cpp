@@ -24,8 +24,11 @@ std::vector<Growth> growths() {
           Growth::one(Geometry::split_block(1, 140'000)),  // three chunks of bits
           Growth::one(Geometry::split(7, 5000)),
           Growth::one(Geometry::split(5, 2'500'001)),
+          Growth::one(Geometry::ranked(82, 400, 8)),
+          Growth::one(Geometry::ranked(101, 60'000, 900)),  // chunks end within blocks
           Growth::tightening(300, 0.05),
           Growth::tightening(200, 0.05, Layout::split),
+          Growth::tightening(200, 0.05, Layout::ranked),
           Growth::fixed(Geometry::split_block(1, 40), 200)};
 }
 

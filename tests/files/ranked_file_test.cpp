@@ -38,8 +38,7 @@ TEST(RankedFile, IsReadBackInEveryWay) {
       EXPECT_EQ(info.growth, filter.growth());
       EXPECT_EQ(info.stages[0].shape.geometry, filter.stage(0).geometry());
       EXPECT_EQ(info.stages[0].saturated, filter.statistics().stages[0].saturated);
-      EXPECT_THROW_WITH(BloomFilter::load(path), Incompatible, "no filters of bits");
-      EXPECT_THROW_WITH(BloomFilter::map(path), Incompatible, "no filters of bits");
+      EXPECT_TRUE(BloomFilter::load(path) == BloomFilter(filter));
       if (!compress) expect_same(Filter::map(path), filter);
     }
   }
@@ -56,7 +55,7 @@ TEST(RankedFile, HeadersAreCheckedBeforeMemoryIsTaken) {
   refused(36, std::uint32_t{8}, "probes 8: must be 4");
   refused(40, std::uint32_t{64}, "positions 64: must be 65 to 112");
   refused(40, std::uint32_t{113}, "positions 113: must be 65 to 112");
-  refused(44, std::uint32_t{1}, "counter bits of a ranked filter 1: must be 4");
+  refused(44, std::uint32_t{1}, "payload bytes 5056: must be 448");
   refused(48, std::uint64_t{0}, "blocks 0: must be 1 to");
   refused(48, std::uint64_t{1} << 32, "blocks 4294967296: must be 1 to");
   refused(88, std::uint64_t{0}, "payload bytes 0: must be at least 640 for 10 blocks");
@@ -71,6 +70,28 @@ TEST(RankedFile, HeadersAreCheckedBeforeMemoryIsTaken) {
       EXPECT_THROW(Filter::read(source_of(bytes)), CorruptFile) << value << " at " << at;
     }
   }
+}
+
+/// The upper half of their extent says how many slots the counters had.
+TEST(RankedFile, BitsKnowTheGeometryOfTheCounters) {
+  const BloomFilter bits(spilled_sample());
+  const Bytes good = to_bytes(bits);
+  EXPECT_EQ(get<std::uint64_t>(good, 48), 10u | std::uint64_t{12} << 32);
+  EXPECT_EQ(BloomFilter::read(source_of(good)).geometry(),
+            Geometry::ranked(89, 10, 12).with(Cell::bit));
+  for (const auto& [extent, why] : {std::pair{std::uint64_t{12} << 32, "blocks 0: must be 1 to"},
+                                    std::pair{std::uint64_t{14}, "payload bytes"}}) {
+    Bytes bytes = good;
+    put(bytes, 48, extent);
+    sign_header(bytes, get<std::uint64_t>(good, 80));
+    EXPECT_THROW_WITH(BloomFilter::read(source_of(bytes)), CorruptFile, why);
+  }
+  // What stands behind the last block must be zero.
+  Bytes bytes = good;
+  ASSERT_NE(bits.geometry().counters() % 128, 0u);
+  bytes.back() |= std::byte{0x80};
+  sign(bytes);
+  EXPECT_THROW_WITH(BloomFilter::read(source_of(bytes)), CorruptFile, "padding after slice 3");
 }
 
 /// Any single bit of the payload, with right checksums: load finds it; whoever maps it anyway can

@@ -90,8 +90,6 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
         raise InvalidArgument(f"groups of type {group_type.simpleString()}: only integers, decimals, strings of bytes, "
                               "binary, booleans and dates: cast it to string")
     plan(capacity=capacity or 1, fpr=fpr, layout=layout)
-    if layout == "ranked":
-        raise InvalidArgument("layout ranked: a bank has no rows for it; use split_block")
     if capacity is None:
         counts = rows.groupBy("group").agg(F.approx_count_distinct("key", COUNT_ERROR).alias("n"))
         largest = counts.agg(F.max("n")).first()

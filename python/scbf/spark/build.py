@@ -151,8 +151,6 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         raise InvalidArgument(f"width {width}: must be 1 or more tasks")
     if fan_in < 2:
         raise InvalidArgument(f"fan_in {fan_in}: must be 2 or more, so that the tree ends")
-    if bits and "ranked" in (layout, geometry and geometry.layout):
-        raise InvalidArgument("layout ranked: there are no filters of bits with it; use split_block")
     keys = key_frame(df, key)
     chosen, counted = _plan(keys, capacity, fpr, layout, geometry)
     shape = tree.shape_for(df.sparkSession, BloomFilter if bits else Filter,

@@ -91,6 +91,9 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_prop_ro(
           "cell", [](const Geometry& g) { return to_string(g.cell()); },
           "``'counter'``, or ``'bit'`` in a filter for readers")
+      .def_prop_ro(
+          "of_bits", [](const Geometry& g) { return g.with(Cell::bit); },
+          "The same positions with bits: the geometry of a BloomFilter.")
       .def_prop_ro("probes", &Geometry::probes, "k: counters that a key touches")
       .def_prop_ro("groups", &Geometry::groups,
                    "of ``split_block``; 1 for ``ranked``, 0 for ``split``")
