@@ -213,6 +213,7 @@ class Matrix {
         add({.n = n, .backend = "scalar"}, kMain);
       }
       for (const char* layout : {"split_block", "split"}) add_bits(layout, n);
+      if (n == kAround) add_bits("ranked", n);
       add_comparators(n);
     }
   }
@@ -230,7 +231,7 @@ class Matrix {
     for (const char* layout : {"split_block", "split", "ranked"}) add_two_threads(layout, n);
     add({.n = n, .fpr = 0.001}, kMain);
     add({.n = n, .backend = "scalar"}, kFew);
-    for (const char* layout : {"split_block", "split"}) add_bits(layout, n);
+    for (const char* layout : {"split_block", "split", "ranked"}) add_bits(layout, n);
     add_comparators(n);
   }
 

@@ -16,7 +16,8 @@ def keys(n):
 
 def label(kind):
     return {"split_block": "`split_block`", "split": "`split`", "ranked": "`ranked`",
-            "split_block bits": "`split_block`, bits", "split bits": "`split`, bits", "libbloom": "libbloom (plain)",
+            "split_block bits": "`split_block`, bits", "split bits": "`split`, bits",
+            "ranked bits": "`ranked`, bits", "libbloom": "libbloom (plain)",
             "textbook": "textbook counting", "unordered_set": "`std::unordered_set`"}[kind]
 
 
@@ -152,7 +153,7 @@ def comparators(results):
     rows = []
     for n in results.sizes:
         ours = {op: results.find(op, "split_block", n) for op in MAIN}
-        for kind in ("split_block", "ranked", "split", "split_block bits", "textbook", "libbloom",
+        for kind in ("split_block", "ranked", "split", "split_block bits", "ranked bits", "textbook", "libbloom",
                      "unordered_set"):
             found = {op: results.find(op, kind, n) for op in MAIN}
             some = next((r for r in found.values() if r), None)

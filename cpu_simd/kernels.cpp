@@ -76,9 +76,10 @@ inline constexpr OneKey kOneKey = {
     OfKey<count_key_in, count_of, ranked_count_key<Select>, const Word>,
     OfKey<add_key_in, add_key, add_ranked_key, Word>,
     OfKey<take_key_in, take_key, take_ranked_key, Word>};
-inline constexpr OneKey kOneKeyOfBits = {OfKey<holds_bits_in, holds_bits, holds_bits, const Word>,
-                                         OfKey<count_bits_in, count_bits, count_bits, const Word>,
-                                         OfKey<add_bits_in, add_bits, add_bits, Word>, nullptr};
+inline constexpr OneKey kOneKeyOfBits = {
+    OfKey<holds_bits_in, holds_bits, holds_ranked_bits, const Word>,
+    OfKey<count_bits_in, count_bits, count_ranked_bits, const Word>,
+    OfKey<add_bits_in, add_bits, add_ranked_bits, Word>, nullptr};
 
 inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
                                std::uint64_t* bits) noexcept {
@@ -121,7 +122,8 @@ const Kernels* Table() {
                                 kBitSliceKernels,
                                 kBitRankedKernels,
                                 ScatterPositions,
-                                row_kernels(HashU64Here)};
+                                row_kernels(HashU64Here),
+                                {AddLists, TooLargeInLists, SubtractLists}};
   return &table;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kit/ranked_lists.hpp"
 #include "kit/row_kernels.hpp"
 #include "kit/word_ops.hpp"
 
@@ -128,6 +129,7 @@ struct Kernels {
   void (*scatter)(Scatter& to, const std::uint64_t* positions, std::size_t n,
                   PartitionShift shift) noexcept;
   RowKernels rows;
+  RankedLists ranked_lists;
 
   const ArrayKernels& of(const Geometry& geometry) const noexcept {
     const bool bits = geometry.cell() == Cell::bit;

@@ -100,7 +100,8 @@ class SimdBackend final : public Backend {
   }
 
   void merge(CounterView into, ConstCounterView from, const BatchOptions& options) const override {
-    merge_filters(into, from, [&](auto work) { for_each_part(into.geometry, options, work); });
+    const auto parts = [&](auto work) { for_each_part(into.geometry, options, work); };
+    merge_filters(into, from, parts, &kernels_.ranked_lists);
   }
 
   void intersect(CounterView into, ConstCounterView from,
@@ -134,7 +135,7 @@ class SimdBackend final : public Backend {
     SubtractCounts total;
     std::mutex mutex;
     for_each_part(from.geometry, options, [&](FilterPart part) {
-      const SubtractCounts met = check_subtract_part(from, what, part);
+      const SubtractCounts met = check_subtract_part(from, what, part, &kernels_.ranked_lists);
       const std::scoped_lock lock(mutex);
       total.below += met.below;
       total.inexact += met.inexact;
@@ -144,8 +145,9 @@ class SimdBackend final : public Backend {
 
   void subtract(CounterView from, ConstCounterView what,
                 const BatchOptions& options) const override {
-    for_each_part(from.geometry, options,
-                  [&](FilterPart part) { subtract_part(from, what, part); });
+    for_each_part(from.geometry, options, [&](FilterPart part) {
+      subtract_part(from, what, part, &kernels_.ranked_lists);
+    });
   }
 
   std::vector<Histogram> histograms(ConstCounterView view,

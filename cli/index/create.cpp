@@ -138,7 +138,7 @@ Run set_up_index_create(CommandLine& line) {
       });
   line.option("--seed", "X", "Seed of the hash: any 64-bit number; default 0",
               [&o](const std::string& text) { o.plan.seed = parse_seed("--seed", text); });
-  line.option("--layout", "LAYOUT", "split_block (default) or split",
+  line.option("--layout", "LAYOUT", "split_block (default), split or ranked",
               [&o](const std::string& text) { o.plan.layout = layout_from_string(text); });
   line.footer(
       R"(DIR must be empty or not exist. If a field holds several values ("a, b"), each of them is indexed:

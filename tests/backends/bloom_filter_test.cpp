@@ -67,8 +67,8 @@ std::vector<std::uint64_t> bits_one_by_one(const Geometry& geometry,
       return ::testing::AssertionFailure() << bits.stage(s).geometry().describe();
     }
     const auto words = words_of(bits.stage(s));
-    const auto same = same_words(words, bits_one_by_one(counters.stage(s).geometry(),
-                                                         words_of(counters.stage(s))));
+    const auto same = same_words(
+        words, bits_one_by_one(counters.stage(s).geometry(), words_of(counters.stage(s))));
     if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
     for (const std::uint64_t word : words) ones += static_cast<unsigned>(std::popcount(word));
     if (bits.stage(s).keys_inserted() != counters.stage(s).keys_inserted()) {
@@ -302,10 +302,8 @@ TEST(BitFilter, IsPlannedForItsOwnMemory) {
     EXPECT_GT(bits.bytes(), memory * 99 / 100);
     EXPECT_EQ(plan.bits_per_key,
               static_cast<double>(8 * bits.bytes()) / static_cast<double>(plan.capacity));
-    const auto rate = scbf::plan({.capacity = plan.capacity,
-                                  .memory_bytes = memory,
-                                  .layout = layout,
-                                  .cell = Cell::bit});
+    const auto rate = scbf::plan(
+        {.capacity = plan.capacity, .memory_bytes = memory, .layout = layout, .cell = Cell::bit});
     EXPECT_NEAR(rate.fpr, 0.01, 0.0005);
   }
 }
@@ -372,9 +370,9 @@ Moments moments_of(const std::vector<double>& values) {
 TEST(Estimates, ScatterAsTheirErrorsSay) {
   constexpr int kFilters = 1000;
   constexpr std::size_t kA = 900, kB = 600, kCommon = 300;
-  for (const Geometry& geometry : {Geometry::split(1, 2000), Geometry::split(5, 1500),
-                                   Geometry::split_block(1, 90), Geometry::split_block(3, 70),
-                                   Geometry::ranked(82, 60, 20)}) {
+  for (const Geometry& geometry :
+       {Geometry::split(1, 2000), Geometry::split(5, 1500), Geometry::split_block(1, 90),
+        Geometry::split_block(3, 70), Geometry::ranked(82, 60, 20)}) {
     SCOPED_TRACE(geometry.describe());
     std::vector<double> a_keys, unions, intersections;
     KeyEstimate a_error{}, union_error{}, intersection_error{};

@@ -133,7 +133,8 @@ TEST_P(BankOfOneStage, SaturatedCountersStayInTheRows) {
   Bank bank = this->bank(3);
   BankModel model(growth(), 7);
   add_members(bank, model, 3);
-  const Keys often(growth().layout() == scbf::Layout::ranked ? 300 : 20, 5), once(17, 6), queries{5, 6, 7};
+  const Keys often(growth().layout() == scbf::Layout::ranked ? 300 : 20, 5), once(17, 6),
+      queries{5, 6, 7};
   bank.insert(1, often, options());
   model.members.at(1).insert(often);
   bank.insert(2, Keys{6}, options());

@@ -398,6 +398,59 @@ TEST(RankedFilter, MergeAndSubtract) {
   EXPECT_TRUE(same_words(words_of(merged), words_of(one)));
 }
 
+/// Blocks of any two loads, with keys that come several times, and some that spill: as the scalar
+/// backend does it, which unpacks every block.
+TEST(RankedFilter, BackendsMergeAndSubtractAsTheModel) {
+  constexpr std::uint64_t kBlocks = 300;
+  struct Loads {
+    double a, b;  // keys per block
+  };
+  std::size_t backends = 0;
+  for (const std::uint32_t positions : {65u, 82u, 101u, 112u}) {
+    const Geometry geometry = Geometry::ranked(positions, kBlocks, 60);
+    for (const auto& [a_load, b_load] : {Loads{.2, 9}, Loads{9, .2}, Loads{7, 7}, Loads{0, 12},
+                                         Loads{128. - positions, 1}, Loads{12, 40}}) {
+      const auto filled = [&](double load, std::uint64_t seed) {
+        scbf::Filter filter(geometry, {.seed = 3, .backend = "scalar"});
+        const auto keys = random_keys(static_cast<std::size_t>(load * kBlocks), seed);
+        filter.insert(keys);
+        for (int i = 0; i < 3; ++i) filter.insert(scbf::KeyBatch(keys).slice(0, keys.size() / 9));
+        return filter;
+      };
+      const scbf::Filter a = filled(a_load, 1), b = filled(b_load, 2);
+      scbf::Filter sum = a;
+      sum.merge(b);
+      scbf::Filter rest = sum;
+      const auto report = rest.subtract(b);
+      std::string refused;
+      try {
+        rest.subtract(b);
+      } catch (const scbf::Incompatible& error) {
+        refused = error.what();
+      }
+      for (const scbf::Backend* backend : available_backends()) {
+        if (!backend->supports(geometry.layout()) || backend->name() == "scalar") continue;
+        SCOPED_TRACE(std::string(backend->name()) + ", " + std::to_string(a_load) + " and " +
+                     std::to_string(b_load) + ", " + geometry.describe());
+        ++backends;
+        scbf::Filter got = a;
+        got.to(backend->name());
+        got.merge(b, {.threads = 1});
+        ASSERT_TRUE(same_words(words_of(got), words_of(sum)));
+        EXPECT_EQ(got.subtract(b, {.threads = 1}).inexact_counters, report.inexact_counters);
+        ASSERT_TRUE(same_words(words_of(got), words_of(rest)));
+        if (refused.empty()) {
+          got.subtract(b);
+        } else {
+          SCBF_EXPECT_THROW(got.subtract(b), scbf::Incompatible, refused);
+          ASSERT_TRUE(same_words(words_of(got), words_of(rest)));
+        }
+      }
+    }
+  }
+  EXPECT_GE(backends, 4u * 6u);
+}
+
 /// Also with blocks that are stuck, by whatever happened before: in any order, with any threads.
 TEST(RankedFilter, MergingDependsOnNoOrder) {
   const Geometry geometry = Geometry::ranked(112, 40'000, 200);

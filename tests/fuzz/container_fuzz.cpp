@@ -178,18 +178,16 @@ void check(const Bytes& bytes) {
   const auto verified = reading([&] { return scbf::verify_file(file.path()); });
   const auto counters = read_as<Filter>(bytes, file.path(), of_file, info);
   const auto bits = read_as<BloomFilter>(bytes, file.path(), of_file, info);
-  if (counters.read && counters.read->growth().layout() == scbf::Layout::ranked) {
-    require(!bits.read && (verified || !counters.whole));  // there are no bits of it
-    return;
-  }
-  if (info && info->growth.layout() == scbf::Layout::ranked) return;  // verified, with other counts
   // Bits are made of both kinds of file, counters of one.
   const bool delta = verified && verified->is_delta;
   require(verified.has_value() == (bits.whole || delta));
   if (verified && !delta) {
     require(info && verified->file_bytes == bytes.size());
     require(verified->stages.size() == bits.read->stages());
-    require(counters.whole == (verified->cell() == scbf::Cell::counter));
+    // Whether spilled counts fit their bitmaps is looked at only where there are counts.
+    const bool ranked = info->growth.layout() == scbf::Layout::ranked;
+    const bool has_counters = verified->cell() == scbf::Cell::counter;
+    require(counters.whole == has_counters || (ranked && has_counters));
   }
   require(bits.read || !counters.read);
   if (counters.read) require(BloomFilter(*counters.read) == *bits.read);

@@ -20,6 +20,7 @@ std::vector<BloomFilter> make_readers() {
   std::vector<BloomFilter> all;
   for (Filter counters : {Filter(scbf::Geometry::split_block(2, 60), {.seed = 0}),
                           Filter(scbf::Geometry::split(7, 700), {.seed = 0}),
+                          Filter(scbf::Geometry::ranked(82, 30, 5), {.seed = 0}),
                           Filter(scbf::Growth::tightening(60, 0.05), {.seed = 0})}) {
     for (std::uint64_t i = 0; i < 40; ++i) counters.insert(i * i * i);
     for (const int shift : {32, 63}) counters.insert(std::uint64_t{1} << shift);

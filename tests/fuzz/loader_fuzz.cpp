@@ -40,14 +40,12 @@ void check(const Bytes& bytes) {
   }
   bool other_kind = false;
   const auto bits = read<scbf::BloomFilter>(bytes, given, other_kind);
-  const bool ranked = counters && counters->geometry().layout() == scbf::Layout::ranked;
-  require(!ranked || other_kind);
-  // Of counters only `ranked` ones have no bits; that is found before their words are looked at.
-  if (other_kind && !holds_bits) return require(!bits);
   is_delta = other_kind;
   require(!is_delta || (holds_bits && !bits));
   if (bits) {
-    require(counters.has_value() != holds_bits);
+    // Whether spilled counts fit their bitmaps is looked at only where there are counts.
+    const bool ranked = bits->geometry().layout() == scbf::Layout::ranked;
+    require(counters.has_value() != holds_bits || (ranked && !counters && !holds_bits));
     for (std::uint64_t key = 0; key < 16; ++key) bits->contains(key);
   }
   if (bits && holds_bits) require_same_bytes(*bits, bytes, given);

@@ -346,7 +346,7 @@ class Filter:
         return {}
 
     def count(self, key):
-        if self.header["layout"] == RANKED:
+        if self.header["layout"] == RANKED and self.bits == 4:
             return self.count_ranked(key)
         return min(self.counter(n) for n in self.counters(key))
 

@@ -24,7 +24,11 @@ using namespace test;
 TEST(SecondaryIndex, AnyScriptAnswersAsAPlainTable) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     // Few values per region, so that filters grow, and rates high enough for false positives.
-    Indexed test({.fpr = 0.2, .region_values = 16, .servers = kScriptServers, .seed = seed});
+    Indexed test({.fpr = 0.2,
+                  .region_values = 16,
+                  .servers = kScriptServers,
+                  .seed = seed,
+                  .layout = seed == 3 ? Layout::ranked : Layout::split_block});
     PlainTable plain(people());
     for (std::uint64_t step = 0; step < 600; ++step) {
       const Step next = script_step(seed, step);
@@ -498,19 +502,25 @@ struct Rates {
   std::uint64_t region_values;
   int rows;    ///< per region, each with a value of its own
   int rounds;  ///< how often all rows are written, with other values
+  Layout layout = Layout::split_block;
 };
 class FalseRequests : public ::testing::TestWithParam<Rates> {};
 INSTANTIATE_TEST_SUITE_P(Routing, FalseRequests,
                          ::testing::Values(Rates{.1, 100, 200, 1}, Rates{.1, 16, 8, 1},
                                            Rates{.1, 16, 60, 1}, Rates{.1, 4, 30, 1},
-                                           Rates{.1, 16, 60, 6}, Rates{.01, 64, 300, 1}));
+                                           Rates{.1, 16, 60, 6}, Rates{.01, 64, 300, 1},
+                                           Rates{.1, 100, 200, 1, Layout::ranked},
+                                           Rates{.1, 16, 60, 6, Layout::ranked}));
 
 // No server holds the values. The number of requests is compared with the prediction from the
 // filters' counters and with the bound.
 TEST_P(FalseRequests, AreThoseOfTheRate) {
   constexpr int kRegions = 40, kQueries = 20'000;
   const Rates& rates = GetParam();
-  Indexed test({.fpr = rates.fpr, .region_values = rates.region_values, .servers = kRegions});
+  Indexed test({.fpr = rates.fpr,
+                .region_values = rates.region_values,
+                .servers = kRegions,
+                .layout = rates.layout});
   SecondaryIndex& index = test.index;
   std::vector<std::string> points;
   for (int i = 1; i < kRegions; ++i) points.push_back(fmt::format("{:06}", rates.rows * i));

@@ -150,8 +150,8 @@ class Geometry {
   constexpr std::uint64_t cells_per_block() const noexcept {
     return (layout_ == Layout::ranked ? kRankedSlices : kWordsPerBlock) * positions_;
   }
-  /// In blocks only: bits of memory from the start of one block to the start of the next: 512, or in
-  /// a filter of bits one for each counter.
+  /// In blocks only: bits of memory from the start of one block to the start of the next: 512, or
+  /// in a filter of bits one for each counter.
   constexpr std::uint64_t block_bits() const noexcept {
     return cell_ == Cell::bit ? cells_per_block() : 64 * kWordsPerBlock;
   }
@@ -184,12 +184,14 @@ class Geometry {
   }
   /// Bytes of all counters, padding included; a multiple of 64 (of bits: of 16).
   constexpr std::uint64_t bytes() const noexcept { return words() * 8; }
-  /// Cache lines that an insertion, or a lookup of a present key, touches.
+  /// Cache lines that an insertion, or a lookup of a present key, touches. (A block of bits of
+  /// ranked may lie across two.)
   constexpr std::uint32_t cache_lines_per_key() const noexcept {
     return in_blocks() ? groups() : probes_;
   }
   /// For messages: "split_block, 2 groups of 1000 blocks", and of bits "split_block, 2 groups of
-  /// 1000 blocks of bits"; "ranked, 1000 blocks of 4 times 82 positions, 10 may spill".
+  /// 1000 blocks of bits"; "ranked, 1000 blocks of 4 times 82 positions, 10 may spill",
+  /// and of bits "ranked, 1000 blocks of 4 times 82 bits".
   std::string describe() const;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;

@@ -132,8 +132,8 @@ class Growth {
 /// "one", "fixed" or "tightening".
 std::string_view to_string(Growth::Policy policy) noexcept;
 
-/// The paper's planner: from the memory of one stage (M; of its counters, or bits), its rate (P) and the rate of all stages
-/// (P_d) to the shape of a stage and the number of stages.
+/// The paper's planner: from the memory of one stage (M; of its counters, or bits), its rate (P)
+/// and the rate of all stages (P_d) to the shape of a stage and the number of stages.
 struct FixedPlan {
   Growth growth;
   double stage_fpr;              ///< at half fill; ≤ P

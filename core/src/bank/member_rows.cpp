@@ -185,7 +185,8 @@ bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) con
   const double row_lines = stride_ < kLineBytes
                                ? static_cast<double>(rows() * stride_ / kLineBytes)
                                : static_cast<double>(rows()) * std::max(1.0, member_count / 512);
-  return marks > all_lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
+  return marks >
+         all_lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
 }
 
 std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> columns) const {

@@ -82,8 +82,8 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-// Of ranked counters the slots for spilled blocks follow from the length of the payload. Bits have no
-// table; how many slots the counters have stands in the upper half of the extent.
+// Of ranked counters the slots for spilled blocks follow from the length of the payload. Bits have
+// no table; how many slots the counters have stands in the upper half of the extent.
 constexpr unsigned kSlotsShift = 32;
 std::uint64_t extent_of(const Geometry& g) noexcept {
   if (!g.in_blocks()) return g.counters_per_slice();

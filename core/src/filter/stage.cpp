@@ -294,9 +294,8 @@ StageStatistics Stage::statistics(const BatchOptions& options) const {
     result.slice_fill.push_back(static_cast<double>(nonzero) / per_slice);
   }
   result.fill = static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters());
-  result.saturated = has_ranked_counts(geometry())
-                         ? saturated_positions(geometry(), store->words())
-                         : result.histogram[kCounterMax];
+  result.saturated = has_ranked_counts(geometry()) ? saturated_positions(geometry(), store->words())
+                                                   : result.histogram[kCounterMax];
   result.keys_inserted = keys_inserted;
   result.keys_removed = keys_removed;
   result.estimated_keys = keys_for_fill(result.fill, per_slice);

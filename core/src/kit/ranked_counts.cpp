@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "kit/spill_table.hpp"
 
@@ -259,6 +260,19 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
 
 // ---- ranges of blocks ---------------------------------------------------------------------------
 
+namespace {
+
+/// The lines of a block in two filters.
+template <class View>
+auto lines_of(const View& a, const ConstCounterView& b, std::uint64_t block) noexcept {
+  return std::pair(a.words + block * kWordsPerBlock, b.words + block * kWordsPerBlock);
+}
+bool in_lists(const std::uint64_t* a, const std::uint64_t* b) noexcept {
+  return !is_spilled(a) && !is_spilled(b);
+}
+
+}  // namespace
+
 void merge_stuck_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks) {
   const RankedShape shape(into.geometry);
   const SpillTable table(into.geometry, into.words);
@@ -275,8 +289,14 @@ void merge_stuck_blocks(const CounterView& into, const ConstCounterView& from, F
   }
 }
 
-void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks) {
+void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks,
+                  const RankedLists* lists) {
+  const RankedShape shape(into.geometry);
   for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    if (const auto [to, add] = lines_of(into, from, block);
+        lists != nullptr && in_lists(to, add) && lists->add(shape, to, add)) {
+      continue;
+    }
     const BlockCounts more = read_block(from.geometry, from.words, block);
     BlockCounts sum = read_block(into.geometry, into.words, block);
     for (unsigned j = 0; j < kRankedSlices; ++j) {
@@ -291,9 +311,15 @@ void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterP
 }
 
 SubtractCounts check_subtract_blocks(const ConstCounterView& from, const ConstCounterView& what,
-                                     FilterPart blocks) {
+                                     FilterPart blocks, const RankedLists* lists) {
+  const RankedShape shape(from.geometry);
   SubtractCounts met;
   for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    if (const auto [in, less] = lines_of(from, what, block);
+        lists != nullptr && in_lists(in, less)) {
+      met.below += lists->too_large(shape, in, less);
+      continue;
+    }
     const BlockCounts less = read_block(what.geometry, what.words, block);
     const BlockCounts had = read_block(from.geometry, from.words, block);
     for (unsigned j = 0; j < kRankedSlices; ++j) {
@@ -310,8 +336,15 @@ SubtractCounts check_subtract_blocks(const ConstCounterView& from, const ConstCo
   return met;
 }
 
-void subtract_blocks(const CounterView& from, const ConstCounterView& what, FilterPart blocks) {
+void subtract_blocks(const CounterView& from, const ConstCounterView& what, FilterPart blocks,
+                     const RankedLists* lists) {
+  const RankedShape shape(from.geometry);
   for (std::uint64_t block = blocks.first; block < blocks.last; ++block) {
+    if (const auto [in, less] = lines_of(from, what, block);
+        lists != nullptr && in_lists(in, less)) {
+      lists->subtract(shape, in, less);
+      continue;
+    }
     const BlockCounts less = read_block(what.geometry, what.words, block);
     BlockCounts rest = read_block(from.geometry, from.words, block);
     if (rest.stuck || less.stuck) continue;

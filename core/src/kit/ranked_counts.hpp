@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kit/ranked_block.hpp"
+#include "kit/ranked_lists.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/backend.hpp"
 
@@ -78,17 +79,20 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
                  const BlockCounts& counts);
 
 // ---- parts of a filter -------------------------------------------------------------------------
+// With `lists`, blocks for which they will do are not unpacked.
 
 /// into += from, block by block, in two steps, each for all blocks: those that are stuck in `from`
 /// become stuck, and then the others are added. Else it would depend on the order of blocks which
 /// find room in the table.
 void merge_stuck_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks);
-void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks);
+void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks,
+                  const RankedLists* lists);
 /// What subtract_blocks would meet: positions that would fall below zero, and those of blocks that
 /// are stuck, from which nothing is taken.
 SubtractCounts check_subtract_blocks(const ConstCounterView& from, const ConstCounterView& what,
-                                     FilterPart blocks);
-void subtract_blocks(const CounterView& from, const ConstCounterView& what, FilterPart blocks);
+                                     FilterPart blocks, const RankedLists* lists);
+void subtract_blocks(const CounterView& from, const ConstCounterView& what, FilterPart blocks,
+                     const RankedLists* lists);
 /// One histogram per slice. Counts of more than 15, and all of blocks that are stuck, are in the
 /// last place.
 std::array<Histogram, kRankedSlices> histograms_of_blocks(const ConstCounterView& view,

@@ -53,8 +53,7 @@ void intersect(const RowsView& view, const std::uint64_t* rows, std::uint32_t k,
   }
 }
 
-void gather(const Geometry& geometry,
-            const std::array<const std::uint64_t*, kGatherMembers>& lines,
+void gather(const Geometry& geometry, const std::array<const std::uint64_t*, kGatherMembers>& lines,
             std::uint64_t* bits) noexcept {
   const std::uint32_t rows = gathered_rows(geometry);
   std::fill_n(bits, rows, 0);

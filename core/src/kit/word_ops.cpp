@@ -62,8 +62,9 @@ void prepare_merge(const CounterView& into, const ConstCounterView& from,
   if (has_ranked_counts(into.geometry)) merge_stuck_blocks(into, from, part);
 }
 
-void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept {
-  if (has_ranked_counts(into.geometry)) return merge_blocks(into, from, part);
+void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part,
+                const RankedLists* lists) noexcept {
+  if (has_ranked_counts(into.geometry)) return merge_blocks(into, from, part, lists);
   std::uint64_t* const to = into.words;
   if (into.geometry.cell() == Cell::bit) {
     for (std::size_t i = part.first; i < part.last; ++i) to[i] |= from.words[i];
@@ -108,8 +109,8 @@ void project_ranked(const Geometry& geometry, const std::uint64_t* counters, Wor
   const std::uint64_t per_slice = geometry.positions();
   const std::uint64_t upper = (std::uint64_t{1} << (per_slice - 64)) - 1;
   // Counted from the first word of bits; what lies before it wraps around, and is left out.
-  std::uint64_t at = 64 * bits.first / geometry.cells_per_block() * geometry.cells_per_block() -
-                     64 * bits.first;
+  std::uint64_t at =
+      64 * bits.first / geometry.cells_per_block() * geometry.cells_per_block() - 64 * bits.first;
   const auto put = [&](std::uint64_t word, std::uint64_t part) {
     if (word < bits.count) out[word] |= part;
   };
@@ -135,8 +136,8 @@ void project_words(const Geometry& geometry, const std::uint64_t* counters, Word
 }
 
 SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
-                                   FilterPart part) noexcept {
-  if (has_ranked_counts(from.geometry)) return check_subtract_blocks(from, what, part);
+                                   FilterPart part, const RankedLists* lists) noexcept {
+  if (has_ranked_counts(from.geometry)) return check_subtract_blocks(from, what, part, lists);
   SubtractCounts counts;
   for (std::size_t i = part.first; i < part.last; ++i) {
     const auto difference = detail::subtracted(from.words[i], what.words[i]);
@@ -146,9 +147,9 @@ SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCoun
   return counts;
 }
 
-void subtract_part(const CounterView& from, const ConstCounterView& what,
-                   FilterPart part) noexcept {
-  if (has_ranked_counts(from.geometry)) return subtract_blocks(from, what, part);
+void subtract_part(const CounterView& from, const ConstCounterView& what, FilterPart part,
+                   const RankedLists* lists) noexcept {
+  if (has_ranked_counts(from.geometry)) return subtract_blocks(from, what, part, lists);
   for (std::size_t i = part.first; i < part.last; ++i) {
     from.words[i] = detail::subtracted(from.words[i], what.words[i]).word;
   }
@@ -185,7 +186,8 @@ std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_
     for (std::uint64_t w = std::max(used / 64, first_word); w < end; ++w) {
       const unsigned mine = w == used / 64 ? used % 64 : 0;
       if (const std::uint64_t stray = words[w - first_word] >> mine << mine; stray != 0) {
-        return StrayPadding{kRankedSlices - 1, w * 8 + static_cast<unsigned>(std::countr_zero(stray)) / 8};
+        return StrayPadding{kRankedSlices - 1,
+                            w * 8 + static_cast<unsigned>(std::countr_zero(stray)) / 8};
       }
     }
   }
@@ -229,7 +231,8 @@ void count_bits_of_blocks(const std::uint64_t* blocks, std::uint64_t count,
 }
 
 /// Up to 64 bits from bit `at` on.
-std::uint64_t bits_from(const std::uint64_t* words, std::uint64_t at, std::uint64_t count) noexcept {
+std::uint64_t bits_from(const std::uint64_t* words, std::uint64_t at,
+                        std::uint64_t count) noexcept {
   const unsigned shift = at % 64;
   std::uint64_t bits = words[at / 64] >> shift;
   if (shift + count > 64) bits |= words[at / 64 + 1] << 1 << (63 - shift);

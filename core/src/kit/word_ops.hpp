@@ -26,23 +26,27 @@ constexpr FilterPart whole(const Geometry& geometry) noexcept {
   return {0, has_ranked_counts(geometry) ? geometry.blocks_per_group() : geometry.words()};
 }
 
-// Of filters of equal geometry; see Backend.
+struct RankedLists;
+
+// Of filters of equal geometry; see Backend. `lists`: see ranked_counts.hpp.
 
 /// The first of two steps for ranked counters, and nothing for others.
 void prepare_merge(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
-void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
+void merge_part(const CounterView& into, const ConstCounterView& from, FilterPart part,
+                const RankedLists* lists) noexcept;
 /// Merges filters; for_each_part(work) calls work(part) for all parts, possibly at once.
 template <class ForEachPart>
-void merge_filters(const CounterView& into, const ConstCounterView& from,
-                   ForEachPart for_each_part) {
+void merge_filters(const CounterView& into, const ConstCounterView& from, ForEachPart for_each_part,
+                   const RankedLists* lists = nullptr) {
   if (has_ranked_counts(into.geometry)) {
     for_each_part([&](FilterPart part) { prepare_merge(into, from, part); });
   }
-  for_each_part([&](FilterPart part) { merge_part(into, from, part); });
+  for_each_part([&](FilterPart part) { merge_part(into, from, part, lists); });
 }
 SubtractCounts check_subtract_part(const ConstCounterView& from, const ConstCounterView& what,
-                                   FilterPart part) noexcept;
-void subtract_part(const CounterView& from, const ConstCounterView& what, FilterPart part) noexcept;
+                                   FilterPart part, const RankedLists* lists = nullptr) noexcept;
+void subtract_part(const CounterView& from, const ConstCounterView& what, FilterPart part,
+                   const RankedLists* lists = nullptr) noexcept;
 /// How many counters, or bits, are not 0; padding is 0 and does not count.
 std::uint64_t nonzero_in_part(const ConstCounterView& view, FilterPart part) noexcept;
 

@@ -76,6 +76,10 @@ std::string Geometry::describe() const {
       return fmt::format("split_block, {} group{} of {} blocks{}", groups(),
                          groups() == 1 ? "" : "s", extent_, bits ? " of bits" : "");
     default:
+      if (bits) {
+        return fmt::format("ranked, {} blocks of {} times {} bits", extent_, kRankedSlices,
+                           positions_);
+      }
       return fmt::format("ranked, {} blocks of {} times {} positions, {} may spill", extent_,
                          kRankedSlices, positions_, spill_slots_);
   }

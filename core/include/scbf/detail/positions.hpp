@@ -78,8 +78,8 @@ struct Probe {
   std::uint64_t word;
   unsigned shift;
 };
-/// The number of a counter in its filter, padding included: that of its bit in a filter of bits, and
-/// of its row in a bank.
+/// The number of a counter in its filter, padding included: that of its bit in a filter of bits,
+/// and of its row in a bank.
 SCBF_INLINE constexpr std::uint64_t number_of(const Geometry& geometry, Probe counter) noexcept {
   if (geometry.layout() == Layout::ranked) {
     const std::uint64_t block = counter.word / kWordsPerBlock, word = counter.word % kWordsPerBlock;
