@@ -511,12 +511,6 @@ TEST(RankedFilter, WhatItCannotDo) {
   SCBF_EXPECT_THROW(Geometry::ranked(64, 1, 0), scbf::InvalidArgument, "65 to 112");
   SCBF_EXPECT_THROW(Geometry::ranked(113, 1, 0), scbf::InvalidArgument, "65 to 112");
   SCBF_EXPECT_THROW(Geometry::ranked(82, 0, 0), scbf::InvalidArgument, "blocks 0");
-  SCBF_EXPECT_THROW(scbf::BloomFilter(scbf::Growth::one(geometry)), scbf::Incompatible,
-                    "no filters of bits");
-  SCBF_EXPECT_THROW(scbf::BloomFilter(scbf::Filter(geometry)), scbf::Incompatible, "ranked");
-  SCBF_EXPECT_THROW(scbf::Growth::fixed(geometry, 3), scbf::InvalidArgument, "layout ranked");
-  SCBF_EXPECT_THROW(scbf::Bank(scbf::Growth::one(geometry)), scbf::InvalidArgument,
-                    "layout ranked");
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_ro("fpr", &Plan::fpr, "the rate asked for, or the one that memory and capacity allow")
       .def_ro("predicted_fpr", &Plan::predicted_fpr, "with ``capacity`` keys in it")
       .def_ro("bits_per_key", &Plan::bits_per_key,
-              "of counters; a filter for readers takes a quarter")
+              "of counters; ``geometry.of_bits`` is what a filter for readers takes")
       .def_ro("reason", &Plan::reason, "in a few sentences")
       .def_static("_made",
                   [](const Geometry& geometry, std::uint64_t capacity, double fpr, double predicted,
