@@ -290,6 +290,16 @@ TEST(BitFilter, OfRankedHasTheBitmapsAlone) {
   EXPECT_LE(bits.bytes() * 80, 110 * 1'000'000u);  // 11 bits per key
 }
 
+/// Words of bits that are made apart end within blocks.
+TEST(BitFilter, OfManyRankedBlocksIsMadeInPieces) {
+  for (const std::uint32_t positions : {65u, 101u}) {
+    Filter counters(Geometry::ranked(positions, 60'000, 900));
+    counters.insert(random_keys(700'000, 11));
+    EXPECT_TRUE(are_bits_of(BloomFilter(counters), counters));
+    EXPECT_TRUE(are_bits_of(BloomFilter(counters, {.executor = &two_threads()}), counters));
+  }
+}
+
 TEST(BitFilter, IsPlannedForItsOwnMemory) {
   for (const scbf::Layout layout :
        {scbf::Layout::split, scbf::Layout::split_block, scbf::Layout::ranked}) {

@@ -125,6 +125,15 @@ TEST(Delta, LeadsReadersToTheBitsOfTheWriter) {
   }
 }
 
+/// Chunks of bits end within blocks of counters, all of which have keys.
+TEST(Delta, OfFullRankedFiltersIsRight) {
+  Writer writer(Growth::one(Geometry::ranked(101, 60'000, 900)));
+  BloomFilter reader(writer.published);
+  writer.counters.insert(random_keys(700'000, 5));
+  reader.apply(carried(writer.publish()));
+  EXPECT_TRUE(same_bits(reader, BloomFilter(writer.counters)));
+}
+
 TEST(Delta, ComesFromFiltersOfBitsToo) {
   BloomFilter today(10'000, 0.01), published = today, reader = today;
   today.insert(random_keys(9000, 1));

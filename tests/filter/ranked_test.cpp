@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "kit/ranked_check.hpp"
-#include "scbf/bank.hpp"
-#include "scbf/bloom_filter.hpp"
 #include "scbf/detail/positions.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
@@ -511,6 +509,7 @@ TEST(RankedFilter, WhatItCannotDo) {
   SCBF_EXPECT_THROW(Geometry::ranked(64, 1, 0), scbf::InvalidArgument, "65 to 112");
   SCBF_EXPECT_THROW(Geometry::ranked(113, 1, 0), scbf::InvalidArgument, "65 to 112");
   SCBF_EXPECT_THROW(Geometry::ranked(82, 0, 0), scbf::InvalidArgument, "blocks 0");
+  SCBF_EXPECT_THROW(scbf::Growth::fixed(geometry, 3), scbf::InvalidArgument, "layout ranked");
 }
 
 }  // namespace
