@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "kit/executor.hpp"
-#include "scbf/detail/packed.hpp"
-#include "scbf/detail/positions.hpp"
 
 namespace scbf {
 
@@ -194,12 +192,8 @@ std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> 
     std::vector<std::uint8_t> want(stride_);
     for (const MemberColumn& column : columns) {
       if (column.words == nullptr) continue;
-      const detail::Probe probe = detail::probe_of(geometry_, row);
-      const std::uint64_t word = column.words[probe.word];
-      const bool used = geometry_.layout() == Layout::ranked
-                            ? detail::bit_at(word, probe.shift)
-                            : detail::counter_at(word, probe.shift) != 0;
-      want[column.slot / 8] |= static_cast<std::uint8_t>(used << column.slot % 8);
+      const bool one = is_in_row(geometry_, column.words, row);
+      want[column.slot / 8] |= static_cast<std::uint8_t>(one << column.slot % 8);
     }
     const std::uint8_t* got = data() + row * stride_;
     const auto at = std::mismatch(want.begin(), want.end(), got);

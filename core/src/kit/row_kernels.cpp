@@ -14,12 +14,6 @@ namespace {
 
 // The plain kernels, which are the model: one key and one counter at a time.
 
-bool is_used(const Geometry& geometry, const std::uint64_t* words, detail::Probe probe) noexcept {
-  const std::uint64_t word = words[probe.word];
-  return geometry.layout() == Layout::ranked ? detail::bit_at(word, probe.shift)
-                                             : detail::counter_at(word, probe.shift) != 0;
-}
-
 void locate(const Geometry& geometry, const std::uint64_t* hashes, std::size_t n,
             std::uint64_t* rows) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
@@ -35,7 +29,7 @@ std::size_t locate_zeros(const Geometry& geometry, const std::uint64_t* words,
   for (std::size_t i = 0; i < n; ++i) {
     detail::for_each_probe(geometry, hashes[i], [&](detail::Probe probe) {
       rows[zeros] = detail::number_of(geometry, probe);
-      zeros += !is_used(geometry, words, probe);
+      zeros += !is_in_row(geometry, words, rows[zeros]);
     });
   }
   return zeros;
@@ -60,12 +54,18 @@ void gather(const Geometry& geometry, const std::array<const std::uint64_t*, kGa
   for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
     if (lines[m] == nullptr) continue;
     for (std::uint32_t c = 0; c < rows; ++c) {
-      bits[c] |= std::uint64_t{is_used(geometry, lines[m], detail::probe_of(geometry, c))} << m;
+      bits[c] |= std::uint64_t{is_in_row(geometry, lines[m], c)} << m;
     }
   }
 }
 
 }  // namespace
+
+bool is_in_row(const Geometry& geometry, const std::uint64_t* words, std::uint64_t row) noexcept {
+  const detail::Probe at = detail::probe_of(geometry, row);
+  return geometry.layout() == Layout::ranked ? detail::bit_at(words[at.word], at.shift)
+                                             : detail::counter_at(words[at.word], at.shift) != 0;
+}
 
 std::uint64_t row_stride(std::uint32_t members) noexcept {
   constexpr std::uint64_t kLineBytes = 64;

@@ -22,6 +22,9 @@ struct RowsView {
   std::uint64_t stride;
 };
 
+/// Does a member with these counters have a 1 in a row?
+bool is_in_row(const Geometry& geometry, const std::uint64_t* words, std::uint64_t row) noexcept;
+
 /// Bytes of a row for this many members, chosen so that no row touches more cache lines than its
 /// length needs.
 std::uint64_t row_stride(std::uint32_t members) noexcept;
