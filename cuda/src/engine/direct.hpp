@@ -65,6 +65,7 @@ struct TakeDirect {
     });
     const auto all_fine = warp.template least_among<kTile>(
         warp.each([&](unsigned l) { return unsigned{(taken[l] & kShort) == 0}; }));
+    warp.sync();  // all lanes of a key have read its verdict; what lanes exchange orders no memory
     warp.each([&](unsigned l) {
       if (!takes[l] || all_fine[l] != 0) return;
       unsigned left = taken[l] & ~kShort;

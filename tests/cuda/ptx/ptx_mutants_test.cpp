@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes made on purpose in the PTX of the library's kernels, such as a compiler or a change
+// might make: each must be noticed when the kernels run, and nothing without it.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "fake_runtime.hpp"
+#include "ptx_launch.hpp"
+#include "scbf/cuda/device_filter.hpp"
+#include "scbf/cuda/memory.hpp"
+#include "scbf/filter.hpp"
+#include "support/device.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Path;
+using scbf::cuda::DeviceFilter;
+
+/// Before the library looks for devices.
+[[maybe_unused]] const bool kStarted = [] {
+  fake_cuda::set_machine({});
+  return true;
+}();
+
+/// Bytes on the device, not one more than asked for.
+class Answered {
+ public:
+  explicit Answered(std::size_t n) : n_(n) {
+    if (cudaMalloc(&data_, n) != cudaSuccess) throw std::bad_alloc();
+  }
+  Answered(const Answered&) = delete;
+  Answered& operator=(const Answered&) = delete;
+  ~Answered() { cudaFree(data_); }
+  std::uint8_t* get() const { return static_cast<std::uint8_t*>(data_); }
+  Answers to_host() const {
+    Answers answers(n_);
+    cudaMemcpy(answers.data(), data_, n_, cudaMemcpyDeviceToHost);
+    return answers;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t n_;
+};
+
+/// Inserts, looks up and removes keys on the device and in the model, and says what differs.
+std::string what_differs(Path path, const scbf::Geometry& geometry) {
+  scbf::Filter model(geometry, {.seed = 5, .backend = "scalar"});
+  DeviceFilter filter(geometry, 5);
+  const scbf::cuda::DeviceOptions options{.path = path};
+  const auto differs = [&] {
+    std::vector<std::uint64_t> words(geometry.words());
+    filter.download(words);
+    return !same_words(words, model.words());
+  };
+
+  auto keys = random_keys(1000, 1);
+  keys.insert(keys.end(), 40, 42);  // saturates its counters
+  for (int i = 0; i < 30; ++i) keys.push_back(static_cast<std::uint64_t>(i % 3));
+  const OnDevice<std::uint64_t> there(keys);
+  filter.insert({there.get(), keys.size()}, options);
+  model.insert(keys, {.threads = 1});
+  if (differs()) return "counters differ after insertion\n";
+
+  auto asked = keys;
+  const auto others = random_keys(500, 2);
+  asked.insert(asked.begin(), others.begin(), others.end());
+  for (int i = 0; i < 31; ++i) asked.push_back(static_cast<std::uint64_t>(i % 3));  // too often
+  const OnDevice<std::uint64_t> asked_there(asked);
+  const Answered answers(asked.size());
+  filter.contains({asked_there.get(), asked.size()}, answers.get(), options);
+  if (!same_answers(answers.to_host(), contains(model, asked))) return "answers differ\n";
+
+  filter.remove({asked_there.get(), asked.size()}, answers.get(), options);
+  if (!same_answers(answers.to_host(), remove(model, asked))) return "verdicts differ\n";
+  return differs() ? "counters differ after removal\n" : "";
+}
+
+/// The same, with what the interpreter and the fake runtime noticed.
+std::string noticed(Path path, std::uint64_t seed,
+                    const scbf::Geometry& geometry = scbf::Geometry::split_block(2, 150)) {
+  ptx::set_settings({.seed = seed});
+  std::string all;
+  try {
+    all = what_differs(path, geometry);
+  } catch (const std::exception& error) {
+    all = std::string(error.what()) + '\n';
+  }
+  ptx::revive_devices();
+  for (const std::string& problem : fake_cuda::take_problems()) all += problem + '\n';
+  return all;
+}
+
+struct Mutant {
+  std::string name;
+  Path path;
+  std::string kernel;    ///< a part of its name
+  std::string what, by;  ///< a regular expression, and what it is replaced by
+  int which;             ///< of the places that match; kEvery: all of them
+  std::string says;      ///< a part of what is noticed
+};
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
+constexpr int kEvery = -1;
+
+/// The module with this kernel alone, changed.
+std::string mutated(const Mutant& mutant) {
+  const std::string& text = ptx::library_ptx();
+  std::size_t begin = text.find(".entry");
+  while (begin != std::string::npos &&
+         text.substr(begin, text.find('(', begin) - begin).find(mutant.kernel) ==
+             std::string::npos) {
+    begin = text.find(".entry", begin + 1);
+  }
+  if (begin == std::string::npos) return "";
+  const std::size_t end = text.find("\n}\n", begin) + 3;
+  const std::regex what(mutant.what);
+  std::string kernel;
+  int at = 0;
+  auto rest = text.begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto stop = text.begin() + static_cast<std::ptrdiff_t>(end);
+  bool changed = false;
+  for (std::smatch match; std::regex_search(rest, stop, match, what);
+       rest = match.suffix().first, ++at) {
+    const bool here = mutant.which == kEvery || mutant.which == at;
+    changed = changed || here;
+    kernel += match.prefix().str() + (here ? match.format(mutant.by) : match.str());
+  }
+  kernel.append(rest, stop);
+  return changed ? text.substr(0, text.find(".visible .entry")) + kernel : "";
+}
+
+const std::string kAddDirect = "AddDirectINS0_12CounterCells",
+                  kAddParts = "ILj512ENS0_8AddPartsINS0_12CounterCells";
+const std::string kTakeDirect = "TakeDirect", kTakeParts = "ILj512ENS0_9TakeParts",
+                  kResolve = "grid_kernelINS0_7Resolve";
+const std::string kLook = "LookILb0ENS0_12CounterCellsENS0_11ByteAnswers";
+const std::string kSpin = R"((ld\.acquire\.gpu\.u32[^@]*)@%p\d+ bra[^;]*;)";
+const std::string kBarrier = R"(bar\.sync\s+0;)";
+const std::string kSwap = R"(cas\.b64\s+(%rd\d+), \[(%r\w+)\], %rd\d+, (%rd\d+);)";
+
+std::vector<Mutant> mutants() {
+  constexpr Path direct = Path::direct, partitioned = Path::partitioned;
+  return {
+      {"swap_of_insertion_is_not_atomic", direct, kAddDirect, R"(atom\.global\.)" + kSwap,
+       "ld.volatile.global.u64 $1, [$2]; st.volatile.global.u64 [$2], $3;", kEvery,
+       "counters differ after insertion"},
+      {"swap_in_shared_memory_is_not_atomic", partitioned, kAddParts, R"(atom\.shared\.)" + kSwap,
+       "ld.volatile.shared.u64 $1, [$2]; st.volatile.shared.u64 [$2], $3;", kEvery,
+       "counters differ after insertion"},
+      {"swap_of_removal_is_not_atomic", direct, kTakeDirect, R"(atom\.global\.)" + kSwap,
+       "ld.volatile.global.u64 $1, [$2]; st.volatile.global.u64 [$2], $3;", kEvery, "differ"},
+      {"counter_saturates_early", direct, kAddDirect, R"((setp\.ne\.s64\s+%p\d+, %rd\d+,) 15;)",
+       "$1 14;", kEvery, "counters differ after insertion"},
+      {"counter_saturates_late", direct, kAddDirect, R"((setp\.ne\.s64\s+%p\d+, %rd\d+,) 15;)",
+       "$1 16;", kEvery, "counters differ after insertion"},
+      {"word_is_not_aligned", direct, kAddDirect,
+       R"((ld\.volatile\.global\.u64\s+%rd\d+, \[%rd\d+)\])", "$1+4]", kEvery,
+       "an access of 8 bytes at an address that is not aligned"},
+      {"word_lies_outside", direct, kAddDirect,
+       R"((ld\.volatile\.global\.u64\s+%rd\d+, \[%rd\d+)\])", "$1+19200]", kEvery,
+       "a read outside of the device's memory"},
+      {"no_barrier_before_counting", partitioned, kAddParts, kBarrier, "", 0, "a race: "},
+      {"no_barrier_after_counting", partitioned, kAddParts, kBarrier, "", 1, "a race: "},
+      {"no_barrier_in_removal", partitioned, kTakeParts, kBarrier, "", 1, "a race: "},
+      {"barrier_by_some_threads", partitioned, kAddParts, kBarrier,
+       "{ .reg .pred few; .reg .b32 t; mov.u32 t, %tid.x; setp.lt.u32 few, t, 40; @few bar.sync 0; "
+       "}",
+       1, "barrier"},
+      {"no_sync_of_a_warp", direct, kTakeDirect, R"(bar\.warp\.sync\s+-1;)", "", kEvery,
+       "a race: a write of global memory"},
+      {"mask_of_half_a_warp", direct, kLook, R"(bar\.warp\.sync\s+-1;)", "bar.warp.sync 65535;",
+       kEvery, "a lane is not in the mask that it names"},
+      {"bound_of_answers_is_off_by_one", direct, kLook, R"(setp\.ge\.u64)", "setp.gt.u64", kEvery,
+       "outside of the device's memory"},
+      {"no_grid_sync_after_reserving", direct, kResolve, kSpin, "$1", 0, "verdicts differ"},
+      {"no_grid_sync_after_deciding", direct, kResolve, kSpin, "$1", 1, "verdicts differ"},
+      {"no_grid_sync_after_clearing", direct, kResolve, kSpin, "$1", 2, "verdicts differ"},
+      {"blocks_do_not_arrive_at_the_grid_sync", direct, kResolve,
+       R"(atom\.add\.release\.gpu\.u32 (%r\d+),\[(%rd\d+)\],%r\d+;)", "ld.relaxed.gpu.u32 $1,[$2];",
+       kEvery, "nothing changes any more"},
+      {"reservations_are_read_by_plain_loads", direct, kResolve, R"(ld\.volatile\.global)",
+       "ld.global", kEvery, "a race: "},
+      {"reservation_is_not_atomic", direct, kResolve,
+       R"(atom\.global\.min\.u64\s+%rd\d+, \[(%rd\d+)\], (%rd\d+);)",
+       "st.volatile.global.u64 [$1], $2;", kEvery, "differ"},
+      {"verdicts_are_read_through_the_read_only_cache", direct, kResolve, R"(ld\.global\.u8)",
+       "ld.global.nc.u8", kEvery, "what is read through the read-only cache is written"},
+  };
+}
+
+constexpr std::uint64_t kSeeds = 3;
+
+class OfMutant : public ::testing::TestWithParam<Mutant> {};
+INSTANTIATE_TEST_SUITE_P(All, OfMutant, ::testing::ValuesIn(mutants()),
+                         [](const auto& mutant) { return mutant.param.name; });
+
+TEST_P(OfMutant, IsNoticed) {
+  const std::string text = mutated(GetParam());
+  ASSERT_NE(text, "") << "there is no such place in the kernel any more";
+  ptx::replace_kernels(ptx::parse(text));
+  std::string all;
+  for (std::uint64_t seed = 1; seed <= kSeeds && all.find(GetParam().says) == std::string::npos;
+       ++seed) {
+    all += noticed(GetParam().path, seed);
+  }
+  ptx::replace_kernels({});
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, GetParam().says, all);
+}
+
+TEST(TheKernels, GiveNothingToNotice) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    EXPECT_EQ(noticed(Path::direct, seed), "");
+    EXPECT_EQ(noticed(Path::partitioned, seed), "");
+  }
+}
+
+TEST(TheKernels, GiveNothingToNoticeInLargePartitions) {
+  ptx::take_counts();
+  // So large that partitions of 128 KiB save a pass of sorting.
+  EXPECT_EQ(noticed(Path::partitioned, 1, scbf::Geometry::split_block(1, 270'000)), "");
+  const auto counts = ptx::take_counts();
+  EXPECT_TRUE(std::any_of(counts.begin(), counts.end(), [](const auto& count) {
+    return count.first.find("thread_blocks_kernel<1024u") != std::string::npos;
+  })) << "the partitions were small";
+}
+
+}  // namespace
