@@ -23,7 +23,7 @@ class Array {
   }
 
   SCBF_INLINE std::uint64_t words() const noexcept {
-    return in_blocks() ? geometry_.block_word(geometry_.blocks_per_group())
+    return in_blocks() ? geometry_.blocks_per_group() * block_words()
                        : geometry_.slice_stride_words();
   }
   /// The index of the array's first word in the filter.
@@ -52,11 +52,14 @@ class Array {
     const auto log2 = [](std::uint64_t power) {
       return static_cast<unsigned>(std::countr_zero(power));
     };
-    return in_blocks() ? 32 - log2(geometry_.block_bits() / 64) : log2(geometry_.cells_per_word());
+    return in_blocks() ? 32 - log2(block_words()) : log2(geometry_.cells_per_word());
   }
 
  private:
   SCBF_INLINE bool in_blocks() const noexcept { return geometry_.layout() == Layout::split_block; }
+  SCBF_INLINE std::uint64_t block_words() const noexcept {
+    return kCountersPerBlock / 64 * geometry_.cell_bits();
+  }
 
   Geometry geometry_;
   std::uint32_t index_;
