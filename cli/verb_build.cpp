@@ -295,11 +295,11 @@ Run set_up_build(CommandLine& line) {
   options->run.add_scratch_to(line);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
-  line.flag(
-      "--bits",
-      "Keep a bit for each counter: a Bloom filter of a quarter of the size, from which no key "
-      "can be removed; --memory is that of the bits",
-      options->bits);
+  line.flag("--bits",
+            "Keep a bit for each counter: a Bloom filter of a quarter of the size (layout ranked: "
+            "more), from which no key "
+            "can be removed; --memory is that of the bits",
+            options->bits);
   add_compress_to(line, options->compress);
   line.footer(
       R"(Without --capacity, the keys of regular files are counted first, repetitions included, so the filter

@@ -4,11 +4,14 @@
 #include "scbf/bloom_filter.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cmath>
 #include <vector>
 
+#include "scbf/growth.hpp"
 #include "scbf/sizing.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
@@ -298,6 +301,81 @@ TEST(BitFilter, OfManyRankedBlocksIsMadeInPieces) {
     EXPECT_TRUE(are_bits_of(BloomFilter(counters), counters));
     EXPECT_TRUE(are_bits_of(BloomFilter(counters, {.executor = &two_threads()}), counters));
   }
+}
+
+/// Words that end where a page ends; the next one cannot be read.
+class AtTheEndOfAPage {
+ public:
+  explicit AtTheEndOfAPage(std::size_t words) {
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t used = (words * 8 + page - 1) / page * page;
+    bytes_ = used + page;
+    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(memory_, MAP_FAILED);
+    auto* const end = static_cast<std::byte*>(memory_) + used;
+    EXPECT_EQ(mprotect(end, page, PROT_NONE), 0);
+    words_ = reinterpret_cast<std::uint64_t*>(end) - words;
+  }
+  AtTheEndOfAPage(const AtTheEndOfAPage&) = delete;
+  AtTheEndOfAPage& operator=(const AtTheEndOfAPage&) = delete;
+  ~AtTheEndOfAPage() { munmap(memory_, bytes_); }
+  std::uint64_t* words() const { return words_; }
+
+ private:
+  void* memory_;
+  std::size_t bytes_;
+  std::uint64_t* words_;
+};
+
+TEST(BitFilter, ReadsNothingBehindItsLastBlock) {
+  const Keys keys = random_keys(20'000, 1);
+  std::vector<Geometry> geometries = {Geometry::split_block(2, 512), Geometry::split(3, 65'536)};
+  for (const std::uint32_t positions : {65u, 66u, 81u, 82u, 96u, 112u}) {
+    for (const std::uint64_t blocks : {512u, 513u}) {
+      geometries.push_back(Geometry::ranked(positions, blocks, 0));
+    }
+  }
+  for (const Geometry& counters : geometries) {
+    const Geometry geometry = counters.with(Cell::bit);
+    for (const scbf::Backend* backend : available_backends()) {
+      if (backend->memory() != scbf::kHostMemory) continue;
+      SCOPED_TRACE(std::string(backend->name()) + ", " + geometry.describe());
+      const AtTheEndOfAPage memory(geometry.words());
+      for (const scbf::Path path : {scbf::Path::direct, scbf::Path::partitioned}) {
+        const scbf::BatchOptions options{.threads = 1, .path = path};
+        backend->insert({geometry, 1, memory.words()}, keys, options);
+        const scbf::ConstCounterView view{geometry, 1, memory.words()};
+        Answers answers(keys.size());
+        EXPECT_EQ(backend->contains({&view, 1}, keys, answers.data(), options), keys.size());
+        EXPECT_GT(backend->count_nonzero(view, options), 0u);
+        backend->histograms(view, options);
+      }
+    }
+  }
+}
+
+/// What is told of memory is told of bits.
+TEST(BitFilter, PlansNameTheMemoryOfBits) {
+  using scbf::Layout;
+  const auto plan_of = [](scbf::PlanRequest request) {
+    request.cell = Cell::bit;
+    return scbf::plan(request);
+  };
+  SCBF_EXPECT_THROW(plan_of({.capacity = 1'000'000, .fpr = 0.01, .memory_bytes = 1000}),
+                    scbf::InvalidArgument,
+                    "memory 1000 bytes: capacity 1000000 at fpr 0.01 needs at least 1428784 bytes");
+  SCBF_EXPECT_THROW(
+      plan_of({.fpr = 0.01, .memory_bytes = 20, .layout = Layout::split, .probes = 3}),
+      scbf::InvalidArgument, "memory 20 bytes: split needs at least 48, 16 bytes");
+  SCBF_EXPECT_THROW(plan_of({.fpr = 0.01, .memory_bytes = 15}), scbf::InvalidArgument,
+                    "memory 15 bytes: must be at least 16, one block");
+  SCBF_EXPECT_THROW(scbf::plan_fixed(10, 0.01, 0.1, Layout::split_block, Cell::bit),
+                    scbf::InvalidArgument, "memory 10 bytes: split_block needs at least 16");
+  const auto ranked = [&](double fpr) {
+    return plan_of({.capacity = 1'000'000, .fpr = fpr, .layout = Layout::ranked}).reason;
+  };
+  EXPECT_NE(ranked(0.01).find("split_block would take 4."), std::string::npos) << ranked(0.01);
+  EXPECT_NE(ranked(0.001).find("split_block would save"), std::string::npos) << ranked(0.001);
 }
 
 TEST(BitFilter, IsPlannedForItsOwnMemory) {

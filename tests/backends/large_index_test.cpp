@@ -10,6 +10,7 @@
 #include <new>
 
 #include "kit/few_keys.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/sizing.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -95,6 +96,50 @@ TEST_P(LargeIndex, KeysLandPast32BitsAndComeOffAgain) {
   EXPECT_TRUE(same_answers(remove(*filter, absent, options), Answers(absent.size(), 0)));
   EXPECT_TRUE(same_answers(remove(*filter, keys, options), Answers(keys.size(), 1)));
   for (const auto& [where, times] : want) ASSERT_EQ(word_of(*filter, where.first), 0u);
+}
+
+/// 2.7 · 10^10 bits in 6 · 10^7 blocks, of which keys touch a page or two each.
+TEST(LargeIndexOfBits, OfRankedLiesPast32Bits) {
+  if (kThreadSanitizer) GTEST_SKIP() << "this sanitizer needs four times the memory";
+  const Geometry g = Geometry::ranked(111, 60'000'000, 0);
+  const auto keys = random_keys(300, 1), absent = random_keys(5000, 2);
+  for (const scbf::Backend* backend : available_backends()) {
+    if (!backend->supports(g.layout()) || !backend->supports(scbf::Cell::bit)) continue;
+    SCOPED_TRACE(backend->name());
+    for (const scbf::Path path : {scbf::Path::direct, scbf::Path::partitioned}) {
+      std::unique_ptr<scbf::BloomFilter> bits;
+      try {
+        bits = std::make_unique<scbf::BloomFilter>(
+            g, scbf::FilterOptions{.seed = 5, .backend = backend->name()});
+      } catch (const std::bad_alloc&) {
+        GTEST_SKIP() << "this machine does not provide 3.3 GB of address space";
+      }
+      const scbf::BatchOptions options{.threads = 1, .path = path};
+      bits->insert(keys, options);
+      std::uint64_t furthest = 0;
+      for (const std::uint64_t key : keys) {
+        const Wide product = Wide{xxh3(key, 5)} * g.blocks_per_group();
+        auto fraction = static_cast<std::uint64_t>(product) >> 32;
+        for (std::uint64_t slice = 0; slice < 4; ++slice) {
+          fraction *= 111;
+          const std::uint64_t bit =
+              (static_cast<std::uint64_t>(product >> 64) * 4 + slice) * 111 + (fraction >> 32);
+          fraction &= 0xFFFF'FFFFu;
+          std::uint64_t word = 0;
+          bits->read_words(bit / 64, {&word, 1});
+          ASSERT_EQ(word >> bit % 64 & 1, 1u);
+          furthest = std::max(furthest, bit);
+        }
+      }
+      ASSERT_GT(furthest, 1ull << 34);
+      EXPECT_TRUE(same_answers(contains(*bits, keys, options), Answers(keys.size(), 1)));
+      EXPECT_TRUE(same_answers(contains(*bits, absent, options), Answers(absent.size(), 0)));
+      for (std::size_t i = 0; i < 50; ++i) {
+        ASSERT_TRUE(bits->contains(keys[i]));
+        ASSERT_FALSE(bits->contains(absent[i]));
+      }
+    }
+  }
 }
 
 TEST(LargeIndexRate, IsThatOf33BitsNotOf32) {

@@ -130,7 +130,6 @@ TEST(AllOrNothing, OfFiltersAndMembersAsTheModelSays) {
               return copy.remove(batch, got, options);
             }));
             if (backend->memory() != scbf::kHostMemory) continue;
-            if (growth.layout() == scbf::Layout::ranked) continue;  // there are no banks of it
             ASSERT_NO_FATAL_FAILURE(check([&](Answers& got) {
               Bank bank(growth, {.seed = 3, .backend = backend->name()});
               bank.add_member();

@@ -135,7 +135,7 @@ class Geometry {
   /// k · m, not counting padding.
   constexpr std::uint64_t counters() const noexcept { return counters_per_slice() * probes_; }
   /// The same with padding: the numbers that counters have (detail::number_of) are below it.
-  constexpr std::uint64_t numbers() const noexcept {
+  constexpr std::uint64_t padded_counters() const noexcept {
     return in_blocks() ? counters() : slice_stride() * probes_;
   }
   /// split only: counters from the start of one slice to the start of the next; a multiple of 128.
@@ -191,7 +191,7 @@ class Geometry {
   }
   /// For messages: "split_block, 2 groups of 1000 blocks", and of bits "split_block, 2 groups of
   /// 1000 blocks of bits"; "ranked, 1000 blocks of 4 times 82 positions, 10 may spill",
-  /// and of bits "ranked, 1000 blocks of 4 times 82 bits".
+  /// and of bits "ranked, 1000 blocks of 4 times 82 bits, 10 may spill".
   std::string describe() const;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;

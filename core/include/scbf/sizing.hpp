@@ -63,10 +63,12 @@ std::uint64_t capacity_for(const Geometry& geometry, double fpr);
 /// fewest bytes). Throws InvalidArgument when fpr is not in (0, 1), n is 0, or the limits of
 /// Geometry are exceeded.
 Geometry geometry_for(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts = 0);
-/// The largest geometry of this layout whose bytes(), padding included, fit into `bytes`, with
-/// `parts` ≥ 1 slices (or groups). Throws InvalidArgument when not even one cache line per slice
-/// (one block per group) fits, and for `ranked`, whose shape depends on the rate: see plan.
-Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts);
+/// The largest geometry of this layout whose bytes(), padding included and with these cells, fit
+/// into `bytes`, with `parts` ≥ 1 slices (or groups). Throws InvalidArgument when not even one
+/// cache line per slice (one block per group) fits, and for `ranked`, whose shape depends on the
+/// rate: see plan.
+Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts,
+                     Cell cell = Cell::counter);
 
 // ---- the paper's closed forms (real-valued k, half fill) --------------------------------------
 
@@ -96,7 +98,7 @@ struct PlanRequest {
   std::optional<Layout> layout = {};               ///< default: split_block where possible
   std::optional<std::uint32_t> groups = {};        ///< split_block only
   std::optional<std::uint32_t> probes = {};        ///< split only
-  /// What the filter will have: memory_bytes, and the plan's bits_per_key, are of these.
+  /// What the filter will have. memory_bytes and the plan's bits_per_key are the memory of these.
   Cell cell = Cell::counter;
 };
 

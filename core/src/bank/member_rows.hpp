@@ -58,7 +58,7 @@ class MemberRows {
   void rebuild_groups(const RowKernels& kernels, std::span<const Group> groups,
                       const BatchOptions& options) noexcept;
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
-  std::uint64_t rows() const noexcept { return geometry_.numbers(); }
+  std::uint64_t rows() const noexcept { return geometry_.padded_counters(); }
   /// Cache lines of a member's counters; without the table of a ranked one.
   std::uint64_t lines() const noexcept { return rows() / gathered_rows(geometry_); }
 

@@ -49,15 +49,11 @@ class List {
   std::uint64_t bits_ = 0;
 };
 
-/// Calls visit(position, count) for the counts of a list, in order. Words that no filter has give
-/// counts of at least 1, too.
+/// Calls visit(position, count) for the counts of a list, in order; see for_each_listed.
 template <class Visit>
 void for_each_count(const std::uint64_t* line, unsigned j, const RankedShape& shape, Visit visit) {
-  std::uint64_t list = line[kRankedSlices + j] >> shape.upper;
-  for_each_in_use(line, j, shape, [&](unsigned position) {
-    const auto zeros = list == 0 ? 0 : static_cast<unsigned>(std::countr_zero(list));
-    list = list >> zeros >> 1;
-    visit(position, zeros + 1);
+  for_each_listed(shape, line, j, [&](bool upper, std::uint64_t one, unsigned count) {
+    visit(64 * upper + static_cast<unsigned>(std::countr_zero(one)), count);
   });
 }
 

@@ -14,7 +14,8 @@
 
 namespace scbf {
 
-/// Must a filter's blocks be worked on as a whole? Else its words mean the same one by one.
+/// Are these counters of `ranked`? Their blocks mean something only as a whole; all other filters
+/// can be worked on word by word.
 constexpr bool has_ranked_counts(const Geometry& geometry) noexcept {
   return geometry.layout() == Layout::ranked && geometry.cell() == Cell::counter;
 }
@@ -62,8 +63,8 @@ struct WordRange {
 };
 /// The words of counters that words of bits are made of.
 WordRange counters_of_bits(const Geometry& geometry, WordRange bits) noexcept;
-/// The words of bits that are made of words of counters, which begin with a chunk of a file. For
-/// words behind the blocks of a ranked filter there are none.
+/// The words of bits that are made of a chunk of a file of counters. The table of a ranked filter
+/// has no bits: for a chunk of it alone the range is empty.
 WordRange bits_of_counters(const Geometry& geometry, WordRange counters) noexcept;
 /// Makes words of bits. `counters` points to the first word of counters_of_bits(geometry, bits).
 void project_words(const Geometry& geometry, const std::uint64_t* counters, WordRange bits,

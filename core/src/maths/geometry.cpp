@@ -77,8 +77,8 @@ std::string Geometry::describe() const {
                          groups() == 1 ? "" : "s", extent_, bits ? " of bits" : "");
     default:
       if (bits) {
-        return fmt::format("ranked, {} blocks of {} times {} bits", extent_, kRankedSlices,
-                           positions_);
+        return fmt::format("ranked, {} blocks of {} times {} bits, {} may spill", extent_,
+                           kRankedSlices, positions_, spill_slots_);
       }
       return fmt::format("ranked, {} blocks of {} times {} positions, {} may spill", extent_,
                          kRankedSlices, positions_, spill_slots_);

@@ -233,15 +233,14 @@ FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compoun
   }
   std::uint32_t parts = 1;
   const std::uint32_t most = layout == Layout::split ? kMaxProbes : kMaxGroups;
-  const std::uint64_t bytes = sizing::counter_bytes(cell, stage_bytes);
-  Geometry geometry = geometry_in(layout, bytes, parts);
+  Geometry geometry = geometry_in(layout, stage_bytes, parts, cell);
   while (at_half_fill(geometry) > stage_fpr) {
     if (parts == most) {
       throw InvalidArgument(fmt::format(
           "rate {}: {} with {} {} reaches {} at half fill", stage_fpr, to_string(layout), most,
           layout == Layout::split ? "slices" : "groups", at_half_fill(geometry)));
     }
-    geometry = geometry_in(layout, bytes, ++parts);
+    geometry = geometry_in(layout, stage_bytes, ++parts, cell);
   }
   const Growth growth = Growth::fixed(geometry, stages);
   const double rate = at_half_fill(geometry);

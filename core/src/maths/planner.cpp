@@ -24,13 +24,19 @@ struct Option {
 /// Above this rate a filter made from memory and capacity is useless.
 constexpr double kUselessFpr = 0.99;
 
+/// As large as a line of counters, or of their bits.
+const Geometry kOneBlock = Geometry::split_block(1, 1);
+
 std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// 8 · bytes / key, of the cells asked for.
+/// The memory of a filter with the cells asked for.
+std::uint64_t bytes_of(const PlanRequest& request, const Geometry& geometry) {
+  return geometry.with(request.cell).bytes();
+}
 double bits_per_key(const PlanRequest& request, const Option& made) {
-  return 8 * static_cast<double>(made.geometry.with(request.cell).bytes()) /
+  return 8 * static_cast<double>(bytes_of(request, made.geometry)) /
          static_cast<double>(made.capacity);
 }
 
@@ -39,7 +45,7 @@ void check_request(const PlanRequest& request) {
   if (request.capacity && *request.capacity == 0) {
     throw InvalidArgument("capacity 0: must be at least 1");
   }
-  const std::uint64_t least = Geometry::split_block(1, 1).with(request.cell).bytes();
+  const std::uint64_t least = bytes_of(request, kOneBlock);
   if (request.memory_bytes && *request.memory_bytes < least) {
     throw InvalidArgument(fmt::format("memory {} bytes: must be at least {}, one block",
                                       *request.memory_bytes, least));
@@ -84,8 +90,8 @@ std::optional<Option> option(Layout layout, const PlanRequest& request, std::uin
     if (!geometry) return std::nullopt;
     return Option{*geometry, *request.capacity, *request.fpr};
   }
-  if (*request.memory_bytes / 64 < parts) return std::nullopt;
-  const Geometry geometry = geometry_in(layout, *request.memory_bytes, parts);
+  if (*request.memory_bytes / bytes_of(request, kOneBlock) < parts) return std::nullopt;
+  const Geometry geometry = geometry_in(layout, *request.memory_bytes, parts, request.cell);
   if (request.fpr) {
     const std::uint64_t capacity = capacity_for(geometry, *request.fpr);
     if (capacity == 0) return std::nullopt;
@@ -148,7 +154,8 @@ std::optional<Option> best_probes(const PlanRequest& request) {
   if (request.capacity && request.fpr) {
     sizing::refuse_capacity(layout, *request.capacity, *request.fpr, parts);
   }
-  if (parts) geometry_in(layout, *request.memory_bytes, parts);  // throws if that is the reason
+  // Throws if that is the reason.
+  if (parts) geometry_in(layout, *request.memory_bytes, parts, request.cell);
   throw InvalidArgument(
       fmt::format("memory {} bytes: {} holds not one key at fpr {} in it; give more memory or a "
                   "higher fpr",
@@ -159,13 +166,15 @@ std::optional<Option> best_probes(const PlanRequest& request) {
 /// parts that fit; if none do, throws with the memory needed.
 Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, const Option& wish) {
   const std::uint64_t memory = *request.memory_bytes;
-  std::uint64_t need = wish.geometry.bytes();
+  std::uint64_t need = bytes_of(request, wish.geometry);
   if (need <= memory) return wish;
   if (!parts) {
     for (std::uint32_t p = 1; p <= (layout == Layout::split ? kMaxProbes : kMaxGroups); ++p) {
       const auto other = option(layout, request, p);
-      if (other && other->geometry.bytes() <= memory) return *other;
-      if (other) need = std::min(need, other->geometry.bytes());
+      if (!other) continue;
+      const std::uint64_t bytes = bytes_of(request, other->geometry);
+      if (bytes <= memory) return *other;
+      need = std::min(need, bytes);
     }
   }
   throw InvalidArgument(
@@ -247,10 +256,10 @@ Geometry ranked_for(std::uint64_t capacity, double fpr) {
 /// Do so many keys at this rate fit into the memory of a request?
 bool fits(std::uint64_t capacity, double fpr, const PlanRequest& request) {
   const auto geometry = sizing::smallest(Layout::ranked, capacity, fpr);
-  return geometry && geometry->with(request.cell).bytes() <= *request.memory_bytes;
+  return geometry && bytes_of(request, *geometry) <= *request.memory_bytes;
 }
 
-/// The most keys at its rate; 0 if not one.
+/// The most keys at the request's rate; 0 if not one.
 std::uint64_t most_ranked_keys(const PlanRequest& request) {
   const double fpr = *request.fpr;
   std::uint64_t low = 0, high = 1;
@@ -266,7 +275,7 @@ std::uint64_t most_ranked_keys(const PlanRequest& request) {
   return low;
 }
 
-/// The lowest rate of its keys; 1 if there is none below.
+/// The lowest rate of the request's keys; 1 if there is none below.
 double lowest_ranked_rate(const PlanRequest& request) {
   double log_low = std::log(1e-15), log_high = 0;
   for (int i = 0; i < 30; ++i) {
@@ -289,8 +298,9 @@ std::string why_ranked(const PlanRequest& request, const Option& made) {
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";
   if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
-    text += fmt::format(" split_block would {}.", memory_words(static_cast<double>(other->bytes()) /
-                                                               static_cast<double>(g.bytes())));
+    text += fmt::format(" split_block would {}.",
+                        memory_words(static_cast<double>(bytes_of(request, *other)) /
+                                     static_cast<double>(bytes_of(request, g))));
   }
   return text + " For distinct keys: each copy of a key takes the room of a key.";
 }
@@ -321,11 +331,8 @@ Plan plan_ranked(const PlanRequest& request) {
           why_ranked(request, made)};
 }
 
-Plan plan_in(Layout layout, PlanRequest request) {
+Plan plan_in(Layout layout, const PlanRequest& request) {
   if (layout == Layout::ranked) return plan_ranked(request);
-  if (std::optional<std::uint64_t>& memory = request.memory_bytes) {
-    memory = sizing::counter_bytes(request.cell, *memory);
-  }
   const std::uint32_t parts = request.groups.value_or(request.probes.value_or(0));
   const bool sized = request.capacity && request.fpr;
   auto made = parts                     ? option(layout, request, parts)

@@ -31,7 +31,7 @@ struct Bytes {
 
 Bytes bytes_of_bank(const Geometry& geometry, std::uint32_t members) {
   return {static_cast<Wide>(geometry.bytes()) * members,
-          static_cast<Wide>(geometry.numbers()) * row_stride(members)};
+          static_cast<Wide>(geometry.padded_counters()) * row_stride(members)};
 }
 
 }  // namespace

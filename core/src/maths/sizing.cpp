@@ -348,18 +348,19 @@ Geometry geometry_for(Layout layout, std::uint64_t n, double fpr, std::uint32_t 
   return *found;
 }
 
-Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts) {
+Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts, Cell cell) {
   if (layout == Layout::ranked) {
     throw InvalidArgument("memory without a rate: layout ranked needs both; see plan");
   }
   check_parts(layout, parts);
-  constexpr std::uint64_t kLineBytes = 64;
-  const std::uint64_t lines = bytes / kLineBytes / parts;
+  // A line of counters, or their bits.
+  const std::uint64_t line_bytes = Geometry::split_block(1, 1).with(cell).bytes();
+  const std::uint64_t lines = bytes / line_bytes / parts;
   if (lines == 0) {
-    throw InvalidArgument(
-        fmt::format("memory {} bytes: {} needs at least {}, one cache line for each of {} {}{}",
-                    bytes, to_string(layout), kLineBytes * parts, parts,
-                    layout == Layout::split ? "slice" : "group", parts == 1 ? "" : "s"));
+    throw InvalidArgument(fmt::format(
+        "memory {} bytes: {} needs at least {}, {} for each of {} {}{}", bytes, to_string(layout),
+        line_bytes * parts, cell == Cell::counter ? "one cache line" : "16 bytes", parts,
+        layout == Layout::split ? "slice" : "group", parts == 1 ? "" : "s"));
   }
   if (layout == Layout::split_block) {
     return Geometry::split_block(parts, std::min(lines, kMaxBlocksPerGroup));

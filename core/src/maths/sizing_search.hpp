@@ -44,12 +44,4 @@ std::uint32_t groups_worth_taking(std::uint32_t first, const Saving& saving) {
 /// The message says how many keys the layout can hold.
 [[noreturn]] void refuse_capacity(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts);
 
-/// The memory of counters whose bits take so many bytes; of counters, the bytes themselves. Not for
-/// `ranked`, whose blocks have fewer bits.
-constexpr std::uint64_t counter_bytes(Cell cell, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t kTimes = 4;
-  if (cell == Cell::counter) return bytes;
-  return bytes > UINT64_MAX / kTimes ? UINT64_MAX : bytes * kTimes;
-}
-
 }  // namespace scbf::sizing

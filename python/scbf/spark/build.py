@@ -130,7 +130,7 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
         geometry: in place of capacity, for a filter that shall be merged with others of this geometry.
         seed: of the hash.
-        bits: a BloomFilter, for who only asks: a quarter of the memory and less to send; no removal.
+        bits: a BloomFilter, for who only asks: a quarter of the memory (of ``ranked``, more) and less to send; no removal.
         width: tasks of the first level of the tree; by default one for each core of the cluster.
         fan_in: messages that a task of a later level adds up.
         report: is called with a BuildReport, for example ``print``. The logger ``scbf.spark`` has it, too.

@@ -104,7 +104,7 @@ void add_readers(nb::module_& module) {
   auto bits = filter_class<BloomFilter>(module, "BloomFilter",
                                         R"(The bits of a counting filter, for whoever only asks.
 
-Same answers as the Filter that it was made from, key by key, from a quarter of the memory; or, built from
+Same answers as the Filter that it was made from, key by key, from a quarter of the memory (layout ranked: more); or, built from
 keys, a plain Bloom filter. Keys can be added, not removed.
 
 >>> import scbf
