@@ -69,6 +69,7 @@ TEST(RankedStreams, ComeAndGoAsInAMultiset) {
     if (backend->supports(Layout::ranked) && !known) backends.push_back(backend);
   }
   ASSERT_FALSE(backends.empty());
+  const std::vector<Mode> modes = contract_modes();
   const auto operations =
       static_cast<std::size_t>(std::max(1e5, 1e6 * scale() / static_cast<double>(backends.size())));
   for (const scbf::Backend* backend : backends) {
@@ -78,7 +79,7 @@ TEST(RankedStreams, ComeAndGoAsInAMultiset) {
                         {.seed = 5, .backend = backend->name()});
     std::size_t done = 0, looks = 0;
     while (done < operations) {
-      const Mode& mode = contract_modes()[model.below(contract_modes().size())];
+      const Mode& mode = modes[model.below(modes.size())];
       const std::size_t n = 1 + model.below(6000);
       const bool comes = model.size() + n <= kMost && (model.size() < n || model.below(2) == 0);
       if (comes) {
