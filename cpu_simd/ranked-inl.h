@@ -461,8 +461,7 @@ static_assert(kRankedSlices == 4);
 
 #if HWY_TARGET <= HWY_AVX3
 
-/// A block in one vector: its words of sixteen bits are chosen by the key's positions. (Gathering
-/// is twice as slow on Zen 4.)
+/// A block in one vector: its words of sixteen bits are chosen by the key's positions.
 inline void BitRankedTest(const Geometry& geometry, const std::uint64_t* words,
                           const std::uint64_t* places, std::size_t n, const Fetch& fetch,
                           std::uint8_t* answers) noexcept {
