@@ -103,8 +103,9 @@ void add_deltas(const std::string& layout, std::size_t n) {
 /// The entropy of counters, from their histogram, in bytes.
 double entropy_bytes(const Filter& filter) {
   const auto counters = static_cast<double>(filter.geometry().counters());
+  const Statistics statistics = filter.statistics(kAlone);
   double bits = 0;
-  for (const std::uint64_t count : filter.statistics(kAlone).stages[0].histogram) {
+  for (const std::uint64_t count : statistics.stages[0].histogram) {
     if (count == 0) continue;
     const double p = static_cast<double>(count) / counters;
     bits -= counters * p * std::log2(p);

@@ -69,9 +69,11 @@ std::chrono::system_clock::time_point SecondaryIndex::backup(
     // saved in between is rebuilt when the backup is opened: its history tells. What comes last is
     // the store, as a whole: without it the folder does not open as an index.
     std::filesystem::create_directory(to / kFilterFolder);
-    for (const RegionLocation& location : state_->current_map()->locations()) {
+    const auto map = state_->current_map();  // held: regions may be split and merged meanwhile
+    for (const RegionLocation& location : map->locations()) {
       const RegionId id = location.region->id;
       link_or_copy(state_->filter_path(id), to / kFilterFolder / filter_file_name(id));
+      crash_point("backup: a filter is there");
     }
     crash_point("backup: the filters are there");
     state_->store->copy_to(std::filesystem::absolute(to) / kStore);

@@ -138,7 +138,8 @@ RegionId SecondaryIndex::State::new_number() {
 
 ServerId SecondaryIndex::State::least_loaded_server() const {
   std::vector<std::size_t> load(plan.servers);
-  for (const RegionLocation& location : current_map()->locations()) ++load[location.server];
+  const auto now = current_map();
+  for (const RegionLocation& location : now->locations()) ++load[location.server];
   return static_cast<ServerId>(std::min_element(load.begin(), load.end()) - load.begin());
 }
 
