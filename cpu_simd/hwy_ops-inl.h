@@ -29,6 +29,7 @@ struct LaneOps {
   static HWY_INLINE U64 set(std::uint64_t v) noexcept { return hn::Set(Tag64(), v); }
   static HWY_INLINE U64 add(U64 a, U64 b) noexcept { return hn::Add(a, b); }
   static HWY_INLINE U64 bit_xor(U64 a, U64 b) noexcept { return hn::Xor(a, b); }
+  static HWY_INLINE U64 bit_and(U64 a, U64 b) noexcept { return hn::And(a, b); }
   static HWY_INLINE U64 bit_or(U64 a, U64 b) noexcept { return hn::Or(a, b); }
   template <int n>
   static HWY_INLINE U64 shl(U64 a) noexcept {

@@ -14,6 +14,8 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "cpu_simd/block-inl.h"
@@ -266,7 +268,7 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
                         const std::uint64_t* places, std::size_t n, const Fetch& fetch,
                         std::uint8_t* answers) noexcept {
   const RankedShape shape(geometry);
-  for_each_ranked(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
+  const auto alone = [&](std::size_t i) HWY_ATTR {
     const std::uint64_t* const line = ranked_line(words, places[i]);
     unsigned least = 0;
     if (RankedBlock{line, places + i}.holds()) {
@@ -274,7 +276,36 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
                                              : ranked_least<Select>(line, places[i], shape);
     }
     answers[i] = static_cast<std::uint8_t>(least);
+  };
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  const std::size_t whole = n / kRankedGroup * kRankedGroup;
+  const auto line_of = [&](std::size_t i, std::uint32_t)
+                           HWY_ATTR { return ranked_line(words, places[i]); };
+  walk<kRankedGroup>(whole, fetch, 1, line_of, Nothing(), [&](std::size_t first) HWY_ATTR {
+    RankedSearch searches[kRankedGroup];
+    unsigned held = 0;  // a bit for each key
+    for (std::size_t i = 0; i < kRankedGroup; ++i) {
+      const RankedBlock block(ranked_line(words, places[first + i]), places + first + i);
+      searches[i].look(block, shape);
+      held |= static_cast<unsigned>(block.holds()) << i;
+    }
+    asm("" : "+m"(searches));
+    std::fill_n(answers + first, kRankedGroup, std::uint8_t{0});
+    for (; held != 0; held &= held - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(held));
+      const std::uint64_t* const line = ranked_line(words, places[first + i]);
+      std::uint64_t begins[kRankedSlices];
+      for (unsigned j = 0; j < kRankedSlices; ++j) begins[j] = searches[i].select(j);
+      const unsigned least = HWY_UNLIKELY(is_spilled(line))
+                                 ? least_of_spilled(geometry, words, places[first + i])
+                                 : least_count(line, begins);
+      answers[first + i] = static_cast<std::uint8_t>(least);
+    }
   });
+  for (std::size_t i = whole; i < n; ++i) alone(i);
+#else
+  for_each_ranked(words, places, n, fetch, alone);
+#endif
 }
 
 /// Adds one key.

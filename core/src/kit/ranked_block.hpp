@@ -126,20 +126,35 @@ SCBF_INLINE bool is_spilled(const std::uint64_t* line) noexcept {
   return is_closed(line) && (load_word(line + kRankedSlices + 1) & kLast) == 0;
 }
 
+/// The smallest of a key's counts, which begin at `begins` in the lists; the block has not spilled.
+/// A slice that is damaged, or changes meanwhile, counts 1.
+SCBF_INLINE unsigned least_count(const std::uint64_t* line, const std::uint64_t* begins) noexcept {
+  const std::uint64_t* const seconds = line + kRankedSlices;
+  // A count of 1 ends where it begins. Nearly every key has one, if keys are distinct.
+  std::uint64_t ones = 0;
+#pragma GCC unroll 4
+  for (unsigned j = 0; j < kRankedSlices; ++j) ones |= load_word(seconds + j) & begins[j];
+  if (ones != 0) [[likely]]
+    return 1;
+  unsigned least = kCounterMax;
+  for (unsigned j = 0; j < kRankedSlices; ++j) {
+    const std::uint64_t rest = load_word(seconds + j) & (0 - begins[j]);
+    const auto from = static_cast<unsigned>(std::countr_zero(begins[j]));
+    least =
+        std::min(least, rest != 0 ? 1 + static_cast<unsigned>(std::countr_zero(rest)) - from : 1);
+  }
+  return least;
+}
+
 /// The smallest count of a key that the block holds; it has not spilled.
 template <class Select>
 SCBF_INLINE unsigned ranked_least(const std::uint64_t* line, std::uint64_t place,
                                   const RankedShape& shape) noexcept {
-  unsigned least = kCounterMax;
+  std::uint64_t begins[kRankedSlices];
   for (unsigned j = 0; j < kRankedSlices; ++j) {
-    const RankedSlice slice(line, j, detail::position_of(place, j));
-    const std::uint64_t begin = slice.begin<Select>(shape);
-    const auto from = static_cast<unsigned>(std::countr_zero(begin));
-    const auto end = static_cast<unsigned>(std::countr_zero(slice.second & (0 - begin)));
-    // A slice that is damaged, or changes meanwhile, counts 1.
-    least = std::min(least, begin != 0 && end < 64 ? 1 + end - from : 1);
+    begins[j] = RankedSlice(line, j, detail::position_of(place, j)).begin<Select>(shape);
   }
-  return least;
+  return least_count(line, begins);
 }
 
 /// One key more, in a block that is not closed. Returns how many positions were not in use.

@@ -6,9 +6,10 @@
 // more for each vector target of cpu_simd/, because a function must be compiled for the instruction
 // set of the operations that are inlined into it.
 //
-// An operations policy Ops has a type U64 and, on it: set, add, bit_xor, bit_or, shl<n>, shr<n>, rotl<n>, and of
-// the product of two numbers the low 64 bits (mul), the upper 64 (mul_high) or, if the second is
-// below 2^32, those from bit 32 on (mul_middle); the product of their lower halves (mul32).
+// An operations policy Ops has a type U64 and, on it: set, add, bit_xor, bit_and, bit_or, shl<n>,
+// shr<n>, rotl<n>, and of the product of two numbers the low 64 bits (mul), the upper 64 (mul_high)
+// or, if the second is below 2^32, those from bit 32 on (mul_middle); the product of their lower
+// halves (mul32).
 
 /// XXH3-64 (xxHash 0.8) of the eight little-endian bytes of `key`; `seed_mask` is
 /// set(u64_seed_mask(seed)).
@@ -42,9 +43,9 @@ SCBF_INLINE constexpr typename Ops::U64 place(typename Ops::U64 hash,
   return Ops::mul_middle(hash, blocks);
 }
 
-/// The same for blocks of four slices with `positions` < 256 positions each: block in the upper half,
-/// below it a byte with the position in each slice. They are the first four digits, to the base
-/// `positions`, of the fraction that is left when the block is chosen.
+/// The same for blocks of four slices with `positions` < 256 positions each: block in the upper
+/// half, below it a byte with the position in each slice. They are the first four digits, to the
+/// base `positions`, of the fraction that is left when the block is chosen.
 template <class Ops>
 SCBF_INLINE constexpr typename Ops::U64 ranked_place(typename Ops::U64 hash,
                                                      typename Ops::U64 blocks,
@@ -52,12 +53,14 @@ SCBF_INLINE constexpr typename Ops::U64 ranked_place(typename Ops::U64 hash,
   const auto where = place<Ops>(hash, blocks);
   const auto first = Ops::mul32(where, positions), second = Ops::mul32(first, positions);
   const auto third = Ops::mul32(second, positions), fourth = Ops::mul32(third, positions);
-  const auto two = Ops::bit_or(Ops::template shr<32>(first),
-                               Ops::template shl<8>(Ops::template shr<32>(second)));
-  const auto four = Ops::bit_or(Ops::template shl<16>(Ops::template shr<32>(third)),
-                                Ops::template shl<24>(Ops::template shr<32>(fourth)));
-  const auto block = Ops::template shl<32>(Ops::template shr<32>(where));
-  return Ops::bit_or(block, Ops::bit_or(two, four));
+  // Each product is a digit, from bit 32 on, and the fraction below it. Masks are cheaper than
+  // shifts, of which processors do half as many at a time.
+  const auto one = Ops::template shr<32>(first);
+  const auto two = Ops::bit_and(Ops::template shr<24>(second), Ops::set(0xFF00u));
+  const auto three = Ops::bit_and(Ops::template shr<16>(third), Ops::set(0xFF'0000u));
+  const auto four = Ops::bit_and(Ops::template shr<8>(fourth), Ops::set(0xFF00'0000u));
+  const auto block = Ops::bit_and(where, Ops::set(0xFFFF'FFFF'0000'0000u));
+  return Ops::bit_or(Ops::bit_or(block, four), Ops::bit_or(three, Ops::bit_or(two, one)));
 }
 
 /// The counter of slice i, in 0 … m − 1: the upper 64 bits of (hash · multiplier mod 2^64) · m.

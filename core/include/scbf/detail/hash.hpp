@@ -37,6 +37,7 @@ struct PlainOps {
     return (a & 0xFFFF'FFFFu) * (b & 0xFFFF'FFFFu);
   }
   SCBF_INLINE static constexpr U64 bit_xor(U64 a, U64 b) noexcept { return a ^ b; }
+  SCBF_INLINE static constexpr U64 bit_and(U64 a, U64 b) noexcept { return a & b; }
   SCBF_INLINE static constexpr U64 bit_or(U64 a, U64 b) noexcept { return a | b; }
   template <int n>
   SCBF_INLINE static constexpr U64 shl(U64 a) noexcept {
