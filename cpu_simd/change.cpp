@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cpu_simd/conflicts.hpp"
+#include "cpu_simd/fetch_distance.hpp"
 #include "cpu_simd/tuning.hpp"
 #include "kit/answer_forms.hpp"
 #include "kit/host_memory.hpp"
@@ -23,17 +24,18 @@ std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noe
   std::uint64_t filled = 0;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
-  for (std::size_t i = 0; i < keys.size(); i += kStripKeys) {
-    const std::size_t valid =
-        filter.hash(keys, i, std::min(kStripKeys, keys.size() - i), hashes.data());
-    for (std::uint32_t a = 0; a < filter.arrays; ++a) {
-      const Array array = filter.array(a);
-      filter.array_kernels.locate(array, hashes.data(), valid, positions.data());
-      filled += filter.array_kernels.add(filter.view.geometry, filter.words(array),
-                                         positions.data(), valid, fetch);
+  const auto add = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
+    for (std::size_t i = first; i < end; i += kStripKeys) {
+      const std::size_t valid = filter.hash(keys, i, std::min(kStripKeys, end - i), hashes.data());
+      for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+        const Array array = filter.array(a);
+        filter.array_kernels.locate(array, hashes.data(), valid, positions.data());
+        filled += filter.array_kernels.add(filter.view.geometry, filter.words(array),
+                                           positions.data(), valid, fetch);
+      }
     }
-  }
+  };
+  at_best_distance(Operation::insert, filter.view.geometry, 0, keys.size(), add);
   return filled;
 }
 
@@ -44,22 +46,24 @@ RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
   RemovedKeys removed;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
-  const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
   // A multiple of 8, so that each array's positions begin on a cache line.
   const std::size_t most = std::min(kStripKeys, kStripPositions / filter.arrays / 8 * 8);
-  for (std::size_t i = 0; i < keys.size(); i += most) {
-    const std::size_t n = std::min(most, keys.size() - i);
-    const std::size_t valid = filter.hash(keys, i, n, hashes.data());
-    for (std::uint32_t a = 0; a < filter.arrays; ++a) {
-      filter.array_kernels.locate(filter.array(a), hashes.data(), valid,
-                                  positions.data() + a * most);
+  const auto take = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
+    for (std::size_t i = first; i < end; i += most) {
+      const std::size_t n = std::min(most, end - i);
+      const std::size_t valid = filter.hash(keys, i, n, hashes.data());
+      for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+        filter.array_kernels.locate(filter.array(a), hashes.data(), valid,
+                                    positions.data() + a * most);
+      }
+      const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
+      removed.emptied += filter.array_kernels.take_present(filter.view.geometry, filter.view.words,
+                                                           located, fetch, verdicts + i);
+      removed.keys += count_hits({verdicts + i, valid});
+      spread_answers(keys, i, n, verdicts + i);
     }
-    const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
-    removed.emptied += filter.array_kernels.take_present(filter.view.geometry, filter.view.words,
-                                                         located, fetch, verdicts + i);
-    removed.keys += count_hits({verdicts + i, valid});
-    spread_answers(keys, i, n, verdicts + i);
-  }
+  };
+  at_best_distance(Operation::remove, filter.view.geometry, 0, keys.size(), take);
   return removed;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu_simd/fetch_distance.hpp"
 #include "cpu_simd/pass.hpp"
 #include "cpu_simd/path_times.hpp"
 #include "cpu_simd/strip.hpp"
@@ -103,15 +104,17 @@ std::uint64_t ask_one(const ConstFilterArrays& filter, const Question& question,
                       const KeyBatch& keys, std::size_t first, std::size_t end,
                       std::uint8_t* out) noexcept {
   Strip strip;
-  const Fetch fetch = {.distance = distance_for(filter.view.geometry.bytes())};
   std::uint64_t hits = 0;
-  for (std::size_t i = first; i < end; i += kStripKeys) {
-    const std::size_t n = std::min(kStripKeys, end - i);
-    const std::size_t valid = strip.keys = filter.hash(keys, i, n, strip.hashes.data());
-    ask_strip(filter, question, fetch, strip, out + i);
-    hits += count_hits({out + i, valid});
-    spread_answers(keys, i, n, out + i);
-  }
+  const auto ask = [&](std::size_t from, std::size_t to, const Fetch& fetch) noexcept {
+    for (std::size_t i = from; i < to; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, to - i);
+      const std::size_t valid = strip.keys = filter.hash(keys, i, n, strip.hashes.data());
+      ask_strip(filter, question, fetch, strip, out + i);
+      hits += count_hits({out + i, valid});
+      spread_answers(keys, i, n, out + i);
+    }
+  };
+  at_best_distance(Operation::lookup, filter.view.geometry, first, end, ask);
   return hits;
 }
 
@@ -142,27 +145,39 @@ std::uint64_t count_in_all(std::span<const ConstFilterArrays> filters, const Key
 /// Looks keys up in several filters, or in one filter of several arrays.
 std::uint64_t find_in_any(std::span<const ConstFilterArrays> filters, const KeyBatch& keys,
                           std::size_t first, std::size_t end, std::uint8_t* out) {
-  const auto asked_of = [](const ConstFilterArrays& filter) {
-    return Asked(filter, distance_for(filter.view.geometry.bytes()));
+  const auto distance_of = [](const ConstFilterArrays& filter) {
+    return distance_for(filter.view.geometry.bytes());
   };
   // For one filter nothing is allocated: removal looks keys up after it has begun.
-  Asked only = asked_of(filters[0]);
+  Asked only(filters[0], distance_of(filters[0]));
   std::vector<Asked> several;
   if (filters.size() > 1) {
     several.reserve(filters.size());
-    for (const ConstFilterArrays& filter : filters) several.push_back(asked_of(filter));
+    for (const ConstFilterArrays& filter : filters)
+      several.emplace_back(filter, distance_of(filter));
   }
   const std::span<Asked> asked = several.empty() ? std::span(&only, 1) : std::span(several);
   const bool far = std::ranges::any_of(asked, [](const Asked& a) { return a.first_distance > 0; });
   LookupStrip strip(filters[0].kernels, asked, far && filters.size() > 1);
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   std::uint64_t hits = 0;
-  for (std::size_t i = first; i < end; i += kStripKeys) {
-    const std::size_t n = std::min(kStripKeys, end - i);
-    const std::size_t valid = filters[0].hash(keys, i, n, hashes.data());
-    strip.ask(hashes.data(), valid, {}, out + i);
-    hits += count_hits({out + i, valid});
-    spread_answers(keys, i, n, out + i);
+  const auto ask = [&](std::size_t from, std::size_t to) noexcept {
+    for (std::size_t i = from; i < to; i += kStripKeys) {
+      const std::size_t n = std::min(kStripKeys, to - i);
+      const std::size_t valid = filters[0].hash(keys, i, n, hashes.data());
+      strip.ask(hashes.data(), valid, {}, out + i);
+      hits += count_hits({out + i, valid});
+      spread_answers(keys, i, n, out + i);
+    }
+  };
+  if (several.empty()) {
+    at_best_distance(Operation::lookup, filters[0].view.geometry, first, end,
+                     [&](std::size_t from, std::size_t to, const Fetch& fetch) noexcept {
+                       only.first_distance = only.next_distance = fetch.distance;
+                       ask(from, to);
+                     });
+  } else {
+    ask(first, end);
   }
   return hits;
 }

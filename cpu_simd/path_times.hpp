@@ -44,8 +44,7 @@ class PathTimes {
   std::atomic<std::uint32_t> asked_{0}, tried_{0};
 };
 
-/// The times of one kind of work: an operation on filters of one array or several, of counters or
-/// bits, of about this size, by one thread, two, or more.
+/// The times of one kind of work (work_kinds.hpp).
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept;
 
 /// Works on a batch in the way that is known to be faster. Of some large batches, a few keys go

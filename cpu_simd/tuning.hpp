@@ -10,9 +10,13 @@ namespace scbf {
 
 /// Keys between the prefetch of a counter and its use, where counters come from L2 or L3.
 inline constexpr std::size_t kNearDistance = 32;
-/// The same where counters come from memory. An out-of-order core looks some 32 keys ahead by
-/// itself, so prefetching at a shorter distance gains nothing.
+/// The same where counters come from memory, unless the library has found out that the machine is
+/// faster at kNearDistance (fetch_distance.hpp). Some out-of-order cores look 32 keys ahead by
+/// themselves, so that prefetching at that distance gains nothing.
 inline constexpr std::size_t kFarDistance = 128;
+/// Keys whose time at one distance is taken at once, and keys after which it is taken again.
+inline constexpr std::size_t kTryKeys = 2048;
+inline constexpr std::size_t kKeysBetweenTries = 512 * 1024;
 /// With few keys, lines of further filters are prefetched until this many are under way.
 inline constexpr std::size_t kLinesAhead = 256;
 /// Keys that are hashed and located together (a *strip*); their positions stay in L1.

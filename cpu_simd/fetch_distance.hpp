@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many keys ahead the direct path fetches lines from memory. Machines differ: a core can wait
+// for so many lines at once, and looks so far ahead by itself. Zen 5 gains a third at 128 keys
+// against 32, Zen 4 a tenth the other way round. So the library tries both, on a few keys at a
+// time, and goes on with the one that costs less. Answers and counters do not depend on it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu_simd/choose.hpp"
+#include "cpu_simd/kernels.hpp"
+#include "cpu_simd/tuning.hpp"
+#include "scbf/geometry.hpp"
+
+namespace scbf {
+
+/// What is known for one kind of work. Any number of threads may use it.
+class FetchDistance {
+ public:
+  static constexpr std::array<std::size_t, 2> kChoices = {kFarDistance, kNearDistance};
+
+  /// Is it time to try a distance? At first a few times, then after every kKeysBetweenTries keys.
+  bool is_due() const noexcept;
+  /// The choice to be tried now: each in turn.
+  std::size_t next_try() noexcept;
+  /// Books what a choice took.
+  void book(std::size_t choice, double ns_per_key) noexcept;
+  /// Counts keys that were worked on without a try.
+  void count(std::size_t keys) noexcept { since_.fetch_add(keys, std::memory_order_relaxed); }
+
+  /// The better choice by what is booked; the first until both are known.
+  std::size_t best() const noexcept;
+
+ private:
+  std::array<std::atomic<float>, kChoices.size()> times_{};  // ns per key; 0: not known
+  std::atomic<std::uint32_t> tries_{0};
+  std::atomic<std::uint64_t> since_{0};  // keys since the last try
+};
+
+/// The distances of one kind of work (work_kinds.hpp), whatever the number of threads.
+FetchDistance& fetch_distance(Operation operation, const Geometry& geometry) noexcept;
+
+/// Calls work(first, end, fetch) for stretches of the keys first … end − 1 of a batch, in order.
+template <class Work>
+void at_best_distance(Operation operation, const Geometry& geometry, std::size_t first,
+                      std::size_t end, Work work) {
+  if (geometry.bytes() <= kFarBytes) {
+    return work(first, end, Fetch{.distance = distance_for(geometry.bytes())});
+  }
+  FetchDistance& known = fetch_distance(operation, geometry);
+  while (first < end) {
+    if (end - first >= kTryKeys && known.is_due()) {
+      const std::size_t choice = known.next_try();
+      const auto began = std::chrono::steady_clock::now();
+      work(first, first + kTryKeys, Fetch{.distance = FetchDistance::kChoices[choice]});
+      const std::chrono::duration<double, std::nano> took =
+          std::chrono::steady_clock::now() - began;
+      known.book(choice, took.count() / kTryKeys);
+      first += kTryKeys;
+    } else {
+      const std::size_t n = std::min(end - first, kKeysBetweenTries);
+      work(first, first + n, Fetch{.distance = FetchDistance::kChoices[known.best()]});
+      known.count(n);
+      first += n;
+    }
+  }
+}
+
+}  // namespace scbf

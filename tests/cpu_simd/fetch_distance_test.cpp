@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far ahead lines are fetched: what is booked decides, both distances are tried, at first and
+// again later, and every key is worked on once, in order.
+#include "cpu_simd/fetch_distance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <vector>
+
+namespace {
+
+using scbf::at_best_distance;
+using scbf::Fetch;
+using scbf::FetchDistance;
+using scbf::Geometry;
+using scbf::kKeysBetweenTries;
+using scbf::kTryKeys;
+using scbf::Operation;
+
+TEST(FetchDistance, TheLeastTimeWins) {
+  FetchDistance known;
+  EXPECT_EQ(known.best(), 0u);
+  known.book(1, 9);
+  EXPECT_EQ(known.best(), 0u) << "the other one is not known yet";
+  known.book(0, 10);
+  EXPECT_EQ(known.best(), 1u);
+  known.book(0, 8.5);
+  EXPECT_EQ(known.best(), 0u);
+  known.book(1, 100);  // an interruption
+  known.book(0, 100);
+  EXPECT_EQ(known.best(), 0u);
+}
+
+TEST(FetchDistance, AChangedMachineIsNoticed) {
+  FetchDistance known;
+  known.book(0, 5);
+  known.book(1, 9);
+  for (int i = 0; i < 10; ++i) known.book(0, 20);
+  EXPECT_EQ(known.best(), 1u);
+}
+
+TEST(FetchDistance, BothAreTriedAtFirstAndThenRarely) {
+  FetchDistance known;
+  std::vector<std::size_t> tries(FetchDistance::kChoices.size());
+  while (known.is_due()) ++tries.at(known.next_try());
+  EXPECT_GE(tries[0], 2u);
+  EXPECT_EQ(tries[0], tries[1]);
+  known.count(kKeysBetweenTries - 1);
+  EXPECT_FALSE(known.is_due());
+  known.count(1);
+  EXPECT_TRUE(known.is_due());
+  const std::size_t one = known.next_try();
+  EXPECT_FALSE(known.is_due());
+  known.count(kKeysBetweenTries);
+  EXPECT_NE(known.next_try(), one);
+}
+
+struct Stretch {
+  std::size_t first, end, distance;
+};
+std::vector<Stretch> stretches(const Geometry& geometry, std::size_t first, std::size_t end,
+                               std::size_t slow_distance = 0) {
+  std::vector<Stretch> all;
+  at_best_distance(Operation::lookup, geometry, first, end,
+                   [&](std::size_t from, std::size_t to, const Fetch& fetch) {
+                     all.push_back({from, to, fetch.distance});
+                     if (fetch.distance != slow_distance) return;
+                     const auto until =
+                         std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+                     while (std::chrono::steady_clock::now() < until) continue;
+                   });
+  return all;
+}
+
+TEST(FetchDistance, EveryKeyIsWorkedOnOnceInOrder) {
+  // A filter in cache, one that L3 holds, and one in memory.
+  for (const std::uint64_t blocks : {100u, 30'000u, 1'000'000u}) {
+    const Geometry geometry = Geometry::split_block(1, blocks);
+    for (const std::size_t keys : {std::size_t{0}, std::size_t{1}, kTryKeys - 1, kTryKeys,
+                                   20 * kTryKeys + 5, 3 * kKeysBetweenTries}) {
+      std::size_t next = 7;
+      for (const Stretch& s : stretches(geometry, 7, 7 + keys)) {
+        EXPECT_EQ(s.first, next);
+        next = s.end;
+      }
+      EXPECT_EQ(next, 7 + keys) << blocks;
+    }
+  }
+}
+
+TEST(FetchDistance, FiltersInCacheHaveTheirs) {
+  for (const std::uint64_t blocks : {100u, 30'000u}) {
+    const Geometry geometry = Geometry::split_block(1, blocks);
+    const std::vector<Stretch> all = stretches(geometry, 0, 1'000'000);
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].distance, scbf::distance_for(geometry.bytes()));
+  }
+}
+
+TEST(FetchDistance, TheFasterOneIsTakenForTheRest) {
+  // Sizes that no other test has, so that nothing is known of them yet.
+  std::uint64_t blocks = 3'000'000;
+  for (const std::size_t slow : FetchDistance::kChoices) {
+    blocks *= 4;
+    const auto all = stretches(Geometry::split_block(1, blocks), 0, 3 * kKeysBetweenTries, slow);
+    std::set<std::size_t> tried;
+    for (const Stretch& s : all) tried.insert(s.distance);
+    EXPECT_EQ(tried.size(), FetchDistance::kChoices.size());
+    const auto longest =
+        std::ranges::max_element(all, {}, [](const Stretch& s) { return s.end - s.first; });
+    EXPECT_GT(longest->end - longest->first, kTryKeys);
+    EXPECT_NE(longest->distance, slow);
+    // In a long batch tries go on.
+    EXPECT_TRUE(std::any_of(longest, all.end(),
+                            [](const Stretch& s) { return s.end - s.first == kTryKeys; }));
+  }
+}
+
+}  // namespace
