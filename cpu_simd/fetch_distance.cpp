@@ -5,15 +5,8 @@
 
 namespace scbf {
 
-namespace {
-
-/// Tries that are always due: eight of each choice, so that an interruption does not decide.
-constexpr std::uint32_t kFirstTries = 8 * FetchDistance::kChoices.size();
-
-}  // namespace
-
 bool FetchDistance::is_due() const noexcept {
-  return tries_.load(std::memory_order_relaxed) < kFirstTries ||
+  return tries_.load(std::memory_order_relaxed) < kTriesAtFirst * kChoices.size() ||
          since_.load(std::memory_order_relaxed) >= kKeysBetweenTries;
 }
 

@@ -23,6 +23,8 @@ namespace scbf {
 class FetchDistance {
  public:
   static constexpr std::array<std::size_t, 2> kChoices = {kFarDistance, kNearDistance};
+  /// Tries of each choice that are always due: several, so that an interruption does not decide.
+  static constexpr std::uint32_t kTriesAtFirst = 8;
 
   /// Is it time to try a distance? At first a few times, then after every kKeysBetweenTries keys.
   bool is_due() const noexcept;
