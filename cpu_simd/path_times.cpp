@@ -9,6 +9,8 @@ namespace scbf {
 
 namespace {
 
+/// What a booked time grows by whenever another is booked.
+constexpr float kAgeing = 1.1f;
 /// Tries that are always due, and how many batches that ask there are between later ones.
 constexpr std::uint32_t kFirstTries = 3, kBetweenTries = 32;
 
@@ -21,10 +23,11 @@ double lines_per_key(std::size_t keys, double lines) noexcept {
 
 void PathTimes::book(Way way, std::size_t keys, double lines, double seconds) noexcept {
   const double each = std::max(seconds * 1e9 / static_cast<double>(keys), 0.01);
-  if (way == Way::direct) return book_least(direct_, each);
+  if (way == Way::direct) return book_least(direct_, each, kAgeing);
   const double random_line = direct_.load(std::memory_order_relaxed);
   const double least = each / 4;  // whatever the guess about lines says
-  book_least(by_position_, std::max(each - random_line * lines_per_key(keys, lines), least));
+  book_least(by_position_, std::max(each - random_line * lines_per_key(keys, lines), least),
+             kAgeing);
 }
 
 std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexcept {

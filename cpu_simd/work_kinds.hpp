@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of work of which the library keeps times, each apart from the others: an operation on
-// filters of one array or several, of counters or bits, of about this size, by one thread, two, or
-// more.
+// filters of one array, of several, or ranked, of counters or bits, of about this size, by one
+// thread, two, or more.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,16 @@
 
 namespace scbf {
 
-inline constexpr std::size_t kOperations = 3, kArrayShapes = 4, kThreadKinds = 3, kSizeKinds = 65;
+inline constexpr std::size_t kOperations = 3, kArrayShapes = 6, kThreadKinds = 3, kSizeKinds = 65;
 inline constexpr std::size_t kWorkKinds = kOperations * kArrayShapes * kThreadKinds * kSizeKinds;
 
 /// The number of a kind, below kWorkKinds.
 inline std::size_t work_kind(Operation operation, const Geometry& geometry,
                              unsigned threads) noexcept {
   const std::size_t shape =
-      2 * (geometry.cell() == Cell::bit) + (geometry.cache_lines_per_key() > 1);
+      3 * (geometry.cell() == Cell::bit) + (geometry.layout() == Layout::ranked  ? 2
+                                            : geometry.cache_lines_per_key() > 1 ? 1
+                                                                                 : 0);
   const std::size_t shared = std::min(threads, 3u) - 1;
   const auto size = static_cast<std::size_t>(std::bit_width(geometry.bytes()));
   return ((static_cast<std::size_t>(operation) * kArrayShapes + shape) * kThreadKinds + shared) *
@@ -30,11 +32,11 @@ inline std::size_t work_kind(Operation operation, const Geometry& geometry,
 }
 
 /// Books a time: the least counts, as whatever else the machine does only adds. What was booked
-/// before grows by a tenth, so that a machine that has become slower is noticed. 0: not known.
-inline void book_least(std::atomic<float>& booked, double now) noexcept {
-  constexpr float kAgeing = 1.1f;
+/// before grows by the factor `ageing`, so that a machine that has become slower is noticed. 0: not
+/// known.
+inline void book_least(std::atomic<float>& booked, double now, float ageing) noexcept {
   const float before = booked.load(std::memory_order_relaxed), fresh = static_cast<float>(now);
-  booked.store(before == 0 ? fresh : std::min(before * kAgeing, fresh), std::memory_order_relaxed);
+  booked.store(before == 0 ? fresh : std::min(before * ageing, fresh), std::memory_order_relaxed);
 }
 
 }  // namespace scbf

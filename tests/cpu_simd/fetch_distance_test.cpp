@@ -29,8 +29,7 @@ TEST(FetchDistance, TheLeastTimeWins) {
   EXPECT_EQ(known.best(), 1u);
   known.book(0, 8.5);
   EXPECT_EQ(known.best(), 0u);
-  known.book(1, 100);  // an interruption
-  known.book(0, 100);
+  for (int i = 0; i < 4; ++i) known.book(0, 100);  // interruptions
   EXPECT_EQ(known.best(), 0u);
 }
 
@@ -38,7 +37,7 @@ TEST(FetchDistance, AChangedMachineIsNoticed) {
   FetchDistance known;
   known.book(0, 5);
   known.book(1, 9);
-  for (int i = 0; i < 10; ++i) known.book(0, 20);
+  for (int i = 0; i < 100; ++i) known.book(0, 20);
   EXPECT_EQ(known.best(), 1u);
 }
 

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "cpu_simd/caches.hpp"
+#include "cpu_simd/work_kinds.hpp"
 
 namespace {
 
@@ -172,6 +174,29 @@ TEST_P(RunFaster, ForcedPathsAndSmallBatchesGoAtOnce) {
   }
   EXPECT_EQ(run(10'000).size(), 1u);
   EXPECT_EQ(run(0).size(), 1u);
+}
+
+TEST(WorkKinds, AreApart) {
+  std::set<std::size_t> kinds;
+  std::size_t made = 0;
+  for (const std::uint64_t blocks : {1ul << 16, 1ul << 30}) {
+    for (const Geometry& counters :
+         {Geometry::split_block(1, blocks), Geometry::split_block(2, blocks / 2),
+          Geometry::ranked(82, blocks, 0)}) {
+      for (const Geometry& geometry : {counters, counters.with(scbf::Cell::bit)}) {
+        for (const Operation operation :
+             {Operation::lookup, Operation::insert, Operation::remove}) {
+          for (const unsigned threads : {1u, 2u, 3u, 64u}) {
+            const std::size_t kind = scbf::work_kind(operation, geometry, threads);
+            EXPECT_LT(kind, scbf::kWorkKinds);
+            kinds.insert(kind);
+            made += threads < 4;  // three threads or more are one kind
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(kinds.size(), made);
 }
 
 TEST(Caches, TheLastCacheIsWhatOneCoreReaches) {
