@@ -161,6 +161,14 @@ TEST(PtxChecks, RacesOfBlocks) {
   SCBF_EXPECT_SAYS(
       problems_of("atom.global.add.u64 %rd9, [%rd1], 1;\nld.global.u64 %rd9, [%rd1];", blocks),
       "a race");
+  // A value that is loaded as a whole, though perhaps an old one.
+  EXPECT_EQ(
+      problems_of("atom.global.add.u64 %rd9, [%rd1], 1; ld.relaxed.cta.global.u64 %rd9, [%rd1];",
+                  blocks),
+      "");
+  SCBF_EXPECT_SAYS(
+      problems_of("ld.relaxed.cta.global.u64 %rd9, [%rd1]; st.global.u64 [%rd1], 1;", blocks),
+      "a race");
   // Neighbouring bytes are no race.
   EXPECT_EQ(problems_of("cvt.u64.u32 %rd3, %r2; add.u64 %rd3, %rd3, %rd1; st.global.u8 [%rd3], 1;",
                         {.blocks = 8}),
@@ -203,11 +211,15 @@ TEST(PtxChecks, ReleaseAndAcquireOrderBlocks) {
   SCBF_EXPECT_SAYS(problems_of(message(kRelease, kVolatile), grid), "a race: a read");
 }
 
-TEST(PtxChecks, PlainLoadsMayBeStale) {
+TEST(PtxChecks, LoadsFromTheCacheMayBeStale) {
   // Block 1 has read word 1 before: then it may still see 0.
-  const auto seen = [](const std::string& acquire) {
+  const auto seen = [](const std::string& load, const std::string& acquire) {
     std::string instructions = message(kRelease, acquire);
-    instructions.replace(instructions.find("[%rd1+16]"), 9, "[%rd1+8] ");
+    const auto put = [&](const std::string& what, const std::string& by) {
+      instructions.replace(instructions.find(what), what.size(), by);
+    };
+    put("ld.global.u64 %rd8, [%rd1+16];", load + " %rd8, [%rd1+8];");
+    put("ld.global.u64 %rd9", load + " %rd9");
     std::uint64_t stale = 0;
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {
       SmallRun run{.blocks = 2, .cooperative = true, .settings = {.seed = seed, .races = false}};
@@ -217,8 +229,13 @@ TEST(PtxChecks, PlainLoadsMayBeStale) {
     }
     return stale;
   };
-  EXPECT_GT(seen(kVolatile), 10u);
-  EXPECT_EQ(seen(kAcquire), 0u);
+  for (const char* load : {"ld.global.u64", "ld.relaxed.cta.global.u64"}) {
+    EXPECT_GT(seen(load, kVolatile), 10u) << load;
+    EXPECT_EQ(seen(load, kAcquire), 0u) << load;
+  }
+  for (const char* load : {"ld.volatile.global.u64", "ld.relaxed.gpu.global.u64"}) {
+    EXPECT_EQ(seen(load, kVolatile), 0u) << load;
+  }
 }
 
 }  // namespace

@@ -35,9 +35,11 @@ struct Launch {
 
 struct Settings {
   std::uint64_t seed = 1;
-  bool races = true;        ///< whether to look for them
-  bool stale_loads = true;  ///< whether plain loads may return what other blocks have overwritten
-  bool scatter = true;      ///< whether lanes part at accesses of memory, at random
+  bool races = true;  ///< whether to look for them
+  /// Whether loads that may come from the cache of a block do return, at random, what other blocks
+  /// have overwritten.
+  bool stale_loads = true;
+  bool scatter = true;  ///< whether lanes part at accesses of memory, at random
   /// Instructions of warps without a change of memory, after which nothing is expected any more.
   std::uint64_t patience = 1'000'000;
 };

@@ -105,8 +105,10 @@ class Shadow {
     if (!a.writes && !b.writes) return false;
     const bool cached = a.order == Order::read_only || b.order == Order::read_only;
     if (a.is_of_the_thread_of(b) && !cached) return false;
-    return a.order != Order::strong || b.order != Order::strong;
+    return !is_whole(a.order) || !is_whole(b.order);
   }
+  /// Does it read or write a value as a whole, even while others write it?
+  static bool is_whole(Order order) { return order == Order::strong || order == Order::of_block; }
   Page& page(std::uint64_t number) {
     auto& [of, page] = recent_[number % recent_.size()];
     if (page == nullptr || of != number) {
@@ -126,7 +128,7 @@ class Shadow {
 /// What a block's first-level cache may hold: values that other blocks have overwritten since.
 class StaleCache {
  public:
-  /// The word that a plain load may see instead of `now`.
+  /// The word that a load may see instead of `now`.
   std::uint64_t load(std::uint64_t word_address, std::uint64_t now, bool refresh) {
     const auto [found, is_new] = words_.try_emplace(word_address, now);
     if (refresh) found->second = now;

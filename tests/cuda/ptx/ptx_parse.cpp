@@ -420,10 +420,12 @@ class Parser : private Reader {
     const bool both = opcode.has("acq_rel");
     i.acquires = opcode.has("acquire") || both;
     i.releases = opcode.has("release") || both;
-    for (const char* scope : {"gpu", "sys", "cta"}) opcode.has(scope);
+    for (const char* scope : {"gpu", "sys"}) opcode.has(scope);
+    const bool of_block = opcode.has("cta");
     if (volatile_ || relaxed || i.acquires || i.releases) i.order = Order::strong;
     if (base == "ld") {
       i.op = Op::load;
+      if (of_block && relaxed) i.order = Order::of_block;
       opcode.has("L1::no_allocate");  // a hint
       if (opcode.has("nc")) i.order = Order::read_only;
       list(i.to, 0, [&] { return result(); });

@@ -86,9 +86,10 @@ enum class VoteMode : std::uint8_t { ballot, any, all };
 enum class BarrierMode : std::uint8_t { sync, reduce_or, reduce_and };
 
 enum class Space : std::uint8_t { global, shared, param };
-/// How an access of memory is ordered with others: not at all; as a volatile or relaxed access is;
-/// or through a cache that does not see writes of the same kernel.
-enum class Order : std::uint8_t { plain, strong, read_only };
+/// How an access of memory is ordered with others: not at all; as a relaxed access is among the
+/// threads of a block, which may load what other blocks have overwritten; as a volatile or relaxed
+/// access is; or through a cache that does not see writes of the same kernel.
+enum class Order : std::uint8_t { plain, of_block, strong, read_only };
 
 struct Instruction {
   Op op = Op::trap;
