@@ -53,23 +53,21 @@ class GpuWarp {
     __syncwarp();
 #endif
   }
-  template <class T, class From>
-  SCBF_INLINE OfLane<T> shuffle(const OfLane<T>& v, From from) const {
+  template <unsigned width, class T>
+  SCBF_INLINE OfLane<T> of_neighbour(const OfLane<T>& v, unsigned which) const {
 #if defined(__CUDA_ARCH__)
-    return {__shfl_sync(kAll, v.value, static_cast<int>(from(lane_)))};
+    return {__shfl_sync(kAll, v.value, static_cast<int>(which), width)};
 #else
     return v;
 #endif
   }
   template <unsigned width, class T>
-  SCBF_INLINE OfLane<T> least_among(OfLane<T> v) const {
-#if defined(__CUDA_ARCH__)
-    for (unsigned distance = 1; distance < width; distance *= 2) {
-      const T other = __shfl_xor_sync(kAll, v.value, static_cast<int>(distance));
-      v.value = other < v.value ? other : v.value;
-    }
-#endif
-    return v;
+  SCBF_INLINE OfLane<T> least_among(const OfLane<T>& v) const {
+    return joined<width>(v, [](T a, T b) { return a < b ? a : b; });
+  }
+  template <unsigned width, class T>
+  SCBF_INLINE OfLane<T> bits_among(const OfLane<T>& v) const {
+    return joined<width>(v, [](T a, T b) { return a | b; });
   }
   template <class T>
   SCBF_INLINE std::uint32_t ballot(const OfLane<T>& v) const {
@@ -81,6 +79,16 @@ class GpuWarp {
   }
 
  private:
+  template <unsigned width, class T, class Join>
+  SCBF_INLINE static OfLane<T> joined(OfLane<T> v, [[maybe_unused]] Join join) {
+#if defined(__CUDA_ARCH__)
+    for (unsigned distance = 1; distance < width; distance *= 2) {
+      v.value = join(v.value, __shfl_xor_sync(kAll, v.value, static_cast<int>(distance)));
+    }
+#endif
+    return v;
+  }
+
   static constexpr unsigned kAll = 0xFFFF'FFFFu;
   unsigned lane_;
 };

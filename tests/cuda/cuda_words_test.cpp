@@ -32,6 +32,11 @@ struct Plain {
     *word = next;
     return true;
   }
+  Word load_cached(const Word* word) const { return *word; }
+  Word swap(Word* word, Word seen, Word next) const {
+    exchange(word, seen, next);
+    return seen;
+  }
 };
 
 /// Memory access for many threads.
@@ -39,6 +44,11 @@ struct HostAtomic {
   Word load(Word* word) const { return std::atomic_ref(*word).load(std::memory_order_relaxed); }
   bool exchange(Word* word, Word& seen, Word next) const {
     return std::atomic_ref(*word).compare_exchange_weak(seen, next, std::memory_order_relaxed);
+  }
+  Word load_cached(Word* word) const { return load(word); }
+  Word swap(Word* word, Word seen, Word next) const {
+    std::atomic_ref(*word).compare_exchange_strong(seen, next, std::memory_order_relaxed);
+    return seen;
   }
 };
 
@@ -60,6 +70,39 @@ TEST(WordUpdate, OfOneThreadIsThatOfTheModel) {
         ASSERT_EQ(changed, with_counter(word, shift, left));
       }
     }
+  }
+}
+
+TEST(WordUpdate, OfSeveralAtOnceIsThatOfEach) {
+  constexpr unsigned kWords = 4;
+  Random random(2);
+  const auto value = [&]() -> Word {  // mostly one that can change
+    return random.below(4) == 0 ? random.below(2) * 15 : 1 + random.below(14);
+  };
+  for (std::size_t round = 0; round < 20'000; ++round) {
+    Word words[kWords], want[kWords];
+    Word* at[kWords];
+    unsigned shifts[kWords];
+    for (unsigned i = 0; i < kWords; ++i) {
+      shifts[i] = static_cast<unsigned>(random.below(16)) * 4;
+      words[i] = want[i] = with_counter(random(), shifts[i], value());
+      at[i] = &words[i];
+    }
+    const auto wanted = static_cast<std::uint32_t>(round % 2 == 0 ? (1u << kWords) - 1
+                                                                  : random.below(1u << kWords));
+    cuda::add_ones(Plain(), at, shifts, wanted);
+    for (unsigned i = 0; i < kWords; ++i) {
+      if (wanted >> i & 1) cuda::add_one(Plain(), &want[i], shifts[i]);
+      ASSERT_EQ(words[i], want[i]);
+      words[i] = want[i] = with_counter(words[i], shifts[i], value());
+    }
+    std::uint32_t missing = 0;
+    for (unsigned i = 0; i < kWords; ++i) {
+      if (!(wanted >> i & 1)) continue;
+      missing |= std::uint32_t{!cuda::take_one(Plain(), &want[i], shifts[i])} << i;
+    }
+    ASSERT_EQ(cuda::take_ones(Plain(), at, shifts, wanted), missing);
+    for (unsigned i = 0; i < kWords; ++i) ASSERT_EQ(words[i], want[i]);
   }
 }
 
@@ -106,13 +149,36 @@ TEST(WordUpdate, OfManyThreadsCountsExactly) {
     }
     for (std::thread& thread : threads) thread.join();
   };
+  std::atomic<std::uint64_t> refused = 0;
   run([](Word* word, unsigned shift) { cuda::add_one(HostAtomic(), word, shift); });
   for (const Word word : words) ASSERT_EQ(word, 0xEEEE'EEEE'EEEE'EEEEu);
-  std::atomic<std::uint64_t> refused = 0;
   run([&](Word* word, unsigned shift) { refused += !cuda::take_one(HostAtomic(), word, shift); });
   EXPECT_EQ(refused, 0u);
   for (const Word word : words) ASSERT_EQ(word, 0u);
   EXPECT_FALSE(cuda::take_one(HostAtomic(), &words[0], 0));
+
+  // The same, the word and its neighbour at once; so each counter is changed twice as often.
+  const auto with_neighbour = [&](Word* word, auto use) {
+    Word* at[] = {word, word + 1 == words.data() + words.size() ? words.data() : word + 1};
+    use(at);
+  };
+  run([&](Word* word, unsigned shift) {
+    if (shift % 8 == 0) return;  // each of these counters 14 times, in two words
+    with_neighbour(word, [&](auto& at) {
+      const unsigned shifts[] = {shift, shift - 4};
+      cuda::add_ones(HostAtomic(), at, shifts, 3);
+    });
+  });
+  for (const Word word : words) ASSERT_EQ(word, 0xEEEE'EEEE'EEEE'EEEEu);
+  run([&](Word* word, unsigned shift) {
+    if (shift % 8 == 0) return;
+    with_neighbour(word, [&](auto& at) {
+      const unsigned shifts[] = {shift, shift - 4};
+      refused += cuda::take_ones(HostAtomic(), at, shifts, 3) != 0;
+    });
+  });
+  EXPECT_EQ(refused, 0u);
+  for (const Word word : words) ASSERT_EQ(word, 0u);
 }
 
 // ---- every interleaving -------------------------------------------------------------------------
@@ -120,7 +186,8 @@ TEST(WordUpdate, OfManyThreadsCountsExactly) {
 // An update is deterministic: its next access depends only on what its earlier accesses returned.
 // So one step runs the update from the start and replays the recorded results, up to the first
 // access without a record. That access is carried out on the word and recorded. A depth-first
-// search over whose turn it is visits all interleavings.
+// search over whose turn it is visits all interleavings, and over all values that the word has had
+// where a load may return any of them.
 
 struct Access {
   Word loaded = 0;     // what load, or a failed exchange, returned
@@ -132,54 +199,71 @@ struct OutOfRecord {};
 struct Replay {
   std::vector<Access>* record;
   std::size_t* at;
-  Word* shared;
-  bool* may_step;  // one new access is allowed
+  std::vector<Word>* values;  // that the word has had, the present one last
+  bool* may_step;             // one new access is allowed
+  std::size_t choice;         // which value load_cached returns
+  bool* chose;
 
-  Access next(bool is_exchange, Word seen, Word desired) const {
+  Access next(bool is_exchange, Word seen, Word desired, bool cached = false) const {
     if (*at < record->size()) return (*record)[(*at)++];
     if (!*may_step) throw OutOfRecord();
     *may_step = false;
-    Access access{.loaded = *shared, .stored = is_exchange && *shared == seen};
-    if (access.stored) *shared = desired;
+    *chose = cached;
+    const Word now = values->back();
+    Access access{.loaded = cached ? (*values)[choice] : now, .stored = is_exchange && now == seen};
+    if (access.stored) values->push_back(desired);
     record->push_back(access);
     ++*at;
     return access;
   }
   Word load(const Word*) const { return next(false, 0, 0).loaded; }
+  Word load_cached(const Word*) const { return next(false, 0, 0, true).loaded; }
   bool exchange(Word*, Word& seen, Word desired) const {
     const Access access = next(true, seen, desired);
     seen = access.loaded;
     return access.stored;
+  }
+  Word swap(Word* word, Word seen, Word desired) const {
+    exchange(word, seen, desired);
+    return seen;
   }
 };
 
 struct Update {
   bool add;
   unsigned shift;
+  bool at_once;  // as several at once are updated, here one
 };
 
 struct State {
-  Word word;
+  std::vector<Word> values;  // that the word has had
   std::vector<std::vector<Access>> records;
   std::vector<int> verdicts;  // −1: not done; an addition has 1
 };
 
-/// Makes one step of update i.
-void step(State& state, const std::vector<Update>& updates, std::size_t i) {
+/// Makes one step of update i. Returns whether it loaded the value of this choice.
+bool step(State& state, const std::vector<Update>& updates, std::size_t i, std::size_t choice) {
   std::size_t at = 0;
-  bool may_step = true;
-  const Replay replay{&state.records[i], &at, &state.word, &may_step};
+  bool may_step = true, chose = false;
+  const Replay replay{&state.records[i], &at, &state.values, &may_step, choice, &chose};
+  Word* const nowhere[1] = {nullptr};  // the policy has the word
+  const unsigned shifts[1] = {updates[i].shift};
   try {
-    Word* nowhere = nullptr;  // the policy has the word
     if (updates[i].add) {
-      cuda::add_one(replay, nowhere, updates[i].shift);
+      if (updates[i].at_once) {
+        cuda::add_ones(replay, nowhere, shifts, 1);
+      } else {
+        cuda::add_one(replay, nowhere[0], updates[i].shift);
+      }
       state.verdicts[i] = 1;
     } else {
-      state.verdicts[i] = cuda::take_one(replay, nowhere, updates[i].shift);
+      state.verdicts[i] = updates[i].at_once ? cuda::take_ones(replay, nowhere, shifts, 1) == 0
+                                             : cuda::take_one(replay, nowhere[0], updates[i].shift);
     }
   } catch (const OutOfRecord&) {
     // The update is not done yet.
   }
+  return chose;
 }
 
 using Outcome = std::pair<Word, std::vector<int>>;
@@ -190,13 +274,16 @@ void explore(const State& state, const std::vector<Update>& updates, std::set<Ou
   for (std::size_t i = 0; i < updates.size(); ++i) {
     if (state.verdicts[i] >= 0) continue;
     done = false;
-    State next = state;
-    step(next, updates, i);
-    explore(next, updates, outcomes, interleavings);
+    bool chose = true;
+    for (std::size_t choice = 0; chose && choice < state.values.size(); ++choice) {
+      State next = state;
+      chose = step(next, updates, i, choice);
+      explore(next, updates, outcomes, interleavings);
+    }
   }
   if (!done) return;
   ++interleavings;
-  outcomes.insert({state.word, state.verdicts});
+  outcomes.insert({state.values.back(), state.verdicts});
 }
 
 /// The outcomes of the updates when they run one after another, in every order.
@@ -219,7 +306,12 @@ std::set<Outcome> sequential(Word word, const std::vector<Update>& updates) {
   return outcomes;
 }
 
-TEST(WordUpdate, InAnyInterleavingIsThatOfSomeOrder) {
+class WordUpdates : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(All, WordUpdates, ::testing::Bool(), [](const auto& at_once) {
+  return at_once.param ? "at_once" : "one_by_one";
+});
+
+TEST_P(WordUpdates, InAnyInterleavingAreThoseOfSomeOrder) {
   std::size_t interleavings = 0;
   const Word others = 0xF0E1'F0E1'F0E1'F00Fu;  // full and empty neighbours
   for (const std::size_t count : {2u, 3u}) {
@@ -227,13 +319,13 @@ TEST(WordUpdate, InAnyInterleavingIsThatOfSomeOrder) {
     for (std::size_t kinds = 0; kinds < std::size_t{1} << 2 * count; ++kinds) {
       std::vector<Update> updates;
       for (std::size_t i = 0; i < count; ++i) {
-        updates.push_back({(kinds >> 2 * i & 1) != 0, kinds >> 2 * i & 2 ? 4u : 8u});
+        updates.push_back({(kinds >> 2 * i & 1) != 0, kinds >> 2 * i & 2 ? 4u : 8u, GetParam()});
       }
       for (const Word value : {0u, 1u, 2u, 13u, 14u, 15u}) {
         for (const Word beside : {0u, 1u, 14u, 15u}) {
           const Word word = with_counter(with_counter(others, 8, value), 4, beside);
-          const State start{word, std::vector<std::vector<Access>>(count),
-                            std::vector<int>(count, -1)};
+          const State start{
+              {word}, std::vector<std::vector<Access>>(count), std::vector<int>(count, -1)};
           std::set<Outcome> outcomes;
           explore(start, updates, outcomes, interleavings);
           const std::set<Outcome> allowed = sequential(word, updates);

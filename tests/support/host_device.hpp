@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -37,10 +39,10 @@ class HostWarp {
     }
   }
   void sync() const {}
-  template <class T, class From>
-  PerLane<T> shuffle(const PerLane<T>& values, From from) const {
+  template <unsigned width, class T>
+  PerLane<T> of_neighbour(const PerLane<T>& values, unsigned which) const {
     PerLane<T> results;
-    for (unsigned l = 0; l < kLanes; ++l) results[l] = values[from(l)];
+    for (unsigned l = 0; l < kLanes; ++l) results[l] = values[l / width * width + which];
     return results;
   }
   template <unsigned width, class T>
@@ -49,6 +51,15 @@ class HostWarp {
     for (unsigned l = 0; l < kLanes; ++l) {
       const auto first = values.begin() + l / width * width;
       results[l] = *std::min_element(first, first + width);
+    }
+    return results;
+  }
+  template <unsigned width, class T>
+  PerLane<T> bits_among(const PerLane<T>& values) const {
+    PerLane<T> results;
+    for (unsigned l = 0; l < kLanes; ++l) {
+      const auto first = values.begin() + l / width * width;
+      results[l] = std::reduce(first, first + width, T{}, std::bit_or<>());
     }
     return results;
   }

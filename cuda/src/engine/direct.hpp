@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes counters one by one, by compare-and-swap. Eight threads serve one key; in split_block
-// they access the eight neighbouring words of its block together. Of bits, two threads serve a key,
-// one for each word of its block.
+// Changes counters one by one, by compare-and-swap. A warp takes 32 keys, and each lane hashes one
+// of them. In split_block, eight neighbouring lanes then change the eight words of one key's block
+// together, key after key, so that one access of the warp covers four whole blocks. (In a block of
+// bits two lanes do so, for its two words.) In split each lane follows its own key. Either way a
+// lane has four accesses under way at once.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +18,129 @@
 
 namespace scbf::cuda {
 
-/// Adds keys. Run for i < keys.n · kTile.
+/// The blocks of a warp's keys in one group. kSharers neighbouring lanes visit the blocks of their
+/// keys together, kAtOnce keys at a time: each lane has one word of each of these blocks.
+template <class Cells, class Warp>
+class BlocksOfWarp {
+ public:
+  static constexpr unsigned kSharers = Cells::kBlockWords;
+  static constexpr unsigned kAtOnce = kSharers < 4 ? kSharers : 4;
+  using Shares = typename Cells::Share[kAtOnce];
+
+  SCBF_INLINE BlocksOfWarp(const Warp& warp, const FilterRef& filter,
+                           const typename Warp::template PerLane<std::uint64_t>& hash,
+                           std::uint32_t group)
+      : warp_(warp),
+        words_(filter.words() + group * filter.geometry().blocks_per_group() * Cells::kBlockWords) {
+    const auto place = warp.each(
+        [&](unsigned l) { return detail::place_in_group(filter.geometry(), hash[l], group); });
+    block_ = warp.each(
+        [&](unsigned l) { return static_cast<std::uint32_t>(detail::block_of(place[l])); });
+    nibbles_ = warp.each([&](unsigned l) { return static_cast<std::uint32_t>(place[l]); });
+  }
+
+  /// visit(lane, first, words, shares) for first = 0, kAtOnce … below kSharers, with the lane's
+  /// shares of the keys of neighbours first, first + 1 …; their words are counted from `words`.
+  template <class Visit>
+  SCBF_INLINE void each(Visit visit) const {
+    for (unsigned first = 0; first < kSharers; first += kAtOnce) {
+      typename Warp::template PerLane<std::uint32_t> block[kAtOnce], nibbles[kAtOnce];
+      for (unsigned i = 0; i < kAtOnce; ++i) {
+        block[i] = warp_.template of_neighbour<kSharers>(block_, first + i);
+        nibbles[i] = warp_.template of_neighbour<kSharers>(nibbles_, first + i);
+      }
+      warp_.each([&](unsigned l) {
+        Shares shares;
+        for (unsigned i = 0; i < kAtOnce; ++i) {
+          shares[i] = Cells::in_block(block[i][l], nibbles[i][l], l % kSharers);
+        }
+        visit(l, first, words_ + l % kSharers, shares);
+      });
+    }
+  }
+
+ private:
+  const Warp& warp_;
+  std::uint64_t* words_;
+  // The places of the keys, in halves.
+  typename Warp::template PerLane<std::uint32_t> block_, nibbles_;
+};
+
+/// The shares of a key in split.
+template <class Cells>
+class SlicesOfKey {
+ public:
+  SCBF_INLINE SlicesOfKey(const Geometry& geometry, std::uint64_t hash) noexcept
+      : geometry_(geometry), hash_(hash) {}
+
+  /// visit(first, shares, all) with the shares of slices first, first + 1 …: four of them, or what
+  /// is left. `all` has a bit for each.
+  template <class Visit>
+  SCBF_INLINE void each(Visit visit) const {
+    const std::uint32_t slices = geometry_.probes();
+    std::uint32_t first = 0;
+    for (; slices - first >= 4; first += 4) visit_some<4>(first, visit);
+    switch (slices - first) {
+      case 3:
+        return visit_some<3>(first, visit);
+      case 2:
+        return visit_some<2>(first, visit);
+      case 1:
+        return visit_some<1>(first, visit);
+      default:
+        return;
+    }
+  }
+
+ private:
+  template <unsigned n, class Visit>
+  SCBF_INLINE void visit_some(std::uint32_t first, Visit visit) const {
+    typename Cells::Share shares[n];
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint64_t position = detail::slice_position<detail::PlainOps, true>(
+          hash_, detail::multiplier_of(first + i), geometry_.counters_per_slice());
+      shares[i] = Cells::in_slice((first + i) * geometry_.slice_stride() + position);
+    }
+    visit(first, shares, (1u << n) - 1);
+  }
+
+  const Geometry& geometry_;
+  std::uint64_t hash_;
+};
+
+/// Adds keys.
 template <class Cells>
 struct AddDirect {
-  static constexpr unsigned kTile = Cells::kBlockWords;
-
   FilterRef filter;
   ValueKeys keys;
 
-  SCBF_INLINE void operator()(std::size_t i) const noexcept {
-    const std::size_t key = i / kTile;
-    if (!keys.valid(key)) return;
-    filter.add<Cells>(keys.hash(filter, key), static_cast<std::uint32_t>(i % kTile), kTile);
+  /// Runs keys first … first + 31, as far as they exist.
+  template <class Warp>
+  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
+    const Geometry& geometry = filter.geometry();
+    const auto there =
+        warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
+    const auto hash = warp.each(
+        [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    if (geometry.layout() != Layout::split_block) {
+      warp.each([&](unsigned l) {
+        if (!there[l]) return;
+        SlicesOfKey<Cells>(geometry, hash[l])
+            .each([&](std::uint32_t, const auto& shares, std::uint32_t all) {
+              Cells::add(filter.words(), shares, all);
+            });
+      });
+      return;
+    }
+    const std::uint32_t all_there = warp.ballot(there);
+    for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
+      using Blocks = BlocksOfWarp<Cells, Warp>;
+      const Blocks blocks(warp, filter, hash, group);
+      blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
+        const unsigned neighbours = l / Blocks::kSharers * Blocks::kSharers;
+        Cells::add(words, shares, all_there >> neighbours >> step);
+      });
+    }
   }
 };
 
@@ -36,48 +149,91 @@ struct AddDirect {
 /// another key may take what this key gives back without underflow, though there was not enough for
 /// both.
 struct TakeDirect {
-  static constexpr unsigned kTile = kWordsPerBlock;
-
   FilterRef filter;
   ValueKeys keys;
   std::uint8_t* verdicts;
   Marks marks;
 
-  /// Runs lanes first … first + 31 of keys.n · kTile.
+  /// Runs keys first … first + 31, as far as they exist.
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    constexpr unsigned kShort = 1u << 31;
-    const auto key = [=](unsigned l) { return (first + l) / kTile; };
-    const auto takes =
-        warp.each([&](unsigned l) { return key(l) < keys.n && verdicts[key(l)] == kRemoved; });
+    const auto takes = warp.each(
+        [&](unsigned l) { return first + l < keys.n && verdicts[first + l] == kRemoved; });
     const auto hash = warp.each(
-        [&](unsigned l) { return takes[l] ? keys.hash(filter, key(l)) : std::uint64_t{0}; });
-    // How many of its counters each lane took, and whether it found one at 0.
-    const auto taken = warp.each([&](unsigned l) {
-      unsigned count = 0;
-      if (!takes[l]) return count;
-      for (std::uint32_t i = l % kTile; i < filter.probes(); i += kTile) {
-        const detail::Probe at = filter.probe(hash[l], i);
-        if (!take_one(Atomic(), filter.words() + at.word, at.shift)) return count | kShort;
-        ++count;
-      }
-      return count;
+        [&](unsigned l) { return takes[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    if (filter.geometry().layout() == Layout::split_block) {
+      take_in_blocks(warp, first, takes, hash);
+    } else {
+      warp.each([&](unsigned l) {
+        if (takes[l] && !take_in_slices(hash[l])) contest(first + l, hash[l]);
+      });
+    }
+  }
+
+ private:
+  /// Returns false, with everything given back, if a counter is 0.
+  SCBF_INLINE bool take_in_slices(std::uint64_t hash) const {
+    std::uint64_t taken = 0;  // from which slices
+    bool fine = true;
+    const SlicesOfKey<CounterCells> slices(filter.geometry(), hash);
+    slices.each([&](std::uint32_t first, const auto& shares, std::uint32_t all) {
+      const std::uint32_t missing = CounterCells::take(filter.words(), shares, all);
+      taken |= std::uint64_t{all & ~missing} << first;
+      fine = fine && missing == 0;
     });
-    const auto all_fine = warp.template least_among<kTile>(
-        warp.each([&](unsigned l) { return unsigned{(taken[l] & kShort) == 0}; }));
-    warp.sync();  // all lanes of a key have read its verdict; what lanes exchange orders no memory
+    if (fine) return true;
+    for (std::uint32_t i = 0; i < filter.probes(); ++i) {
+      if ((taken >> i & 1) == 0) continue;
+      const detail::Probe at = filter.probe(hash, i);
+      add_one(Atomic(), filter.words() + at.word, at.shift);
+    }
+    return false;
+  }
+
+  template <class Warp>
+  SCBF_INLINE void take_in_blocks(
+      const Warp& warp, std::size_t first, const typename Warp::template PerLane<bool>& takes,
+      const typename Warp::template PerLane<std::uint64_t>& hash) const {
+    using Blocks = BlocksOfWarp<CounterCells, Warp>;
+    constexpr unsigned kSharers = Blocks::kSharers;
+    static_assert(kMaxProbes <= 64, "a bit for each group and neighbour");
+    const std::uint32_t all_taking = warp.ballot(takes);
+    // Of each lane's neighbours: whose counter it found at 0, and whose it took, a byte for each
+    // group, the last one lowest.
+    auto missing = warp.each([](unsigned) { return std::uint32_t{0}; });
+    auto taken = warp.each([](unsigned) { return std::uint64_t{0}; });
+    for (std::uint32_t group = 0; group < filter.geometry().groups(); ++group) {
+      const Blocks blocks(warp, filter, hash, group);
+      warp.each([&](unsigned l) { taken[l] <<= kSharers; });
+      blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
+        const std::uint32_t wanted =
+            all_taking >> l / kSharers * kSharers >> step & ((1u << Blocks::kAtOnce) - 1);
+        const std::uint32_t lacking = CounterCells::take(words, shares, wanted);
+        missing[l] |= lacking << step;
+        taken[l] |= std::uint64_t{wanted & ~lacking} << step;
+      });
+    }
+    if (warp.ballot(missing) == 0) return;
+    const auto contested = warp.template bits_among<kSharers>(missing);
+    for (std::uint32_t group = filter.geometry().groups(); group-- > 0;) {
+      const Blocks blocks(warp, filter, hash, group);
+      blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
+        for (unsigned i = 0; i < Blocks::kAtOnce; ++i) {
+          if ((taken[l] & contested[l]) >> (step + i) & 1) {
+            CounterCells::add(words + shares[i].word, shares[i]);
+          }
+        }
+      });
+      warp.each([&](unsigned l) { taken[l] >>= kSharers; });
+    }
     warp.each([&](unsigned l) {
-      if (!takes[l] || all_fine[l] != 0) return;
-      unsigned left = taken[l] & ~kShort;
-      for (std::uint32_t i = l % kTile; i < filter.probes(); i += kTile) {
-        const detail::Probe at = filter.probe(hash[l], i);
-        marks.mark(at.word / kWordsPerBlock);
-        if (left == 0) continue;
-        --left;
-        add_one(Atomic(), filter.words() + at.word, at.shift);
-      }
-      if (l % kTile == 0) verdicts[key(l)] = kContested;
+      if ((contested[l] >> l % kSharers & 1) != 0) contest(first + l, hash[l]);
     });
+  }
+
+  SCBF_INLINE void contest(std::size_t key, std::uint64_t hash) const {
+    for (std::uint32_t i = 0; i < filter.lines(); ++i) marks.mark(filter.line(hash, i));
+    verdicts[key] = kContested;
   }
 };
 

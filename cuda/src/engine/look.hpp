@@ -7,11 +7,12 @@
 // Written over a policy Warp, so that it also runs on the host (tests/support/host_device.hpp). A
 // PerLane<T> has a value for each lane and is indexed by lane; work inside `each` may index it only
 // by its own lane.
-//   each(f)              PerLane of f(lane), or nothing if f returns nothing
-//   shuffle(v, from)     PerLane of v[from(lane)]
-//   sync()               waits for all lanes
-//   least_among<w>(v)    PerLane of the smallest v among w neighbouring lanes, w | 32
-//   ballot(v)            bit i = v[i] is not 0
+//   each(f)               PerLane of f(lane), or nothing if f returns nothing
+//   sync()                waits for all lanes
+//   of_neighbour<w>(v, i) PerLane of v of the i-th among w neighbouring lanes, w | 32
+//   least_among<w>(v)     PerLane of the smallest v among them
+//   bits_among<w>(v)      PerLane of all v among them, joined by OR
+//   ballot(v)             bit i = v[i] is not 0
 #pragma once
 
 #include <cstddef>
@@ -55,7 +56,7 @@ SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
     typename Warp::template PerLane<std::uint64_t> of[kSharers];
     typename Warp::template PerLane<WordPair> pairs[kSharers];
     for (unsigned s = 0; s < kSharers; ++s) {
-      of[s] = warp.shuffle(place, [=](unsigned l) { return l / kSharers * kSharers + s; });
+      of[s] = warp.template of_neighbour<kSharers>(place, s);
       pairs[s] = warp.each([&](unsigned l) {
         return load_pair(words + detail::block_of(of[s][l]) * kWordsPerBlock +
                          l % kSharers * kWords);

@@ -161,8 +161,7 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
   if (keys.n == 0) return;
   if (!tuning.should_partition(filter.geometry(), keys.n)) {
     with_cells(filter.geometry(), [&](auto cells) {
-      using Add = AddDirect<decltype(cells)>;
-      device.for_each(keys.n * Add::kTile, Add{filter, keys});
+      device.for_warps(keys.n, AddDirect<decltype(cells)>{filter, keys});
     });
     return;
   }
@@ -248,7 +247,7 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
     if (by_partition) {
       partitioned->take(part, verdict, marks);
     } else {
-      device.for_warps(part.n * TakeDirect::kTile, TakeDirect{filter, part, verdict, marks});
+      device.for_warps(part.n, TakeDirect{filter, part, verdict, marks});
     }
     device.select(static_cast<std::uint32_t>(part.n), IsContested{filter, part, verdict, marks},
                   in_order.contested(), in_order.how_many());

@@ -56,6 +56,10 @@ SCBF_INLINE constexpr std::uint64_t block_of(std::uint64_t place) noexcept { ret
 SCBF_INLINE constexpr unsigned shift_of(std::uint64_t place, unsigned i) noexcept {
   return static_cast<unsigned>(place >> (4 * i)) % kCountersPerWord * kCounterBits;
 }
+/// The same from the place's lower half.
+SCBF_INLINE constexpr unsigned shift_of_nibble(std::uint32_t nibbles, unsigned i) noexcept {
+  return (nibbles >> (4 * i)) % kCountersPerWord * kCounterBits;
+}
 
 /// ranked: the position of the key in slice i of the block.
 SCBF_INLINE constexpr unsigned position_of(std::uint64_t place, unsigned i) noexcept {

@@ -27,6 +27,21 @@ struct Atomic {
     return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_relaxed);
 #endif
   }
+  /// What the word holds, or held when this multiprocessor last loaded it: it may come from the
+  /// first-level cache. For values that are checked when they are used, or that stay.
+  SCBF_INLINE std::uint64_t load_cached(const std::uint64_t* word) const noexcept {
+#if defined(__CUDA_ARCH__)
+    // Relaxed among the threads of a block, which share that cache.
+    std::uint64_t value;
+    asm volatile("ld.relaxed.cta.global.u64 %0, [%1];"
+                 : "=l"(value)
+                 : "l"(global(word))
+                 : "memory");
+    return value;
+#else
+    return load(word);
+#endif
+  }
   /// Two neighbouring words, 16-byte aligned, each as by load, in one access.
   SCBF_INLINE WordPair load_pair(const std::uint64_t* words) const noexcept {
 #if defined(__CUDA_ARCH__)
@@ -62,6 +77,17 @@ struct Atomic {
     return std::atomic_ref(*word).compare_exchange_weak(seen, next, std::memory_order_relaxed);
 #endif
   }
+  /// Stores `next` if the word is still `seen`; returns what the word was.
+  SCBF_INLINE std::uint64_t swap(std::uint64_t* word, std::uint64_t seen,
+                                 std::uint64_t next) const noexcept {
+#if defined(__CUDA_ARCH__)
+    using Word = unsigned long long;
+    return atomicCAS(reinterpret_cast<Word*>(word), Word{seen}, Word{next});
+#else
+    std::atomic_ref(*word).compare_exchange_strong(seen, next, std::memory_order_relaxed);
+    return seen;
+#endif
+  }
   SCBF_INLINE void add(std::uint64_t* word, std::uint64_t value) const noexcept {
 #if defined(__CUDA_ARCH__)
     atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
@@ -85,13 +111,23 @@ struct Atomic {
   }
   SCBF_INLINE void set_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
     // Read first: under contention most threads find that the bits are set already.
-    if ((load(word) & bits) == bits) return;
+    if ((load(word) & bits) != bits) join_bits(word, bits);
+  }
+  /// The same, without a look.
+  SCBF_INLINE void join_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
 #if defined(__CUDA_ARCH__)
     atomicOr(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(bits));
 #else
     std::atomic_ref(*word).fetch_or(bits, std::memory_order_relaxed);
 #endif
   }
+
+ private:
+#if defined(__CUDA_ARCH__)
+  SCBF_INLINE static std::size_t global(const std::uint64_t* word) noexcept {
+    return __cvta_generic_to_global(word);
+  }
+#endif
 };
 
 }  // namespace scbf::cuda
