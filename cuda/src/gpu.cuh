@@ -48,11 +48,6 @@ class GpuWarp {
       return OfLane<Result>{work(lane_)};
     }
   }
-  SCBF_INLINE void sync() const {
-#if defined(__CUDA_ARCH__)
-    __syncwarp();
-#endif
-  }
   template <unsigned width, class T>
   SCBF_INLINE OfLane<T> of_neighbour(const OfLane<T>& v, unsigned which) const {
 #if defined(__CUDA_ARCH__)
@@ -61,13 +56,14 @@ class GpuWarp {
     return v;
 #endif
   }
-  template <unsigned width, class T>
-  SCBF_INLINE OfLane<T> least_among(const OfLane<T>& v) const {
-    return joined<width>(v, [](T a, T b) { return a < b ? a : b; });
-  }
-  template <unsigned width, class T>
-  SCBF_INLINE OfLane<T> bits_among(const OfLane<T>& v) const {
-    return joined<width>(v, [](T a, T b) { return a | b; });
+  template <unsigned width, class T, class Join>
+  SCBF_INLINE OfLane<T> joined_among(OfLane<T> v, [[maybe_unused]] Join join) const {
+#if defined(__CUDA_ARCH__)
+    for (unsigned distance = 1; distance < width; distance *= 2) {
+      v.value = join(v.value, __shfl_xor_sync(kAll, v.value, static_cast<int>(distance)));
+    }
+#endif
+    return v;
   }
   template <class T>
   SCBF_INLINE std::uint32_t ballot(const OfLane<T>& v) const {
@@ -79,16 +75,6 @@ class GpuWarp {
   }
 
  private:
-  template <unsigned width, class T, class Join>
-  SCBF_INLINE static OfLane<T> joined(OfLane<T> v, [[maybe_unused]] Join join) {
-#if defined(__CUDA_ARCH__)
-    for (unsigned distance = 1; distance < width; distance *= 2) {
-      v.value = join(v.value, __shfl_xor_sync(kAll, v.value, static_cast<int>(distance)));
-    }
-#endif
-    return v;
-  }
-
   static constexpr unsigned kAll = 0xFFFF'FFFFu;
   unsigned lane_;
 };
@@ -150,8 +136,18 @@ template <class Work>
 __global__ void __launch_bounds__(kThreads) each_kernel(std::size_t n, Work work) {
   for (std::size_t i = thread_index(); i < n; i += thread_count()) work(i);
 }
+/// On how many blocks of threads per multiprocessor the work insists; 0: the compiler decides. It
+/// may use as many registers as these leave it, and is told so where it would otherwise save them
+/// by waiting for loads one by one.
 template <class Work>
-__global__ void __launch_bounds__(kThreads) warps_kernel(std::size_t n, Work work) {
+constexpr unsigned blocks_for() {
+  if constexpr (requires { Work::kBlocksPerProcessor; }) return Work::kBlocksPerProcessor;
+  return 0;
+}
+
+template <class Work>
+__global__ void __launch_bounds__(kThreads, blocks_for<Work>())
+    warps_kernel(std::size_t n, Work work) {
   const GpuWarp warp(threadIdx.x % kWarp);
   // A warp stays together: `begin` is the same for all its lanes.
   const std::size_t begin = thread_index() / kWarp * kWarp;

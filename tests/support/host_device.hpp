@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -38,28 +37,18 @@ class HostWarp {
       return results;
     }
   }
-  void sync() const {}
   template <unsigned width, class T>
   PerLane<T> of_neighbour(const PerLane<T>& values, unsigned which) const {
     PerLane<T> results;
     for (unsigned l = 0; l < kLanes; ++l) results[l] = values[l / width * width + which];
     return results;
   }
-  template <unsigned width, class T>
-  PerLane<T> least_among(const PerLane<T>& values) const {
+  template <unsigned width, class T, class Join>
+  PerLane<T> joined_among(const PerLane<T>& values, Join join) const {
     PerLane<T> results;
     for (unsigned l = 0; l < kLanes; ++l) {
       const auto first = values.begin() + l / width * width;
-      results[l] = *std::min_element(first, first + width);
-    }
-    return results;
-  }
-  template <unsigned width, class T>
-  PerLane<T> bits_among(const PerLane<T>& values) const {
-    PerLane<T> results;
-    for (unsigned l = 0; l < kLanes; ++l) {
-      const auto first = values.begin() + l / width * width;
-      results[l] = std::reduce(first, first + width, T{}, std::bit_or<>());
+      results[l] = std::reduce(first + 1, first + width, *first, join);
     }
     return results;
   }

@@ -214,7 +214,8 @@ struct TakeDirect {
       });
     }
     if (warp.ballot(missing) == 0) return;
-    const auto contested = warp.template bits_among<kSharers>(missing);
+    const auto contested = warp.template joined_among<kSharers>(
+        missing, [](std::uint32_t a, std::uint32_t b) { return a | b; });
     for (std::uint32_t group = filter.geometry().groups(); group-- > 0;) {
       const Blocks blocks(warp, filter, hash, group);
       blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {

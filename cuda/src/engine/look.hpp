@@ -8,10 +8,9 @@
 // PerLane<T> has a value for each lane and is indexed by lane; work inside `each` may index it only
 // by its own lane.
 //   each(f)               PerLane of f(lane), or nothing if f returns nothing
-//   sync()                waits for all lanes
 //   of_neighbour<w>(v, i) PerLane of v of the i-th among w neighbouring lanes, w | 32
-//   least_among<w>(v)     PerLane of the smallest v among them
-//   bits_among<w>(v)      PerLane of all v among them, joined by OR
+//   joined_among<w>(v, f) PerLane of all v among them, joined by f, which is associative and
+//                         commutative
 //   ballot(v)             bit i = v[i] is not 0
 #pragma once
 
@@ -39,46 +38,65 @@ SCBF_INLINE WordPair load_pair(const std::uint64_t* words) noexcept {
 #endif
 }
 
-/// The smallest counter of each lane's key.
-template <class Warp>
+/// Four counters, or four answers 0 or 1, one in each byte.
+using FourBytes = std::uint32_t;
+
+/// The smaller one in each byte.
+template <bool counting>
+struct LeastOfEach {
+  SCBF_INLINE FourBytes operator()(FourBytes a, FourBytes b) const noexcept {
+    if (!counting) return a & b;
+    constexpr FourBytes kHigh = 0x8080'8080u;
+    const FourBytes not_less = ((a | kHigh) - b) & kHigh;  // where a ≥ b; no byte borrows
+    const FourBytes take_b = (not_less >> 7) * 0xFF;
+    return (b & take_b) | (a & ~take_b);
+  }
+};
+
+/// The smallest counter of each lane's key or, if not counting, whether that is not 0.
+template <bool counting, class Warp>
 SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
                                  const typename Warp::template PerLane<std::uint64_t>& hash) {
   constexpr unsigned kSharers = 4;
   constexpr unsigned kWords = kWordsPerBlock / kSharers;
   static_assert(kWords == 2, "a WordPair each");
   const Geometry& geometry = filter.geometry();
-  auto least = warp.each([](unsigned) { return unsigned{kCounterMax}; });
+  // Of the keys of four neighbours, a byte for each.
+  auto least =
+      warp.each([](unsigned) { return FourBytes{0x0101'0101u} * (counting ? kCounterMax : 1u); });
   for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
     const auto place =
         warp.each([&](unsigned l) { return detail::place_in_group(geometry, hash[l], group); });
+    const auto block = warp.each(
+        [&](unsigned l) { return static_cast<std::uint32_t>(detail::block_of(place[l])); });
+    const auto nibbles =
+        warp.each([&](unsigned l) { return static_cast<std::uint32_t>(place[l]); });
     const std::uint64_t* words =
         filter.words() + group * geometry.blocks_per_group() * kWordsPerBlock;
-    typename Warp::template PerLane<std::uint64_t> of[kSharers];
-    typename Warp::template PerLane<WordPair> pairs[kSharers];
+    typename Warp::template PerLane<std::uint32_t> blocks[kSharers], all_nibbles[kSharers];
     for (unsigned s = 0; s < kSharers; ++s) {
-      of[s] = warp.template of_neighbour<kSharers>(place, s);
-      pairs[s] = warp.each([&](unsigned l) {
-        return load_pair(words + detail::block_of(of[s][l]) * kWordsPerBlock +
-                         l % kSharers * kWords);
-      });
+      blocks[s] = warp.template of_neighbour<kSharers>(block, s);
+      all_nibbles[s] = warp.template of_neighbour<kSharers>(nibbles, s);
     }
-    // Without this the compiler, to save registers, waits for two loads before it starts the
-    // others.
-    warp.sync();
-    for (unsigned s = 0; s < kSharers; ++s) {
-      const auto mine = warp.each([&](unsigned l) {
-        const unsigned word = l % kSharers * kWords;
-        const unsigned a = detail::counter_at(pairs[s][l].low, detail::shift_of(of[s][l], word));
-        const unsigned b =
-            detail::counter_at(pairs[s][l].high, detail::shift_of(of[s][l], word + 1));
-        return a < b ? a : b;
-      });
-      const auto all = warp.template least_among<kSharers>(mine);
-      least = warp.each(
-          [&](unsigned l) { return l % kSharers == s && all[l] < least[l] ? all[l] : least[l]; });
-    }
+    least = warp.each([&](unsigned l) {
+      WordPair pairs[kSharers];
+      for (unsigned s = 0; s < kSharers; ++s) {
+        pairs[s] =
+            load_pair(words + l % kSharers * kWords + std::uint64_t{blocks[s][l]} * kWordsPerBlock);
+      }
+      FourBytes four = 0;
+      for (unsigned s = 0; s < kSharers; ++s) {
+        const std::uint32_t mine = all_nibbles[s][l] >> l % kSharers * kWords * kCounterBits;
+        const unsigned a = detail::counter_at(pairs[s].low, detail::shift_of_nibble(mine, 0));
+        const unsigned b = detail::counter_at(pairs[s].high, detail::shift_of_nibble(mine, 1));
+        const unsigned smaller = a < b ? a : b;
+        four |= FourBytes{counting ? smaller : unsigned{smaller != 0}} << 8 * s;
+      }
+      return LeastOfEach<counting>()(least[l], four);
+    });
   }
-  return least;
+  least = warp.template joined_among<kSharers>(least, LeastOfEach<counting>());
+  return warp.each([&](unsigned l) { return least[l] >> 8 * (l % kSharers) & kCounterMax; });
 }
 
 /// Writes an answer as a byte per key.
@@ -130,6 +148,9 @@ struct JoinedAnswers {
 /// answer i = the smallest counter of key i (counting), or whether that is not 0.
 template <bool counting, class Cells, class Answers>
 struct Look {
+  /// In blocks of counters, 64 registers hold all that four loads bring. (See blocks_for.)
+  static constexpr unsigned kBlocksPerProcessor = Cells::kCell == Cell::counter ? 4 : 0;
+
   FilterRef filter;
   ValueKeys keys;
   Answers answers;
@@ -142,7 +163,7 @@ struct Look {
     const auto hash = warp.each(
         [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
     auto answer = Cells::kCell == Cell::counter && filter.geometry().layout() == Layout::split_block
-                      ? least_in_blocks(warp, filter, hash)
+                      ? least_in_blocks<counting>(warp, filter, hash)
                       : warp.each([&](unsigned l) {
                           return counting ? filter.least<Cells>(hash[l])
                                           : unsigned{filter.holds<Cells>(hash[l])};

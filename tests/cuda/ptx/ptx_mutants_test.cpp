@@ -158,7 +158,9 @@ const std::string kSwap = R"(cas\.b64\s+(%rd\d+), \[(%r\w+)\], %rd\d+, (%rd\d+);
 const std::string kFound = R"((setp\.ne\.s64\s+%p\d+, )(%rd\d+), %rd\d+;)";
 const std::string kLoadCached = R"((ld\.relaxed\.cta\.global\.u64\s+%rd\d+, \[%rd\d+)\])";
 const std::string kBallot = R"(vote\.sync\.ballot\.b32\s+(%r\d+), %p\d+, %r\d+;)";
-/// The operand of a shuffle that makes it one of eight lanes.
+const std::string kButterfly = R"(shfl\.sync\.bfly\.b32\s+(%r\d+)\|%p\d+, (%r\d+),[^;]*;)";
+/// The operand of a shuffle that makes it one of four or eight lanes.
+const std::string kFourLanes = R"((mov\.u32\s+%r\d+,) 7199;)";
 const std::string kEightLanes = R"((mov\.u32\s+%r\d+,) 6175;)";
 
 std::vector<Mutant> mutants() {
@@ -199,9 +201,8 @@ std::vector<Mutant> mutants() {
       {"absent_keys_are_taken", direct, kTakeDirect, kBallot, "mov.u32 $1, -1;", 0, "differ"},
       {"saturated_counters_are_taken", direct, kTakeDirect,
        R"((setp\.eq\.s32\s+%p\d+, %r\d+,) 15;)", "$1 16;", kEvery, "differ"},
-      {"neighbours_do_not_learn_of_a_shortage", direct, kTakeDirect,
-       R"(shfl\.sync\.bfly\.b32\s+(%r\d+)\|%p\d+, (%r\d+),[^;]*;)", "mov.b32 $1, $2;", kEvery,
-       "differ"},
+      {"neighbours_do_not_learn_of_a_shortage", direct, kTakeDirect, kButterfly, "mov.b32 $1, $2;",
+       kEvery, "differ"},
       {"what_was_taken_is_forgotten_in_the_next_group", direct, kTakeDirect,
        R"(shl\.b64(\s+%rd\d+, %rd\d+), 8;)", "shl.b64 $1, 16;", 1, "differ"},
       {"word_is_not_aligned", direct, kAddDirect, kLoadCached, "$1+4]", kEvery,
@@ -215,8 +216,12 @@ std::vector<Mutant> mutants() {
        "{ .reg .pred few; .reg .b32 t; mov.u32 t, %tid.x; setp.lt.u32 few, t, 40; @few bar.sync 0; "
        "}",
        1, "barrier"},
-      {"mask_of_half_a_warp", direct, kLook, R"(bar\.warp\.sync\s+-1;)", "bar.warp.sync 65535;",
-       kEvery, "a lane is not in the mask that it names"},
+      {"mask_of_half_a_warp", direct, kLook, R"((mov\.u32\s+%r\d+,) -1;)", "$1 65535;", kEvery,
+       "a lane is not in the mask that it names"},
+      {"blocks_of_the_first_four_lanes", direct, kLook, kFourLanes, "$1 31;", kEvery,
+       "answers differ"},
+      {"answers_of_one_of_four_lanes", direct, kLook, kButterfly, "mov.b32 $1, $2;", kEvery,
+       "answers differ"},
       {"bound_of_answers_is_off_by_one", direct, kLook, R"(setp\.ge\.u64)", "setp.gt.u64", kEvery,
        "outside of the device's memory"},
       {"no_grid_sync_after_reserving", direct, kResolve, kSpin, "$1", 0, "verdicts differ"},
