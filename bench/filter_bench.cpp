@@ -68,7 +68,7 @@ class Matrix {
 
  private:
   void add(FilterCase c, Operations operations) {
-    const bool batched = c.ours() && c.backend != "scalar";
+    const bool batched = c.ours() && c.backend != "scalar" && !is_key_by_key(c.calls);
     c.batch = batched ? c.n : std::min(c.n, kSample);
     const std::size_t keys = size_ == Size::smoke   ? c.n
                              : size_ == Size::quick ? (batched ? 4'000'000 : 1'000'000)
