@@ -13,6 +13,7 @@
 #include "cpu_simd/histogram-inl.h"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/ranked-inl.h"
+#include "cpu_simd/ranked_bits-inl.h"
 #include "cpu_simd/rows-inl.h"
 #include "cpu_simd/scatter-inl.h"
 #include "cpu_simd/slice-inl.h"

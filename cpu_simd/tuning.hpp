@@ -14,8 +14,9 @@ inline constexpr std::size_t kNearDistance = 32;
 /// faster at kNearDistance (fetch_distance.hpp). Some out-of-order cores look 32 keys ahead by
 /// themselves, so that prefetching at that distance gains nothing.
 inline constexpr std::size_t kFarDistance = 128;
-/// Keys whose time at one distance is taken at once, and keys after which it is taken again.
+/// Keys that are worked on to find out what one distance costs.
 inline constexpr std::size_t kTryKeys = 2048;
+/// Keys after which the next distance is tried again.
 inline constexpr std::size_t kKeysBetweenTries = 512 * 1024;
 /// With few keys, lines of further filters are prefetched until this many are under way.
 inline constexpr std::size_t kLinesAhead = 256;

@@ -35,7 +35,7 @@ struct Atomic {
     std::uint64_t value;
     asm volatile("ld.relaxed.cta.global.u64 %0, [%1];"
                  : "=l"(value)
-                 : "l"(global(word))
+                 : "l"(__cvta_generic_to_global(word))
                  : "memory");
     return value;
 #else
@@ -121,13 +121,6 @@ struct Atomic {
     std::atomic_ref(*word).fetch_or(bits, std::memory_order_relaxed);
 #endif
   }
-
- private:
-#if defined(__CUDA_ARCH__)
-  SCBF_INLINE static std::size_t global(const std::uint64_t* word) noexcept {
-    return __cvta_generic_to_global(word);
-  }
-#endif
 };
 
 }  // namespace scbf::cuda
