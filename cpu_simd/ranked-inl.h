@@ -205,6 +205,20 @@ HWY_INLINE bool begins_of_group(const std::uint64_t* words, const std::uint64_t*
   return true;
 }
 
+/// Calls group(first) for each whole group of keys, and alone(i) for keys behind the last one; all
+/// in order.
+template <class Group, class Alone>
+HWY_INLINE void for_each_group(const std::uint64_t* words, const std::uint64_t* places,
+                               std::size_t n, const Fetch& fetch, Group group,
+                               Alone alone) noexcept {
+  const std::size_t whole = n / kRankedGroup * kRankedGroup;
+  walk<kRankedGroup>(
+      whole, fetch, 1,
+      [&](std::size_t i, std::uint32_t) HWY_ATTR { return ranked_line(words, places[i]); },
+      Nothing(), group);
+  for (std::size_t i = whole; i < n; ++i) alone(i);
+}
+
 /// Calls alone(i) for keys that are changed one by one, and together(i, begin) for the others; all
 /// in order within a block.
 template <class Alone, class Together>
@@ -212,10 +226,7 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
                                 std::size_t n, const Fetch& fetch, const RankedShape& shape,
                                 Alone alone, Together together) noexcept {
   alignas(32) std::uint64_t begins[kRankedGroup][kRankedSlices];
-  const std::size_t whole = n / kRankedGroup * kRankedGroup;
-  const auto line_of = [&](std::size_t i, std::uint32_t)
-                           HWY_ATTR { return ranked_line(words, places[i]); };
-  walk<kRankedGroup>(whole, fetch, 1, line_of, Nothing(), [&](std::size_t first) HWY_ATTR {
+  const auto group = [&](std::size_t first) HWY_ATTR {
     if (begins_of_group(words, places + first, shape, begins)) {
       asm("" : "+m"(begins));
       for (std::size_t i = 0; i < kRankedGroup; ++i) {
@@ -224,8 +235,8 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
     } else {
       for (std::size_t i = first; i < first + kRankedGroup; ++i) alone(i);
     }
-  });
-  for (std::size_t i = whole; i < n; ++i) alone(i);
+  };
+  for_each_group(words, places, n, fetch, group, alone);
 }
 
 #else
@@ -278,10 +289,7 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
     answers[i] = static_cast<std::uint8_t>(least);
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  const std::size_t whole = n / kRankedGroup * kRankedGroup;
-  const auto line_of = [&](std::size_t i, std::uint32_t)
-                           HWY_ATTR { return ranked_line(words, places[i]); };
-  walk<kRankedGroup>(whole, fetch, 1, line_of, Nothing(), [&](std::size_t first) HWY_ATTR {
+  const auto group = [&](std::size_t first) HWY_ATTR {
     RankedSearch searches[kRankedGroup];
     unsigned held = 0;  // a bit for each key
     for (std::size_t i = 0; i < kRankedGroup; ++i) {
@@ -301,8 +309,8 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
                                  : least_count(line, begins);
       answers[first + i] = static_cast<std::uint8_t>(least);
     }
-  });
-  for (std::size_t i = whole; i < n; ++i) alone(i);
+  };
+  for_each_group(words, places, n, fetch, group, alone);
 #else
   for_each_ranked(words, places, n, fetch, alone);
 #endif
