@@ -76,6 +76,13 @@ TEST(PtxChecks, DeadlocksAreNoticed) {
             "no fault");
 }
 
+TEST(PtxChecks, KernelsThatDoNotEndAreStopped) {
+  const std::string loop =
+      "LOOP: atom.global.add.u64 %rd3, [%rd1], 1; setp.lt.u64 %p2, %rd3, 1000; @%p2 bra LOOP;";
+  EXPECT_EQ(fault_of(loop, {.settings = {.most_instructions = 10'000}}), "no fault");
+  SCBF_EXPECT_SAYS(fault_of(loop, {.settings = {.most_instructions = 1000}}), "no end in k");
+}
+
 TEST(PtxChecks, LaunchesAreWithinTheirBounds) {
   EXPECT_EQ(fault_of("", {.threads = 256}), "no fault");
   SCBF_EXPECT_SAYS(fault_of("", {.threads = 257}),

@@ -163,6 +163,7 @@ void Grid::run_some(Block& block) {
     if (warp.ready == 0) continue;
     run_warp(warp, 1u << random_.below(10));
     if (quiet_ > settings_.patience) nothing_goes_on("nothing changes any more");
+    if (report_.instructions > settings_.most_instructions) nothing_goes_on("no end");
     return;
   }
   const auto waits = [](const Block& b) {
@@ -265,6 +266,7 @@ unsigned Grid::run_group(Warp& warp, Lanes group, unsigned steps) {
       case Op::sync_warp:
       case Op::shuffle:
       case Op::vote:
+      case Op::sum_lanes:
         stay(lanes, at);
         stay(group & ~lanes, at + 1);
         if (i.op == Op::finish) {

@@ -42,6 +42,8 @@ struct Settings {
   bool scatter = true;  ///< whether lanes part at accesses of memory, at random
   /// Instructions of warps without a change of memory, after which nothing is expected any more.
   std::uint64_t patience = 1'000'000;
+  /// Instructions of threads, after which a kernel is not expected to end any more.
+  std::uint64_t most_instructions = 100'000'000'000;
 };
 
 struct Report {

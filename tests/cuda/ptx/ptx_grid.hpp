@@ -103,6 +103,7 @@ class Grid {
   void complete_sync(Warp& warp, unsigned lane);
   void shuffle(Warp& warp, const Instruction& i, Lanes lanes);
   void vote(Warp& warp, const Instruction& i, Lanes lanes);
+  void sum_lanes(Warp& warp, const Instruction& i, Lanes lanes);
   void exit(Warp& warp, Lanes lanes);
 
   Row& row(Warp& warp, RowNumber number) const {

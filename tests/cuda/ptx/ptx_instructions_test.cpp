@@ -186,6 +186,19 @@ TEST(PtxInstructions, LanesVote) {
       1u);
 }
 
+TEST(PtxInstructions, LanesAddUp) {
+  EXPECT_EQ(words_of("redux.sync.add.u32 %r9, %r1, -1;", 32)[7], 31u * 32 / 2);
+  // Negative numbers, and half of a warp by itself.
+  const std::string less = "sub.s32 %r3, 10, %r1;\n";
+  EXPECT_EQ(words_of(less + "redux.sync.add.s32 %r9, %r3, -1;", 32)[0],
+            static_cast<std::uint32_t>(320 - 31 * 32 / 2));
+  EXPECT_EQ(
+      words_of("mov.u32 %r9, 5; and.b32 %r3, %r1, 1; setp.eq.s32 %p1, %r3, 1; @!%p1 bra OUT;\n"
+               "redux.sync.add.u32 %r9, %r1, 0xAAAAAAAA; OUT:",
+               32),
+      words_of("and.b32 %r3, %r1, 1; setp.eq.s32 %p1, %r3, 1; selp.b32 %r9, 256, 5, %p1;", 32));
+}
+
 TEST(PtxInstructions, BarriersReduce) {
   const std::string first = "setp.eq.s32 %p1, %r1, 0;\n";
   const std::string out = "selp.u32 %r9, 1, 0, %p2;";

@@ -504,6 +504,12 @@ class Parser : private Reader {
       i.to[0] = result();
       want(",");
       operands(i, 2);
+    } else if (base == "redux") {
+      i.op = Op::sum_lanes;
+      if (!opcode.has("add")) refuse("the operation of redux");
+      i.to[0] = result();
+      want(",");
+      operands(i, 2);
     } else {
       back();
       refuse("the instruction");

@@ -75,6 +75,7 @@ enum class Op : std::uint8_t {
   sync_warp,
   shuffle,
   vote,
+  sum_lanes,
   fence,
   pause,
   trap

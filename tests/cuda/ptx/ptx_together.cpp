@@ -101,6 +101,7 @@ void Grid::complete_sync(Warp& warp, unsigned lane) {
   if (!all) return;
   if (i.op == Op::shuffle) shuffle(warp, i, mask);
   if (i.op == Op::vote) vote(warp, i, mask);
+  if (i.op == Op::sum_lanes) sum_lanes(warp, i, mask);
   if (i.op == Op::sync_warp) {
     // Only this orders accesses of memory; what lanes exchange does not.
     if (mask == kAll) {
@@ -169,6 +170,13 @@ void Grid::vote(Warp& warp, const Instruction& i, Lanes lanes) {
                                : mode == VoteMode::any  ? yes != 0
                                                         : yes == lanes;
   for_each_lane(lanes, [&](unsigned lane) { row(warp, i.to[0])[lane] = result; });
+}
+
+void Grid::sum_lanes(Warp& warp, const Instruction& i, Lanes lanes) {
+  const Row& from = value(warp, i.from_rows[0]);
+  std::uint32_t sum = 0;
+  for_each_lane(lanes, [&](unsigned lane) { sum += static_cast<std::uint32_t>(from[lane]); });
+  for_each_lane(lanes, [&](unsigned lane) { row(warp, i.to[0])[lane] = sum; });
 }
 
 // ---- the end ------------------------------------------------------------------------------------
