@@ -155,15 +155,16 @@ __global__ void __launch_bounds__(kThreads, blocks_for<Work>())
 }
 template <unsigned threads, class Work>
 __global__ void __launch_bounds__(threads, kThreadsPerProcessor / threads)
-    thread_blocks_kernel(std::size_t n, Work work) {
+    thread_blocks_kernel(Work work) {
   extern __shared__ std::uint64_t shared[];
-  for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
-    work(GpuThreads(), i, shared);
-    __syncthreads();
-  }
+  // No loop: the compiler would keep in registers, all the time, what is the same in each round.
+  work(GpuThreads(), blockIdx.x, shared);
 }
+/// Few blocks of threads synchronise faster than many. So many per multiprocessor are enough, and
+/// may use all of its registers.
+inline constexpr unsigned kGridBlocksPerProcessor = 2;
 template <class Work>
-__global__ void __launch_bounds__(kThreads) grid_kernel(Work work) {
+__global__ void __launch_bounds__(kThreads, kGridBlocksPerProcessor) grid_kernel(Work work) {
   work(GpuGrid());
 }
 
@@ -234,9 +235,8 @@ class Gpu : public StreamMemory {
           "asking for the multiprocessors");
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fitting, grid_kernel<Work>, kThreads, 0),
           "asking for the occupancy");
-    // Few blocks of threads synchronise faster than many.
-    constexpr int kEnough = 2;
-    const auto blocks = static_cast<unsigned>(processors * std::clamp(fitting, 1, kEnough));
+    const auto blocks = static_cast<unsigned>(
+        processors * std::clamp(fitting, 1, static_cast<int>(kGridBlocksPerProcessor)));
     void* arguments[] = {&work};
     check(cudaLaunchCooperativeKernel(grid_kernel<Work>, dim3(blocks), dim3(kThreads), arguments, 0,
                                       stream()),
@@ -301,7 +301,9 @@ class Gpu : public StreamMemory {
     }
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
           "asking for shared memory");
-    launch(kernel, static_cast<unsigned>(std::min(n, kMostBlocks)), threads, bytes, n, work);
+    // More would be the partitions of tebibytes.
+    if (n > kMostBlocks) check(cudaErrorInvalidConfiguration, "launching a kernel");
+    launch(kernel, static_cast<unsigned>(n), threads, bytes, work);
   }
 
   // Uses cudaLaunchKernel because <<<>>> with cudaGetLastError could report an error from an

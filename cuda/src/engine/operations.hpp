@@ -3,9 +3,8 @@
 // of a GPU (gpu.cuh) or, in tests, the host (tests/support/host_device.hpp):
 //   for_each(n, f)                  f(0) … f(n − 1)
 //   for_warps(n, f)                 f(warp, first) for first = 0, 32, 64 … below n
-//   for_thread_blocks(n, bytes, f)  f(threads, i, shared) for i < n with shared memory each, in
-//                                   which all threads are done before the next i; the policy
-//                                   Threads has each(f) for f(rank), size() and sync()
+//   for_thread_blocks(n, bytes, f)  f(threads, i, shared) for i < n with shared memory each; the
+//                                   policy Threads has each(f) for f(rank), size() and sync()
 //   for_grid(f)                     f(grid), see decide_in_order
 //   sort(a, b, n, first, last)      sorts n words by bits first … last − 1, keeping the order of
 //                                   equals; a and b hold n each; returns the one with the result
