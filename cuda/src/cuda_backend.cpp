@@ -73,15 +73,14 @@ class CudaBackend final : public Backend {
     return std::make_unique<DeviceStore>(device_, words);
   }
 
-  // insert and remove do not count counters that become non-zero or zero. If kernels counted them,
-  // Filter would need no pass over the counters to know its fill.
   NonzeroChange insert(CounterView view, const KeyBatch& keys,
                        const BatchOptions& options) const override {
-    send_windows(keys, view.seed, nullptr, {}, true, options,
-                 [&](const DeviceKeys& sent, std::uint8_t*, std::uint64_t*, const Run& run) {
-                   run_insert(ref_to(view), sent, run);
+    std::uint64_t filled = 0;
+    send_windows(keys, view.seed, nullptr, {&filled, 1}, true, options,
+                 [&](const DeviceKeys& sent, std::uint8_t*, std::uint64_t* sums, const Run& run) {
+                   run_insert(ref_to(view), sent, sums, run);
                  });
-    return {};
+    return filled;
   }
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) const override {
@@ -95,12 +94,12 @@ class CudaBackend final : public Backend {
                       std::uint8_t* verdicts, std::span<RemovalChange> changes,
                       const BatchOptions& options) const override {
     const std::vector<FilterRef> refs = refs_to(filters);
-    std::vector<std::uint64_t> sums(filters.size() + 1);  // removed from each; ambiguous
+    const std::size_t n = filters.size();
+    std::vector<std::uint64_t> sums(2 * n + 1);  // removed from each; emptied in each; ambiguous
     const auto counted = [&] {
       RemoveCounts counts{0, sums.back()};
-      for (std::size_t f = 0; f < filters.size(); ++f) {
-        // The device does not count the counters that become zero.
-        changes[f] = {sums[f], sums[f] == 0 ? NonzeroChange(0) : std::nullopt};
+      for (std::size_t f = 0; f < n; ++f) {
+        changes[f] = {sums[f], sums[n + f]};
         counts.removed += sums[f];
       }
       return counts;
@@ -109,7 +108,8 @@ class CudaBackend final : public Backend {
       send_windows(keys, filters[0].seed, verdicts, sums, true, options,
                    [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* sums_there,
                        const Run& run) {
-                     run_remove(refs, sent, answers, sums_there, sums_there + refs.size(), run);
+                     run_remove(refs, sent, answers, sums_there, sums_there + n, sums_there + 2 * n,
+                                run);
                    });
     } catch (CutShort& cut) {
       cut.removed = counted();

@@ -127,7 +127,7 @@ void DeviceFilter::check_usable() const {
 void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
   check_usable();
   const Run run = run_of(options);
-  run_insert(ref(), keys, run);
+  run_insert(ref(), keys, nullptr, run);
   run_book_keys(keys, words_ + geometry_.words() + kInserted, run);
 }
 
@@ -169,7 +169,8 @@ void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
   check_counts("remove");
   const Run run = run_of(options);
   const FilterRef filter = ref();
-  run_remove({&filter, 1}, keys, verdicts, words_ + geometry_.words() + kRemovals, nullptr, run);
+  run_remove({&filter, 1}, keys, verdicts, words_ + geometry_.words() + kRemovals, nullptr, nullptr,
+             run);
 }
 
 void DeviceFilter::insert(const DeviceKeys& keys, const DeviceOptions& options) {

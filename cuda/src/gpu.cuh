@@ -19,7 +19,8 @@
 #include <utility>
 
 #include "check.hpp"
-#include "engine/look.hpp"
+#include "engine/warp.hpp"
+#include "scbf/cuda/atomic.hpp"
 #include "stream.hpp"
 
 namespace scbf::cuda {
@@ -73,6 +74,14 @@ class GpuWarp {
     return v.value != 0;
 #endif
   }
+  template <class T>
+  SCBF_INLINE T sum(const OfLane<T>& v) const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(kAll, v.value);
+#else
+    return joined_among<kWarp>(v, [](T a, T b) { return a + b; }).value;
+#endif
+  }
 
  private:
   static constexpr unsigned kAll = 0xFFFF'FFFFu;
@@ -94,6 +103,16 @@ class GpuThreads {
     work(threadIdx.x);
 #else
     work(0u);
+#endif
+  }
+  template <class Work>
+  SCBF_INLINE void add_up(std::uint64_t* total, Work work) const {
+#if defined(__CUDA_ARCH__)
+    const unsigned lane = threadIdx.x % kWarp;
+    const std::uint32_t sum = GpuWarp(lane).sum(OfLane<std::uint32_t>{work(threadIdx.x)});
+    if (lane == 0 && sum != 0) Atomic().add(total, sum);
+#else
+    *total += work(0u);
 #endif
   }
   SCBF_INLINE void sync() const {

@@ -65,10 +65,11 @@ void run_look_in_all(std::span<const FilterRef> filters, const DeviceKeys& keys,
 
 }  // namespace
 
-void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run) {
+void run_insert(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* filled,
+                const Run& run) {
   Device device(run.stream, run.memory);
   with_values(device, filter, keys,
-              [&](const ValueKeys& values) { insert(device, filter, values, run.tuning); });
+              [&](const ValueKeys& values) { insert(device, filter, values, run.tuning, filled); });
 }
 
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
@@ -95,13 +96,15 @@ void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::
 }
 
 void run_remove(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* verdicts,
-                std::uint64_t* removed, std::uint64_t* ambiguous, const Run& run) {
+                std::uint64_t* removed, std::uint64_t* emptied, std::uint64_t* ambiguous,
+                const Run& run) {
   Device device(run.stream, run.memory);
   with_values(device, filters, keys, [&](const ValueKeys& values) {
     if (filters.size() > 1) {
-      remove_from_several(device, filters, values, verdicts, removed, ambiguous, run.tuning);
+      remove_from_several(device, filters, values, verdicts, removed, emptied, ambiguous,
+                          run.tuning);
     } else {
-      remove(device, filters[0], values, verdicts, run.tuning);
+      remove(device, filters[0], values, verdicts, run.tuning, emptied);
       book_those(device, values.n, IsHit{verdicts}, removed);
     }
   });

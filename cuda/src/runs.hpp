@@ -29,7 +29,9 @@ struct Run {
 /// Throws CudaError if this library has no kernels for the current device.
 void check_kernels();
 
-void run_insert(const FilterRef& filter, const DeviceKeys& keys, const Run& run);
+/// *filled += how many counters, or bits, were 0 and are not any more, unless `filled` is null.
+void run_insert(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* filled,
+                const Run& run);
 /// Looks keys up in one filter or more, all of one seed: is the key in any of them? *hits += how
 /// many are, unless `hits` is null.
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
@@ -43,9 +45,12 @@ void run_find(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* in
 void run_count(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                std::uint64_t* hits, const Run& run);
 /// Removes each key from the one filter that claims it at its turn; verdicts are Removals.
-/// removed[f] += how many keys were removed from filter f, *ambiguous += how many several claim.
+/// removed[f] += how many keys were removed from filter f, emptied[f] += how many of its counters
+/// became 0, *ambiguous += how many keys several claim. For one filter, `emptied` may be null, and
+/// `ambiguous` is not used.
 void run_remove(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* verdicts,
-                std::uint64_t* removed, std::uint64_t* ambiguous, const Run& run);
+                std::uint64_t* removed, std::uint64_t* emptied, std::uint64_t* ambiguous,
+                const Run& run);
 
 /// As run_find, but waits for the number of hits and returns it.
 std::uint64_t run_find_and_wait(const FilterRef& filter, const DeviceKeys& keys,

@@ -69,6 +69,39 @@ cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) {
   return {keys.data(), keys.size(), false, {}};
 }
 
+std::uint64_t nonzero(const Geometry& geometry, const std::vector<std::uint64_t>& words) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t word : words) {
+    if (geometry.cell() == Cell::bit) {
+      sum += static_cast<unsigned>(std::popcount(word));
+    } else {
+      for (unsigned shift = 0; shift < 64; shift += 4) sum += (word >> shift & 15) != 0;
+    }
+  }
+  return sum;
+}
+/// Inserts, and compares how many cells were filled, if they are counted.
+void insert_and_count(HostDevice& device, const cuda::FilterRef& filter,
+                      const cuda::ValueKeys& keys, const cuda::Tuning& tuning, bool counts,
+                      const std::vector<std::uint64_t>& words) {
+  const std::uint64_t before = nonzero(filter.geometry(), words);
+  std::uint64_t filled = 1000;
+  cuda::insert(device, filter, keys, tuning, counts ? &filled : nullptr);
+  const std::uint64_t change = nonzero(filter.geometry(), words) - before;
+  ASSERT_EQ(filled, 1000 + (counts ? change : 0));
+}
+/// The same of a removal, and of cells that were emptied.
+void remove_and_count(HostDevice& device, const cuda::FilterRef& filter,
+                      const cuda::ValueKeys& keys, std::uint8_t* verdicts,
+                      const cuda::Tuning& tuning, bool counts,
+                      const std::vector<std::uint64_t>& words) {
+  const std::uint64_t before = nonzero(filter.geometry(), words);
+  std::uint64_t emptied = 1000;
+  cuda::remove(device, filter, keys, verdicts, tuning, counts ? &emptied : nullptr);
+  const std::uint64_t change = before - nonzero(filter.geometry(), words);
+  ASSERT_EQ(emptied, 1000 + (counts ? change : 0));
+}
+
 /// Compares lookups, and their three forms of answers.
 template <class Model>
 void compare_lookups(HostDevice& device, const cuda::FilterRef& filter, const Model& model,
@@ -114,17 +147,17 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
     return tuning_of(GetParam(), scratch_bytes);
   }
   void insert(const std::vector<std::uint64_t>& keys) {
-    cuda::insert(device, filter, view(keys), tuning());
+    counts_filled = !counts_filled;
+    ASSERT_NO_FATAL_FAILURE(
+        insert_and_count(device, filter, view(keys), tuning(), counts_filled, words));
     model.insert(keys);
     ASSERT_TRUE(same_words(words, model.words())) << "after insert";
   }
-  Answers removed(const std::vector<std::uint64_t>& keys, std::size_t scratch_bytes = 0) {
-    Answers verdicts(keys.size(), 0xCC);
-    cuda::remove(device, filter, view(keys), verdicts.data(), tuning(scratch_bytes));
-    return verdicts;
-  }
   void compare_remove(const std::vector<std::uint64_t>& keys, std::size_t scratch_bytes = 0) {
-    const Answers got = removed(keys, scratch_bytes);
+    counts_emptied = !counts_emptied;
+    Answers got(keys.size(), 0xCC);
+    ASSERT_NO_FATAL_FAILURE(remove_and_count(device, filter, view(keys), got.data(),
+                                             tuning(scratch_bytes), counts_emptied, words));
     ASSERT_TRUE(same_answers(got, remove(model, keys)));
     ASSERT_TRUE(same_words(words, model.words())) << "after remove";
   }
@@ -139,6 +172,7 @@ class Engine : public ::testing::TestWithParam<EngineCase> {
   scbf::Filter model{GetParam().shape.geometry, {.seed = kSeed, .backend = "scalar"}};
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(model.words().size());
   cuda::FilterRef filter{GetParam().shape.geometry, kSeed, words.data()};
+  bool counts_filled = false, counts_emptied = false;  // every other time
 };
 INSTANTIATE_TEST_SUITE_P(All, Engine, ::testing::ValuesIn(engine_cases(contract_shapes(40'000))),
                          EngineCaseName());
@@ -177,9 +211,9 @@ TEST_P(Engine, SeveralPassesOfAFewKeysEach) {
   ASSERT_NO_FATAL_FAILURE(insert(mixture.to_insert(3000)));
   // Scratch memory for part_positions keys at a time, or a few more.
   ASSERT_NO_FATAL_FAILURE(compare_remove(mixture.to_ask(3000), 1));
-  cuda::insert(device, filter, view(mixture.to_insert(0)), tuning(1));
+  cuda::insert(device, filter, view(mixture.to_insert(0)), tuning(1), nullptr);
   const auto more = mixture.to_insert(3000);
-  cuda::insert(device, filter, view(more), tuning(1));
+  ASSERT_NO_FATAL_FAILURE(insert_and_count(device, filter, view(more), tuning(1), true, words));
   model.insert(more);
   ASSERT_TRUE(same_words(words, model.words()));
 }
@@ -191,14 +225,15 @@ TEST_P(Engine, NullsAndReadyHashes) {
   for (auto& byte : bitmap) byte = static_cast<std::byte>(random());
   const auto batch = scbf::KeyBatch::from_hashes(hashes).with_validity(bitmap, 11);
   const cuda::ValueKeys keys{hashes.data(), hashes.size(), true, cuda::Validity(bitmap.data(), 11)};
-  cuda::insert(device, filter, keys, tuning(1));
+  ASSERT_NO_FATAL_FAILURE(insert_and_count(device, filter, keys, tuning(1), true, words));
   model.insert(batch);
   ASSERT_TRUE(same_words(words, model.words()));
   Answers out(keys.n, 0xCC);
   cuda::look<true>(device, filter, keys, cuda::ByteAnswers{out.data()});
   ASSERT_TRUE(same_answers(out, count(model, batch)));
   std::fill(out.begin(), out.end(), std::uint8_t{0xCC});
-  cuda::remove(device, filter, keys, out.data(), tuning(1));
+  ASSERT_NO_FATAL_FAILURE(
+      remove_and_count(device, filter, keys, out.data(), tuning(1), true, words));
   ASSERT_TRUE(same_answers(out, remove(model, batch)));
   ASSERT_TRUE(same_words(words, model.words()));
 }
@@ -237,7 +272,9 @@ class BitEngine : public ::testing::TestWithParam<EngineCase> {
   }
   void insert(const cuda::ValueKeys& keys, const scbf::KeyBatch& batch,
               std::size_t scratch_bytes = 0) {
-    cuda::insert(device, filter, keys, tuning_of(GetParam(), scratch_bytes));
+    counts_filled = !counts_filled;
+    ASSERT_NO_FATAL_FAILURE(insert_and_count(
+        device, filter, keys, tuning_of(GetParam(), scratch_bytes), counts_filled, words));
     model.insert(batch);
     ASSERT_TRUE(same_words(words, model.words())) << "after insert";
   }
@@ -246,6 +283,7 @@ class BitEngine : public ::testing::TestWithParam<EngineCase> {
   BloomFilter model = empty();
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(model.words().size());
   cuda::FilterRef filter{geometry(), kSeed, words.data()};
+  bool counts_filled = false;  // every other time
 };
 INSTANTIATE_TEST_SUITE_P(All, BitEngine, ::testing::ValuesIn(engine_cases(contract_shapes(40'000))),
                          EngineCaseName());
@@ -332,8 +370,13 @@ TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
   for (std::uint64_t w = 0; w < kWords; ++w) positions[w] = w * 16 + w % 16;
   const cuda::Part part{0, kWords, 0, cuda::Part::kWhole};
   const std::uint64_t total = cuda::PartCount::of(kWords, 1u << 16);
-  const cuda::AddParts<cuda::CounterCells> add{
-      {cuda::Array(geometry, 0), words.data(), 11}, positions.data(), &part, &total, false};
+  std::uint64_t filled = 0, want = 0;
+  const cuda::AddParts<cuda::CounterCells, true> add{{cuda::Array(geometry, 0), words.data(), 11},
+                                                     positions.data(),
+                                                     &part,
+                                                     &total,
+                                                     false,
+                                                     &filled};
   std::uint64_t lost = 0;
   twice_at_once(
       static_cast<int>(scaled(2000, 200)),
@@ -346,8 +389,10 @@ TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
           lost += 2 - (words[w] >> w % 16 * 4);
           words[w] = 0;
         }
+        want += kWords;
       });
   EXPECT_EQ(lost, 0u);
+  EXPECT_EQ(filled, want) << "both streams counted a counter, or neither did";
 }
 
 TEST(SeveralStreams, PartitionedInsertionsOfBitsLoseNothing) {
@@ -361,23 +406,28 @@ TEST(SeveralStreams, PartitionedInsertionsOfBitsLoseNothing) {
   const cuda::Part part{0, kWords, 0, cuda::Part::kWhole};
   const std::uint64_t total = cuda::PartCount::of(kWords, 1u << 16);
   const auto first = std::this_thread::get_id();
-  std::uint64_t lost = 0;
+  std::uint64_t filled = 0, want = 0, lost = 0;
   twice_at_once(
       static_cast<int>(scaled(2000, 200)),
       [&] {
         const auto& mine = positions[std::this_thread::get_id() == first ? 0 : 1];
         std::vector<std::uint64_t> demand(kWords, 0xCC);
-        cuda::AddParts<cuda::BitCells>{
-            {cuda::Array(geometry, 0), words.data(), 11}, mine.data(), &part, &total, false}(
-            HostThreads(64), 0, demand.data());
+        cuda::AddParts<cuda::BitCells, true>{{cuda::Array(geometry, 0), words.data(), 11},
+                                             mine.data(),
+                                             &part,
+                                             &total,
+                                             false,
+                                             &filled}(HostThreads(64), 0, demand.data());
       },
       [&] {
         for (std::uint64_t& word : words) {
           lost += 2 - static_cast<unsigned>(std::popcount(word));
           word = 0;
         }
+        want += 2 * kWords;
       });
   EXPECT_EQ(lost, 0u);
+  EXPECT_EQ(filled, want);
 }
 
 TEST(SeveralStreams, BooksLoseNothing) {
@@ -393,6 +443,30 @@ TEST(SeveralStreams, BooksLoseNothing) {
       [&] { want += 10'000; });
   EXPECT_EQ(books[0], want);
   EXPECT_EQ(books[1], 2 * want);
+}
+
+// Both streams insert the same keys: each counter is filled by one of them.
+TEST(SeveralStreams, DirectInsertionsCountWhatTheyFill) {
+  for (const Geometry& geometry : {Geometry::split_block(2, 20), Geometry::split(7, 400),
+                                   Geometry::split_block(2, 20).with(Cell::bit)}) {
+    const auto keys = random_keys(64, 3);
+    std::vector<std::uint64_t> words(geometry.words());
+    const cuda::FilterRef filter(geometry, 5, words.data());
+    cuda::Tuning tuning;
+    tuning.path = Path::direct;
+    std::uint64_t filled = 0, want = 0;
+    twice_at_once(
+        static_cast<int>(scaled(2000, 200)),
+        [&] {
+          HostDevice device;
+          cuda::insert(device, filter, view(keys), tuning, &filled);
+        },
+        [&] {
+          want += nonzero(geometry, words);
+          std::fill(words.begin(), words.end(), 0);
+        });
+    EXPECT_EQ(filled, want);
+  }
 }
 
 // ---- removal in hard cases ----------------------------------------------------------------------
@@ -481,7 +555,8 @@ TEST(Removal, WhatIsGivenBackIsNotForOthers) {
   cuda::Tuning tuning;
   tuning.path = Path::direct;
   HostDevice device;
-  cuda::remove(device, filter, {out.data(), out.size(), true, {}}, verdicts.data(), tuning);
+  ASSERT_NO_FATAL_FAILURE(remove_and_count(device, filter, {out.data(), out.size(), true, {}},
+                                           verdicts.data(), tuning, true, words));
   EXPECT_TRUE(same_answers(verdicts, remove(model, scbf::KeyBatch::from_hashes(out))));
   EXPECT_TRUE(same_words(words, model.words()));
 }

@@ -43,10 +43,13 @@ class Filters {
   ::testing::AssertionResult remove(HostDevice& device, const Keys& keys,
                                     const cuda::Validity& validity, const cuda::Tuning& tuning) {
     Answers verdicts(keys.size(), 0xCC), want(keys.size());
-    Keys removed(size(), 100), want_removed(size(), 100);  // removal adds to these numbers
+    // Removal adds to these numbers.
+    Keys removed(size(), 100), want_removed(size(), 100), emptied(size(), 10), want_emptied;
+    for (const Keys& words : words_) want_emptied.push_back(10 + nonzero(words));
     std::uint64_t ambiguous = 1000, want_ambiguous = 1000;
     cuda::remove_from_several(device, refs(), {keys.data(), keys.size(), false, validity},
-                              verdicts.data(), removed.data(), &ambiguous, tuning);
+                              verdicts.data(), removed.data(), emptied.data(), &ambiguous, tuning);
+    for (std::size_t f = 0; f < size(); ++f) want_emptied[f] -= nonzero(words_[f]);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!validity.valid(i)) continue;
       std::vector<std::size_t> claims;
@@ -65,11 +68,20 @@ class Filters {
       if (!same) return ::testing::AssertionFailure() << "filter " << f << ": " << same.message();
     }
     if (removed != want_removed) return ::testing::AssertionFailure() << "removed from each";
+    if (emptied != want_emptied) return ::testing::AssertionFailure() << "emptied in each";
     if (ambiguous != want_ambiguous) return ::testing::AssertionFailure() << "ambiguous";
     return ::testing::AssertionSuccess();
   }
 
  private:
+  static std::uint64_t nonzero(const Keys& words) {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t word : words) {
+      for (unsigned shift = 0; shift < 64; shift += 4) sum += (word >> shift & 15) != 0;
+    }
+    return sum;
+  }
+
   std::vector<Keys> words_;
   std::vector<cuda::FilterRef> refs_;
   std::vector<ReferenceStage> models_;
@@ -156,11 +168,12 @@ class CountingDevice : public HostDevice {
 std::size_t waits_for(Filters& filters, const Keys& keys, Answers& verdicts) {
   std::size_t waits = 0;
   CountingDevice device(&waits);
-  Keys removed(filters.size());
+  Keys removed(filters.size()), emptied(filters.size());
   std::uint64_t ambiguous = 0;
   verdicts.assign(keys.size(), 0xCC);
   cuda::remove_from_several(device, filters.refs(), {keys.data(), keys.size(), false, {}},
-                            verdicts.data(), removed.data(), &ambiguous, cuda::Tuning());
+                            verdicts.data(), removed.data(), emptied.data(), &ambiguous,
+                            cuda::Tuning());
   return waits;
 }
 

@@ -62,10 +62,10 @@ TEST(WordUpdate, OfOneThreadIsThatOfTheModel) {
       for (Word value = 0; value < 16; ++value) {
         word = with_counter(word, shift, value);
         Word changed = word;
-        cuda::add_one(Plain(), &changed, shift);
+        ASSERT_EQ(cuda::add_one(Plain(), &changed, shift), value);
         ASSERT_EQ(changed, with_counter(word, shift, std::min<Word>(value + 1, 15)));
         changed = word;
-        ASSERT_EQ(cuda::take_one(Plain(), &changed, shift), value != 0);
+        ASSERT_EQ(cuda::take_one(Plain(), &changed, shift), value);
         const Word left = value == 0 || value == 15 ? value : value - 1;
         ASSERT_EQ(changed, with_counter(word, shift, left));
       }
@@ -77,7 +77,8 @@ TEST(WordUpdate, OfSeveralAtOnceIsThatOfEach) {
   constexpr unsigned kWords = 4;
   Random random(2);
   const auto value = [&]() -> Word {  // mostly one that can change
-    return random.below(4) == 0 ? random.below(2) * 15 : 1 + random.below(14);
+    if (random.below(4) == 0) return random.below(2) * 15;
+    return 1 + random.below(random.below(2) == 0 ? 2 : 14);  // many are filled and emptied
   };
   for (std::size_t round = 0; round < 20'000; ++round) {
     Word words[kWords], want[kWords];
@@ -90,18 +91,77 @@ TEST(WordUpdate, OfSeveralAtOnceIsThatOfEach) {
     }
     const auto wanted = static_cast<std::uint32_t>(round % 2 == 0 ? (1u << kWords) - 1
                                                                   : random.below(1u << kWords));
-    cuda::add_ones(Plain(), at, shifts, wanted);
+    std::uint32_t filled = cuda::add_ones(Plain(), at, shifts, wanted);
     for (unsigned i = 0; i < kWords; ++i) {
-      if (wanted >> i & 1) cuda::add_one(Plain(), &want[i], shifts[i]);
+      if (wanted >> i & 1) filled -= cuda::add_one(Plain(), &want[i], shifts[i]) == 0;
       ASSERT_EQ(words[i], want[i]);
       words[i] = want[i] = with_counter(words[i], shifts[i], value());
     }
-    std::uint32_t missing = 0;
+    ASSERT_EQ(filled, 0u);
+    cuda::Taken want_taken{0, 0};
     for (unsigned i = 0; i < kWords; ++i) {
       if (!(wanted >> i & 1)) continue;
-      missing |= std::uint32_t{!cuda::take_one(Plain(), &want[i], shifts[i])} << i;
+      const unsigned was = cuda::take_one(Plain(), &want[i], shifts[i]);
+      want_taken.missing |= std::uint32_t{was == 0} << i;
+      want_taken.emptied += was == 1;
     }
-    ASSERT_EQ(cuda::take_ones(Plain(), at, shifts, wanted), missing);
+    const cuda::Taken taken = cuda::take_ones(Plain(), at, shifts, wanted);
+    ASSERT_EQ(taken.missing, want_taken.missing);
+    ASSERT_EQ(taken.emptied, want_taken.emptied);
+    for (unsigned i = 0; i < kWords; ++i) ASSERT_EQ(words[i], want[i]);
+  }
+}
+
+/// Before some of the swaps, one bit for each, another thread stores a word of its own.
+struct Interrupted : Plain {
+  const Word* others;
+  std::uint32_t which;
+  unsigned* swaps;
+
+  Word swap(Word* word, Word seen, Word next) const {
+    const unsigned i = (*swaps)++;
+    if (which >> i & 1) *word = others[i];
+    return Plain::swap(word, seen, next);
+  }
+};
+
+TEST(WordUpdate, OfSeveralAtOnceCountsWhatItSwapsAndWhatItRepeats) {
+  constexpr unsigned kWords = 4;
+  constexpr std::uint32_t kAll = (1u << kWords) - 1;
+  Random random(3);
+  for (std::size_t round = 0; round < 20'000; ++round) {
+    const bool add = round % 2 == 0;
+    Word words[kWords], want[kWords], others[kWords];
+    Word* at[kWords];
+    unsigned shifts[kWords];
+    const auto which = static_cast<std::uint32_t>(random.below(kAll + 1));
+    for (unsigned i = 0; i < kWords; ++i) {
+      shifts[i] = static_cast<unsigned>(random.below(16)) * 4;
+      words[i] = with_counter(random(), shifts[i], random.below(3) + !add);  // all can change
+      others[i] = with_counter(random(), shifts[i], random.below(3));
+      want[i] = which >> i & 1 ? others[i] : words[i];
+      at[i] = &words[i];
+    }
+    std::uint32_t turned = 0, missing = 0;
+    for (unsigned i = 0; i < kWords; ++i) {
+      if (add) {
+        turned += cuda::add_one(Plain(), &want[i], shifts[i]) == 0;
+        continue;
+      }
+      const unsigned was = cuda::take_one(Plain(), &want[i], shifts[i]);
+      turned += was == 1;
+      missing |= std::uint32_t{was == 0} << i;
+    }
+    unsigned swaps = 0;
+    const Interrupted interrupted{{}, others, which, &swaps};
+    if (add) {
+      ASSERT_EQ(cuda::add_ones(interrupted, at, shifts, kAll), turned);
+    } else {
+      const cuda::Taken taken = cuda::take_ones(interrupted, at, shifts, kAll);
+      ASSERT_EQ(taken.emptied, turned);
+      ASSERT_EQ(taken.missing, missing);
+    }
+    ASSERT_EQ(swaps, kWords);
     for (unsigned i = 0; i < kWords; ++i) ASSERT_EQ(words[i], want[i]);
   }
 }
@@ -123,7 +183,7 @@ TEST(WordUpdate, OfManyThreadsLosesAndCarriesNothing) {
         cuda::add_one(HostAtomic(), word, 0);
         // Each of these threads decrements and then increments, so the counter stays in 3 … 7.
         if (t % 2 == 0) {
-          refused += !cuda::take_one(HostAtomic(), word, 60);
+          refused += cuda::take_one(HostAtomic(), word, 60) == 0;
           cuda::add_one(HostAtomic(), word, 60);
         }
       }
@@ -149,13 +209,19 @@ TEST(WordUpdate, OfManyThreadsCountsExactly) {
     }
     for (std::thread& thread : threads) thread.join();
   };
-  std::atomic<std::uint64_t> refused = 0;
-  run([](Word* word, unsigned shift) { cuda::add_one(HostAtomic(), word, shift); });
+  std::atomic<std::uint64_t> refused = 0, filled = 0, emptied = 0;
+  run([&](Word* word, unsigned shift) { filled += cuda::add_one(HostAtomic(), word, shift) == 0; });
   for (const Word word : words) ASSERT_EQ(word, 0xEEEE'EEEE'EEEE'EEEEu);
-  run([&](Word* word, unsigned shift) { refused += !cuda::take_one(HostAtomic(), word, shift); });
+  run([&](Word* word, unsigned shift) {
+    const unsigned was = cuda::take_one(HostAtomic(), word, shift);
+    refused += was == 0;
+    emptied += was == 1;
+  });
   EXPECT_EQ(refused, 0u);
   for (const Word word : words) ASSERT_EQ(word, 0u);
-  EXPECT_FALSE(cuda::take_one(HostAtomic(), &words[0], 0));
+  EXPECT_EQ(filled, 16 * words.size());
+  EXPECT_EQ(emptied, 16 * words.size());
+  EXPECT_EQ(cuda::take_one(HostAtomic(), &words[0], 0), 0u);
 
   // The same, the word and its neighbour at once; so each counter is changed twice as often.
   const auto with_neighbour = [&](Word* word, auto use) {
@@ -166,7 +232,7 @@ TEST(WordUpdate, OfManyThreadsCountsExactly) {
     if (shift % 8 == 0) return;  // each of these counters 14 times, in two words
     with_neighbour(word, [&](auto& at) {
       const unsigned shifts[] = {shift, shift - 4};
-      cuda::add_ones(HostAtomic(), at, shifts, 3);
+      filled += cuda::add_ones(HostAtomic(), at, shifts, 3);
     });
   });
   for (const Word word : words) ASSERT_EQ(word, 0xEEEE'EEEE'EEEE'EEEEu);
@@ -174,11 +240,15 @@ TEST(WordUpdate, OfManyThreadsCountsExactly) {
     if (shift % 8 == 0) return;
     with_neighbour(word, [&](auto& at) {
       const unsigned shifts[] = {shift, shift - 4};
-      refused += cuda::take_ones(HostAtomic(), at, shifts, 3) != 0;
+      const cuda::Taken taken = cuda::take_ones(HostAtomic(), at, shifts, 3);
+      refused += taken.missing != 0;
+      emptied += taken.emptied;
     });
   });
   EXPECT_EQ(refused, 0u);
   for (const Word word : words) ASSERT_EQ(word, 0u);
+  EXPECT_EQ(filled, 32 * words.size());
+  EXPECT_EQ(emptied, 32 * words.size());
 }
 
 // ---- every interleaving -------------------------------------------------------------------------
@@ -238,8 +308,16 @@ struct Update {
 struct State {
   std::vector<Word> values;  // that the word has had
   std::vector<std::vector<Access>> records;
-  std::vector<int> verdicts;  // −1: not done; an addition has 1
+  std::vector<int> verdicts;  // −1: not done
 };
+
+/// What an update says of its counter: filled or emptied, changed otherwise or saturated, or, if 1
+/// was to be taken, that it is 0.
+enum Verdict : int { kMissing, kTurned, kOther };
+int verdict_of(bool add, unsigned counter) {
+  if (add) return counter == 0 ? kTurned : kOther;
+  return counter == 0 ? kMissing : counter == 1 ? kTurned : kOther;
+}
 
 /// Makes one step of update i. Returns whether it loaded the value of this choice.
 bool step(State& state, const std::vector<Update>& updates, std::size_t i, std::size_t choice) {
@@ -251,14 +329,16 @@ bool step(State& state, const std::vector<Update>& updates, std::size_t i, std::
   try {
     if (updates[i].add) {
       if (updates[i].at_once) {
-        cuda::add_ones(replay, nowhere, shifts, 1);
+        const std::uint32_t filled = cuda::add_ones(replay, nowhere, shifts, 1);
+        state.verdicts[i] = filled == 1 ? kTurned : kOther;
       } else {
-        cuda::add_one(replay, nowhere[0], updates[i].shift);
+        state.verdicts[i] = verdict_of(true, cuda::add_one(replay, nowhere[0], updates[i].shift));
       }
-      state.verdicts[i] = 1;
+    } else if (updates[i].at_once) {
+      const cuda::Taken taken = cuda::take_ones(replay, nowhere, shifts, 1);
+      state.verdicts[i] = taken.missing != 0 ? kMissing : taken.emptied == 1 ? kTurned : kOther;
     } else {
-      state.verdicts[i] = updates[i].at_once ? cuda::take_ones(replay, nowhere, shifts, 1) == 0
-                                             : cuda::take_one(replay, nowhere[0], updates[i].shift);
+      state.verdicts[i] = verdict_of(false, cuda::take_one(replay, nowhere[0], updates[i].shift));
     }
   } catch (const OutOfRecord&) {
     // The update is not done yet.
@@ -293,13 +373,11 @@ std::set<Outcome> sequential(Word word, const std::vector<Update>& updates) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   do {
     Word changed = word;
-    std::vector<int> verdicts(updates.size(), 1);
+    std::vector<int> verdicts(updates.size());
     for (const std::size_t i : order) {
-      if (updates[i].add) {
-        cuda::add_one(Plain(), &changed, updates[i].shift);
-      } else {
-        verdicts[i] = cuda::take_one(Plain(), &changed, updates[i].shift);
-      }
+      verdicts[i] = verdict_of(
+          updates[i].add, updates[i].add ? cuda::add_one(Plain(), &changed, updates[i].shift)
+                                         : cuda::take_one(Plain(), &changed, updates[i].shift));
     }
     outcomes.insert({changed, verdicts});
   } while (std::next_permutation(order.begin(), order.end()));

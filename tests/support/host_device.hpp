@@ -58,6 +58,10 @@ class HostWarp {
     for (unsigned l = 0; l < kLanes; ++l) bits |= std::uint32_t{values[l] != 0} << l;
     return bits;
   }
+  template <class T>
+  T sum(const PerLane<T>& values) const {
+    return std::accumulate(values.begin(), values.end(), T{0});
+  }
 };
 
 /// The threads of a block run one after another: a phase ends where `each` does.
@@ -68,6 +72,12 @@ class HostThreads {
   template <class Work>
   void each(Work work) const {
     for (unsigned rank = 0; rank < threads_; ++rank) work(rank);
+  }
+  template <class Work>
+  void add_up(std::uint64_t* total, Work work) const {
+    for (unsigned rank = 0; rank < threads_; ++rank) {
+      std::atomic_ref(*total).fetch_add(work(rank), std::memory_order_relaxed);
+    }
   }
   void sync() const {}
 

@@ -198,8 +198,8 @@ class StageView {
   std::uint64_t keys_inserted() const noexcept;
   std::uint64_t keys_removed() const noexcept;
   /// The exact number of counters that are not 0. Cost: none after insert, remove and clear on
-  /// backends that count as they go (all that run on the host); otherwise one pass over the
-  /// counters at the first call.
+  /// backends that count as they go (all of the library's); otherwise one pass over the counters at
+  /// the first call.
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
   /// The share of geometry().counters() that is not 0. Cost: as nonzero().
   double fill(const BatchOptions& options = {}) const;

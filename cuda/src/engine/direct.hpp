@@ -11,10 +11,18 @@
 
 #include "engine/marks.hpp"
 #include "engine/value_keys.hpp"
+#include "engine/warp.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
+
+// For loops of a few rounds, which the compiler unrolls or not, depending on what else they do.
+#if defined(__CUDA_ARCH__)
+#define SCBF_UNROLLED _Pragma("unroll")
+#else
+#define SCBF_UNROLLED
+#endif
 
 namespace scbf::cuda {
 
@@ -43,6 +51,7 @@ class BlocksOfWarp {
   /// shares of the keys of neighbours first, first + 1 …; their words are counted from `words`.
   template <class Visit>
   SCBF_INLINE void each(Visit visit) const {
+    SCBF_UNROLLED
     for (unsigned first = 0; first < kSharers; first += kAtOnce) {
       typename Warp::template PerLane<std::uint32_t> block[kAtOnce], nibbles[kAtOnce];
       for (unsigned i = 0; i < kAtOnce; ++i) {
@@ -108,11 +117,26 @@ class SlicesOfKey {
   std::uint64_t hash_;
 };
 
-/// Adds keys.
-template <class Cells>
+/// *total += the sum of what the lanes have counted, which may be negative.
+template <class Warp>
+SCBF_INLINE void add_up(const Warp& warp,
+                        const typename Warp::template PerLane<std::int32_t>& counted,
+                        std::uint64_t* total) {
+  const std::int64_t sum = warp.sum(counted);
+  warp.each([&](unsigned l) {
+    if (l == 0 && sum != 0) Atomic().add(total, static_cast<std::uint64_t>(sum));
+  });
+}
+
+/// Adds keys. If counting, *filled += how many cells were 0 and are not any more.
+template <class Cells, bool counting>
 struct AddDirect {
+  /// Counting takes more registers than the compiler would give it. (See blocks_for.)
+  static constexpr unsigned kBlocksPerProcessor = counting && Cells::kCell == Cell::counter ? 4 : 0;
+
   FilterRef filter;
   ValueKeys keys;
+  std::uint64_t* filled;
 
   /// Runs keys first … first + 31, as far as they exist.
   template <class Warp>
@@ -122,37 +146,45 @@ struct AddDirect {
         warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
     const auto hash = warp.each(
         [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    auto mine = warp.each([](unsigned) { return std::int32_t{0}; });
     if (geometry.layout() != Layout::split_block) {
       warp.each([&](unsigned l) {
         if (!there[l]) return;
         SlicesOfKey<Cells>(geometry, hash[l])
             .each([&](std::uint32_t, const auto& shares, std::uint32_t all) {
-              Cells::add(filter.words(), shares, all);
+              mine[l] += static_cast<std::int32_t>(Cells::add(filter.words(), shares, all));
             });
       });
-      return;
+    } else {
+      const std::uint32_t all_there = warp.ballot(there);
+      for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
+        using Blocks = BlocksOfWarp<Cells, Warp>;
+        const Blocks blocks(warp, filter, hash, group);
+        blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
+          const std::uint32_t wanted = all_there >> l / Blocks::kSharers * Blocks::kSharers >> step;
+          mine[l] += static_cast<std::int32_t>(Cells::add(words, shares, wanted));
+        });
+      }
     }
-    const std::uint32_t all_there = warp.ballot(there);
-    for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
-      using Blocks = BlocksOfWarp<Cells, Warp>;
-      const Blocks blocks(warp, filter, hash, group);
-      blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
-        const unsigned neighbours = l / Blocks::kSharers * Blocks::kSharers;
-        Cells::add(words, shares, all_there >> neighbours >> step);
-      });
-    }
+    if (counting) add_up(warp, mine, filled);
   }
 };
 
 /// Takes 1 from the counters of keys with verdict kRemoved. A key that finds one of them at 0 gives
 /// back what it took, marks all its lines, and becomes contested. It must mark all its lines:
 /// another key may take what this key gives back without underflow, though there was not enough for
-/// both.
+/// both. If counting, *emptied += how many counters became 0; those that are not 0 any more, as a
+/// key gave back what it took, count as −1.
+template <bool counting>
 struct TakeDirect {
+  /// 64 registers hold it all; with fewer, some of it would go to memory.
+  static constexpr unsigned kBlocksPerProcessor = 4;
+
   FilterRef filter;
   ValueKeys keys;
   std::uint8_t* verdicts;
   Marks marks;
+  std::uint64_t* emptied;
 
   /// Runs keys first … first + 31, as far as they exist.
   template <class Warp>
@@ -161,39 +193,43 @@ struct TakeDirect {
         [&](unsigned l) { return first + l < keys.n && verdicts[first + l] == kRemoved; });
     const auto hash = warp.each(
         [&](unsigned l) { return takes[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    auto mine = warp.each([](unsigned) { return std::int32_t{0}; });
     if (filter.geometry().layout() == Layout::split_block) {
-      take_in_blocks(warp, first, takes, hash);
+      take_in_blocks(warp, first, takes, hash, mine);
     } else {
       warp.each([&](unsigned l) {
-        if (takes[l] && !take_in_slices(hash[l])) contest(first + l, hash[l]);
+        if (takes[l] && !take_in_slices(hash[l], mine[l])) contest(first + l, hash[l]);
       });
     }
+    if (counting) add_up(warp, mine, emptied);
   }
 
  private:
   /// Returns false, with everything given back, if a counter is 0.
-  SCBF_INLINE bool take_in_slices(std::uint64_t hash) const {
+  SCBF_INLINE bool take_in_slices(std::uint64_t hash, std::int32_t& mine) const {
     std::uint64_t taken = 0;  // from which slices
     bool fine = true;
     const SlicesOfKey<CounterCells> slices(filter.geometry(), hash);
     slices.each([&](std::uint32_t first, const auto& shares, std::uint32_t all) {
-      const std::uint32_t missing = CounterCells::take(filter.words(), shares, all);
-      taken |= std::uint64_t{all & ~missing} << first;
-      fine = fine && missing == 0;
+      const Taken met = CounterCells::take(filter.words(), shares, all);
+      taken |= std::uint64_t{all & ~met.missing} << first;
+      fine = fine && met.missing == 0;
+      mine += static_cast<std::int32_t>(met.emptied);
     });
     if (fine) return true;
     for (std::uint32_t i = 0; i < filter.probes(); ++i) {
       if ((taken >> i & 1) == 0) continue;
       const detail::Probe at = filter.probe(hash, i);
-      add_one(Atomic(), filter.words() + at.word, at.shift);
+      mine -= add_one(Atomic(), filter.words() + at.word, at.shift) == 0;
     }
     return false;
   }
 
   template <class Warp>
-  SCBF_INLINE void take_in_blocks(
-      const Warp& warp, std::size_t first, const typename Warp::template PerLane<bool>& takes,
-      const typename Warp::template PerLane<std::uint64_t>& hash) const {
+  SCBF_INLINE void take_in_blocks(const Warp& warp, std::size_t first,
+                                  const typename Warp::template PerLane<bool>& takes,
+                                  const typename Warp::template PerLane<std::uint64_t>& hash,
+                                  typename Warp::template PerLane<std::int32_t>& mine) const {
     using Blocks = BlocksOfWarp<CounterCells, Warp>;
     constexpr unsigned kSharers = Blocks::kSharers;
     static_assert(kMaxProbes <= 64, "a bit for each group and neighbour");
@@ -208,9 +244,10 @@ struct TakeDirect {
       blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
         const std::uint32_t wanted =
             all_taking >> l / kSharers * kSharers >> step & ((1u << Blocks::kAtOnce) - 1);
-        const std::uint32_t lacking = CounterCells::take(words, shares, wanted);
-        missing[l] |= lacking << step;
-        taken[l] |= std::uint64_t{wanted & ~lacking} << step;
+        const Taken met = CounterCells::take(words, shares, wanted);
+        missing[l] |= met.missing << step;
+        taken[l] |= std::uint64_t{wanted & ~met.missing} << step;
+        mine[l] += static_cast<std::int32_t>(met.emptied);
       });
     }
     if (warp.ballot(missing) == 0) return;
@@ -221,7 +258,7 @@ struct TakeDirect {
       blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
         for (unsigned i = 0; i < Blocks::kAtOnce; ++i) {
           if ((taken[l] & contested[l]) >> (step + i) & 1) {
-            CounterCells::add(words + shares[i].word, shares[i]);
+            mine[l] -= add_one(Atomic(), words + shares[i].word, shares[i].shift) == 0;
           }
         }
       });

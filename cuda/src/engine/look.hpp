@@ -3,26 +3,16 @@
 // four lanes then share the 64 bytes of a key's block, so that one access of the warp covers eight
 // whole blocks, and each lane has four accesses under way at once. Elsewhere each lane follows its
 // own key, and stops at the first counter or block of bits that lacks it.
-//
-// Written over a policy Warp, so that it also runs on the host (tests/support/host_device.hpp). A
-// PerLane<T> has a value for each lane and is indexed by lane; work inside `each` may index it only
-// by its own lane.
-//   each(f)               PerLane of f(lane), or nothing if f returns nothing
-//   of_neighbour<w>(v, i) PerLane of v of the i-th among w neighbouring lanes, w | 32
-//   joined_among<w>(v, f) PerLane of all v among them, joined by f, which is associative and
-//                         commutative
-//   ballot(v)             bit i = v[i] is not 0
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "engine/value_keys.hpp"
+#include "engine/warp.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 
 namespace scbf::cuda {
-
-inline constexpr unsigned kWarp = 32;
 
 /// Loads sixteen bytes in one access and does not keep them in the first-level cache, since no
 /// second key needs them. They must not be written while the kernel runs.

@@ -4,7 +4,9 @@
 //   for_each(n, f)                  f(0) … f(n − 1)
 //   for_warps(n, f)                 f(warp, first) for first = 0, 32, 64 … below n
 //   for_thread_blocks(n, bytes, f)  f(threads, i, shared) for i < n with shared memory each; the
-//                                   policy Threads has each(f) for f(rank), size() and sync()
+//                                   policy Threads has each(f) for f(rank), add_up(total, f) for
+//                                   *total += f(0) + … + f(size() − 1), where other blocks add,
+//                                   too, size() and sync()
 //   for_grid(f)                     f(grid), see decide_in_order
 //   sort(a, b, n, first, last)      sorts n words by bits first … last − 1, keeping the order of
 //                                   equals; a and b hold n each; returns the one with the result
@@ -26,6 +28,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "engine/device_tuning.hpp"
@@ -38,6 +41,7 @@
 #include "engine/reservations.hpp"
 #include "engine/statistics.hpp"
 #include "engine/value_keys.hpp"
+#include "engine/warp.hpp"
 #include "scbf/cuda/cells.hpp"
 
 namespace scbf::cuda {
@@ -50,6 +54,23 @@ void with_cells(const Geometry& geometry, Use use) {
   } else {
     use(CounterCells());
   }
+}
+
+/// Calls use(std::true_type()) if there is a place to count at, otherwise use(std::false_type()).
+template <class Use>
+void with_counting(const std::uint64_t* count, Use use) {
+  if (count != nullptr) {
+    use(std::true_type());
+  } else {
+    use(std::false_type());
+  }
+}
+/// The same with the kind of cells, as by with_cells.
+template <class Use>
+void with_cells_and_counting(const Geometry& geometry, const std::uint64_t* count, Use use) {
+  with_cells(geometry, [&](auto cells) {
+    with_counting(count, [&](auto counting) { use(cells, counting); });
+  });
 }
 
 /// Partitioned changes of a filter for batches of up to `most_keys`: array by array, sorts
@@ -83,32 +104,36 @@ class PartitionedChanges {
                     device.sum_bytes(plan.partitions + 1));
   }
 
-  /// Adds the keys' demands to the filter; `alone` as in Tuning.
-  void add(const ValueKeys& keys, bool alone) {
+  /// Adds the keys' demands to the filter; `alone` as in Tuning, `filled` as in insert().
+  void add(const ValueKeys& keys, bool alone, std::uint64_t* filled) {
     for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
       const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
       const std::uint64_t* positions = sort_by_partition(partitions.array, keys, nullptr);
-      with_cells(filter_.geometry(), [&](auto cells) {
-        device_.for_thread_blocks(
-            parts_of(keys.n), partition_bytes(),
-            AddParts<decltype(cells)>{partitions, positions, parts_.get(), total(), alone});
+      with_cells_and_counting(filter_.geometry(), filled, [&](auto cells, auto counting) {
+        device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
+                                  AddParts<decltype(cells), counting()>{
+                                      partitions, positions, parts_.get(), total(), alone, filled});
       });
     }
   }
 
   /// Takes the demands of the keys with verdict 1 from the filter. Lines in which a counter would
-  /// fall below zero are marked instead.
-  void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks) {
+  /// fall below zero are marked instead. `emptied` as in remove().
+  void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks,
+            std::uint64_t* emptied) {
     for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
       const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
       const std::uint64_t* positions = sort_by_partition(partitions.array, keys, verdicts);
       const std::size_t divided = keys.n / limits_.part_positions;
       device_.fill(demand_.get(), divided << plan_.log2_words, 0);
-      device_.for_thread_blocks(
-          parts_of(keys.n), partition_bytes(),
-          TakeParts{partitions, positions, parts_.get(), total(), demand_.get(), marks});
-      device_.for_thread_blocks(
-          divided, 0, TakeDivided{partitions, divided_.get(), total(), demand_.get(), marks});
+      with_counting(emptied, [&](auto counting) {
+        device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
+                                  TakeParts<counting()>{partitions, positions, parts_.get(),
+                                                        total(), demand_.get(), marks, emptied});
+        device_.for_thread_blocks(divided, 0,
+                                  TakeDivided<counting()>{partitions, divided_.get(), total(),
+                                                          demand_.get(), marks, emptied});
+      });
     }
   }
 
@@ -155,12 +180,14 @@ std::size_t most_bytes(std::size_t n, std::size_t most, BytesFor bytes_for) {
   return rest == 0 ? bytes_for(most) : std::max(bytes_for(most), bytes_for(rest));
 }
 
+/// *filled += how many counters, or bits, were 0 and are not any more, unless `filled` is null.
 template <class Device>
-void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning) {
+void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning,
+            std::uint64_t* filled) {
   if (keys.n == 0) return;
   if (!tuning.should_partition(filter.geometry(), keys.n)) {
-    with_cells(filter.geometry(), [&](auto cells) {
-      device.for_warps(keys.n, AddDirect<decltype(cells)>{filter, keys});
+    with_cells_and_counting(filter.geometry(), filled, [&](auto cells, auto counting) {
+      device.for_warps(keys.n, AddDirect<decltype(cells), counting()>{filter, keys, filled});
     });
     return;
   }
@@ -170,7 +197,7 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
     return PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), n, tuning.limits);
   }));
   for (std::size_t first = 0; first < keys.n; first += most) {
-    partitioned.add(keys.part(first, std::min(most, keys.n - first)), tuning.alone);
+    partitioned.add(keys.part(first, std::min(most, keys.n - first)), tuning.alone, filled);
   }
 }
 
@@ -216,10 +243,11 @@ void book_those(Device& device, std::size_t n, Holds holds, std::uint64_t* book)
   device.for_each(std::min(n, BookThose<Holds>::kThreads), BookThose<Holds>{holds, n, book});
 }
 
-/// verdicts[i] = 1 if key i was removed, else 0.
+/// verdicts[i] = 1 if key i was removed, else 0. *emptied += how many counters became 0, unless
+/// `emptied` is null.
 template <class Device>
 void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std::uint8_t* verdicts,
-            const Tuning& tuning) {
+            const Tuning& tuning, std::uint64_t* emptied) {
   if (keys.n == 0) return;
   const Geometry& geometry = filter.geometry();
   const bool by_partition = tuning.should_partition(geometry, keys.n);
@@ -244,24 +272,26 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
     device.fill(mark_memory.get(), mark_words, 0);
     device.for_warps(part.n, Look<false, CounterCells, ByteAnswers>{filter, part, {verdict}});
     if (by_partition) {
-      partitioned->take(part, verdict, marks);
+      partitioned->take(part, verdict, marks, emptied);
     } else {
-      device.for_warps(part.n, TakeDirect{filter, part, verdict, marks});
+      with_counting(emptied, [&](auto counting) {
+        device.for_warps(part.n, TakeDirect<counting()>{filter, part, verdict, marks, emptied});
+      });
     }
     device.select(static_cast<std::uint32_t>(part.n), IsContested{filter, part, verdict, marks},
                   in_order.contested(), in_order.how_many());
     device.for_grid(Resolve{filter, part, verdict, marks, by_partition, in_order.contested(),
-                            in_order.how_many(), in_order.cleared()});
+                            in_order.how_many(), emptied, in_order.cleared()});
   }
 }
 
 /// Removes each key from the one filter that claims it at its turn. verdicts[i] is a Removal;
-/// removed[f] += how many keys were removed from filter f, *ambiguous += how many several claim.
-/// All filters have the same seed.
+/// removed[f] += how many keys were removed from filter f, emptied[f] += how many of its counters
+/// became 0, *ambiguous += how many keys several claim. All filters have the same seed.
 template <class Device>
 void remove_from_several(Device& device, std::span<const FilterRef> filters, const ValueKeys& keys,
-                         std::uint8_t* verdicts, std::uint64_t* removed, std::uint64_t* ambiguous,
-                         const Tuning& tuning) {
+                         std::uint8_t* verdicts, std::uint64_t* removed, std::uint64_t* emptied,
+                         std::uint64_t* ambiguous, const Tuning& tuning) {
   if (keys.n == 0) return;
   const auto how_many_filters = static_cast<std::uint32_t>(filters.size());
   std::uint32_t most_lines = 0;
@@ -286,7 +316,7 @@ void remove_from_several(Device& device, std::span<const FilterRef> filters, con
     device.select(static_cast<std::uint32_t>(part.n), IsHit{verdict}, in_order.contested(),
                   in_order.how_many());
     device.for_grid(ClaimedKeys{filters_there.get(), how_many_filters, part, claimers.get(),
-                                verdict, in_order.contested(), in_order.how_many(),
+                                verdict, in_order.contested(), in_order.how_many(), emptied,
                                 in_order.cleared()});
     for (std::uint32_t f = 0; f < how_many_filters; ++f) {
       book_those(device, part.n, IsRemovedFrom{verdict, claimers.get(), f}, removed + f);

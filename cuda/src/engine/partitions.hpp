@@ -234,14 +234,26 @@ struct Partitions {
   }
 };
 
-/// filter += demand, part by part.
-template <class Cells>
+/// Runs work(rank) by all threads. If counting, *total += the sum of what it returns.
+template <bool counting, class Threads, class Work>
+SCBF_INLINE void each_or_add_up(const Threads& threads, Work work, std::uint64_t* total) {
+  if constexpr (counting) {
+    threads.add_up(total, work);
+  } else {
+    threads.each(work);
+  }
+}
+
+/// filter += demand, part by part. If counting, *filled += how many cells were 0 and are not any
+/// more.
+template <class Cells, bool counting>
 struct AddParts {
   Partitions partitions;
   const std::uint64_t* positions;
   const Part* parts;
   const std::uint64_t* total;  ///< PartCount of all parts
   bool alone;                  ///< see Tuning
+  std::uint64_t* filled;
 
   template <class Threads>
   SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
@@ -253,28 +265,35 @@ struct AddParts {
     const bool owns = alone && part.divided == Part::kWhole;
     std::uint64_t* words = partitions.words(part.partition);
     const std::uint64_t size = partitions.size(part.partition);
-    threads.each([&](unsigned rank) {
+    const auto add = [&](unsigned rank) {
+      std::uint32_t mine = 0;
       for (std::uint64_t w = rank; w < size; w += threads.size()) {
         if (demand[w] == 0) continue;
+        std::uint64_t before;
         if (owns) {
-          words[w] = Cells::joined(words[w], demand[w]);
+          before = words[w];
+          words[w] = Cells::joined(before, demand[w]);
         } else {
-          Cells::join(words + w, demand[w]);
+          before = Cells::join(words + w, demand[w]);
         }
+        if (counting) mine += Cells::nonzero_only_in(demand[w], before);
       }
-    });
+      return mine;
+    };
+    each_or_add_up<counting>(threads, add, filled);
   }
 };
 
 /// Takes a partition's demand from its counters, line by line. A line in which a counter would fall
-/// below zero is left as it is, and marked.
-template <class Threads>
+/// below zero is left as it is, and marked. If counting, *emptied += how many counters became 0.
+template <bool counting, class Threads>
 SCBF_INLINE void take_demand(const Threads& threads, const Partitions& partitions,
                              std::uint32_t partition, const std::uint64_t* demand,
-                             const Marks& marks) {
+                             const Marks& marks, std::uint64_t* emptied) {
   std::uint64_t* words = partitions.words(partition);
   const std::uint64_t lines = partitions.size(partition) / kWordsPerBlock;
-  threads.each([&](unsigned rank) {
+  const auto take = [&](unsigned rank) {
+    std::uint32_t mine = 0;
     for (std::uint64_t line = rank; line < lines; line += threads.size()) {
       // Neighbouring threads begin at different words, because shared memory has 32 banks of four
       // bytes.
@@ -294,14 +313,21 @@ SCBF_INLINE void take_demand(const Threads& threads, const Partitions& partition
       }
       SCBF_NOT_UNROLLED
       for (unsigned i = 0; i < kWordsPerBlock; ++i) {
-        words[word(i)] = detail::subtracted(words[word(i)], demand[word(i)]).word;
+        const std::uint64_t before = words[word(i)];
+        const std::uint64_t after = detail::subtracted(before, demand[word(i)]).word;
+        words[word(i)] = after;
+        if (counting) mine += CounterCells::nonzero_only_in(before, after);
       }
     }
-  });
+    return mine;
+  };
+  each_or_add_up<counting>(threads, take, emptied);
 }
 
 /// filter −= demand for partitions that are not divided. The parts of divided ones are added up in
-/// `divided_demand`, zeroed before, with partition_words() words for each.
+/// `divided_demand`, zeroed before, with partition_words() words for each. Counters that become 0
+/// are counted as by take_demand.
+template <bool counting>
 struct TakeParts {
   Partitions partitions;
   const std::uint64_t* positions;
@@ -309,6 +335,7 @@ struct TakeParts {
   const std::uint64_t* total;
   std::uint64_t* divided_demand;
   Marks marks;
+  std::uint64_t* emptied;
 
   template <class Threads>
   SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
@@ -318,7 +345,7 @@ struct TakeParts {
     partitions.count_demand<CounterCells>(threads, positions, part, demand);
     threads.sync();
     if (part.divided == Part::kWhole) {
-      take_demand(threads, partitions, part.partition, demand, marks);
+      take_demand<counting>(threads, partitions, part.partition, demand, marks, emptied);
     } else {
       std::uint64_t* all = divided_demand + (std::uint64_t{part.divided} << partitions.log2_words);
       threads.each([&](unsigned rank) {
@@ -331,18 +358,21 @@ struct TakeParts {
 };
 
 /// filter −= demand for the partitions that were divided.
+template <bool counting>
 struct TakeDivided {
   Partitions partitions;
   const std::uint32_t* divided_partitions;
   const std::uint64_t* total;
   const std::uint64_t* divided_demand;
   Marks marks;
+  std::uint64_t* emptied;
 
   template <class Threads>
   SCBF_INLINE void operator()(const Threads& threads, std::size_t index, std::uint64_t*) const {
     if (index >= PartCount::divided(*total)) return;
-    take_demand(threads, partitions, divided_partitions[index],
-                divided_demand + (std::uint64_t{index} << partitions.log2_words), marks);
+    take_demand<counting>(threads, partitions, divided_partitions[index],
+                          divided_demand + (std::uint64_t{index} << partitions.log2_words), marks,
+                          emptied);
   }
 };
 

@@ -52,6 +52,7 @@ struct Resolve {
   bool marked_lines_untouched;     ///< nothing was taken from marked lines (partitioned)
   const std::uint32_t* contested;  ///< indices, ascending
   const std::uint64_t* how_many;   ///< of them
+  std::uint64_t* emptied;          ///< as in remove()
   InOrder order;
 
   template <class Grid>
@@ -84,7 +85,7 @@ struct Resolve {
     if (verdict != kContested) return true;
     const KeyInFilter key = key_of(contested[i]);
     if (!key.is_first(order.reservations, number)) return false;
-    key.take();
+    key.take(emptied);
     verdict = kRemoved;
     return true;
   }
@@ -96,11 +97,13 @@ struct Resolve {
   SCBF_INLINE void give_back(std::uint32_t key) const noexcept {
     if (verdicts[key] == kRemoved) {
       const std::uint64_t hash = keys.hash(filter, key);
+      std::uint64_t filled = 0;
       for (std::uint32_t i = 0; i < filter.probes(); ++i) {
         const detail::Probe probe = filter.probe(hash, i);
         if (marked_lines_untouched && marks.marked(probe.word / kWordsPerBlock)) continue;
-        add_one(Atomic(), filter.words() + probe.word, probe.shift);
+        filled += add_one(Atomic(), filter.words() + probe.word, probe.shift) == 0;
       }
+      if (emptied != nullptr && filled != 0) Atomic().add(emptied, 0 - filled);
     }
     verdicts[key] = kContested;
   }

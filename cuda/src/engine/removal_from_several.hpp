@@ -60,6 +60,7 @@ struct ClaimedKeys {
   std::uint8_t* verdicts;
   const std::uint32_t* contested;  ///< indices, ascending
   const std::uint64_t* how_many;   ///< of them
+  std::uint64_t* emptied;          ///< as in remove_from_several()
   InOrder order;
 
   template <class Grid>
@@ -122,7 +123,7 @@ struct ClaimedKeys {
     }
     const KeyInFilter in_filter{filters[claimers[key]], hash_of(key)};
     if (!in_filter.is_first(order.reservations, number)) return false;
-    in_filter.take();
+    in_filter.take(emptied + claimers[key]);
     verdict = kRemoved;
     return true;
   }

@@ -129,11 +129,14 @@ struct KeyInFilter {
     }
     return true;
   }
-  SCBF_INLINE void take() const noexcept {
+  /// *emptied += how many counters became 0, unless `emptied` is null.
+  SCBF_INLINE void take(std::uint64_t* emptied) const noexcept {
+    std::uint32_t mine = 0;
     for (std::uint32_t i = 0; i < filter.probes(); ++i) {
       const detail::Probe probe = filter.probe(hash, i);
-      take_one(Atomic(), filter.words() + probe.word, probe.shift);
+      mine += take_one(Atomic(), filter.words() + probe.word, probe.shift) == 1;
     }
+    if (emptied != nullptr && mine != 0) Atomic().add(emptied, mine);
   }
 };
 

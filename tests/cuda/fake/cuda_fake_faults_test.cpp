@@ -249,6 +249,7 @@ TYPED_TEST(OutOfMemoryWith, InAnInsertionIntoSeveralStagesSaysHowManyKeysWereDon
         EXPECT_EQ(filter.keys_inserted(), done);
         TypeParam model(growth, {.seed = 5, .backend = "scalar"});
         model.insert(scbf::KeyBatch(asked()).slice(0, done));
+        EXPECT_EQ(filter.nonzero(), model.nonzero());
         // A further stage may have been added, which is empty.
         for (std::size_t s = 0; s < filter.stages(); ++s) {
           if (s >= model.stages()) {
@@ -319,6 +320,7 @@ TEST(OutOfMemory, InARemovalFromSeveralStagesLeavesThemAsTheyWereOrSaysHowManyKe
       const Filter& model = text.empty() ? all_done : after.at(done);
       EXPECT_EQ(filter, model) << text;
       EXPECT_EQ(filter.keys_removed(), model.keys_removed());
+      EXPECT_TRUE(knows_its_fill(filter));
     }
   }
   EXPECT_GT(untouched, 5);

@@ -17,7 +17,9 @@
 
 #include "fake_runtime.hpp"
 #include "ptx_launch.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "scbf/cuda/device_filter.hpp"
+#include "scbf/filter.hpp"
 #include "scbf/sizing.hpp"
 #include "support/keys.hpp"
 
@@ -110,8 +112,9 @@ void count(const scbf::Geometry& geometry,
   const auto upload = [](const Memory& to, const std::vector<std::uint64_t>& from) {
     cudaMemcpy(to.as<void>(), from.data(), from.size() * 8, cudaMemcpyHostToDevice);
   };
-  auto batch = scbf_test::random_keys(kKeys, 1);
-  upload(keys, batch);
+  const auto inserted = scbf_test::random_keys(kKeys, 1);
+  upload(keys, inserted);
+  auto batch = inserted;
   const auto absent = scbf_test::random_keys(kKeys / 2, 2);
   std::copy(absent.begin(), absent.end(), batch.begin());  // half of those asked for are there
   upload(asked, batch);
@@ -125,6 +128,13 @@ void count(const scbf::Geometry& geometry,
                               counts_of(run));
     };
     add("insert", true, [&] { filter.insert_async({keys.as<std::uint64_t>(), kKeys}, options); });
+    scbf::Filter of_host(geometry.with(Cell::counter), {.seed = 1, .backend = "cuda"});
+    if (geometry.cell() == Cell::bit) {
+      scbf::BloomFilter bits(geometry, {.seed = 1, .backend = "cuda"});
+      add("insert and count", true, [&] { bits.insert(inserted, {.path = options.path}); });
+    } else {
+      add("insert and count", true, [&] { of_host.insert(inserted, {.path = options.path}); });
+    }
     if (path == Path::direct) {
       add("look up", false, [&] {
         filter.contains_async({asked.as<std::uint64_t>(), kKeys}, answers.as<std::uint8_t>(),
@@ -140,6 +150,7 @@ void count(const scbf::Geometry& geometry,
     add("remove", true, [&] {
       filter.remove_async({keys.as<std::uint64_t>(), kKeys}, answers.as<std::uint8_t>(), options);
     });
+    add("remove and count", true, [&] { of_host.remove(inserted, {}, {.path = options.path}); });
   }
 }
 

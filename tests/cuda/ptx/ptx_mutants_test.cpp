@@ -71,6 +71,9 @@ std::string what_differs(Path path, const scbf::Geometry& geometry) {
   filter.insert({there.get(), keys.size()}, options);
   model.insert(keys, {.threads = 1});
   if (differs()) return "counters differ after insertion\n";
+  scbf::Filter counted(geometry, {.seed = 5, .backend = "cuda"});
+  counted.insert(keys, {.path = path});
+  if (counted.nonzero() != model.nonzero()) return "the number of filled counters differs\n";
 
   auto asked = keys;
   asked.erase(std::find(asked.begin(), asked.end(), 43), std::prev(asked.end(), 37));  // 7 of these
@@ -84,12 +87,14 @@ std::string what_differs(Path path, const scbf::Geometry& geometry) {
 
   filter.remove({asked_there.get(), asked.size()}, answers.get(), options);
   if (!same_answers(answers.to_host(), remove(model, asked))) return "verdicts differ\n";
-  return differs() ? "counters differ after removal\n" : "";
+  if (differs()) return "counters differ after removal\n";
+  counted.remove(asked, {}, {.path = path});
+  return counted.nonzero() != model.nonzero() ? "the number of emptied counters differs\n" : "";
 }
 
 /// The same, with what the interpreter and the fake runtime noticed.
 std::string noticed(Path path, std::uint64_t seed, const scbf::Geometry& geometry) {
-  ptx::set_settings({.seed = seed});
+  ptx::set_settings({.seed = seed, .most_instructions = 1'000'000'000});
   std::string all;
   try {
     all = what_differs(path, geometry);
@@ -146,9 +151,13 @@ std::string mutated(const Mutant& mutant) {
   return changed ? text.substr(0, text.find(".visible .entry")) + kernel : "";
 }
 
-const std::string kAddDirect = "AddDirectINS0_12CounterCells",
-                  kAddParts = "ILj512ENS0_8AddPartsINS0_12CounterCells";
-const std::string kTakeDirect = "TakeDirect", kTakeParts = "ILj512ENS0_9TakeParts",
+const std::string kAddDirect = "AddDirectINS0_12CounterCellsELb0",
+                  kAddParts = "ILj512ENS0_8AddPartsINS0_12CounterCellsELb0";
+const std::string kAddAndCount = "AddDirectINS0_12CounterCellsELb1",
+                  kAddPartsAndCount = "ILj512ENS0_8AddPartsINS0_12CounterCellsELb1";
+const std::string kTakeDirect = "TakeDirectILb0", kTakeParts = "ILj512ENS0_9TakePartsILb0",
+                  kTakeAndCount = "TakeDirectILb1",
+                  kTakePartsAndCount = "ILj512ENS0_9TakePartsILb1",
                   kResolve = "grid_kernelINS0_7Resolve";
 const std::string kLook = "LookILb0ENS0_12CounterCellsENS0_11ByteAnswers";
 const std::string kSpin = R"((ld\.acquire\.gpu\.u32[^@]*)@%p\d+ bra[^;]*;)";
@@ -158,10 +167,15 @@ const std::string kSwap = R"(cas\.b64\s+(%rd\d+), \[(%r\w+)\], %rd\d+, (%rd\d+);
 const std::string kFound = R"((setp\.ne\.s64\s+%p\d+, )(%rd\d+), %rd\d+;)";
 const std::string kLoadCached = R"((ld\.relaxed\.cta\.global\.u64\s+%rd\d+, \[%rd\d+)\])";
 const std::string kBallot = R"(vote\.sync\.ballot\.b32\s+(%r\d+), %p\d+, %r\d+;)";
+const std::string kSum = R"(redux\.sync\.add\.[su]32\s+(%r\d+), (%r\d+), [^;]*;)";
+const std::string kAtomicAdd = R"((atom|red)\.global\.add\.u64[^;]*;)";
 const std::string kButterfly = R"(shfl\.sync\.bfly\.b32\s+(%r\d+)\|%p\d+, (%r\d+),[^;]*;)";
 /// The operand of a shuffle that makes it one of four or eight lanes.
 const std::string kFourLanes = R"((mov\.u32\s+%r\d+,) 7199;)";
 const std::string kEightLanes = R"((mov\.u32\s+%r\d+,) 6175;)";
+
+const std::string kFilledDiffer = "the number of filled counters differs";
+const std::string kEmptiedDiffer = "the number of emptied counters differs";
 
 std::vector<Mutant> mutants() {
   constexpr Path direct = Path::direct, partitioned = Path::partitioned;
@@ -179,7 +193,7 @@ std::vector<Mutant> mutants() {
       {"counter_saturates_late", direct, kAddDirect, R"((setp\.ne\.s64\s+%p\d+, %rd\d+,) 15;)",
        "$1 16;", kEvery, "counters differ after insertion"},
       {"saturation_is_not_seen_at_once", direct, kAddDirect,
-       R"((setp\.eq\.s64\s+%p\d+, %rd\d+,) 15;)", "$1 16;", kEvery,
+       R"((add\.s32\s+%r\d+, %r\d+,) 16843009;)", "$1 0;", kEvery,
        "counters differ after insertion"},
       {"lost_swap_is_not_repeated", direct, kAddDirect, kFound, "$1$2, $2;", kEvery,
        "counters differ after insertion"},
@@ -200,11 +214,38 @@ std::vector<Mutant> mutants() {
        "counters differ after insertion"},
       {"absent_keys_are_taken", direct, kTakeDirect, kBallot, "mov.u32 $1, -1;", 0, "differ"},
       {"saturated_counters_are_taken", direct, kTakeDirect,
-       R"((setp\.eq\.s32\s+%p\d+, %r\d+,) 15;)", "$1 16;", kEvery, "differ"},
+       R"((add\.s32\s+%r\d+, %r\d+,) 16843009;)", "$1 0;", kEvery, "differ"},
       {"neighbours_do_not_learn_of_a_shortage", direct, kTakeDirect, kButterfly, "mov.b32 $1, $2;",
        kEvery, "differ"},
       {"what_was_taken_is_forgotten_in_the_next_group", direct, kTakeDirect,
        R"(shl\.b64(\s+%rd\d+, %rd\d+), 8;)", "shl.b64 $1, 16;", 1, "differ"},
+      {"lanes_do_not_add_up_what_they_filled", direct, kAddAndCount, kSum, "mov.b32 $1, $2;",
+       kEvery, kFilledDiffer},
+      {"filled_counters_are_not_added_up", direct, kAddAndCount, kAtomicAdd, "", kEvery,
+       kFilledDiffer},
+      {"every_lane_adds_what_all_have_filled", direct, kAddAndCount,
+       R"((redux[^@]*or\.pred\s+%p\d+, )%p\d+, (%p\d+);)", "$1$2, $2;", kEvery, kFilledDiffer},
+      {"counters_of_one_count_as_filled", direct, kAddAndCount,
+       R"((add\.s32\s+%r\d+, %r\d+,) 252645135;)", "$1 235802126;", kEvery, kFilledDiffer},
+      {"lanes_do_not_add_up_what_they_filled_in_parts", partitioned, kAddPartsAndCount, kSum,
+       "mov.b32 $1, $2;", kEvery, kFilledDiffer},
+      {"filled_counters_are_not_added_up_in_parts", partitioned, kAddPartsAndCount, kAtomicAdd, "",
+       kEvery, kFilledDiffer},
+      {"lanes_do_not_add_up_what_they_emptied", direct, kTakeAndCount, kSum, "mov.b32 $1, $2;",
+       kEvery, kEmptiedDiffer},
+      {"emptied_counters_are_not_added_up", direct, kTakeAndCount, kAtomicAdd, "", kEvery,
+       kEmptiedDiffer},
+      {"counters_of_two_count_as_emptied", direct, kTakeAndCount,
+       R"((add\.s32\s+%r\d+, %r\d+,) 235802126;)", "$1 218959117;", kEvery, kEmptiedDiffer},
+      {"what_is_given_back_counts_as_emptied", direct, kResolve, kAtomicAdd, "", 0, kEmptiedDiffer},
+      {"what_is_given_back_counts_as_emptied_in_parts", partitioned, kResolve, kAtomicAdd, "", 0,
+       kEmptiedDiffer},
+      {"what_is_taken_in_order_does_not_count_as_emptied", direct, kResolve, kAtomicAdd, "", 2,
+       kEmptiedDiffer},
+      {"lanes_do_not_add_up_what_they_emptied_in_parts", partitioned, kTakePartsAndCount, kSum,
+       "mov.b32 $1, $2;", kEvery, kEmptiedDiffer},
+      {"emptied_counters_are_not_added_up_in_parts", partitioned, kTakePartsAndCount, kAtomicAdd,
+       "", kEvery, kEmptiedDiffer},
       {"word_is_not_aligned", direct, kAddDirect, kLoadCached, "$1+4]", kEvery,
        "an access of 8 bytes at an address that is not aligned"},
       {"word_lies_outside", direct, kAddDirect, kLoadCached, "$1+19200]", kEvery,

@@ -109,16 +109,19 @@ struct Atomic {
     }
 #endif
   }
-  SCBF_INLINE void set_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
+  /// Returns what the word was.
+  SCBF_INLINE std::uint64_t set_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
     // Read first: under contention most threads find that the bits are set already.
-    if ((load(word) & bits) != bits) join_bits(word, bits);
+    const std::uint64_t seen = load(word);
+    return (seen & bits) == bits ? seen : join_bits(word, bits);
   }
   /// The same, without a look.
-  SCBF_INLINE void join_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
+  SCBF_INLINE std::uint64_t join_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
 #if defined(__CUDA_ARCH__)
-    atomicOr(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(bits));
+    return atomicOr(reinterpret_cast<unsigned long long*>(word),
+                    static_cast<unsigned long long>(bits));
 #else
-    std::atomic_ref(*word).fetch_or(bits, std::memory_order_relaxed);
+    return std::atomic_ref(*word).fetch_or(bits, std::memory_order_relaxed);
 #endif
   }
 };

@@ -55,25 +55,30 @@ struct CounterCells {
     add_one(Atomic(), word, share.shift);
   }
   /// Adds n shares, those whose bits are set in `wanted`, with n accesses under way at once.
+  /// Returns how many cells were 0 and are not any more.
   template <unsigned n>
-  SCBF_INLINE static void add(std::uint64_t* words, const Share (&shares)[n],
-                              std::uint32_t wanted) noexcept {
+  SCBF_INLINE static std::uint32_t add(std::uint64_t* words, const Share (&shares)[n],
+                                       std::uint32_t wanted) noexcept {
     const Counters<n> counters(words, shares);
-    add_ones(Atomic(), counters.words, counters.shifts, wanted);
+    return add_ones(Atomic(), counters.words, counters.shifts, wanted);
   }
-  /// Takes 1 from the counters in the same way; returns a bit for each that is wanted and is 0.
+  /// Takes 1 from the counters in the same way.
   template <unsigned n>
-  SCBF_INLINE static std::uint32_t take(std::uint64_t* words, const Share (&shares)[n],
-                                        std::uint32_t wanted) noexcept {
+  SCBF_INLINE static Taken take(std::uint64_t* words, const Share (&shares)[n],
+                                std::uint32_t wanted) noexcept {
     const Counters<n> counters(words, shares);
     return take_ones(Atomic(), counters.words, counters.shifts, wanted);
   }
   SCBF_INLINE static std::uint64_t joined(std::uint64_t a, std::uint64_t b) noexcept {
     return detail::added(a, b);
   }
-  /// word = joined(word, more), whatever other threads do.
-  SCBF_INLINE static void join(std::uint64_t* word, std::uint64_t more) noexcept {
-    add_all(Atomic(), word, more);
+  /// word = joined(word, more), whatever other threads do. Returns what the word was.
+  SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more) noexcept {
+    return add_all(Atomic(), word, more);
+  }
+  /// How many cells are not 0 in word a and 0 in word b.
+  SCBF_INLINE static std::uint32_t nonzero_only_in(std::uint64_t a, std::uint64_t b) noexcept {
+    return detail::bits_set(detail::nonzero_bits(a) & ~detail::nonzero_bits(b));
   }
   /// Adds the i-th sixteen cells of a filter, by value, to a histogram.
   SCBF_INLINE static void count_sixteen(const std::uint64_t* words, std::uint64_t i,
@@ -137,21 +142,27 @@ struct BitCells {
     Atomic().set_bits(word, share.bits);
   }
   template <unsigned n>
-  SCBF_INLINE static void add(std::uint64_t* words, const Share (&shares)[n],
-                              std::uint32_t wanted) noexcept {
+  SCBF_INLINE static std::uint32_t add(std::uint64_t* words, const Share (&shares)[n],
+                                       std::uint32_t wanted) noexcept {
+    std::uint32_t filled = 0;
     std::uint64_t seen[n];
     for (unsigned i = 0; i < n; ++i) seen[i] = Atomic().load_cached(words + shares[i].word);
     for (unsigned i = 0; i < n; ++i) {
       if ((wanted >> i & 1) != 0 && !has(seen[i], shares[i])) {
-        Atomic().join_bits(words + shares[i].word, shares[i].bits);
+        const std::uint64_t before = Atomic().join_bits(words + shares[i].word, shares[i].bits);
+        filled += detail::bits_set(shares[i].bits & ~before);
       }
     }
+    return filled;
   }
   SCBF_INLINE static std::uint64_t joined(std::uint64_t a, std::uint64_t b) noexcept {
     return a | b;
   }
-  SCBF_INLINE static void join(std::uint64_t* word, std::uint64_t more) noexcept {
-    Atomic().set_bits(word, more);
+  SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more) noexcept {
+    return Atomic().set_bits(word, more);
+  }
+  SCBF_INLINE static std::uint32_t nonzero_only_in(std::uint64_t a, std::uint64_t b) noexcept {
+    return detail::bits_set(a & ~b);
   }
   SCBF_INLINE static void count_sixteen(const std::uint64_t* words, std::uint64_t i,
                                         std::uint32_t* histogram) noexcept {

@@ -20,33 +20,36 @@
 namespace scbf::cuda {
 
 /// Adds 1 to the counter at bit `shift`, unless it is 15. `seen` is what the word holds, or held
-/// once: the swap fails if it is out of date, and a counter that was 15 is still 15.
+/// once: the swap fails if it is out of date, and a counter that was 15 is still 15. Returns what
+/// the counter was.
 template <class Atomic>
-SCBF_INLINE void add_one_to(Atomic atomic, std::uint64_t* word, unsigned shift,
-                            std::uint64_t seen) {
+SCBF_INLINE unsigned add_one_to(Atomic atomic, std::uint64_t* word, unsigned shift,
+                                std::uint64_t seen) {
   for (;;) {
+    const unsigned counter = detail::counter_at(seen, shift);
     const std::uint64_t next = detail::incremented(seen, shift);
-    if (next == seen || atomic.exchange(word, seen, next)) return;
+    if (next == seen || atomic.exchange(word, seen, next)) return counter;
   }
 }
 template <class Atomic>
-SCBF_INLINE void add_one(Atomic atomic, std::uint64_t* word, unsigned shift) {
-  add_one_to(atomic, word, shift, atomic.load(word));
+SCBF_INLINE unsigned add_one(Atomic atomic, std::uint64_t* word, unsigned shift) {
+  return add_one_to(atomic, word, shift, atomic.load(word));
 }
 
-/// Subtracts 1 from the counter at bit `shift`, unless it is 15 (saturated). Returns false,
-/// changing nothing, if it is 0. `seen` is what the word held a moment ago.
+/// Subtracts 1 from the counter at bit `shift`, unless it is 15 (saturated) or 0. Returns what the
+/// counter was. `seen` is what the word held a moment ago.
 template <class Atomic>
-SCBF_INLINE bool take_one_from(Atomic atomic, std::uint64_t* word, unsigned shift,
-                               std::uint64_t seen) {
+SCBF_INLINE unsigned take_one_from(Atomic atomic, std::uint64_t* word, unsigned shift,
+                                   std::uint64_t seen) {
   for (;;) {
-    if (detail::counter_at(seen, shift) == 0) return false;
+    const unsigned counter = detail::counter_at(seen, shift);
+    if (counter == 0) return counter;
     const std::uint64_t next = detail::decremented(seen, shift);
-    if (next == seen || atomic.exchange(word, seen, next)) return true;
+    if (next == seen || atomic.exchange(word, seen, next)) return counter;
   }
 }
 template <class Atomic>
-SCBF_INLINE bool take_one(Atomic atomic, std::uint64_t* word, unsigned shift) {
+SCBF_INLINE unsigned take_one(Atomic atomic, std::uint64_t* word, unsigned shift) {
   return take_one_from(atomic, word, shift, atomic.load(word));
 }
 
@@ -65,61 +68,95 @@ SCBF_INLINE std::uint32_t swap_all(Atomic atomic, std::uint64_t* const (&words)[
   return lost;
 }
 
+/// Up to four counters, one in each byte, the first one lowest. They are compared all at once.
+using CountersInBytes = std::uint32_t;
+
+template <unsigned n>
+SCBF_INLINE CountersInBytes in_bytes(const std::uint64_t (&words)[n], const unsigned (&shifts)[n]) {
+  static_assert(n <= sizeof(CountersInBytes));
+  CountersInBytes bytes = 0;
+  for (unsigned i = 0; i < n; ++i) bytes |= detail::counter_at(words[i], shifts[i]) << 8 * i;
+  return bytes;
+}
+/// A bit in each byte whose counter is `least` > 0 or more.
+SCBF_INLINE std::uint32_t reaching(CountersInBytes bytes, unsigned least) {
+  return (bytes + 0x0101'0101u * (16 - least)) & 0x1010'1010u;
+}
+/// How many of n counters are less than `least`.
+template <unsigned n>
+SCBF_INLINE std::uint32_t how_many_below(CountersInBytes bytes, unsigned least) {
+  return n - detail::bits_set(reaching(bytes, least));
+}
+
 /// Adds 1 to n counters, each as add_one does, with n accesses under way at once: n loads, and then
 /// n swaps if all are to change. Bit i of `wanted` says whether counter i is wanted; its word must
 /// exist even if not. The loads may return what the words held earlier (Atomic::load_cached).
+/// Returns how many of the wanted counters were 0.
 template <unsigned n, class Atomic>
-SCBF_INLINE void add_ones(Atomic atomic, std::uint64_t* const (&words)[n],
-                          const unsigned (&shifts)[n], std::uint32_t wanted) {
+SCBF_INLINE std::uint32_t add_ones(Atomic atomic, std::uint64_t* const (&words)[n],
+                                   const unsigned (&shifts)[n], std::uint32_t wanted) {
+  constexpr std::uint32_t kAll = (1u << n) - 1;
   std::uint64_t seen[n];
   for (unsigned i = 0; i < n; ++i) seen[i] = atomic.load_cached(words[i]);
-  bool all = true;
-  for (unsigned i = 0; i < n; ++i) {
-    all = all & ((wanted >> i & 1) != 0) & (detail::counter_at(seen[i], shifts[i]) != 15);
-  }
+  const CountersInBytes counters = in_bytes(seen, shifts);
+  const bool all = ((wanted & kAll) == kAll) & (reaching(counters, 15) == 0);
   if (all) {
     wanted = swap_all<n>(atomic, words, seen,
                          [&](unsigned i) { return seen[i] + (std::uint64_t{1} << shifts[i]); });
+    if (wanted == 0) return how_many_below<n>(counters, 1);
   }
-  if (wanted == 0) return;
+  std::uint32_t filled = 0;
   for (unsigned i = 0; i < n; ++i) {
-    if ((wanted >> i & 1) != 0) add_one_to(atomic, words[i], shifts[i], seen[i]);
+    if ((wanted >> i & 1) != 0) {
+      filled += add_one_to(atomic, words[i], shifts[i], seen[i]) == 0;
+    } else if (all) {
+      filled += detail::counter_at(seen[i], shifts[i]) == 0;
+    }
   }
+  return filled;
 }
 
-/// Subtracts 1 from n counters, each as take_one does, with n accesses under way at once. Returns a
-/// bit for each that is wanted and is 0.
+/// What take_ones met.
+struct Taken {
+  std::uint32_t missing;  ///< a bit for each counter that is wanted and was 0
+  std::uint32_t emptied;  ///< how many became 0
+};
+
+/// Subtracts 1 from n counters, each as take_one does, with n accesses under way at once.
 template <unsigned n, class Atomic>
-SCBF_INLINE std::uint32_t take_ones(Atomic atomic, std::uint64_t* const (&words)[n],
-                                    const unsigned (&shifts)[n], std::uint32_t wanted) {
+SCBF_INLINE Taken take_ones(Atomic atomic, std::uint64_t* const (&words)[n],
+                            const unsigned (&shifts)[n], std::uint32_t wanted) {
+  constexpr std::uint32_t kAll = (1u << n) - 1;
   std::uint64_t seen[n];
   for (unsigned i = 0; i < n; ++i) seen[i] = atomic.load(words[i]);
-  bool all = true;
-  for (unsigned i = 0; i < n; ++i) {
-    const unsigned counter = detail::counter_at(seen[i], shifts[i]);
-    all = all & ((wanted >> i & 1) != 0) & (counter != 0) & (counter != 15);
-  }
+  const CountersInBytes counters = in_bytes(seen, shifts);
+  const bool all = ((wanted & kAll) == kAll) & (how_many_below<n>(counters, 1) == 0) &
+                   (reaching(counters, 15) == 0);
   if (all) {
     wanted = swap_all<n>(atomic, words, seen,
                          [&](unsigned i) { return seen[i] - (std::uint64_t{1} << shifts[i]); });
+    if (wanted == 0) return {0, how_many_below<n>(counters, 2)};
   }
-  std::uint32_t missing = 0;
-  if (wanted == 0) return missing;
+  Taken taken{0, 0};
   for (unsigned i = 0; i < n; ++i) {
-    if ((wanted >> i & 1) != 0 && !take_one_from(atomic, words[i], shifts[i], seen[i])) {
-      missing |= 1u << i;
+    if ((wanted >> i & 1) != 0) {
+      const unsigned counter = take_one_from(atomic, words[i], shifts[i], seen[i]);
+      taken.missing |= std::uint32_t{counter == 0} << i;
+      taken.emptied += counter == 1;
+    } else if (all) {
+      taken.emptied += detail::counter_at(seen[i], shifts[i]) == 1;
     }
   }
-  return missing;
+  return taken;
 }
 
-/// Adds sixteen counters to the word's, each saturating at 15.
+/// Adds sixteen counters to the word's, each saturating at 15. Returns what the word was.
 template <class Atomic>
-SCBF_INLINE void add_all(Atomic atomic, std::uint64_t* word, std::uint64_t counters) {
+SCBF_INLINE std::uint64_t add_all(Atomic atomic, std::uint64_t* word, std::uint64_t counters) {
   std::uint64_t seen = atomic.load(word);
   for (;;) {
     const std::uint64_t next = detail::added(seen, counters);
-    if (next == seen || atomic.exchange(word, seen, next)) return;
+    if (next == seen || atomic.exchange(word, seen, next)) return seen;
   }
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of warps are written over a policy Warp, so that they also run on the host
+// (tests/support/host_device.hpp). A PerLane<T> has a value for each lane and is indexed by lane;
+// work inside `each` may index it only by its own lane.
+//   each(f)               PerLane of f(lane), or nothing if f returns nothing
+//   of_neighbour<w>(v, i) PerLane of v of the i-th among w neighbouring lanes, w | 32
+//   joined_among<w>(v, f) PerLane of all v among them, joined by f, which is associative and
+//                         commutative
+//   ballot(v)             bit i = v[i] is not 0
+//   sum(v)                v[0] + … + v[31], of 32-bit integers
+#pragma once
+
+namespace scbf::cuda {
+
+/// Lanes.
+inline constexpr unsigned kWarp = 32;
+
+}  // namespace scbf::cuda
