@@ -101,7 +101,7 @@ TEST(RankedFile, DamageBehindRightChecksumsIsFound) {
   const fs::path path = folder / "damaged.scbf", copy = folder / "copy.scbf";
   const Bytes good = to_bytes(spilled_sample());
   const auto payload = get<std::uint64_t>(good, 80);
-  std::size_t not_saved = 0, saved = 0;
+  std::size_t not_saved = 0;
   for (std::size_t bit = payload * 8; bit < good.size() * 8; bit += 7) {
     Bytes bytes = good;
     bytes[bit / 8] ^= std::byte{1} << bit % 8;
@@ -116,14 +116,13 @@ TEST(RankedFile, DamageBehindRightChecksumsIsFound) {
     }
     try {
       mapped.save(copy);
-      ++saved;  // with counts that only a look at the bitmaps shows to be wrong
+      ADD_FAILURE() << "bit " << bit << ": saved";
     } catch (const CorruptFile& error) {
       EXPECT_TRUE(has(error.what(), "the filter is damaged, as a mapped file may be"));
       ++not_saved;
     }
   }
   EXPECT_GT(not_saved, 10u);
-  EXPECT_GT(saved, 0u);
 }
 
 TEST(RankedFile, LayoutsAreNotMixedInAContainer) {

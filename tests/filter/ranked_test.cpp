@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "kit/ranked_check.hpp"
@@ -282,6 +284,41 @@ TEST(RankedFilter, CountsUpTo255) {
   for (int i = 0; i < 254; ++i) EXPECT_TRUE(removes(fewer, hot));
   EXPECT_FALSE(fewer.contains(hot));
   EXPECT_EQ(words_of(fewer), std::vector<std::uint64_t>(geometry.words(), 0));
+}
+
+/// Two hot keys that share their position in the first slice only: its count stays at 255 when both
+/// are gone, and the other slices are empty. That is a filter like any other.
+TEST(RankedFilter, SlicesOfASpilledBlockMayBeEmpty) {
+  const Geometry geometry = Geometry::ranked(82, 1, 1);
+  const At first = place(geometry, hash_of(0, 0));
+  std::uint64_t other = 1;
+  const auto shares = [&](unsigned slice) {
+    return place(geometry, hash_of(other, 0)).position[slice] == first.position[slice];
+  };
+  while (!(shares(0) && !shares(1) && !shares(2) && !shares(3))) ++other;
+  std::vector<std::uint64_t> keys(128, 0);
+  keys.insert(keys.end(), 128, other);
+  scbf::Filter filter(geometry);
+  filter.insert(keys);
+  EXPECT_EQ(filter.remove(keys).absent, 0u);
+  EXPECT_EQ(filter.stage(0).nonzero(), 1u);
+  std::string bytes;
+  filter.write([&](std::span<const std::byte> more) {
+    bytes.append(reinterpret_cast<const char*>(more.data()), more.size());
+  });
+  std::size_t read = 0;
+  const scbf::Filter again = scbf::Filter::read([&](std::span<std::byte> into) {
+    const std::size_t n = std::min(into.size(), bytes.size() - read);
+    std::memcpy(into.data(), bytes.data() + read, n);
+    read += n;
+    return n;
+  });
+  EXPECT_TRUE(again == filter);
+  scbf::Filter assigned(geometry);
+  assigned.assign(words_of(filter), 256, 256);
+  EXPECT_TRUE(assigned == filter);
+  filter.insert(keys);
+  EXPECT_EQ(filter.remove(keys).absent, 0u);
 }
 
 /// Blocks that are stuck lose no key; their counts are at least 1.

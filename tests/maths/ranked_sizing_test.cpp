@@ -127,6 +127,44 @@ TEST(RankedMaths, HigherRatesTakeNoMoreMemory) {
   }
 }
 
+/// No geometry with fewer blocks or slots does: all of them tried.
+TEST(RankedMaths, FewKeysTakeTheSmallestOfAll) {
+  for (const double fpr : {0.9, 0.1, 0.05, 0.0312, 0.01, 0.001}) {
+    for (const unsigned n : {1u, 2u, 10u, 33u, 100u, 333u}) {
+      std::uint64_t least = ~std::uint64_t{0};
+      for (auto s = scbf::kMinRankedPositions; s <= scbf::kMaxRankedPositions; ++s) {
+        for (unsigned blocks = 1; blocks <= 2 * n; ++blocks) {
+          if (scbf::ranked_fpr(n, s, blocks) > fpr) continue;
+          const auto slots = static_cast<std::uint64_t>(scbf::spill_slots_for(n, s, blocks));
+          least = std::min(least, Geometry::ranked(s, blocks, slots).bytes());
+        }
+      }
+      EXPECT_EQ(scbf::geometry_for(Layout::ranked, n, fpr).bytes(), least) << n << ' ' << fpr;
+    }
+  }
+}
+
+/// What fits at one rate is not more than what fits at a higher one, and is found.
+TEST(RankedMaths, PlansFillTheMemory) {
+  const auto keys_in = [](std::uint64_t bytes) {
+    return scbf::plan({.fpr = 0.05, .memory_bytes = bytes, .layout = Layout::ranked}).capacity;
+  };
+  EXPECT_LT(keys_in(192), keys_in(256));
+  EXPECT_LT(keys_in(256), keys_in(320));
+  EXPECT_LT(keys_in(320), keys_in(384));
+  const auto rate_in = [](std::uint64_t keys, std::uint64_t bytes) {
+    const auto plan =
+        scbf::plan({.capacity = keys, .memory_bytes = bytes, .layout = Layout::ranked});
+    EXPECT_LE(plan.geometry.bytes(), bytes);
+    EXPECT_NEAR(plan.predicted_fpr / plan.fpr, 1, 0.02) << keys;
+    return plan.fpr;
+  };
+  EXPECT_LT(rate_in(333, 960), 0.007);
+  EXPECT_LT(rate_in(333, 1024), 0.005);
+  EXPECT_LT(rate_in(20'472'629, 30'042'752), 0.072);
+  EXPECT_LT(rate_in(855'206'795, 1'249'050'432), 0.073);
+}
+
 TEST(RankedMaths, Plans) {
   const auto both = scbf::plan({.capacity = 1'000'000, .fpr = 0.01, .layout = Layout::ranked});
   EXPECT_EQ(both.geometry, scbf::geometry_for(Layout::ranked, 1'000'000, 0.01));
@@ -151,6 +189,10 @@ TEST(RankedMaths, Plans) {
   SCBF_EXPECT_THROW(
       scbf::plan({.capacity = 1000, .fpr = 0.01, .layout = Layout::ranked, .groups = 1}),
       scbf::InvalidArgument, "groups 1: layout ranked");
+  const auto useless = scbf::plan({.capacity = 1000, .fpr = 0.999, .layout = Layout::ranked});
+  EXPECT_LE(useless.predicted_fpr, 0.999);
+  SCBF_EXPECT_THROW(scbf::plan_fixed(1 << 20, 0.01, 0.05, Layout::ranked), scbf::InvalidArgument,
+                    "use a tightening growth");
   SCBF_EXPECT_THROW(scbf::geometry_in(Layout::ranked, 1000, 82), scbf::InvalidArgument, "see plan");
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "filter/store_copies.hpp"
+#include "kit/ranked_check.hpp"
 
 namespace scbf {
 
@@ -33,17 +34,21 @@ Header header_of(const Stage& stage, const Epoch& epoch, const SaveOptions& opti
   header.epoch = epoch;
   header.payload = options.compress ? Payload::packed : Payload::plain;
   if (header.packed() && stage.geometry().cell() == Cell::bit) return header;
+  const auto refuse = [](const char* what, std::uint64_t byte) {
+    throw CorruptFile(
+        fmt::format("the filter is damaged, as a mapped file may be: {}, at byte {}", what, byte));
+  };
   file_format::WordsChecker checker(stage.geometry());
   for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
     if (!header.packed()) {
       header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
     }
-    if (const auto fault = checker.add(chunk)) {
-      throw CorruptFile(
-          fmt::format("the filter is damaged, as a mapped file may be: {}, at byte {}", fault->what,
-                      fault->byte));
-    }
+    if (const auto fault = checker.add(chunk)) refuse(fault->what, fault->byte);
   });
+  if (has_ranked_counts(stage.geometry())) {
+    const auto fault = misfit_of_spilled(stage.geometry(), stage.store->words());
+    if (fault) refuse(fault->what, fault->byte);
+  }
   header.saturated = checker.saturated();
   return header;
 }

@@ -40,6 +40,13 @@ void check_stages(std::uint32_t stages) {
     throw InvalidArgument(fmt::format("{} stages: must be 1 to {}", stages, kMaxStages));
   }
 }
+void check_fixed(Layout layout) {
+  if (layout == Layout::ranked) {
+    throw InvalidArgument(
+        "layout ranked: stages of a fixed growth are filled to the half, where most of its blocks "
+        "would spill; use a tightening growth, or split_block");
+  }
+}
 
 /// StageShape::full_at for at most `most` non-zero counters: the stage is full once another key
 /// could exceed them. At least one key always fits.
@@ -165,11 +172,7 @@ Growth Growth::one(const Geometry& stage) noexcept {
 
 Growth Growth::fixed(const Geometry& stage, std::uint32_t most_stages) {
   check_stages(most_stages);
-  if (stage.layout() == Layout::ranked) {
-    throw InvalidArgument(
-        "layout ranked: stages of a fixed growth are filled to the half, where most of its blocks "
-        "would spill; use a tightening growth, or split_block");
-  }
+  check_fixed(stage.layout());
   if (stage.counters_per_slice() < 2) {
     throw InvalidArgument(
         fmt::format("{}: a slice needs at least 2 counters to be half full", stage.describe()));
@@ -224,6 +227,7 @@ std::string Growth::describe() const {
 
 FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compound, Layout layout,
                      Cell cell) {
+  check_fixed(layout);
   const std::uint32_t stages = stages_within(stage_fpr, compound);
   if (stages == 0) {
     throw InvalidArgument(fmt::format(

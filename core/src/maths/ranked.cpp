@@ -108,17 +108,34 @@ std::optional<Geometry> smallest_ranked(std::uint64_t n, double fpr, std::uint32
   std::optional<Geometry> best;
   const std::uint32_t first = positions ? positions : kMinRankedPositions;
   const std::uint32_t last = positions ? positions : kMaxRankedPositions;
+  constexpr auto kMostBlocks = static_cast<double>(kMaxBlocksPerGroup);
+  constexpr std::uint64_t kBlockBytes = kWordsPerBlock * sizeof(std::uint64_t);
+  const auto bytes_of = [](const std::optional<Geometry>& geometry) {
+    return geometry ? geometry->bytes() : std::numeric_limits<std::uint64_t>::max();
+  };
   for (std::uint32_t s = first; s <= last; ++s) {
-    // The rate allows so few blocks. If many of them spill, a few more make the whole smaller.
+    // The rate allows so few blocks. Of more, fewer spill: that can make the whole smaller, until
+    // the blocks alone take as much.
+    const double fewest = keys / load_for(fpr, s);
     std::optional<Geometry> best_here;
-    for (double blocks = keys / load_for(fpr, s);; blocks *= 1.02) {
-      const auto candidate = make(n, blocks, s);
-      if (!candidate) break;
-      if (!best_here || candidate->bytes() < best_here->bytes()) best_here = candidate;
-      constexpr double kHardlyAny = 1e-4;  // more blocks can save no more
-      if (share_above(keys / blocks, s) < kHardlyAny) break;
+    const auto consider = [&](double blocks) {
+      const auto candidate = make(n, std::clamp(blocks, fewest, kMostBlocks), s);
+      if (bytes_of(candidate) < bytes_of(best_here)) best_here = candidate;
+    };
+    for (double blocks = fewest; blocks <= kMostBlocks;
+         blocks = std::max(1.02 * blocks, blocks + 1)) {
+      const auto bytes = static_cast<std::uint64_t>(std::ceil(blocks)) * kBlockBytes;
+      if (bytes >= std::min(bytes_of(best), bytes_of(best_here))) break;
+      consider(blocks);
     }
-    if (best_here && (!best || best_here->bytes() < best->bytes())) best = best_here;
+    // Nearer to the best of these, if it may be the best of all.
+    if (!best_here || bytes_of(best_here) - bytes_of(best_here) / 50 > bytes_of(best)) continue;
+    for (double step = 0.01; step > 1e-6; step /= 2) {
+      const auto blocks = static_cast<double>(best_here->blocks_per_group());
+      consider(blocks * (1 - step));
+      consider(blocks * (1 + step));
+    }
+    if (bytes_of(best_here) < bytes_of(best)) best = best_here;
   }
   return best;
 }
