@@ -175,7 +175,9 @@ TEST(Targets, VectorTargetsAreListedAndThisMachinesAreTested) {
     if (c.backend->name().starts_with("simd:")) ++targets;
   }
   EXPECT_GT(targets, 0u) << "no vector target was tested";
-  EXPECT_EQ(targets % (all_shapes(150'000).size() * contract_modes().size()), 0u);
+  if (!kSanitized) {
+    EXPECT_EQ(targets % (all_shapes(150'000).size() * contract_modes().size()), 0u);
+  }
 #if defined(__x86_64__)
   const auto is_available = [](std::string_view name) {
     const auto backends = available_backends();

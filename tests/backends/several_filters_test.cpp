@@ -189,6 +189,7 @@ std::vector<Case> cases() {
       for (const Mode& mode : contract_modes()) {
         const bool far = backend->memory() != scbf::kHostMemory;
         if (far && (mode.threads > 1 || backend->name() == "far:again")) continue;
+        if (!is_worthwhile(*backend, mode)) continue;
         all.push_back({backend, shapes, mode});
       }
     }

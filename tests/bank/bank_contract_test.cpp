@@ -74,6 +74,7 @@ std::vector<BankCase> bank_cases(bool growing, bool of_one_stage) {
       const bool one = growth.policy() == Growth::Policy::one;
       for (const unsigned threads : {1u, 2u}) {
         if (!is_best_target(*backend) && threads != 1 + turn % 2) continue;
+        if (kThreadSanitizer && !is_worthwhile(*backend, {.threads = threads})) continue;
         if (one ? of_one_stage : growing) cases.push_back({backend, name, growth, threads});
       }
     }

@@ -13,6 +13,7 @@
 
 #include "kit/executor.hpp"
 #include "support/bank_model.hpp"
+#include "support/scale.hpp"
 #include "support/short_memory.hpp"
 #include "support/unreliable_executors.hpp"
 
@@ -32,6 +33,9 @@ using scbf::Path;
 
 // oneTBB ends the process if it finds no memory when it is first used.
 [[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
+
+// Each of the first kRarer allocations is made to fail; after them, ever rarer ones.
+constexpr std::size_t kRarer = kSanitized ? 4 : 16;
 
 /// If members grow, members 0 to 4 and the last one have one to three stages. The bit of the last
 /// one may be in another word of the rows.
@@ -189,7 +193,7 @@ TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
     SCOPED_TRACE(operation.name);
     for (const bool ends : {false, true}) {
       std::size_t failed = 0;
-      for (bool again = true; again; failed += again * (1 + failed / 16)) {
+      for (bool again = true; again; failed += again * (1 + failed / kRarer)) {
         Bank bank = made_anew(model);
         bool threw = true;
         {
@@ -262,7 +266,7 @@ TEST_P(FailingBank, CountsExactlyTheKeysItSays) {
     removed.insert(batches, mode.options());
     const auto want_report = removed.remove(batches, mode.options());
     for (const bool ends : {false, true}) {
-      for (std::size_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 16) {
+      for (std::size_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
         SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
         Bank bank = made_anew(model);
         const Progress progress = insert_until_short(bank, batches, mode.options(), nth, ends);
@@ -282,7 +286,7 @@ TEST_P(FailingBank, CountsExactlyTheKeysItSays) {
         ASSERT_TRUE(same_members(bank, inserted)) << "in the end";
         ASSERT_LT(nth, 100'000u);
       }
-      for (std::size_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 16) {
+      for (std::size_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
         SCOPED_TRACE("removal, allocation " + std::to_string(nth));
         Bank bank = made_anew(model);
         bank.insert(batches, mode.options());
