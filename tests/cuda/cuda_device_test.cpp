@@ -378,6 +378,16 @@ TEST_P(OfDevice, KernelsOfTheProgramUseTheView) {
   const Answers want = scbf_test::contains(model, asked);
   EXPECT_TRUE(same_answers(by_thread.to_host(), want));
   EXPECT_TRUE(same_answers(by_group.to_host(), want));
+  std::vector<std::uint64_t> present;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (want[i] != 0) present.push_back(asked[i]);
+  }
+  const OnDevice<std::uint64_t> selected(asked.size()), how_many(1);
+  select_by_cub(filter().ref(), asked_there.get(), asked.size(), selected.get(), how_many.get());
+  ASSERT_EQ(how_many.to_host(), std::vector<std::uint64_t>{present.size()});
+  auto got = selected.to_host();
+  got.resize(present.size());
+  EXPECT_EQ(got, present);
 
   const DeviceFilter bits(filter().geometry().with(scbf::Cell::bit), kSeed);
   insert_by_threads(bits.ref(), there.get(), keys.size() / 2);

@@ -5,6 +5,7 @@
 #include <thrust/device_vector.h>
 
 #include <array>
+#include <cub/device/device_select.cuh>
 #include <cuda/std/span>
 #include <span>
 #include <vector>
@@ -74,6 +75,16 @@ void contains_by_groups(FilterRef filter, const std::uint64_t* keys, std::size_t
                         std::uint8_t* out) {
   contains_group_kernel<<<blocks_for(n * kGroup), kThreads>>>(filter, keys, n, out);
   wait();
+}
+void select_by_cub(FilterRef filter, const std::uint64_t* keys, std::size_t n,
+                   std::uint64_t* selected, std::uint64_t* how_many) {
+  std::size_t bytes = 0;
+  void* temporary = nullptr;
+  cub::DeviceSelect::If(nullptr, bytes, keys, selected, how_many, n, filter);
+  cudaMalloc(&temporary, bytes);
+  cub::DeviceSelect::If(temporary, bytes, keys, selected, how_many, n, filter);
+  wait();
+  cudaFree(temporary);
 }
 
 }  // namespace scbf_test

@@ -16,5 +16,8 @@ void contains_by_threads(scbf::cuda::FilterRef filter, const std::uint64_t* keys
                          std::uint8_t* out);
 void contains_by_groups(scbf::cuda::FilterRef filter, const std::uint64_t* keys, std::size_t n,
                         std::uint8_t* out);
+/// Copies the keys that may be present, in order, by cub::DeviceSelect with the view as predicate.
+void select_by_cub(scbf::cuda::FilterRef filter, const std::uint64_t* keys, std::size_t n,
+                   std::uint64_t* selected, std::uint64_t* how_many);
 
 }  // namespace scbf_test

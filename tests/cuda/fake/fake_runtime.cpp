@@ -109,7 +109,7 @@ Call::Call(const char* name, bool even_without_devices) : lock_(state().mutex) {
 }
 
 Stream* stream_of(cudaStream_t handle) {
-  if (handle == nullptr) {
+  if (handle == nullptr || handle == cudaStreamLegacy) {
     return state().devices[static_cast<std::size_t>(current_device())].null_stream.get();
   }
   return known(state().streams, handle, "stream");

@@ -36,6 +36,12 @@ std::string plain_name(const std::string& name) {
   return std::regex_replace(name, kVaries, "$1");
 }
 
+/// The PTX of a program's own kernels: the file that SCBF_MORE_PTX names, if it is set.
+std::string more_ptx() {
+  const char* variable = std::getenv("SCBF_MORE_PTX");
+  return variable == nullptr ? "" : file(variable);
+}
+
 /// SCBF_PTX_SEED, or 1.
 std::uint64_t usual_seed() {
   const char* variable = std::getenv("SCBF_PTX_SEED");
@@ -59,7 +65,8 @@ struct Code {
 
   void load() {
     if (!modules.empty()) return;
-    for (const std::string& text : {library_ptx(), file(SCBF_OWN_KERNELS_PTX)}) {
+    for (const std::string& text : {library_ptx(), file(SCBF_OWN_KERNELS_PTX), more_ptx()}) {
+      if (text.empty()) continue;
       for (const auto& [name, kernel] : keep(parse(text)).kernels)
         kernels[plain_name(name)] = &kernel;
     }
@@ -258,6 +265,16 @@ cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arg
 cudaError_t cudaLaunchCooperativeKernel(const void* stub, dim3 grid, dim3 block, void** arguments,
                                         std::size_t shared, cudaStream_t stream) {
   return ptx::launch(stub, grid, block, arguments, shared, stream, true);
+}
+/// What CUB asks for here lets a kernel begin early, which it need not.
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* how, const void* stub, void** arguments) {
+  for (unsigned i = 0; i < how->numAttrs; ++i) {
+    if (how->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization) continue;
+    fake_cuda::state().problem("a launch attribute that this runtime does not know");
+    return failed_with(cudaErrorInvalidValue);
+  }
+  return ptx::launch(stub, how->gridDim, how->blockDim, arguments, how->dynamicSmemBytes,
+                     how->stream, false);
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* stub) {
   const Call call("cudaFuncGetAttributes");

@@ -132,6 +132,8 @@ class FilterRef {
   SCBF_INLINE void insert(std::uint64_t key) const noexcept { insert_hash(hash(key)); }
   SCBF_INLINE bool contains(std::uint64_t key) const noexcept { return contains_hash(hash(key)); }
   SCBF_INLINE unsigned count(std::uint64_t key) const noexcept { return count_hash(hash(key)); }
+  /// contains(key), as the predicate of thrust::copy_if, thrust::remove_if, cub::DeviceSelect::If …
+  SCBF_INLINE bool operator()(std::uint64_t key) const noexcept { return contains(key); }
 
   // ---- the same by a cooperative group of up to a warp, all of whose threads call with one key
   // ----
