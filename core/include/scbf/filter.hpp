@@ -71,8 +71,9 @@ struct RemoveReport {
 };
 
 struct SubtractReport {
-  /// Counters left at 15 although something was to be subtracted. There the result is an upper
-  /// bound; everywhere else it is exact.
+  /// Counters left as they were although something was to be subtracted: those at 15; in `ranked`
+  /// counts at 255, and all of blocks that are stuck in either filter. There the result is an
+  /// upper bound; everywhere else it is exact.
   std::uint64_t inexact_counters = 0;
 };
 
