@@ -19,6 +19,7 @@
 #include <exception>
 #include <vector>
 
+#include "scbf/backend.hpp"
 #include "scbf/cuda/device_filter.hpp"
 #include "scbf/sizing.hpp"
 
@@ -78,6 +79,7 @@ int run(std::uint64_t lines) {
 
 int main(int argc, char** argv) {
   try {
+    scbf::find_backend("cuda");  // says why there is no GPU
     return run(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 6'000'000);
   } catch (const scbf::BackendUnavailable& e) {
     std::printf("SKIPPED: %s\n", e.what());
