@@ -69,25 +69,14 @@ cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) {
   return {keys.data(), keys.size(), false, {}};
 }
 
-std::uint64_t nonzero(const Geometry& geometry, const std::vector<std::uint64_t>& words) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t word : words) {
-    if (geometry.cell() == Cell::bit) {
-      sum += static_cast<unsigned>(std::popcount(word));
-    } else {
-      for (unsigned shift = 0; shift < 64; shift += 4) sum += (word >> shift & 15) != 0;
-    }
-  }
-  return sum;
-}
 /// Inserts, and compares how many cells were filled, if they are counted.
 void insert_and_count(HostDevice& device, const cuda::FilterRef& filter,
                       const cuda::ValueKeys& keys, const cuda::Tuning& tuning, bool counts,
                       const std::vector<std::uint64_t>& words) {
-  const std::uint64_t before = nonzero(filter.geometry(), words);
+  const std::uint64_t before = nonzero_in(filter.geometry().cell(), words);
   std::uint64_t filled = 1000;
   cuda::insert(device, filter, keys, tuning, counts ? &filled : nullptr);
-  const std::uint64_t change = nonzero(filter.geometry(), words) - before;
+  const std::uint64_t change = nonzero_in(filter.geometry().cell(), words) - before;
   ASSERT_EQ(filled, 1000 + (counts ? change : 0));
 }
 /// The same of a removal, and of cells that were emptied.
@@ -95,10 +84,10 @@ void remove_and_count(HostDevice& device, const cuda::FilterRef& filter,
                       const cuda::ValueKeys& keys, std::uint8_t* verdicts,
                       const cuda::Tuning& tuning, bool counts,
                       const std::vector<std::uint64_t>& words) {
-  const std::uint64_t before = nonzero(filter.geometry(), words);
+  const std::uint64_t before = nonzero_in(filter.geometry().cell(), words);
   std::uint64_t emptied = 1000;
   cuda::remove(device, filter, keys, verdicts, tuning, counts ? &emptied : nullptr);
-  const std::uint64_t change = before - nonzero(filter.geometry(), words);
+  const std::uint64_t change = before - nonzero_in(filter.geometry().cell(), words);
   ASSERT_EQ(emptied, 1000 + (counts ? change : 0));
 }
 

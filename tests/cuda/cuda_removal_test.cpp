@@ -45,11 +45,13 @@ class Filters {
     Answers verdicts(keys.size(), 0xCC), want(keys.size());
     // Removal adds to these numbers.
     Keys removed(size(), 100), want_removed(size(), 100), emptied(size(), 10), want_emptied;
-    for (const Keys& words : words_) want_emptied.push_back(10 + nonzero(words));
+    for (const Keys& words : words_)
+      want_emptied.push_back(10 + nonzero_in(scbf::Cell::counter, words));
     std::uint64_t ambiguous = 1000, want_ambiguous = 1000;
     cuda::remove_from_several(device, refs(), {keys.data(), keys.size(), false, validity},
                               verdicts.data(), removed.data(), emptied.data(), &ambiguous, tuning);
-    for (std::size_t f = 0; f < size(); ++f) want_emptied[f] -= nonzero(words_[f]);
+    for (std::size_t f = 0; f < size(); ++f)
+      want_emptied[f] -= nonzero_in(scbf::Cell::counter, words_[f]);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!validity.valid(i)) continue;
       std::vector<std::size_t> claims;
@@ -74,14 +76,6 @@ class Filters {
   }
 
  private:
-  static std::uint64_t nonzero(const Keys& words) {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t word : words) {
-      for (unsigned shift = 0; shift < 64; shift += 4) sum += (word >> shift & 15) != 0;
-    }
-    return sum;
-  }
-
   std::vector<Keys> words_;
   std::vector<cuda::FilterRef> refs_;
   std::vector<ReferenceStage> models_;

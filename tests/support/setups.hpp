@@ -347,6 +347,18 @@ inline ::testing::AssertionResult same_words(std::span<const std::uint64_t> got,
   return ::testing::AssertionSuccess();
 }
 
+/// How many counters, or bits, are not 0 in the words of `split` or `split_block`.
+inline std::uint64_t nonzero_in(scbf::Cell cell, std::span<const std::uint64_t> words) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t word : words) {
+    const unsigned width = cell == scbf::Cell::bit ? 1 : 4;
+    for (unsigned shift = 0; shift < 64; shift += width) {
+      sum += (word >> shift & ((1u << width) - 1)) != 0;
+    }
+  }
+  return sum;
+}
+
 /// Compares the number of non-zero counters that a filter keeps with a count of them.
 inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
   std::uint64_t counted = 0;
@@ -362,9 +374,7 @@ inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
       }
       continue;
     }
-    for (const std::uint64_t word : words) {
-      for (unsigned shift = 0; shift < 64; shift += 4) counted += (word >> shift & 15) != 0;
-    }
+    counted += nonzero_in(scbf::Cell::counter, words);
   }
   if (filter.nonzero() == counted) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure()

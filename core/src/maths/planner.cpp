@@ -313,7 +313,8 @@ Plan plan_ranked(const PlanRequest& request) {
   double fpr = request.fpr.value_or(0);
   if (!request.capacity) capacity = most_ranked_keys(request);
   if (!request.fpr) fpr = lowest_ranked_rate(request);
-  if (capacity == 0 || (!request.fpr && fpr > kUselessFpr)) {  // in the memory that there is
+  // What was not asked for follows from the memory, and may be too little.
+  if (capacity == 0 || (!request.fpr && fpr > kUselessFpr)) {
     throw InvalidArgument(fmt::format(kNotInMemory, *request.memory_bytes,
                                       std::max<std::uint64_t>(capacity, 1),
                                       request.fpr.value_or(kUselessFpr)));

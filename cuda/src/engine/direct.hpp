@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/loops.hpp"
 #include "engine/marks.hpp"
 #include "engine/value_keys.hpp"
 #include "engine/warp.hpp"
@@ -16,13 +17,6 @@
 #include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
-
-// For loops of a few rounds, which the compiler unrolls or not, depending on what else they do.
-#if defined(__CUDA_ARCH__)
-#define SCBF_UNROLLED _Pragma("unroll")
-#else
-#define SCBF_UNROLLED
-#endif
 
 namespace scbf::cuda {
 

@@ -23,19 +23,13 @@
 #include <cstdint>
 
 #include "engine/array.hpp"
+#include "engine/loops.hpp"
 #include "engine/marks.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/cuda/words.hpp"
-
-// For loops where unrolling costs more in registers than it gains.
-#if defined(__CUDA_ARCH__)
-#define SCBF_NOT_UNROLLED _Pragma("unroll 1")
-#else
-#define SCBF_NOT_UNROLLED
-#endif
 
 namespace scbf::cuda {
 

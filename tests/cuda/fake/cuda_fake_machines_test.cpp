@@ -46,11 +46,15 @@ void expect_unavailable(std::string_view reason) {
 TEST(Machines, WithoutADeviceOrItsDriver) {
   on({.devices = {}}, [] {
     expect_unavailable("no CUDA-capable device is detected");
-    EXPECT_THROW(scbf::cuda::DeviceFilter(kGeometry, 0), scbf::cuda::CudaError);
+    SCBF_EXPECT_THROW(scbf::cuda::DeviceFilter(kGeometry, 0), BackendUnavailable,
+                      "no CUDA-capable");
     scbf::cuda::release_device_scratch();
   });
-  on({.devices = {}, .without_devices = cudaErrorInsufficientDriver},
-     [] { expect_unavailable("driver version is insufficient"); });
+  on({.devices = {}, .without_devices = cudaErrorInsufficientDriver}, [] {
+    expect_unavailable("driver version is insufficient");
+    SCBF_EXPECT_THROW(scbf::cuda::DeviceFilter(kGeometry, 0), BackendUnavailable,
+                      "driver version is insufficient");
+  });
 }
 
 TEST(Machines, WithADeviceThatNothingWasCompiledFor) {
