@@ -451,7 +451,7 @@ TEST(SeveralStreams, DirectInsertionsCountWhatTheyFill) {
           cuda::insert(device, filter, view(keys), tuning, &filled);
         },
         [&] {
-          want += nonzero(geometry, words);
+          want += nonzero_in(geometry.cell(), words);
           std::fill(words.begin(), words.end(), 0);
         });
     EXPECT_EQ(filled, want);
