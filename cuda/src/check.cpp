@@ -69,7 +69,8 @@ std::uint64_t* allocate_words(std::size_t words, const std::string& what) {
   if (result == cudaErrorMemoryAllocation) throw_out_of_memory(bytes, what);
   if (result == cudaErrorNoDevice || result == cudaErrorInsufficientDriver) {
     ignore(result);
-    throw BackendUnavailable(fmt::format("{}: {}", what, cudaGetErrorString(result)));
+    throw BackendUnavailable(
+        fmt::format("allocating device memory for {}: {}", what, cudaGetErrorString(result)));
   }
   check(result, "allocating device memory");
   return static_cast<std::uint64_t*>(memory);

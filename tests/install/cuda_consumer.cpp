@@ -10,7 +10,7 @@ int main() {
     filter.clear_async();
     scbf::cuda::DeviceFilter::synchronize();
     return filter.keys_inserted() == 0 ? 0 : 1;
-  } catch (const scbf::cuda::CudaError& error) {
+  } catch (const scbf::BackendUnavailable& error) {
     std::printf("%s\n", error.what());
     return 0;
   }
