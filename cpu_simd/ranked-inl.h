@@ -65,99 +65,183 @@ HWY_INLINE void for_each_ranked(const std::uint64_t* words, const std::uint64_t*
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-using RankedTag = hn::FixedTag<std::uint64_t, kRankedSlices>;
-using RankedVector = hn::Vec<RankedTag>;
+/// The blocks of some keys: a lane for each slice of each.
+template <std::size_t keys>
+struct RankedBlocks {
+  using Tag = hn::FixedTag<std::uint64_t, keys * kRankedSlices>;
+  using Vector = hn::Vec<Tag>;
 
-/// A block and a key: a lane for each slice.
-struct RankedBlock {
-  /// The place by its address: a load that spreads bytes is faster than a move from a register.
-  HWY_INLINE RankedBlock(const std::uint64_t* line, const std::uint64_t* place) noexcept
-      : first(hn::Load(RankedTag(), line)),
-        second(hn::Load(RankedTag(), line + kRankedSlices)),
-        positions{_mm256_cvtepu8_epi64(_mm_loadu_si32(place))} {}
+  RankedBlocks() = default;
+  /// The places by their address: a load that spreads bytes is faster than a move from a register.
+  HWY_INLINE RankedBlocks(const std::uint64_t* words, const std::uint64_t* places) noexcept
+      : first(load(words, places)),
+        second(load(words + kRankedSlices, places)),
+        positions(positions_at(places)) {}
 
   // The bit of the key's position is in one of the two. (These machines shift out what they shift
   // by 64 or more, and so by less than nothing.)
-  HWY_INLINE RankedVector first_bit() const noexcept {
-    return hn::Shl(hn::Set(RankedTag(), 1), positions);
-  }
-  HWY_INLINE RankedVector second_bit() const noexcept {
-    return hn::Shl(hn::Set(RankedTag(), 1), hn::Sub(positions, hn::Set(RankedTag(), 64)));
+  HWY_INLINE Vector first_bit() const noexcept { return hn::Shl(hn::Set(Tag(), 1), positions); }
+  HWY_INLINE Vector second_bit() const noexcept {
+    return hn::Shl(hn::Set(Tag(), 1), hn::Sub(positions, hn::Set(Tag(), 64)));
   }
   /// Lanes that are not 0: the position is not in use.
-  HWY_INLINE RankedVector missing() const noexcept {
+  HWY_INLINE Vector missing() const noexcept {
     return hn::Or(hn::AndNot(first, first_bit()), hn::AndNot(second, second_bit()));
   }
-  HWY_INLINE bool holds() const noexcept {
-    return hn::AllTrue(RankedTag(), hn::Eq(missing(), hn::Zero(RankedTag())));
+
+  HWY_INLINE static Vector load(const std::uint64_t* words, const std::uint64_t* places) noexcept {
+    if constexpr (keys == 1) {
+      return hn::Load(Tag(), ranked_line(words, places[0]));
+    } else {
+      const hn::Half<Tag> half;
+      return hn::Combine(Tag(), hn::Load(half, ranked_line(words, places[1])),
+                         hn::Load(half, ranked_line(words, places[0])));
+    }
+  }
+  /// Writes the blocks. (Where they are is found out first: for all that g++ knows, a block could
+  /// lie on the places.)
+  HWY_INLINE static void store(Vector first, Vector second, std::uint64_t* words,
+                               const std::uint64_t* places) noexcept {
+    std::uint64_t* const line = ranked_line(words, places[0]);
+    if constexpr (keys == 1) {
+      hn::Store(first, Tag(), line);
+      hn::Store(second, Tag(), line + kRankedSlices);
+    } else {
+      const hn::Half<Tag> half;
+      std::uint64_t* const other = ranked_line(words, places[1]);
+      hn::Store(hn::LowerHalf(half, first), half, line);
+      hn::Store(hn::LowerHalf(half, second), half, line + kRankedSlices);
+      hn::Store(hn::UpperHalf(half, first), half, other);
+      hn::Store(hn::UpperHalf(half, second), half, other + kRankedSlices);
+    }
+  }
+  HWY_INLINE static Vector positions_at(const std::uint64_t* places) noexcept {
+    if constexpr (keys == 1) {
+      return Vector{_mm256_cvtepu8_epi64(_mm_loadu_si32(places))};
+    }
+#if HWY_TARGET <= HWY_AVX3
+    else {
+      const auto pair =
+          _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(places)));
+      const auto bytes = _mm512_setr_epi64(0, 1, 2, 3, 8, 9, 10, 11);  // those of the positions
+      constexpr __mmask64 kLowest = 0x0101'0101'0101'0101;             // of each lane
+      return Vector{_mm512_maskz_shuffle_epi8(kLowest, pair, bytes)};
+    }
+#endif
   }
 
-  RankedVector first, second, positions;
+  Vector first, second, positions;
 };
 
-/// On the way from a block to where the counts of a key begin: for each slice the positions in use
-/// before the key's own, and the places in the list where counts begin, or would.
+/// Which of the keys are held: a bit for each whose positions are all in use.
+template <std::size_t keys>
+HWY_INLINE unsigned held_in(const RankedBlocks<keys>& blocks) noexcept {
+  const auto missing = blocks.missing();
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (keys == 2) {
+    const unsigned lanes = _mm512_test_epi64_mask(missing.raw, missing.raw);
+    return ((lanes & 15) == 0 ? 1u : 0u) | (lanes < 16 ? 2u : 0u);
+  }
+#endif
+  const typename RankedBlocks<keys>::Tag tag;
+  return hn::AllTrue(tag, hn::Eq(missing, hn::Zero(tag)));
+}
+
+/// On the way from blocks to where the counts of their keys begin: for each slice the positions in
+/// use before the key's own, and the places in the list where counts begin, or would.
+template <std::size_t keys>
 struct RankedSearch {
-  HWY_INLINE void look(const RankedBlock& block, const RankedShape& shape) noexcept {
-    const RankedTag tag;
-    const hn::Repartition<std::uint16_t, RankedTag> tag16;
+  static constexpr std::size_t kLanes = keys * kRankedSlices;
+
+  HWY_INLINE void look(const RankedBlocks<keys>& blocks, const RankedShape& shape) noexcept {
+    const typename RankedBlocks<keys>::Tag tag;
+    const hn::Repartition<std::uint16_t, decltype(tag)> tag16;
     const auto ones = hn::Set(tag, ~std::uint64_t{0});
-    const auto from = hn::BitCast(tag, hn::SaturatedSub(hn::BitCast(tag16, block.positions),
+    const auto from = hn::BitCast(tag, hn::SaturatedSub(hn::BitCast(tag16, blocks.positions),
                                                         hn::BitCast(tag16, hn::Set(tag, 64))));
-    hn::Store(hn::AndNot(hn::Shl(ones, block.positions), block.first), tag, before_first);
-    hn::Store(hn::AndNot(hn::Shl(ones, from), block.second), tag, before_second);
+    const auto in_first = hn::AndNot(hn::Shl(ones, blocks.positions), blocks.first);
+    const auto in_second = hn::AndNot(hn::Shl(ones, from), blocks.second);
+#if HWY_TARGET <= HWY_AVX3_DL
+    const auto rank = hn::Add(hn::PopulationCount(in_first), hn::PopulationCount(in_second));
+    hn::Store(hn::Shl(hn::Set(tag, 1), rank), tag, number);
+#else
+    hn::Store(in_first, tag, before_first);
+    hn::Store(in_second, tag, before_second);
+#endif
     const auto moved =
-        hn::And(hn::Add(block.second, block.second), hn::Set(tag, shape.list() << 1));
+        hn::And(hn::Add(blocks.second, blocks.second), hn::Set(tag, shape.list() << 1));
     hn::Store(hn::Or(moved, hn::Set(tag, shape.bitmap + 1)), tag, begins);
   }
-  HWY_INLINE std::uint64_t select(unsigned slice) const noexcept {
+  HWY_INLINE std::uint64_t select(std::size_t lane) const noexcept {
+#if HWY_TARGET <= HWY_AVX3_DL
+    std::uint64_t place;
+    asm("pdep %2, %1, %0" : "=r"(place) : "r"(number[lane]), "rm"(begins[lane]));
+    return place;
+#else
     const unsigned rank =
-        detail::bits_set(before_first[slice]) + detail::bits_set(before_second[slice]);
-    return Select::select(begins[slice], rank);
+        detail::bits_set(before_first[lane]) + detail::bits_set(before_second[lane]);
+    return Select::select(begins[lane], rank);
+#endif
   }
 
-  alignas(32) std::uint64_t before_first[kRankedSlices];
-  alignas(32) std::uint64_t before_second[kRankedSlices];
-  alignas(32) std::uint64_t begins[kRankedSlices];
+#if HWY_TARGET <= HWY_AVX3_DL
+  alignas(64) std::uint64_t number[kLanes];  // of the place that is looked for, as a single bit
+#else
+  alignas(64) std::uint64_t before_first[kLanes];
+  alignas(64) std::uint64_t before_second[kLanes];
+#endif
+  alignas(64) std::uint64_t begins[kLanes];
 };
 
 /// ranked_add, where the counts begin at `begin`.
-HWY_INLINE unsigned add_to_ranked(std::uint64_t* line, const RankedBlock& block,
-                                  RankedVector begin) noexcept {
-  const RankedTag tag;
+template <std::size_t keys, class Vector = typename RankedBlocks<keys>::Vector>
+HWY_INLINE unsigned add_to_ranked(std::uint64_t* words, const std::uint64_t* places,
+                                  const RankedBlocks<keys>& block, Vector begin) noexcept {
+  const typename RankedBlocks<keys>::Tag tag;
   const auto first_bit = block.first_bit(), second_bit = block.second_bit();
   const auto hit = hn::Or(hn::And(block.first, first_bit), hn::And(block.second, second_bit));
   const auto unused = hn::Eq(hit, hn::Zero(tag));
   const auto moved = hn::Add(block.second, hn::And(block.second, hn::Sub(hn::Zero(tag), begin)));
   const auto list = hn::Add(moved, hn::IfThenElseZero(unused, begin));
-  hn::Store(hn::Or(block.first, first_bit), tag, line);
-  hn::Store(hn::Or(list, second_bit), tag, line + kRankedSlices);
+  block.store(hn::Or(block.first, first_bit), hn::Or(list, second_bit), words, places);
   return static_cast<unsigned>(hn::CountTrue(tag, unused));
 }
-/// ranked_take; leaves the block as it is unless it holds the key.
-HWY_INLINE unsigned take_from_ranked(std::uint64_t* line, const RankedBlock& block,
-                                     RankedVector begin, bool& held) noexcept {
-  const RankedTag tag;
+/// ranked_take from the blocks that hold their keys, as the bits of `held` say.
+template <std::size_t keys, class Vector = typename RankedBlocks<keys>::Vector>
+HWY_INLINE unsigned take_from_ranked(std::uint64_t* words, const std::uint64_t* places,
+                                     const RankedBlocks<keys>& block, Vector begin,
+                                     unsigned held) noexcept {
+  const typename RankedBlocks<keys>::Tag tag;
   const auto zero = hn::Zero(tag);
-  held = block.holds();
-  begin = held ? begin : zero;  // at none: nothing moves
+  // At none: nothing moves.
+#if HWY_TARGET <= HWY_AVX3
+  const unsigned lanes = (held & 1) * 15 | (held >> 1) * 240;
+  if constexpr (keys == 2) {
+    begin.raw = _mm512_maskz_mov_epi64(static_cast<__mmask8>(lanes), begin.raw);
+  } else {
+    begin.raw = _mm256_maskz_mov_epi64(static_cast<__mmask8>(lanes), begin.raw);
+  }
+#else
+  begin = held != 0 ? begin : zero;
+#endif
   const auto last = hn::AndNot(hn::VecFromMask(tag, hn::Eq(hn::And(block.second, begin), zero)),
                                hn::Set(tag, ~std::uint64_t{0}));
   const auto stay = hn::And(block.second, hn::Sub(begin, hn::Set(tag, 1)));
   const auto move = hn::AndNot(begin, hn::And(block.second, hn::Sub(zero, begin)));
   const auto list = hn::Or(stay, hn::ShiftRight<1>(move));
-  hn::Store(hn::AndNot(hn::And(block.first_bit(), last), block.first), tag, line);
-  hn::Store(hn::AndNot(hn::And(block.second_bit(), last), list), tag, line + kRankedSlices);
+  block.store(hn::AndNot(hn::And(block.first_bit(), last), block.first),
+              hn::AndNot(hn::And(block.second_bit(), last), list), words, places);
   return static_cast<unsigned>(hn::CountTrue(tag, hn::MaskFromVec(last)));
 }
 
 /// Where the counts of one key begin.
-HWY_INLINE RankedVector begin_in(const RankedBlock& block, const RankedShape& shape) noexcept {
-  RankedSearch search;
+HWY_INLINE RankedBlocks<1>::Vector begin_in(const RankedBlocks<1>& block,
+                                            const RankedShape& shape) noexcept {
+  RankedSearch<1> search;
   search.look(block, shape);
   // Through memory: g++ would take the vectors apart lane by lane, which is slower.
   asm("" : "+m"(search));
-  return RankedVector{_mm256_setr_epi64x(
+  return {_mm256_setr_epi64x(
       static_cast<long long>(search.select(0)), static_cast<long long>(search.select(1)),
       static_cast<long long>(search.select(2)), static_cast<long long>(search.select(3)))};
 }
@@ -165,14 +249,30 @@ HWY_INLINE RankedVector begin_in(const RankedBlock& block, const RankedShape& sh
 /// Keys that are changed together. What a key needs takes long, one step waiting for the other, and
 /// a core looks ahead at two or three such keys only. So each step is done for several keys.
 inline constexpr std::size_t kRankedGroup = 8;
+/// Those of them whose blocks are in one vector.
+inline constexpr std::size_t kRankedPack = hn::MaxLanes(Tag64()) / kRankedSlices;
+using RankedPack = RankedBlocks<kRankedPack>;
 
 /// Are two of them in one block?
 HWY_INLINE bool share_a_block(const std::uint64_t* places) noexcept {
   static_assert(kRankedGroup == 8);
+  // Their blocks (the upper halves), in some order, and the same turned by 1 to 4: all pairs meet.
+#if HWY_TARGET <= HWY_AVX3
+  const __m512i all = _mm512_loadu_si512(places);
+  const auto turned = [&](int by, int other) HWY_ATTR {
+    const __m512i first = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+    const __m512i turn =
+        _mm512_inserti64x4(_mm512_set1_epi32(2 * by), _mm256_set1_epi32(2 * other), 1);
+    return _mm512_permutexvar_epi32(
+        _mm512_and_si512(_mm512_add_epi32(first, turn), _mm512_set1_epi32(15)), all);
+  };
+  const __m512i blocks = turned(0, 0);
+  return (_mm512_cmpeq_epi32_mask(blocks, turned(1, 2)) |
+          _mm512_cmpeq_epi32_mask(blocks, turned(3, 4))) != 0;
+#else
   const auto load = [&](std::size_t i) HWY_ATTR {
     return _mm256_castsi256_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(places + i)));
   };
-  // The upper halves, in some order; and the same turned by 1 to 4: all pairs meet.
   const __m256i blocks = _mm256_castps_si256(_mm256_shuffle_ps(load(0), load(4), 0xDD));
   const auto turned = [&](int a, int b, int c, int d, int e, int f, int g, int h) HWY_ATTR {
     const __m256i order = _mm256_setr_epi32(a, b, c, d, e, f, g, h);
@@ -182,27 +282,7 @@ HWY_INLINE bool share_a_block(const std::uint64_t* places) noexcept {
       _mm256_or_si256(turned(1, 2, 3, 4, 5, 6, 7, 0), turned(2, 3, 4, 5, 6, 7, 0, 1)),
       _mm256_or_si256(turned(3, 4, 5, 6, 7, 0, 1, 2), turned(4, 5, 6, 7, 0, 1, 2, 3)));
   return _mm256_testz_si256(equal, equal) == 0;
-}
-
-/// Finds where the counts of a group's keys begin: for key i of it in begins[i]. Returns false if
-/// the keys must be taken one by one: two share a block, or a block is closed.
-HWY_INLINE bool begins_of_group(const std::uint64_t* words, const std::uint64_t* places,
-                                const RankedShape& shape,
-                                std::uint64_t (*begins)[kRankedSlices]) noexcept {
-  if (HWY_UNLIKELY(share_a_block(places))) return false;
-  RankedSearch searches[kRankedGroup];
-  auto closed = hn::Zero(RankedTag());
-  for (std::size_t i = 0; i < kRankedGroup; ++i) {
-    const RankedBlock block(ranked_line(words, places[i]), places + i);
-    searches[i].look(block, shape);
-    closed = hn::Or(closed, block.second);
-  }
-  if (HWY_UNLIKELY((_mm256_movemask_pd(_mm256_castsi256_pd(closed.raw)) & 1) != 0)) return false;
-  asm("" : "+m"(searches));
-  for (std::size_t i = 0; i < kRankedGroup; ++i) {
-    for (unsigned j = 0; j < kRankedSlices; ++j) begins[i][j] = searches[i].select(j);
-  }
-  return true;
+#endif
 }
 
 /// Calls group(first) for each whole group of keys, and alone(i) for keys behind the last one; all
@@ -219,35 +299,70 @@ HWY_INLINE void for_each_group(const std::uint64_t* words, const std::uint64_t* 
   for (std::size_t i = whole; i < n; ++i) alone(i);
 }
 
-/// Calls alone(i) for keys that are changed one by one, and together(i, begin) for the others; all
+/// Is one of the blocks closed, whose second words were put together by Or?
+template <class Vector>
+HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
+#if HWY_TARGET <= HWY_AVX3
+  return (_mm512_movepi64_mask(seconds.raw) & 0x11) != 0;
+#else
+  return (_mm256_movemask_pd(_mm256_castsi256_pd(seconds.raw)) & 1) != 0;
+#endif
+}
+
+/// Calls alone(i) for keys that are changed one by one, because two of a group share a block or a
+/// block is closed; and together(i, blocks, begin) for the others, those of a vector at a time. All
 /// in order within a block.
 template <class Alone, class Together>
 HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t* places,
                                 std::size_t n, const Fetch& fetch, const RankedShape& shape,
                                 Alone alone, Together together) noexcept {
-  alignas(32) std::uint64_t begins[kRankedGroup][kRankedSlices];
-  const auto group = [&](std::size_t first) HWY_ATTR {
-    if (begins_of_group(words, places + first, shape, begins)) {
-      asm("" : "+m"(begins));
-      for (std::size_t i = 0; i < kRankedGroup; ++i) {
-        together(first + i, hn::Load(RankedTag(), begins[i]));
+  constexpr std::size_t kPacks = kRankedGroup / kRankedPack;
+  const RankedPack::Tag tag;
+  const auto one_by_one = [&](std::size_t first) HWY_ATTR {
+    for (std::size_t i = first; i < first + kRankedGroup; ++i) alone(i);
+  };
+  // (Inlined, or the constants are made again for each group.)
+  const auto group = [&](std::size_t first) HWY_ATTR __attribute__((always_inline)) {
+    if (HWY_UNLIKELY(share_a_block(places + first))) return one_by_one(first);
+    RankedPack packs[kPacks];
+    RankedSearch<kRankedPack> searches[kPacks];
+    auto closed = hn::Zero(tag);
+#pragma GCC unroll 8
+    for (std::size_t p = 0; p < kPacks; ++p) {
+      packs[p] = RankedPack(words, places + first + p * kRankedPack);
+      searches[p].look(packs[p], shape);
+      closed = hn::Or(closed, packs[p].second);
+    }
+    if (HWY_UNLIKELY(any_is_closed(closed))) return one_by_one(first);
+    asm("" : "+m"(searches));
+    alignas(64) std::uint64_t begins[kPacks][kRankedPack * kRankedSlices];
+#pragma GCC unroll 8
+    for (std::size_t p = 0; p < kPacks; ++p) {
+#pragma GCC unroll 8
+      for (std::size_t lane = 0; lane < kRankedPack * kRankedSlices; ++lane) {
+        begins[p][lane] = searches[p].select(lane);
       }
-    } else {
-      for (std::size_t i = first; i < first + kRankedGroup; ++i) alone(i);
+    }
+    asm("" : "+m"(begins));
+#pragma GCC unroll 8
+    for (std::size_t p = 0; p < kPacks; ++p) {
+      const std::size_t i = first + p * kRankedPack;
+      if constexpr (kRankedPack == 1) packs[p] = RankedPack(words, places + i);  // few registers
+      together(i, packs[p], hn::Load(tag, begins[p]));
     }
   };
   for_each_group(words, places, n, fetch, group, alone);
 }
 
+HWY_INLINE bool holds_ranked(const std::uint64_t* words, const std::uint64_t* place) noexcept {
+  return held_in(RankedBlocks<1>(words, place)) != 0;
+}
+
 #else
 
-/// A block and a key.
-struct RankedBlock {
-  HWY_INLINE bool holds() const noexcept { return ranked_holds(line, *place); }
-
-  const std::uint64_t* line;
-  const std::uint64_t* place;
-};
+HWY_INLINE bool holds_ranked(const std::uint64_t* words, const std::uint64_t* place) noexcept {
+  return ranked_holds(ranked_line(words, *place), *place);
+}
 
 template <class Alone>
 HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t* places,
@@ -264,15 +379,22 @@ inline void RankedTest(const Geometry&, const std::uint64_t* words, const std::u
   answer_stretches<std::uint8_t>(
       words, places, n, fetch, answers,
       [&](std::size_t i, Spread, std::uint8_t* missing) HWY_ATTR {
-        const auto lanes = RankedBlock{ranked_line(words, places[i]), places + i}.missing();
+        const auto lanes = RankedBlocks<1>(words, places + i).missing();
         *missing = static_cast<std::uint8_t>(_mm256_test_epi64_mask(lanes.raw, lanes.raw));
       },
       answers_of);
 #else
-  for_each_ranked(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
-    answers[i] = RankedBlock{ranked_line(words, places[i]), places + i}.holds();
-  });
+  for_each_ranked(words, places, n, fetch,
+                  [&](std::size_t i) HWY_ATTR { answers[i] = holds_ranked(words, places + i); });
 #endif
+}
+
+/// The smallest count of a key that the filter holds, whose counts begin at `begins`.
+HWY_INLINE unsigned least_of_held(const Geometry& geometry, const std::uint64_t* words,
+                                  std::uint64_t place, const std::uint64_t* begins) noexcept {
+  const std::uint64_t* const line = ranked_line(words, place);
+  return HWY_UNLIKELY(is_spilled(line)) ? least_of_spilled(geometry, words, place)
+                                        : least_count(line, begins);
 }
 
 inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
@@ -282,7 +404,7 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
   const auto alone = [&](std::size_t i) HWY_ATTR {
     const std::uint64_t* const line = ranked_line(words, places[i]);
     unsigned least = 0;
-    if (RankedBlock{line, places + i}.holds()) {
+    if (holds_ranked(words, places + i)) {
       least = HWY_UNLIKELY(is_spilled(line)) ? least_of_spilled(geometry, words, places[i])
                                              : ranked_least<Select>(line, places[i], shape);
     }
@@ -290,23 +412,24 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   const auto group = [&](std::size_t first) HWY_ATTR {
-    RankedSearch searches[kRankedGroup];
+    // Several to a vector only where ranks are counted in vectors, too.
+    constexpr std::size_t kPack = HWY_TARGET <= HWY_AVX3_DL ? kRankedPack : 1;
+    RankedSearch<kPack> searches[kRankedGroup / kPack];
     unsigned held = 0;  // a bit for each key
-    for (std::size_t i = 0; i < kRankedGroup; ++i) {
-      const RankedBlock block(ranked_line(words, places[first + i]), places + first + i);
-      searches[i].look(block, shape);
-      held |= static_cast<unsigned>(block.holds()) << i;
+    for (std::size_t p = 0; p < kRankedGroup / kPack; ++p) {
+      const RankedBlocks<kPack> blocks(words, places + first + p * kPack);
+      searches[p].look(blocks, shape);
+      held |= held_in(blocks) << p * kPack;
     }
     asm("" : "+m"(searches));
     std::fill_n(answers + first, kRankedGroup, std::uint8_t{0});
     for (; held != 0; held &= held - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(held));
-      const std::uint64_t* const line = ranked_line(words, places[first + i]);
       std::uint64_t begins[kRankedSlices];
-      for (unsigned j = 0; j < kRankedSlices; ++j) begins[j] = searches[i].select(j);
-      const unsigned least = HWY_UNLIKELY(is_spilled(line))
-                                 ? least_of_spilled(geometry, words, places[first + i])
-                                 : least_count(line, begins);
+      for (unsigned j = 0; j < kRankedSlices; ++j) {
+        begins[j] = searches[i / kPack].select(i % kPack * kRankedSlices + j);
+      }
+      const unsigned least = least_of_held(geometry, words, places[first + i], begins);
       answers[first + i] = static_cast<std::uint8_t>(least);
     }
   };
@@ -322,8 +445,8 @@ HWY_INLINE unsigned add_ranked(const Geometry& geometry, std::uint64_t* words, s
   std::uint64_t* const line = ranked_line(words, place);
   if (HWY_UNLIKELY(is_closed(line))) return add_to_closed(geometry, words, place);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  const RankedBlock block(line, &place);
-  return add_to_ranked(line, block, begin_in(block, shape));
+  const RankedBlocks<1> block(words, &place);
+  return add_to_ranked(words, &place, block, begin_in(block, shape));
 #else
   return ranked_add<Select>(line, place, shape);
 #endif
@@ -332,12 +455,12 @@ HWY_INLINE unsigned add_ranked(const Geometry& geometry, std::uint64_t* words, s
 HWY_INLINE unsigned take_ranked(const Geometry& geometry, std::uint64_t* words, std::uint64_t place,
                                 const RankedShape& shape, bool& held) noexcept {
   std::uint64_t* const line = ranked_line(words, place);
-  const RankedBlock block{line, &place};
-  held = block.holds();
+  held = holds_ranked(words, &place);
   if (!held) return 0;
   if (HWY_UNLIKELY(is_spilled(line))) return take_from_spilled(geometry, words, place);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  return take_from_ranked(line, block, begin_in(block, shape), held);
+  const RankedBlocks<1> block(words, &place);
+  return take_from_ranked(words, &place, block, begin_in(block, shape), 1);
 #else
   return ranked_take<Select>(line, place, shape);
 #endif
@@ -352,10 +475,8 @@ inline std::uint64_t RankedAdd(const Geometry& geometry, std::uint64_t* words,
                          HWY_ATTR { filled += add_ranked(geometry, words, places[i], shape); };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   for_each_change(words, places, n, fetch, shape, alone,
-                  [&](std::size_t i, RankedVector begin) HWY_ATTR {
-                    std::uint64_t* const line = ranked_line(words, places[i]);
-                    filled += add_to_ranked(line, RankedBlock(line, places + i), begin);
-                  });
+                  [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin)
+                      HWY_ATTR { filled += add_to_ranked(words, places + i, pack, begin); });
 #else
   for_each_change(words, places, n, fetch, shape, alone, Nothing());
 #endif
@@ -375,11 +496,12 @@ inline std::uint64_t RankedTakePresent(const Geometry& geometry, std::uint64_t* 
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   for_each_change(words, places, keys.keys, fetch, shape, alone,
-                  [&](std::size_t i, RankedVector begin) HWY_ATTR {
-                    std::uint64_t* const line = ranked_line(words, places[i]);
-                    bool held = false;
-                    emptied += take_from_ranked(line, RankedBlock(line, places + i), begin, held);
-                    answers[i] = held;
+                  [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
+                    const unsigned held = held_in(pack);
+                    emptied += take_from_ranked(words, places + i, pack, begin, held);
+                    for (std::size_t key = 0; key < kRankedPack; ++key) {
+                      answers[i + key] = held >> key & 1;
+                    }
                   });
 #else
   for_each_change(words, places, keys.keys, fetch, shape, alone, Nothing());
@@ -407,7 +529,7 @@ inline void SubtractLists(const RankedShape& shape, std::uint64_t* from,
 HWY_INLINE bool holds_ranked_key(const Geometry& geometry, const std::uint64_t* words,
                                  std::uint64_t hash) noexcept {
   const std::uint64_t place = detail::ranked_place(geometry, hash);
-  return RankedBlock{ranked_line(words, place), &place}.holds();
+  return holds_ranked(words, &place);
 }
 HWY_INLINE std::uint32_t add_ranked_key(const Geometry& geometry, std::uint64_t* words,
                                         std::uint64_t hash) noexcept {
