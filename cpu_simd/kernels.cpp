@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles the kernels once per Highway target and hands out the tables.
-// Ice Lake's AVX-512, which Highway leaves out unless it is wanted. It counts bits in vectors.
+
+// AVX-512 as of Ice Lake and Zen 4, which Highway leaves out unless it is wanted. It counts bits in
+// vectors. Highway lets g++ use AVX-VNNI there, too, which a Zen 4 lacks; it is for sums of
+// products of bytes, and nothing here forms any.
 #define HWY_WANT_AVX3_DL
 #include <hwy/targets.h>
 
