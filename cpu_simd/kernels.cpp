@@ -5,6 +5,8 @@
 // vectors. Highway lets g++ use AVX-VNNI there, too, which a Zen 4 lacks; it is for sums of
 // products of bytes, and nothing here forms any.
 #define HWY_WANT_AVX3_DL
+// x86 processors without SSE4, which are those before 2008, take the portable kernels.
+#define HWY_DISABLED_TARGETS HWY_SSSE3
 #include <hwy/targets.h>
 
 #undef HWY_TARGET_INCLUDE
