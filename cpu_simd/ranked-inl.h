@@ -174,9 +174,7 @@ struct RankedSearch {
   }
   HWY_INLINE std::uint64_t select(std::size_t lane) const noexcept {
 #if HWY_TARGET <= HWY_AVX3_DL
-    std::uint64_t place;
-    asm("pdep %2, %1, %0" : "=r"(place) : "r"(number[lane]), "rm"(begins[lane]));
-    return place;
+    return Select::deposit(number[lane], begins[lane]);
 #else
     const unsigned rank =
         detail::bits_set(before_first[lane]) + detail::bits_set(before_second[lane]);
@@ -196,20 +194,20 @@ struct RankedSearch {
 /// ranked_add, where the counts begin at `begin`.
 template <std::size_t keys, class Vector = typename RankedBlocks<keys>::Vector>
 HWY_INLINE unsigned add_to_ranked(std::uint64_t* words, const std::uint64_t* places,
-                                  const RankedBlocks<keys>& block, Vector begin) noexcept {
+                                  const RankedBlocks<keys>& blocks, Vector begin) noexcept {
   const typename RankedBlocks<keys>::Tag tag;
-  const auto first_bit = block.first_bit(), second_bit = block.second_bit();
-  const auto hit = hn::Or(hn::And(block.first, first_bit), hn::And(block.second, second_bit));
+  const auto first_bit = blocks.first_bit(), second_bit = blocks.second_bit();
+  const auto hit = hn::Or(hn::And(blocks.first, first_bit), hn::And(blocks.second, second_bit));
   const auto unused = hn::Eq(hit, hn::Zero(tag));
-  const auto moved = hn::Add(block.second, hn::And(block.second, hn::Sub(hn::Zero(tag), begin)));
+  const auto moved = hn::Add(blocks.second, hn::And(blocks.second, hn::Sub(hn::Zero(tag), begin)));
   const auto list = hn::Add(moved, hn::IfThenElseZero(unused, begin));
-  block.store(hn::Or(block.first, first_bit), hn::Or(list, second_bit), words, places);
+  blocks.store(hn::Or(blocks.first, first_bit), hn::Or(list, second_bit), words, places);
   return static_cast<unsigned>(hn::CountTrue(tag, unused));
 }
 /// ranked_take from the blocks that hold their keys, as the bits of `held` say.
 template <std::size_t keys, class Vector = typename RankedBlocks<keys>::Vector>
 HWY_INLINE unsigned take_from_ranked(std::uint64_t* words, const std::uint64_t* places,
-                                     const RankedBlocks<keys>& block, Vector begin,
+                                     const RankedBlocks<keys>& blocks, Vector begin,
                                      unsigned held) noexcept {
   const typename RankedBlocks<keys>::Tag tag;
   const auto zero = hn::Zero(tag);
@@ -224,13 +222,13 @@ HWY_INLINE unsigned take_from_ranked(std::uint64_t* words, const std::uint64_t* 
 #else
   begin = held != 0 ? begin : zero;
 #endif
-  const auto last = hn::AndNot(hn::VecFromMask(tag, hn::Eq(hn::And(block.second, begin), zero)),
+  const auto last = hn::AndNot(hn::VecFromMask(tag, hn::Eq(hn::And(blocks.second, begin), zero)),
                                hn::Set(tag, ~std::uint64_t{0}));
-  const auto stay = hn::And(block.second, hn::Sub(begin, hn::Set(tag, 1)));
-  const auto move = hn::AndNot(begin, hn::And(block.second, hn::Sub(zero, begin)));
+  const auto stay = hn::And(blocks.second, hn::Sub(begin, hn::Set(tag, 1)));
+  const auto move = hn::AndNot(begin, hn::And(blocks.second, hn::Sub(zero, begin)));
   const auto list = hn::Or(stay, hn::ShiftRight<1>(move));
-  block.store(hn::AndNot(hn::And(block.first_bit(), last), block.first),
-              hn::AndNot(hn::And(block.second_bit(), last), list), words, places);
+  blocks.store(hn::AndNot(hn::And(blocks.first_bit(), last), blocks.first),
+               hn::AndNot(hn::And(blocks.second_bit(), last), list), words, places);
   return static_cast<unsigned>(hn::CountTrue(tag, hn::MaskFromVec(last)));
 }
 
@@ -246,30 +244,54 @@ HWY_INLINE RankedBlocks<1>::Vector begin_in(const RankedBlocks<1>& block,
       static_cast<long long>(search.select(2)), static_cast<long long>(search.select(3)))};
 }
 
-/// Keys that are changed together. What a key needs takes long, one step waiting for the other, and
-/// a core looks ahead at two or three such keys only. So each step is done for several keys.
-inline constexpr std::size_t kRankedGroup = 8;
-/// Those of them whose blocks are in one vector.
+/// Keys whose blocks are in one vector.
 inline constexpr std::size_t kRankedPack = hn::MaxLanes(Tag64()) / kRankedSlices;
 using RankedPack = RankedBlocks<kRankedPack>;
+/// Keys that are changed, or counted, together. What a key needs takes long, one step waiting for
+/// the other, and a core looks ahead at two or three such keys only. So each step is done for
+/// several keys.
+inline constexpr std::size_t kChangedTogether = 8 * kRankedPack;
+inline constexpr std::size_t kCountedTogether = 8;
 
-/// Are two of them in one block?
+/// Are two of some keys in one block? May say so of others, too, though seldom.
+template <std::size_t keys>
 HWY_INLINE bool share_a_block(const std::uint64_t* places) noexcept {
-  static_assert(kRankedGroup == 8);
-  // Their blocks (the upper halves), in some order, and the same turned by 1 to 4: all pairs meet.
+  // Their blocks (the upper halves), in some order, and the same turned by 1 to keys / 2: all pairs
+  // meet.
 #if HWY_TARGET <= HWY_AVX3
-  const __m512i all = _mm512_loadu_si512(places);
-  const auto turned = [&](int by, int other) HWY_ATTR {
-    const __m512i first = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
-    const __m512i turn =
-        _mm512_inserti64x4(_mm512_set1_epi32(2 * by), _mm256_set1_epi32(2 * other), 1);
-    return _mm512_permutexvar_epi32(
-        _mm512_and_si512(_mm512_add_epi32(first, turn), _mm512_set1_epi32(15)), all);
-  };
-  const __m512i blocks = turned(0, 0);
-  return (_mm512_cmpeq_epi32_mask(blocks, turned(1, 2)) |
-          _mm512_cmpeq_epi32_mask(blocks, turned(3, 4))) != 0;
+  if constexpr (keys == 16) {
+    // The lowest 16 bits of the blocks: to begin with in every other word.
+    const __m512i all = _mm512_mask_mov_epi32(_mm512_srli_epi64(_mm512_loadu_si512(places), 32),
+                                              0xAAAA, _mm512_loadu_si512(places + 8));
+    const auto turned = [&](unsigned by, unsigned other) HWY_ATTR {
+      alignas(64) static constexpr std::uint16_t kEven[32] = {
+          0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+          0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+      const __m512i turn = _mm512_inserti64x4(_mm512_set1_epi16(static_cast<short>(2 * by)),
+                                              _mm256_set1_epi16(static_cast<short>(2 * other)), 1);
+      return _mm512_permutexvar_epi16(_mm512_add_epi16(_mm512_load_si512(kEven), turn), all);
+    };
+    const __m512i blocks = turned(0, 0);
+    const auto differs = [&](unsigned by)
+                             HWY_ATTR { return _mm512_xor_si512(blocks, turned(by, by + 1)); };
+    const __m512i least = _mm512_min_epu16(_mm512_min_epu16(differs(1), differs(3)),
+                                           _mm512_min_epu16(differs(5), differs(7)));
+    return _mm512_testn_epi16_mask(least, least) != 0;
+  } else {
+    const __m512i all = _mm512_loadu_si512(places);
+    const auto turned = [&](int by, int other) HWY_ATTR {
+      const __m512i first = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+      const __m512i turn =
+          _mm512_inserti64x4(_mm512_set1_epi32(2 * by), _mm256_set1_epi32(2 * other), 1);
+      return _mm512_permutexvar_epi32(
+          _mm512_and_si512(_mm512_add_epi32(first, turn), _mm512_set1_epi32(15)), all);
+    };
+    const __m512i blocks = turned(0, 0);
+    return (_mm512_cmpeq_epi32_mask(blocks, turned(1, 2)) |
+            _mm512_cmpeq_epi32_mask(blocks, turned(3, 4))) != 0;
+  }
 #else
+  static_assert(keys == 8);
   const auto load = [&](std::size_t i) HWY_ATTR {
     return _mm256_castsi256_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(places + i)));
   };
@@ -285,14 +307,14 @@ HWY_INLINE bool share_a_block(const std::uint64_t* places) noexcept {
 #endif
 }
 
-/// Calls group(first) for each whole group of keys, and alone(i) for keys behind the last one; all
-/// in order.
-template <class Group, class Alone>
+/// Calls group(first) for each whole group of `keys` keys, and alone(i) for keys behind the last
+/// one; all in order.
+template <std::size_t keys, class Group, class Alone>
 HWY_INLINE void for_each_group(const std::uint64_t* words, const std::uint64_t* places,
                                std::size_t n, const Fetch& fetch, Group group,
                                Alone alone) noexcept {
-  const std::size_t whole = n / kRankedGroup * kRankedGroup;
-  walk<kRankedGroup>(
+  const std::size_t whole = n / keys * keys;
+  walk<keys>(
       whole, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return ranked_line(words, places[i]); },
       Nothing(), group);
@@ -309,49 +331,67 @@ HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
 #endif
 }
 
-/// Calls alone(i) for keys that are changed one by one, because two of a group share a block or a
-/// block is closed; and together(i, blocks, begin) for the others, those of a vector at a time. All
-/// in order within a block.
+/// Changes keys first … first + keys − 1: calls together(i, blocks, begin) for those of a vector at
+/// a time. If two share a block, or a block is closed, does nothing and returns false. In between,
+/// fetches the blocks of the keys from `later` on, unless that is 0 (walk).
+template <std::size_t keys, class Together>
+HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* places,
+                             std::size_t first, std::size_t later, const RankedShape& shape,
+                             Together together) noexcept {
+  constexpr std::size_t kPacks = keys / kRankedPack;
+  const RankedPack::Tag tag;
+  if (HWY_UNLIKELY(share_a_block<keys>(places + first))) return false;
+  RankedPack packs[kPacks];
+  RankedSearch<kRankedPack> searches[kPacks];
+  auto closed = hn::Zero(tag);
+#pragma GCC unroll 8
+  for (std::size_t p = 0; p < kPacks; ++p) {
+    packs[p] = RankedPack(words, places + first + p * kRankedPack);
+    searches[p].look(packs[p], shape);
+    closed = hn::Or(closed, packs[p].second);
+    if (later != 0) hwy::Prefetch(ranked_line(words, places[later + p * kRankedPack]));
+  }
+  if (HWY_UNLIKELY(any_is_closed(closed))) return false;
+  asm("" : "+m"(searches));
+  alignas(64) std::uint64_t begins[kPacks][kRankedPack * kRankedSlices];
+#pragma GCC unroll 8
+  for (std::size_t p = 0; p < kPacks; ++p) {
+#pragma GCC unroll 8
+    for (std::size_t lane = 0; lane < kRankedPack * kRankedSlices; ++lane) {
+      begins[p][lane] = searches[p].select(lane);
+    }
+    if (kRankedPack == 2 && later != 0) {
+      hwy::Prefetch(ranked_line(words, places[later + p * kRankedPack + 1]));
+    }
+  }
+  asm("" : "+m"(begins));
+#pragma GCC unroll 8
+  for (std::size_t p = 0; p < kPacks; ++p) {
+    const std::size_t i = first + p * kRankedPack;
+    if constexpr (kRankedPack == 1) packs[p] = RankedPack(words, places + i);  // few registers
+    together(i, packs[p], hn::Load(tag, begins[p]));
+  }
+  return true;
+}
+
+/// Calls alone(i) for keys that are changed one by one, and together(i, blocks, begin) for the
+/// others, those of a vector at a time. All in order within a block.
 template <class Alone, class Together>
 HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t* places,
                                 std::size_t n, const Fetch& fetch, const RankedShape& shape,
                                 Alone alone, Together together) noexcept {
-  constexpr std::size_t kPacks = kRankedGroup / kRankedPack;
-  const RankedPack::Tag tag;
-  const auto one_by_one = [&](std::size_t first) HWY_ATTR {
-    for (std::size_t i = first; i < first + kRankedGroup; ++i) alone(i);
-  };
   // (Inlined, or the constants are made again for each group.)
-  const auto group = [&](std::size_t first) HWY_ATTR __attribute__((always_inline)) {
-    if (HWY_UNLIKELY(share_a_block(places + first))) return one_by_one(first);
-    RankedPack packs[kPacks];
-    RankedSearch<kRankedPack> searches[kPacks];
-    auto closed = hn::Zero(tag);
-#pragma GCC unroll 8
-    for (std::size_t p = 0; p < kPacks; ++p) {
-      packs[p] = RankedPack(words, places + first + p * kRankedPack);
-      searches[p].look(packs[p], shape);
-      closed = hn::Or(closed, packs[p].second);
-    }
-    if (HWY_UNLIKELY(any_is_closed(closed))) return one_by_one(first);
-    asm("" : "+m"(searches));
-    alignas(64) std::uint64_t begins[kPacks][kRankedPack * kRankedSlices];
-#pragma GCC unroll 8
-    for (std::size_t p = 0; p < kPacks; ++p) {
-#pragma GCC unroll 8
-      for (std::size_t lane = 0; lane < kRankedPack * kRankedSlices; ++lane) {
-        begins[p][lane] = searches[p].select(lane);
-      }
-    }
-    asm("" : "+m"(begins));
-#pragma GCC unroll 8
-    for (std::size_t p = 0; p < kPacks; ++p) {
-      const std::size_t i = first + p * kRankedPack;
-      if constexpr (kRankedPack == 1) packs[p] = RankedPack(words, places + i);  // few registers
-      together(i, packs[p], hn::Load(tag, begins[p]));
+  const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
+      __attribute__((always_inline)) {
+    constexpr std::size_t kAll = kChangedTogether;
+    if (HWY_LIKELY(change_group<kAll>(words, places, first, later, shape, together))) return;
+    for (std::size_t i = first; i < first + kAll; i += 8) {
+      const std::size_t fetched = later != 0 ? later + (i - first) : 0;
+      if (kAll > 8 && change_group<8>(words, places, i, fetched, shape, together)) continue;
+      for (std::size_t j = i; j < i + 8; ++j) alone(j);
     }
   };
-  for_each_group(words, places, n, fetch, group, alone);
+  for_each_group<kChangedTogether>(words, places, n, fetch, group, alone);
 }
 
 HWY_INLINE bool holds_ranked(const std::uint64_t* words, const std::uint64_t* place) noexcept {
@@ -389,14 +429,6 @@ inline void RankedTest(const Geometry&, const std::uint64_t* words, const std::u
 #endif
 }
 
-/// The smallest count of a key that the filter holds, whose counts begin at `begins`.
-HWY_INLINE unsigned least_of_held(const Geometry& geometry, const std::uint64_t* words,
-                                  std::uint64_t place, const std::uint64_t* begins) noexcept {
-  const std::uint64_t* const line = ranked_line(words, place);
-  return HWY_UNLIKELY(is_spilled(line)) ? least_of_spilled(geometry, words, place)
-                                        : least_count(line, begins);
-}
-
 inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
                         const std::uint64_t* places, std::size_t n, const Fetch& fetch,
                         std::uint8_t* answers) noexcept {
@@ -412,28 +444,31 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   const auto group = [&](std::size_t first) HWY_ATTR {
-    // Several to a vector only where ranks are counted in vectors, too.
+    // Two keys to a vector are a gain only where ranks are counted in vectors, too.
     constexpr std::size_t kPack = HWY_TARGET <= HWY_AVX3_DL ? kRankedPack : 1;
-    RankedSearch<kPack> searches[kRankedGroup / kPack];
+    RankedSearch<kPack> searches[kCountedTogether / kPack];
     unsigned held = 0;  // a bit for each key
-    for (std::size_t p = 0; p < kRankedGroup / kPack; ++p) {
+    for (std::size_t p = 0; p < kCountedTogether / kPack; ++p) {
       const RankedBlocks<kPack> blocks(words, places + first + p * kPack);
       searches[p].look(blocks, shape);
       held |= held_in(blocks) << p * kPack;
     }
     asm("" : "+m"(searches));
-    std::fill_n(answers + first, kRankedGroup, std::uint8_t{0});
+    std::fill_n(answers + first, kCountedTogether, std::uint8_t{0});
     for (; held != 0; held &= held - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(held));
       std::uint64_t begins[kRankedSlices];
       for (unsigned j = 0; j < kRankedSlices; ++j) {
         begins[j] = searches[i / kPack].select(i % kPack * kRankedSlices + j);
       }
-      const unsigned least = least_of_held(geometry, words, places[first + i], begins);
+      const std::uint64_t* const line = ranked_line(words, places[first + i]);
+      const unsigned least = HWY_UNLIKELY(is_spilled(line))
+                                 ? least_of_spilled(geometry, words, places[first + i])
+                                 : least_count(line, begins);
       answers[first + i] = static_cast<std::uint8_t>(least);
     }
   };
-  for_each_group(words, places, n, fetch, group, alone);
+  for_each_group<kCountedTogether>(words, places, n, fetch, group, alone);
 #else
   for_each_ranked(words, places, n, fetch, alone);
 #endif

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "cpu_simd/kernels.hpp"
 #include "cpu_simd/tuning.hpp"
@@ -32,6 +33,9 @@ struct Nothing {
 /// For each stretch of the keys 0 … n − 1 calls begin(first, end), then visit(i) for its keys,
 /// `step` of them at a time, then finish(first, end); n must be a multiple of `step`. If counters
 /// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, arrays − 1).
+///
+/// A visitor of two numbers, visit(i, later), fetches for itself, in between its other work: the
+/// lines of keys later … later + step − 1, or none if `later` is 0.
 ///
 /// Callables return addresses instead of prefetching them, because g++ treats a function that only
 /// prefetches as one that does nothing, and drops its calls.
@@ -62,14 +66,18 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
     }
     begin(first, end);
     std::size_t i = first;
-    for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
-      for (std::size_t j = 0; j < step; ++j) {
-        for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(i + distance + j, a));
+    if constexpr (std::is_invocable_v<Visit, std::size_t, std::size_t>) {
+      for (; i < end; i += step) visit(i, i + step <= prefetching ? i + distance : 0);
+    } else {
+      for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
+        for (std::size_t j = 0; j < step; ++j) {
+          for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(i + distance + j, a));
+        }
+        visit(i);
       }
-      visit(i);
-    }
 #pragma GCC unroll 4
-    for (; i < end; i += step) visit(i);
+      for (; i < end; i += step) visit(i);
+    }
     finish(first, end);
   }
 }

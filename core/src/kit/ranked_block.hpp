@@ -56,8 +56,12 @@ struct SelectBySearch {
 /// For machines with BMI2.
 struct SelectByDeposit {
   SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {
+    return deposit(std::uint64_t{1} << rank % 64, word);
+  }
+  /// The same, where the number is given as the bit 1 << rank.
+  SCBF_INLINE static std::uint64_t deposit(std::uint64_t number, std::uint64_t word) noexcept {
     std::uint64_t place;  // in assembly: intrinsics are not inlined into code for any machine
-    asm("pdep %2, %1, %0" : "=r"(place) : "r"(std::uint64_t{1} << rank % 64), "r"(word));
+    asm("pdep %2, %1, %0" : "=r"(place) : "r"(number), "rm"(word));
     return place;
   }
 };
