@@ -249,11 +249,12 @@ inline constexpr std::size_t kRankedPack = hn::MaxLanes(Tag64()) / kRankedSlices
 using RankedPack = RankedBlocks<kRankedPack>;
 /// Keys that are changed, or counted, together. What a key needs takes long, one step waiting for
 /// the other, and a core looks ahead at two or three such keys only. So each step is done for
-/// several keys.
-inline constexpr std::size_t kChangedTogether = 8 * kRankedPack;
-inline constexpr std::size_t kCountedTogether = 8;
+/// several keys; with changes, where two keys share a vector, for twice as many.
+inline constexpr std::size_t kRankedGroup = 8;
+inline constexpr std::size_t kChangedTogether = kRankedGroup * kRankedPack;
 
-/// Are two of some keys in one block? May say so of others, too, though seldom.
+/// Are two of some keys in one block? Of sixteen keys, 16 bits of each block's number are compared,
+/// so that rarely the answer is yes where it should be no.
 template <std::size_t keys>
 HWY_INLINE bool share_a_block(const std::uint64_t* places) noexcept {
   // Their blocks (the upper halves), in some order, and the same turned by 1 to keys / 2: all pairs
@@ -385,10 +386,13 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
       __attribute__((always_inline)) {
     constexpr std::size_t kAll = kChangedTogether;
     if (HWY_LIKELY(change_group<kAll>(words, places, first, later, shape, together))) return;
-    for (std::size_t i = first; i < first + kAll; i += 8) {
-      const std::size_t fetched = later != 0 ? later + (i - first) : 0;
-      if (kAll > 8 && change_group<8>(words, places, i, fetched, shape, together)) continue;
-      for (std::size_t j = i; j < i + 8; ++j) alone(j);
+    for (std::size_t i = first; i < first + kAll; i += kRankedGroup) {
+      const std::size_t later_here = later != 0 ? later + (i - first) : 0;
+      if (kAll > kRankedGroup &&
+          change_group<kRankedGroup>(words, places, i, later_here, shape, together)) {
+        continue;
+      }
+      for (std::size_t j = i; j < i + kRankedGroup; ++j) alone(j);
     }
   };
   for_each_group<kChangedTogether>(words, places, n, fetch, group, alone);
@@ -446,15 +450,15 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
   const auto group = [&](std::size_t first) HWY_ATTR {
     // Two keys to a vector are a gain only where ranks are counted in vectors, too.
     constexpr std::size_t kPack = HWY_TARGET <= HWY_AVX3_DL ? kRankedPack : 1;
-    RankedSearch<kPack> searches[kCountedTogether / kPack];
+    RankedSearch<kPack> searches[kRankedGroup / kPack];
     unsigned held = 0;  // a bit for each key
-    for (std::size_t p = 0; p < kCountedTogether / kPack; ++p) {
+    for (std::size_t p = 0; p < kRankedGroup / kPack; ++p) {
       const RankedBlocks<kPack> blocks(words, places + first + p * kPack);
       searches[p].look(blocks, shape);
       held |= held_in(blocks) << p * kPack;
     }
     asm("" : "+m"(searches));
-    std::fill_n(answers + first, kCountedTogether, std::uint8_t{0});
+    std::fill_n(answers + first, kRankedGroup, std::uint8_t{0});
     for (; held != 0; held &= held - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(held));
       std::uint64_t begins[kRankedSlices];
@@ -468,7 +472,7 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
       answers[first + i] = static_cast<std::uint8_t>(least);
     }
   };
-  for_each_group<kCountedTogether>(words, places, n, fetch, group, alone);
+  for_each_group<kRankedGroup>(words, places, n, fetch, group, alone);
 #else
   for_each_ranked(words, places, n, fetch, alone);
 #endif
