@@ -7,7 +7,6 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
-#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/perf_context.h>
 #include <rocksdb/sst_file_writer.h>
@@ -25,41 +24,15 @@
 
 #include "copies.hpp"
 #include "crash_points.hpp"
+#include "disk_errors.hpp"
 #include "frozen_files.hpp"
 #include "scbf/detail/in_quotes.hpp"
 #include "scbf/errors.hpp"
-
-#ifdef __SANITIZE_THREAD__
-extern "C" {
-void AnnotateIgnoreReadsBegin(const char* file, int line);
-void AnnotateIgnoreReadsEnd(const char* file, int line);
-void AnnotateIgnoreWritesBegin(const char* file, int line);
-void AnnotateIgnoreWritesEnd(const char* file, int line);
-}
-#endif
+#include "unwatched.hpp"
 
 namespace scbf::index {
 
 namespace {
-
-/// Makes the thread sanitizer ignore memory accesses during its lifetime. RocksDB is not built with
-/// the sanitizer, which therefore does not see its synchronisation.
-struct Unwatched {
-#ifdef __SANITIZE_THREAD__
-  Unwatched() {
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  ~Unwatched() {
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-#else
-  Unwatched() {}
-#endif
-  Unwatched(const Unwatched&) = delete;
-  Unwatched& operator=(const Unwatched&) = delete;
-};
 
 constexpr std::array<const char*, kFamilies> kNames = {"default", "rows", "postings", "values",
                                                        "log"};
@@ -81,43 +54,6 @@ rocksdb::CompressionType compression() {
   }
   return rocksdb::kNoCompression;
 }
-
-/// RocksDB's information log, written nowhere. In a file it would lie on the store's disk, and
-/// where RocksDB has its assertions, as in Debian's build, a disk without space for it ends the
-/// process. What concerns the caller is in the status of each operation.
-class NoLog : public rocksdb::Logger {
- public:
-  NoLog() : Logger(rocksdb::FATAL_LEVEL) {}
-  using Logger::Logv;
-  void Logv(const char*, va_list) override {}
-};
-
-}  // namespace
-
-/// Counts the errors after which RocksDB refuses to write. Keeps it from going on by itself, which
-/// would end the process: it does not begin a new log after one that an error cut off.
-class Errors : public rocksdb::EventListener {
- public:
-  std::atomic<std::uint64_t> count = 0;
-
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
-    using rocksdb::Status;
-    // RocksDB takes most errors of the log for fatal, as bytes may be lost that were kept in
-    // memory. Here none are: each write hands them to the system, and its rows are in the tables in
-    // memory, which writing resumes with.
-    if (error->IsIOError() && error->severity() == Status::kFatalError) {
-      *error = Status(*error, Status::kHardError);
-    }
-    ++count;
-  }
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
-                            bool* auto_recovery) override {
-    error.PermitUncheckedError();
-    *auto_recovery = false;
-  }
-};
-
-namespace {
 
 // What the names of tables begin with that are not a part of the store yet.
 constexpr std::string_view kLoading = "LOADING-";
@@ -161,7 +97,7 @@ struct HeldSnapshot {
 struct Store::State {
   std::filesystem::path path;
   std::shared_ptr<FrozenFiles> frozen;  ///< of a store that is open for reading only
-  std::unique_ptr<rocksdb::Env> env;    ///< to read them
+  std::unique_ptr<rocksdb::Env> env;
   std::shared_ptr<Errors> errors = std::make_shared<Errors>();
   std::shared_mutex writing;  ///< held shared by writes; exclusively while tables may be empty
   std::atomic<std::uint64_t> resumed = 0;        ///< errors->count when writing was last resumed
@@ -190,6 +126,12 @@ struct Store::State {
                                                                          : "this process"));
     }
     if (status.IsCorruption()) throw CorruptFile(text);
+    if (status.IsShutdownInProgress()) {
+      throw IoError(
+          fmt::format("{}: cannot {}: RocksDB did not go on after an earlier error: close the "
+                      "index and open it again; what was written is there",
+                      detail::in_quotes(path.string()), what));
+    }
     throw IoError(text);
   }
 
@@ -206,7 +148,7 @@ struct Store::State {
     const std::lock_guard lock(writing);
     const std::uint64_t count = errors->count;
     if (count == resumed) return;
-    check(db->Resume(), "write");
+    check(errors->resume(*db), "write");
     fill_tables();
     resumed = count;
   }
@@ -237,18 +179,19 @@ Store::Store(const std::filesystem::path& path, Open how, std::uint64_t cache_by
   options.create_if_missing = how == Open::create;
   options.error_if_exists = how == Open::create;
   options.create_missing_column_families = how != Open::read_only;
-  options.info_log = std::make_shared<NoLog>();
+  options.info_log = no_log();
   options.listeners.push_back(state_->errors);
   options.max_background_jobs = 2;
   options.max_total_wal_size = UINT64_MAX;  // see kLongLog
   options.avoid_flush_during_shutdown = true;
   options.allow_fallocate = false;  // which took 35 MB for the log whenever a store was opened
   if (how == Open::read_only) {
-    const auto frozen = std::make_shared<FrozenFiles>(path);
-    state_->frozen = frozen;
-    state_->env = rocksdb::NewCompositeEnv(frozen);
-    options.env = state_->env.get();
+    state_->frozen = std::make_shared<FrozenFiles>(path);
+    state_->env = rocksdb::NewCompositeEnv(state_->frozen);
+  } else {
+    state_->env = rocksdb::NewCompositeEnv(files_with_room());
   }
+  options.env = state_->env.get();
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -426,6 +369,7 @@ void Store::shorten_log() {
 void Store::compact() {
   const Unwatched unwatched;
   State& state = *state_;
+  if (state.errors->count != state.resumed) state.resume();
   const std::lock_guard lock(state.writing);
   for (const Family family : {Family::postings, Family::values}) {
     const rocksdb::Status status =

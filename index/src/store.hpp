@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of RocksDB that the index needs: column families, atomic batches, snapshots and cursors.
-// Its errors become IoError and CorruptFile, which name the store. Only store.cpp and frozen_files
-// include RocksDB's headers.
+// Its errors become IoError and CorruptFile, which name the store. Only store.cpp,
+// disk_errors and frozen_files include RocksDB's headers.
 #pragma once
 
 #include <cstdint>

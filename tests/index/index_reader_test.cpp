@@ -109,7 +109,7 @@ TEST_F(Reader, WritesNoFile) {
   std::filesystem::copy(path / "filters" / fmt::format("{}.scbf", first + 1),
                         path / "filters" / "nobodys.scbf");
   const auto files = files_of(path);
-  Disk::fill_after(path.string(), 0);  // any call that writes would fail
+  Disk::fill_after(path.string(), 0, EROFS);  // any call that writes would fail
   for (const bool rebuild : {true, false}) {
     SecondaryIndex reader = SecondaryIndex::open_read_only(path, {.rebuild = rebuild});
     EXPECT_EQ(reader.recovery().rebuilt, rebuild ? 1u : 0u);

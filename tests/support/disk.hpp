@@ -19,6 +19,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,11 @@ class Disk {
     active() = true;
   }
   static void free() { active() = false; }
+  /// What a thread does that meets the end of the disk, before its call on `path` fails.
+  static std::function<void(std::string_view path)>& at_end() {
+    static std::function<void(std::string_view)> it = [](std::string_view) {};
+    return it;
+  }
   /// Whether a call has failed since fill_after.
   static bool was_full() { return left() < 0; }
 
@@ -42,8 +48,23 @@ class Disk {
     if (!active() || std::string_view(path).substr(0, below().size()) != below()) return false;
     if (left().fetch_sub(1) > 0) return false;
     left() = -1;
+    at_end()(path);
     errno = why();
     return true;
+  }
+  /// A disk without space usually has room for the name of a new, empty file.
+  static bool refuses_new(const char* path) { return why() != ENOSPC && refuses(path); }
+  /// Tables reserve space, and a file needs none for the blocks that it has.
+  static bool needs_space(int fd, off_t end) {
+    struct stat file;
+    char link[64], path[4096];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (why() == EIO || !active() || ::fstat(fd, &file) != 0) return true;
+    const ssize_t bytes = ::readlink(link, path, sizeof path);
+    if (bytes < 0 || !std::string_view(path, static_cast<std::size_t>(bytes)).ends_with(".sst")) {
+      return true;
+    }
+    return std::max(end, file.st_size) > file.st_blocks * 512;
   }
   static bool refuses(int fd) {
     if (!active()) return false;
@@ -56,10 +77,13 @@ class Disk {
   }
   /// How much a write takes: nothing if it is refused; half of it at the last call before that, as
   /// where the end of the disk lies inside.
-  static std::size_t takes(int fd, std::size_t bytes) {
+  static std::size_t takes(int fd, std::size_t bytes, off_t at) {
+    if (!needs_space(fd, at + static_cast<off_t>(bytes))) return bytes;
     if (refuses(fd)) return 0;
     return active() && left() == 0 && bytes > 1 ? bytes / 2 : bytes;
   }
+  /// Whether the disk refuses to sync a file.
+  static bool refuses_sync(int fd) { return needs_space(fd, 0) && refuses(fd); }
 
  private:
   static std::atomic<bool>& active() {
@@ -81,7 +105,7 @@ class Disk {
 };
 
 inline int open_on_disk(const char* path, int flags, mode_t mode) {
-  if ((flags & O_CREAT) != 0 && ::access(path, F_OK) != 0 && Disk::refuses(path)) return -1;
+  if ((flags & O_CREAT) != 0 && ::access(path, F_OK) != 0 && Disk::refuses_new(path)) return -1;
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
@@ -104,12 +128,12 @@ int open64(const char* path, int flags, ...) {
   return scbf_test::open_on_disk(path, flags, mode);
 }
 ssize_t write(int fd, const void* bytes, size_t count) {
-  const std::size_t takes = scbf_test::Disk::takes(fd, count);
+  const std::size_t takes = scbf_test::Disk::takes(fd, count, ::lseek(fd, 0, SEEK_CUR));
   if (takes == 0 && count > 0) return -1;
   return ::syscall(SYS_write, fd, bytes, takes);
 }
 ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t at) {
-  const std::size_t takes = scbf_test::Disk::takes(fd, count);
+  const std::size_t takes = scbf_test::Disk::takes(fd, count, at);
   if (takes == 0 && count > 0) return -1;
   return ::syscall(SYS_pwrite64, fd, bytes, takes, at);
 }
@@ -118,12 +142,11 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
 }
 int fallocate64(int fd, int mode, off64_t at, off64_t bytes) {
   if (scbf_test::Disk::refuses(fd)) return -1;
-  if ((mode & FALLOC_FL_KEEP_SIZE) != 0) return 0;
   return static_cast<int>(::syscall(SYS_fallocate, fd, mode, at, bytes));
 }
 int fallocate(int fd, int mode, off_t at, off_t bytes) { return fallocate64(fd, mode, at, bytes); }
-int fsync(int fd) noexcept(false) { return scbf_test::Disk::refuses(fd) ? -1 : 0; }
-int fdatasync(int fd) { return scbf_test::Disk::refuses(fd) ? -1 : 0; }
+int fsync(int fd) noexcept(false) { return scbf_test::Disk::refuses_sync(fd) ? -1 : 0; }
+int fdatasync(int fd) { return scbf_test::Disk::refuses_sync(fd) ? -1 : 0; }
 /// RocksDB sleeps for a second after a flush that failed.
 int usleep(useconds_t microseconds) {
   const timespec time = {0, static_cast<long>(std::min<useconds_t>(microseconds, 1000)) * 1000};
