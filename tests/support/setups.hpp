@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -279,14 +280,13 @@ struct CaseName {
 };
 
 /// The backends to be compared with the model: all except the model itself and "simd", which is one
-/// of its targets ("simd:AVX2") under another name. With SCBF_TEST_DEVICES_ONLY, only those whose
-/// counters are on a device.
+/// of its targets ("simd:AVX2") under another name. With SCBF_TEST_DEVICES_ONLY in the
+/// environment, only those whose counters are on a device.
 inline std::vector<const scbf::Backend*> backends_to_compare() {
+  const bool only_devices = std::getenv("SCBF_TEST_DEVICES_ONLY") != nullptr;
   std::vector<const scbf::Backend*> all;
   for (const scbf::Backend* backend : available_backends()) {
-#ifdef SCBF_TEST_DEVICES_ONLY
-    if (backend->memory() == scbf::kHostMemory) continue;
-#endif
+    if (only_devices && backend->memory() == scbf::kHostMemory) continue;
     if (backend->name() != "scalar" && backend->name() != "simd") all.push_back(backend);
   }
   return all;
