@@ -46,51 +46,59 @@ class FilesWithRoom : public rocksdb::FileSystemWrapper {
     DeleteFile(name, options.io_options, debug).PermitUncheckedError();
     const std::string what = "While reserving space: " + name;
     const std::string why = std::generic_category().message(error);
-    return error == ENOSPC ? rocksdb::IOStatus::NoSpace(what, why)
-                           : rocksdb::IOStatus::IOError(what, why);
+    return error == EIO ? rocksdb::IOStatus::IOError(what, why)
+                        : rocksdb::IOStatus::NoSpace(what, why);
   }
 
  private:
-  /// Returns an error of the disk, or 0 if there is room, or the file system knows no reservation.
+  /// Returns ENOSPC, EDQUOT or EIO; 0 if there is room, or none can be reserved.
   static int reserve(const char* name) {
-    constexpr off_t kTableWithoutKeys = 4096;  // bytes; it takes some 1,200
+    constexpr off_t kEmptyTable = 4096;  // bytes; it takes some 1,200
     const int fd = ::open(name, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return errno;
+    if (fd < 0) return 0;
     int error = 0;
     do {
-      error = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, kTableWithoutKeys) == 0 ? 0 : errno;
+      error = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, kEmptyTable) == 0 ? 0 : errno;
     } while (error == EINTR);
     ::close(fd);
-    return error == EOPNOTSUPP || error == ENOSYS ? 0 : error;
+    return error == ENOSPC || error == EDQUOT || error == EIO ? error : 0;
   }
 };
 
-/// Whether a flush or a compaction runs.
-bool is_running(rocksdb::DB& db) {
-  for (const char* name : {"rocksdb.num-running-flushes", "rocksdb.num-running-compactions"}) {
-    std::uint64_t running = 0;
-    if (db.GetIntProperty(name, &running) && running != 0) return true;
-  }
-  return false;
+/// The sum of a property over all column families.
+std::uint64_t sum(rocksdb::DB& db, const char* property) {
+  std::uint64_t value = 0;
+  return db.GetAggregatedIntProperty(property, &value) ? value : 0;
 }
 
-/// Whether one waits for a thread.
+/// Whether a flush or a compaction runs.
+bool is_running(rocksdb::DB& db) {
+  std::uint64_t flushes = 0, compactions = 0;
+  db.GetIntProperty("rocksdb.num-running-flushes", &flushes);
+  db.GetIntProperty("rocksdb.num-running-compactions", &compactions);
+  return flushes + compactions != 0;
+}
+
+/// Whether a flush or a compaction, of any store in this process, waits for a thread.
 bool is_queued(rocksdb::DB& db) {
   const auto waiting = [&](auto pool) { return db.GetEnv()->GetThreadPoolQueueLen(pool) != 0; };
   return waiting(rocksdb::Env::HIGH) || waiting(rocksdb::Env::LOW);
 }
 
-/// Watches RocksDB until `end`. If nothing has run for three seconds, nothing will: stops RocksDB,
-/// which ends every wait for it.
-void stop_if_idle(rocksdb::DB& db, std::stop_token end) {
+/// Watches RocksDB until `end`. If a flush is due, but for longest_idle nothing runs or waits for a
+/// thread, it never will: stops RocksDB, which ends every wait for it, and sets `stopped`.
+void stop_if_idle(rocksdb::DB& db, std::stop_token end, std::atomic<bool>& stopped) {
   const Unwatched unwatched;
   std::mutex mutex;
   std::condition_variable_any ended;
   std::unique_lock lock(mutex);
-  for (int idle = 0; idle < 30; idle = is_running(db) || is_queued(db) ? 0 : idle + 1) {
+  for (auto idle = 0ms; idle < longest_idle.load();) {
     ended.wait_for(lock, end, 100ms, [] { return false; });
     if (end.stop_requested()) return;
+    const bool due = sum(db, "rocksdb.mem-table-flush-pending") != 0;
+    idle = due && !is_running(db) && !is_queued(db) ? idle + 100ms : 0ms;
   }
+  stopped = true;
   rocksdb::CancelAllBackgroundWork(&db, false);
 }
 
@@ -100,6 +108,11 @@ std::shared_ptr<rocksdb::FileSystem> files_with_room() { return std::make_shared
 
 std::shared_ptr<rocksdb::Logger> no_log() { return std::make_shared<NoLog>(); }
 
+void Errors::add() noexcept {
+  stopped_ = ever_stopped_ = true;
+  ++count_;
+}
+
 void Errors::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
   using rocksdb::Status;
   // RocksDB takes most errors of the log for fatal, as bytes may be lost that were kept in memory.
@@ -108,8 +121,9 @@ void Errors::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* 
   if (error->IsIOError() && error->severity() == Status::kFatalError) {
     *error = Status(*error, Status::kHardError);
   }
-  if (error->severity() >= Status::kHardError) stopped_ = true;
-  ++count;
+  // After less, such as a compaction that found no space, RocksDB writes and tries again.
+  if (error->severity() >= Status::kHardError) halted_ = stopped_ = ever_stopped_ = true;
+  ++count_;
 }
 
 void Errors::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
@@ -119,21 +133,35 @@ void Errors::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Statu
 }
 
 rocksdb::Status Errors::resume(rocksdb::DB& db) {
-  // Resuming fails, and loses a flush, if something fails meanwhile that began on the full disk.
-  while (stopped_ && is_running(db)) std::this_thread::sleep_for(10ms);
-  // RocksDB keeps all files once its manifest was cut off, and ends the process when it resumes and
-  // does not; but it forgets to begin after a failed ingestion.
-  const rocksdb::Status kept = db.DisableFileDeletions();
-  if (!kept.ok()) return kept;
+  // If a job that began on the full disk fails while RocksDB resumes, resuming fails, and a flush
+  // is lost. So wait for such jobs first.
+  bool was_halted = false;
+  while (halted_.exchange(false)) {
+    was_halted = true;
+    while (is_running(db)) std::this_thread::sleep_for(10ms);
+  }
   stopped_ = false;
-  const rocksdb::Status status = [&] {
-    // A flush that was planned before an error and came to run after it does not run, and is not
-    // planned again: resuming waits for it for ever.
-    const std::jthread watch([&](std::stop_token end) { stop_if_idle(db, end); });
-    return db.Resume();
+  const rocksdb::Status status = [&]() -> rocksdb::Status {
+    // After an error of the manifest no file may be removed; resuming asserts that none is. But a
+    // failed ingestion, of all that writes the manifest, leaves removals on.
+    const KeptFiles kept(db);
+    if (!kept.status().ok()) return kept.status();
+    std::atomic<bool> lost = false;
+    rocksdb::Status resumed;
+    try {
+      // A flush that was planned before an error, but came to run after it, does not run, and is
+      // not planned again: resuming would wait for it for ever.
+      const std::jthread watch([&](std::stop_token end) { stop_if_idle(db, end, lost); });
+      resumed = db.Resume();
+    } catch (const std::system_error& error) {
+      return rocksdb::Status::TryAgain(error.what());
+    }
+    return lost ? rocksdb::Status::ShutdownInProgress() : resumed;
   }();
-  db.EnableFileDeletions(false).PermitUncheckedError();
-  if (!status.ok()) stopped_ = true;
+  if (!status.ok()) {
+    stopped_ = true;
+    if (was_halted) halted_ = true;
+  }
   return status;
 }
 

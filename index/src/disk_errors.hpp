@@ -9,6 +9,7 @@
 #include <rocksdb/listener.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -19,21 +20,43 @@ namespace scbf::index {
 /// status of each operation.
 std::shared_ptr<rocksdb::Logger> no_log();
 
-/// Files whose tables begin with room for one without keys. A compaction that has nothing to keep,
-/// but met a range that was erased, begins such a table; if it cannot write it, an assertion ends
-/// the process.
+/// A file system that reserves space for an empty table in each new table file. A compaction that
+/// keeps nothing of a range that was erased begins an empty table; if it cannot write that, an
+/// assertion ends the process. Where the file system cannot reserve space, this risk remains.
 std::shared_ptr<rocksdb::FileSystem> files_with_room();
 
-/// The errors after which RocksDB refuses to write. Keeps it from going on by itself, which would
+/// RocksDB removes no file while this exists.
+class KeptFiles {
+ public:
+  explicit KeptFiles(rocksdb::DB& db) : db_(db), status_(db.DisableFileDeletions()) {}
+  KeptFiles(const KeptFiles&) = delete;
+  KeptFiles& operator=(const KeptFiles&) = delete;
+  ~KeptFiles() {
+    if (status_.ok()) db_.EnableFileDeletions(false).PermitUncheckedError();
+  }
+  const rocksdb::Status& status() const noexcept { return status_; }
+
+ private:
+  rocksdb::DB& db_;
+  rocksdb::Status status_;
+};
+
+/// Whether RocksDB refuses to write, after an error. Keeps it from going on by itself, which would
 /// end the process: it does not begin a new log after one that an error cut off.
 class Errors : public rocksdb::EventListener {
  public:
-  std::atomic<std::uint64_t> count = 0;
+  /// All errors, of callers and in the background.
+  std::uint64_t count() const noexcept { return count_; }
+  /// Whether writing has to be resumed first.
+  bool stopped() const noexcept { return stopped_; }
+  bool ever_stopped() const noexcept { return ever_stopped_; }
 
-  /// Makes RocksDB write again after an error. It writes the tables in memory to disk, and begins a
-  /// new log. Fails if the disk still does; then it can be called again. Except after
-  /// `ShutdownInProgress`: RocksDB has lost track of its work, can be read from, and writes only
-  /// when it has been closed and opened.
+  /// Counts an error that a caller was told of.
+  void add() noexcept;
+  /// Makes RocksDB write again: it writes the tables in memory to disk, and begins a new log. If
+  /// the disk still fails, this fails, and can be called again. After `ShutdownInProgress` it
+  /// cannot: the store can be read, but must be closed and opened before it takes writes. Nothing
+  /// else may write meanwhile.
   rocksdb::Status resume(rocksdb::DB& db);
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override;
@@ -41,7 +64,12 @@ class Errors : public rocksdb::EventListener {
                             bool* auto_recovery) override;
 
  private:
-  std::atomic<bool> stopped_ = false;  ///< by an error: nothing is written in the background
+  std::atomic<std::uint64_t> count_ = 0;
+  std::atomic<bool> stopped_ = false, ever_stopped_ = false;
+  std::atomic<bool> halted_ = false;  ///< RocksDB begins no flush and no compaction either
 };
+
+/// How long resuming waits for a flush that nothing works on. Tests shorten it.
+inline std::atomic<std::chrono::milliseconds> longest_idle{std::chrono::seconds(30)};
 
 }  // namespace scbf::index

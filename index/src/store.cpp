@@ -100,7 +100,6 @@ struct Store::State {
   std::unique_ptr<rocksdb::Env> env;
   std::shared_ptr<Errors> errors = std::make_shared<Errors>();
   std::shared_mutex writing;  ///< held shared by writes; exclusively while tables may be empty
-  std::atomic<std::uint64_t> resumed = 0;        ///< errors->count when writing was last resumed
   std::atomic<std::uint64_t> log_bytes = 0;      ///< written since the last flush
   mutable std::atomic<std::uint64_t> loads = 0;  ///< batches for tables, to name their files
   std::unique_ptr<rocksdb::DB> db;
@@ -141,16 +140,16 @@ struct Store::State {
   void fill_tables() {
     rocksdb::WriteOptions options;
     options.disableWAL = true;
-    check(db->Delete(options, of(Family::meta), "synced"), "write");
+    const rocksdb::Status status = db->Delete(options, of(Family::meta), "synced");
+    if (!status.ok()) errors->add();
+    check(status, "write");
   }
   /// After an error, such as a full disk, RocksDB refuses to write until it is resumed.
   void resume() {
     const std::lock_guard lock(writing);
-    const std::uint64_t count = errors->count;
-    if (count == resumed) return;
+    if (!errors->stopped()) return;
     check(errors->resume(*db), "write");
     fill_tables();
-    resumed = count;
   }
   void flush(bool wait) {
     const std::lock_guard lock(writing);
@@ -158,7 +157,7 @@ struct Store::State {
     options.wait = wait;
     const std::vector<rocksdb::ColumnFamilyHandle*> all(families.begin(), families.end());
     const rocksdb::Status status = db->Flush(options, all);
-    if (!status.ok()) ++errors->count;
+    if (!status.ok()) errors->add();
     check(status, "write out");
     log_bytes = 0;
     fill_tables();
@@ -283,7 +282,7 @@ StoreBatch::~StoreBatch() = default;
 StoreBatch Store::batch() const {
   return StoreBatch(std::make_unique<StoreBatch::State>(state_.get()));
 }
-bool Store::takes_tables() const noexcept { return state_->errors->count == 0; }
+bool Store::takes_tables() const noexcept { return !state_->errors->ever_stopped(); }
 StoreBatch Store::table_batch() const {
   StoreBatch batch = this->batch();
   batch.state_->file_prefix = state_->path / fmt::format("{}{}-", kLoading, state_->loads++);
@@ -320,27 +319,26 @@ void Store::write(StoreBatch&& batch, bool sync) {
     // These rows, which are on disk now, may count on earlier ones.
     this->sync();
     const std::lock_guard lock(state.writing);
-    if (state.resumed != 0) {
+    if (state.errors->ever_stopped()) {
       throw IoError(fmt::format("{}: cannot write tables: another write failed: try again",
                                 detail::in_quotes(state.path.string())));
     }
     const rocksdb::Status status = batch.state_->ingest();
-    if (!status.ok()) ++state.errors->count;
+    if (!status.ok()) state.errors->add();
     state.check(status, "write");
     try {
       state.fill_tables();    // RocksDB may have written them to disk
     } catch (const Error&) {  // the batch is written; the next write mends the store
-      ++state.errors->count;
     }
     return;
   }
-  if (state.errors->count != state.resumed) state.resume();
+  if (state.errors->stopped()) state.resume();
   rocksdb::WriteOptions options;
   options.sync = sync;
   {
     const std::shared_lock lock(state.writing);
     const rocksdb::Status status = state.db->Write(options, &batch.state_->batch);
-    if (!status.ok()) ++state.errors->count;
+    if (!status.ok()) state.errors->add();
     state.check(status, "write");
   }
   state.log_bytes += batch.bytes();
@@ -362,19 +360,19 @@ void Store::shorten_log() {
   const Unwatched unwatched;
   State& state = *state_;
   if (state.log_bytes < kShortLog) return;
-  if (state.errors->count != state.resumed) state.resume();
+  if (state.errors->stopped()) state.resume();
   state.flush(true);
 }
 
 void Store::compact() {
   const Unwatched unwatched;
   State& state = *state_;
-  if (state.errors->count != state.resumed) state.resume();
+  if (state.errors->stopped()) state.resume();
   const std::lock_guard lock(state.writing);
   for (const Family family : {Family::postings, Family::values}) {
     const rocksdb::Status status =
         state.db->CompactRange(rocksdb::CompactRangeOptions(), state.of(family), nullptr, nullptr);
-    if (!status.ok()) ++state.errors->count;
+    if (!status.ok()) state.errors->add();
     state.check(status, "compact");
   }
   state.fill_tables();
@@ -392,18 +390,14 @@ void Store::copy_to(const std::filesystem::path& folder) const {
   // As RocksDB's Checkpoint, but that writers wait while the list is made: the manifest is taken
   // before the logs, and these must not go on after a change of the manifest that they build on.
   rocksdb::DB& db = *state_->db;
-  state_->check(db.DisableFileDeletions(), "back up");
-  struct Kept {
-    rocksdb::DB& of;
-    ~Kept() { of.EnableFileDeletions(false).PermitUncheckedError(); }
-  } const kept{db};
+  std::unique_lock lock(state_->writing);
+  const KeptFiles kept(db);
+  state_->check(kept.status(), "back up");
   std::vector<rocksdb::LiveFileStorageInfo> files;
-  {
-    const std::lock_guard lock(state_->writing);
-    rocksdb::LiveFilesStorageInfoOptions options;
-    options.wal_size_for_flush = UINT64_MAX;  // no flush: the logs have what the tables lack
-    state_->check(db.GetLiveFilesStorageInfo(options, &files), "back up");
-  }
+  rocksdb::LiveFilesStorageInfoOptions options;
+  options.wal_size_for_flush = UINT64_MAX;  // no flush: the logs have what the tables lack
+  state_->check(db.GetLiveFilesStorageInfo(options, &files), "back up");
+  lock.unlock();
   // Under another name until it is complete.
   const std::filesystem::path part = folder.string() + ".tmp";
   std::filesystem::create_directory(part);
@@ -533,7 +527,7 @@ void Store::Cursor::next() {
 }
 std::string_view Store::Cursor::value() const { return state_->iterator->value().ToStringView(); }
 
-std::uint64_t Store::errors() const noexcept { return state_->errors->count; }
+std::uint64_t Store::errors() const noexcept { return state_->errors->count(); }
 
 std::uint64_t Store::bytes() const {
   const Unwatched unwatched;

@@ -76,8 +76,18 @@ const Operation kLargeLoad = {"bulk_load of large rows",
                                 for (int i = 0; i < 30; ++i) plain.put(large_row(i));
                               }};
 
-/// The parameter is the error.
-class FullDisk : public ::testing::TestWithParam<int> {
+struct Fault {
+  const char* name;
+  int error;
+  Disk::NewFiles new_files;
+};
+const Fault kFaults[] = {{"no_space", ENOSPC, Disk::NewFiles::taken},
+                         {"no_space_for_files", ENOSPC, Disk::NewFiles::refused},
+                         {"over_quota", EDQUOT, Disk::NewFiles::refused},
+                         {"input_output", EIO, Disk::NewFiles::refused}};
+std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << fault.name; }
+
+class FullDisk : public ::testing::TestWithParam<Fault> {
  protected:
   FullDisk() {
     SecondaryIndex index = SecondaryIndex::create(path_, people(), {.servers = 3});
@@ -91,10 +101,13 @@ class FullDisk : public ::testing::TestWithParam<int> {
     copy_open_index(of, directory_ / name);
     return directory_ / name;
   }
-  /// Every call fails once; for the rarer errors, and under sanitizers, every fifth.
-  int step() const { return (GetParam() == ENOSPC ? 1 : 5) * (scbf_test::kSanitized ? 5 : 1); }
+  /// Every call fails once; for the rarer faults, and under sanitizers, every fifth.
+  int step() const {
+    const bool rarer = GetParam().new_files == Disk::NewFiles::refused;
+    return (rarer ? 5 : 1) * (scbf_test::kSanitized ? 5 : 1);
+  }
   void fill_after(std::int64_t writes) {
-    Disk::fill_after(directory_.path().string(), writes, GetParam());
+    Disk::fill_after(directory_.path().string(), writes, GetParam().error, GetParam().new_files);
   }
   /// Runs `work`. Where it fails, it must throw an IoError that names the index. Returns whether it
   /// failed.
@@ -105,7 +118,7 @@ class FullDisk : public ::testing::TestWithParam<int> {
     } catch (const IoError& error) {
       EXPECT_NE(std::string(error.what()).find(directory_.path().string()), std::string::npos)
           << error.what();
-      EXPECT_NE(std::string(error.what()).find(std::strerror(GetParam())), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find(std::strerror(GetParam().error)), std::string::npos)
           << error.what();
       return true;
     }
@@ -135,12 +148,8 @@ class FullDisk : public ::testing::TestWithParam<int> {
   PlainTable plain_{people()};
 };
 
-INSTANTIATE_TEST_SUITE_P(All, FullDisk, ::testing::Values(ENOSPC, EDQUOT, EIO),
-                         [](const auto& test) {
-                           return std::string(test.param == ENOSPC   ? "no_space"
-                                              : test.param == EDQUOT ? "over_quota"
-                                                                     : "input_output");
-                         });
+INSTANTIATE_TEST_SUITE_P(All, FullDisk, ::testing::ValuesIn(kFaults),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(FullDisk, EveryOperationEndsWithAnErrorAndCanBeRepeated) {
   std::vector<Operation> operations(std::begin(kOperations), std::end(kOperations));

@@ -7,10 +7,13 @@
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <semaphore>
 #include <thread>
 
+#include "disk_errors.hpp"
 #include "indexed.hpp"
 
 namespace scbf {
@@ -27,6 +30,7 @@ class Occupied {
   explicit Occupied(Env::Priority pool) {
     const auto wait = [](void* self) { static_cast<Occupied*>(self)->wait(); };
     Env::Default()->Schedule(wait, this, pool);
+    begun_.acquire();
   }
   ~Occupied() {
     end_.release();
@@ -35,10 +39,11 @@ class Occupied {
 
  private:
   void wait() {
+    begun_.release();
     end_.acquire();
     ended_.release();
   }
-  std::binary_semaphore end_{0}, ended_{0};
+  std::binary_semaphore begun_{0}, end_{0}, ended_{0};
 };
 
 /// Returns when the pool's thread has done everything that it was given before.
@@ -49,6 +54,7 @@ void drain(Env::Priority pool) {
 class Resume : public ::testing::Test {
  protected:
   Resume() {
+    index::longest_idle = 1s;
     // RocksDB starts its threads when the first store is opened.
     index_.presplit(std::vector<std::string>{"000100", "000200"});
     index_.put(numbered(300));
@@ -57,11 +63,14 @@ class Resume : public ::testing::Test {
     EXPECT_EQ(Env::Default()->GetBackgroundThreads(Env::LOW), 1);
   }
   ~Resume() override {
+    Disk::at_end(nullptr);
     Disk::free();
-    Disk::at_end() = [](std::string_view) {};
+    go_on_.release();
   }
 
-  void fill(const std::filesystem::path& below) { Disk::fill_after(below.string(), 0); }
+  void fill(const std::filesystem::path& below) {
+    Disk::fill_after(below.string(), 0, ENOSPC, Disk::NewFiles::taken);
+  }
   void put(const Row& row) {
     index_.put(row);
     plain_.put(row);
@@ -81,6 +90,7 @@ class Resume : public ::testing::Test {
     index_ = SecondaryIndex::open(path_);
   }
 
+  std::counting_semaphore<> met_{0}, go_on_{0};  ///< the end of the disk
   const Row new_{"new", {"a new city", "", "new,all"}};
   Directory directory_;
   const std::filesystem::path path_ = directory_ / "index";
@@ -107,34 +117,35 @@ TEST_F(Resume, AfterAFailedIngestionAndThenAFailedWrite) {
 }
 
 TEST_F(Resume, WaitsForACompactionThatMetTheFullDisk) {
-  std::binary_semaphore met(0), go_on(0);
-  Disk::at_end() = [&](std::string_view path) {
+  Disk::at_end([&](std::string_view path) {
     if (!path.ends_with(".sst")) return;
-    met.release();
-    go_on.acquire();
-  };
+    met_.release();
+    go_on_.acquire();
+  });
   {
     const Occupied compactions(Env::LOW);
     reopen();
     expect_equal(index_, plain_);  // the end of a snapshot lets RocksDB compact the tables
     fill(directory_.path());
   }
-  ASSERT_TRUE(met.try_acquire_for(30s));
-  Disk::at_end() = [](std::string_view) {};
+  ASSERT_TRUE(met_.try_acquire_for(30s));
+  Disk::at_end(nullptr);
   EXPECT_THROW(index_.put(new_), IoError);
   Disk::free();
+  std::atomic<bool> went_on = false;
   const std::jthread later([&] {
-    std::this_thread::sleep_for(300ms);
-    go_on.release();
+    std::this_thread::sleep_for(500ms);
+    went_on = true;
+    go_on_.release();
   });
   put(new_);
+  EXPECT_TRUE(went_on);
   expect_equal(index_, plain_);
 }
 
 TEST_F(Resume, AfterACompactionThatHasNothingToKeepOnAFullDisk) {
   index_.checkpoint();  // erases the log of each region as a range
-  std::counting_semaphore<> tried(0);
-  Disk::at_end() = [&](std::string_view) { tried.release(); };
+  Disk::at_end([&](std::string_view) { met_.release(); });
   {
     const Occupied compactions(Env::LOW);
     reopen();
@@ -142,9 +153,9 @@ TEST_F(Resume, AfterACompactionThatHasNothingToKeepOnAFullDisk) {
     fill(directory_.path());
   }
   for (int i = 0; i < 10; ++i) {  // RocksDB goes on trying: twice for each column family
-    ASSERT_TRUE(tried.try_acquire_for(30s)) << i;
+    ASSERT_TRUE(met_.try_acquire_for(30s)) << i;
   }
-  Disk::at_end() = [](std::string_view) {};
+  Disk::at_end(nullptr);
   Disk::free();
   put(new_);
   expect_equal(index_, plain_);
@@ -154,12 +165,15 @@ TEST_F(Resume, WaitsForThreadsThatAreBusyElsewhere) {
   fill(directory_.path());
   EXPECT_THROW(index_.put(new_), IoError);
   Disk::free();
-  const std::jthread elsewhere([] {
-    const Occupied flushes(Env::HIGH);
-    std::this_thread::sleep_for(4s);
+  std::atomic<bool> free = false;
+  auto flushes = std::make_unique<Occupied>(Env::HIGH);
+  const std::jthread elsewhere([&] {
+    std::this_thread::sleep_for(3 * index::longest_idle.load());
+    free = true;
+    flushes.reset();
   });
-  std::this_thread::sleep_for(100ms);
   put(new_);
+  EXPECT_TRUE(free);
   expect_equal(index_, plain_);
 }
 

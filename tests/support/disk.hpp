@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that is full, or that fails, for the whole process: the system calls that take space are
-// replaced by functions which fail under a folder of the test's choice. Nothing is synced and no
-// space reserved, as that takes most of the time. Include it in one source file of a test. Calls of
+// replaced by functions which fail under a folder of the test's choice. Nothing is synced, as that
+// takes most of the time. Include it in one source file of a test. Calls of
 // shared libraries are replaced too.
 #pragma once
 
@@ -20,46 +20,60 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace scbf_test {
 
 class Disk {
  public:
+  /// Whether a full disk has room for the name of a new, empty file, as most have.
+  enum class NewFiles : unsigned char { refused, taken };
   /// The disk below `folder` is full after `writes` more calls that take space; these then fail
   /// with `error`.
-  static void fill_after(const std::string& folder, std::int64_t writes, int error = ENOSPC) {
-    below() = folder;
+  static void fill_after(const std::string& folder, std::int64_t writes, int error = ENOSPC,
+                         NewFiles new_files = NewFiles::refused) {
+    active() = false;
+    {
+      const std::lock_guard lock(mutex());
+      below() = folder;
+    }
     left() = writes;
     why() = error;
+    takes_new_files() = new_files == NewFiles::taken;
     active() = true;
   }
   static void free() { active() = false; }
-  /// What a thread does that meets the end of the disk, before its call on `path` fails.
-  static std::function<void(std::string_view path)>& at_end() {
-    static std::function<void(std::string_view)> it = [](std::string_view) {};
-    return it;
+  /// Each thread that meets the end of the disk calls `act` with the path, then its own call fails.
+  static void at_end(std::function<void(std::string_view path)> act) {
+    const std::lock_guard lock(mutex());
+    action() = std::move(act);
   }
   /// Whether a call has failed since fill_after.
   static bool was_full() { return left() < 0; }
 
   static bool refuses(const char* path) {
-    if (!active() || std::string_view(path).substr(0, below().size()) != below()) return false;
+    if (!active() || !is_below(path)) return false;
     if (left().fetch_sub(1) > 0) return false;
     left() = -1;
-    at_end()(path);
+    const auto act = [] {
+      const std::lock_guard lock(mutex());
+      return action();
+    }();
+    if (act) act(path);
     errno = why();
     return true;
   }
-  /// A disk without space usually has room for the name of a new, empty file.
-  static bool refuses_new(const char* path) { return why() != ENOSPC && refuses(path); }
+  static bool refuses_new(const char* path) { return !takes_new_files() && refuses(path); }
   /// Tables reserve space, and a file needs none for the blocks that it has.
   static bool needs_space(int fd, off_t end) {
     struct stat file;
     char link[64], path[4096];
     std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (why() == EIO || !active() || ::fstat(fd, &file) != 0) return true;
+    const bool is_about_space = why() == ENOSPC || why() == EDQUOT;
+    if (!active() || !is_about_space || ::fstat(fd, &file) != 0) return true;
     const ssize_t bytes = ::readlink(link, path, sizeof path);
     if (bytes < 0 || !std::string_view(path, static_cast<std::size_t>(bytes)).ends_with(".sst")) {
       return true;
@@ -86,6 +100,14 @@ class Disk {
   static bool refuses_sync(int fd) { return needs_space(fd, 0) && refuses(fd); }
 
  private:
+  static std::mutex& mutex() {
+    static std::mutex it;
+    return it;
+  }
+  static std::function<void(std::string_view)>& action() {  // under mutex
+    static std::function<void(std::string_view)> it;
+    return it;
+  }
   static std::atomic<bool>& active() {
     static std::atomic<bool> it = false;
     return it;
@@ -98,9 +120,17 @@ class Disk {
     static std::atomic<int> it = ENOSPC;
     return it;
   }
-  static std::string& below() {
+  static std::atomic<bool>& takes_new_files() {
+    static std::atomic<bool> it = false;
+    return it;
+  }
+  static std::string& below() {  // under mutex
     static std::string it;
     return it;
+  }
+  static bool is_below(std::string_view path) {
+    const std::lock_guard lock(mutex());
+    return path.starts_with(below());
   }
 };
 
