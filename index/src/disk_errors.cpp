@@ -73,10 +73,7 @@ std::uint64_t sum(rocksdb::DB& db, const char* property) {
 
 /// Whether a flush or a compaction runs.
 bool is_running(rocksdb::DB& db) {
-  std::uint64_t flushes = 0, compactions = 0;
-  db.GetIntProperty("rocksdb.num-running-flushes", &flushes);
-  db.GetIntProperty("rocksdb.num-running-compactions", &compactions);
-  return flushes + compactions != 0;
+  return sum(db, "rocksdb.num-running-flushes") + sum(db, "rocksdb.num-running-compactions") != 0;
 }
 
 /// Whether a flush or a compaction, of any store in this process, waits for a thread.
@@ -142,8 +139,8 @@ rocksdb::Status Errors::resume(rocksdb::DB& db) {
   }
   stopped_ = false;
   const rocksdb::Status status = [&]() -> rocksdb::Status {
-    // After an error of the manifest no file may be removed; resuming asserts that none is. But a
-    // failed ingestion, of all that writes the manifest, leaves removals on.
+    // Once a write to the manifest has failed, no file may be removed, and resuming asserts that
+    // removals are off. After a failed ingestion RocksDB leaves them on.
     const KeptFiles kept(db);
     if (!kept.status().ok()) return kept.status();
     std::atomic<bool> lost = false;

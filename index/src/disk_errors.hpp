@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a store gets over a disk that is full or fails. Left to itself, RocksDB (7.8, with its
 // assertions, as in Debian) then ends the process or waits for ever in several ways. Only store.cpp
-// includes this file.
+// and index_resume_test include this file.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -20,9 +20,9 @@ namespace scbf::index {
 /// status of each operation.
 std::shared_ptr<rocksdb::Logger> no_log();
 
-/// A file system that reserves space for an empty table in each new table file. A compaction that
-/// keeps nothing of a range that was erased begins an empty table; if it cannot write that, an
-/// assertion ends the process. Where the file system cannot reserve space, this risk remains.
+/// A file system that reserves space for an empty table in each new table file. A compaction of an
+/// erased range that has no key to keep begins an empty table; if it cannot write that, an
+/// assertion ends the process. Where space cannot be reserved, this risk remains.
 std::shared_ptr<rocksdb::FileSystem> files_with_room();
 
 /// RocksDB removes no file while this exists.
@@ -49,6 +49,7 @@ class Errors : public rocksdb::EventListener {
   std::uint64_t count() const noexcept { return count_; }
   /// Whether writing has to be resumed first.
   bool stopped() const noexcept { return stopped_; }
+  /// Whether it ever had to be.
   bool ever_stopped() const noexcept { return ever_stopped_; }
 
   /// Counts an error that a caller was told of.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that is full, or that fails, for the whole process: the system calls that take space are
 // replaced by functions which fail under a folder of the test's choice. Nothing is synced, as that
-// takes most of the time. Include it in one source file of a test. Calls of
-// shared libraries are replaced too.
+// takes most of the time. Include it in one source file of a test. Calls of shared libraries are
+// replaced too.
 #pragma once
 
 #undef _FORTIFY_SOURCE
@@ -69,26 +69,12 @@ class Disk {
   static bool refuses_new(const char* path) { return !takes_new_files() && refuses(path); }
   /// Tables reserve space, and a file needs none for the blocks that it has.
   static bool needs_space(int fd, off_t end) {
-    struct stat file;
-    char link[64], path[4096];
-    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const bool is_about_space = why() == ENOSPC || why() == EDQUOT;
-    if (!active() || !is_about_space || ::fstat(fd, &file) != 0) return true;
-    const ssize_t bytes = ::readlink(link, path, sizeof path);
-    if (bytes < 0 || !std::string_view(path, static_cast<std::size_t>(bytes)).ends_with(".sst")) {
-      return true;
-    }
-    return std::max(end, file.st_size) > file.st_blocks * 512;
+    if (!active() || !is_about_space || !path_of(fd).ends_with(".sst")) return true;
+    struct stat file;
+    return ::fstat(fd, &file) != 0 || std::max(end, file.st_size) > file.st_blocks * 512;
   }
-  static bool refuses(int fd) {
-    if (!active()) return false;
-    char link[64], path[4096];
-    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    const ssize_t bytes = ::readlink(link, path, sizeof path - 1);
-    if (bytes < 0) return false;
-    path[bytes] = '\0';
-    return refuses(path);
-  }
+  static bool refuses(int fd) { return active() && refuses(path_of(fd).c_str()); }
   /// How much a write takes: nothing if it is refused; half of it at the last call before that, as
   /// where the end of the disk lies inside.
   static std::size_t takes(int fd, std::size_t bytes, off_t at) {
@@ -100,6 +86,13 @@ class Disk {
   static bool refuses_sync(int fd) { return needs_space(fd, 0) && refuses(fd); }
 
  private:
+  /// Empty if it has none.
+  static std::string path_of(int fd) {
+    char link[64], path[4096];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t bytes = ::readlink(link, path, sizeof path);
+    return std::string(path, bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
+  }
   static std::mutex& mutex() {
     static std::mutex it;
     return it;
