@@ -102,13 +102,19 @@ class FilterFull(Error):
 
 
 class RemovalStopped(Error):
-    """The memory of a device ended in the middle of a removal.
+    """Memory, mostly of a device, ended in the middle of a removal.
 
     Attributes:
-        processed: how many keys of the call had their turn; continue with the key at this index.
+        processed: how many keys of the call were processed, nulls included; continue with the key at this
+            index.
+        removed, absent, ambiguous, nulls: what became of those.
     """
 
     processed: int
+    removed: int
+    absent: int
+    ambiguous: int
+    nulls: int
 
 
 class KeysAbsent(Error, KeyError):

@@ -64,6 +64,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const RemovalStopped& error) {
     const nb::object exception = made("RemovalStopped", error);
     exception.attr("processed") = error.processed();
+    describe(exception, error.done());
     raise(exception);
   } catch (const KeysAbsent& error) {
     const nb::object exception = made("KeysAbsent", error);

@@ -79,9 +79,11 @@ def test_exceptions() -> None:
         assert type(same) is type(io.value) and str(same) == str(io.value) and same.errno == io.value.errno
 
 
-def test_the_geometry_of_bits() -> None:
-    geometry = scbf.BloomFilter(1000, 0.01).geometry
+@pytest.mark.parametrize("layout", ["split", "split_block", "ranked"])
+def test_the_geometry_of_bits(layout: str) -> None:
+    geometry = scbf.BloomFilter(1000, 0.01, layout=layout).geometry
     assert all(same == geometry for same in copies(geometry))
+    assert geometry.of_counters.of_bits == geometry.of_bits == geometry
 
 
 REPORTS = {

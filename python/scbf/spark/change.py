@@ -78,12 +78,7 @@ def counter_geometry(filter: Filter | BloomFilter) -> Geometry:
     if filter.growth.policy != "one":
         raise InvalidArgument(f"the filter has {filter.stages} stages, and may grow: on Spark, filters have one stage; "
                               "build a new one, of the capacity that is needed now")
-    g = filter.geometry
-    if g.cell == "counter":
-        return g
-    if g.layout == "split":
-        return Geometry.split(g.probes, g.counters_per_slice)
-    return Geometry.split_block(g.groups, g.blocks_per_group)
+    return filter.geometry.of_counters
 
 
 def _built_for(filter: Filter | BloomFilter, df: DataFrame, key: str | Column) -> Filter | BloomFilter:

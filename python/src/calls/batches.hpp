@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "calls/answers.hpp"
@@ -17,7 +20,9 @@
 #include "held.hpp"
 #include "keys/keys.hpp"
 #include "outside.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/cuda/errors.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf::python {
@@ -112,28 +117,42 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
     piece.resize(batch.size());
     const std::uint64_t hits = self.value.find(batch, piece, options.batch).hits;
-    found.reserve(found.size() + hits);
-    for (std::uint64_t i = 0; i < hits; ++i) found.push_back(piece[i] + first);
+    const std::size_t before = found.size();
+    found.resize(before + hits);
+    std::transform(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(hits),
+                   found.begin() + static_cast<std::ptrdiff_t>(before),
+                   [first](std::uint64_t i) { return i + first; });
   });
   found.shrink_to_fit();
   return numpy_array<std::int64_t, std::uint64_t>(std::move(found));
 }
 
-/// Calls insert(batch) for all pieces, and adds its reports up; what FilterFull says of a piece
-/// becomes true of the whole.
-template <class Insert>
-void insert_pieces(const Parts& parts, Run& run, InsertReport& sum, Insert insert) {
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    try {
-      sum += insert(batch);
-    } catch (const FilterFull& error) {
-      if (first == 0) throw;  // whatever it is exactly
-      InsertReport done = sum;
-      throw FilterFull(Error(fmt::format("{} (of a piece of the keys that begins at key {})",
-                                         error.what(), first)),
-                       first + error.processed(), done += error.done());
+/// Calls change(batch, number of its first key) for all pieces, and adds its reports up. If memory
+/// ends once some keys are done, throws a Stopped that says how far the whole call got.
+template <class Stopped, class Report, class Change>
+void change_in_pieces(const Parts& parts, Run& run, Report& sum, Change change) {
+  const auto stop = [&](const char* why, std::uint64_t processed, const Report& done) {
+    const std::uint64_t first = run.done();
+    const Error error(fmt::format("{} (of a piece of the keys that begins at key {})", why, first));
+    const Report of_all = Report(sum) += done;
+    if constexpr (std::is_same_v<Stopped, MembersFull>) {
+      throw MembersFull(error, 0, {first + processed}, of_all);
+    } else {
+      throw Stopped(error, first + processed, of_all);
     }
-  });
+  };
+  try {
+    run.over(parts, [&](const KeyBatch& batch, std::size_t first) { sum += change(batch, first); });
+  } catch (const Stopped& stopped) {
+    if (run.done() == 0) throw;
+    stop(stopped.what(), stopped.processed(), stopped.done());
+  } catch (const std::bad_alloc&) {  // nothing of this piece was changed, here and below
+    if (run.done() == 0) throw;
+    stop("memory is short", 0, {});
+  } catch (const cuda::OutOfDeviceMemory& error) {
+    if (run.done() == 0) throw;
+    stop(error.what(), 0, {});
+  }
 }
 
 template <class F>
@@ -141,12 +160,14 @@ void insert_parts(Held<F>& self, const Parts& parts, Run& run, const BatchOption
                   InsertReport& sum) {
   constexpr std::size_t kOneBatch = std::size_t{1} << 18;  // is not worth a bulk insertion
   if (parts.size <= kOneBatch) {
-    insert_pieces(parts, run, sum,
-                  [&](const KeyBatch& batch) { return self.value.insert(batch, options); });
+    change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
+      return self.value.insert(batch, options);
+    });
     return;
   }
   BulkInserter bulk(self.value, options);
-  insert_pieces(parts, run, sum, [&](const KeyBatch& batch) { return bulk.insert(batch); });
+  change_in_pieces<FilterFull>(
+      parts, run, sum, [&](const KeyBatch& batch, std::size_t) { return bulk.insert(batch); });
   Outside others_may_run;
   bulk.finish();
 }
@@ -198,16 +219,6 @@ class Verdicts {
  private:
   std::optional<Answers> answers_;
 };
-
-/// Calls remove(batch, verdicts) for all pieces, and adds its reports up.
-template <class Remove>
-RemoveReport remove_pieces(const Parts& parts, Run& run, const Verdicts& verdicts, Remove remove) {
-  RemoveReport sum;
-  run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    sum += remove(batch, verdicts.part(first, batch.size()));
-  });
-  return sum;
-}
 
 /// The object of a slot's first argument. Throws type_error if its __init__ has not run.
 template <class Value>

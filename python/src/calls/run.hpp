@@ -69,6 +69,8 @@ class Run {
   void over(const Parts& parts, Step&& step) {
     for (const auto& column : parts.columns) over(*column, step);
   }
+  /// How many keys are done.
+  std::size_t done() const noexcept { return done_; }
 
  private:
   void adapt(std::size_t count, std::chrono::duration<double> took);

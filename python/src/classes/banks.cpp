@@ -37,13 +37,13 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
-  return insert_from(keys, seed_of(self), options.progress,
-                     [&](const Parts& parts, Run& run, InsertReport& sum) {
-                       const Passage inside(self.gate, Passage::To::change);
-                       insert_pieces(parts, run, sum, [&](const KeyBatch& batch) {
-                         return self.value.insert(member, batch, options.batch);
-                       });
-                     });
+  return insert_from(
+      keys, seed_of(self), options.progress, [&](const Parts& parts, Run& run, InsertReport& sum) {
+        const Passage inside(self.gate, Passage::To::change);
+        change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t) {
+          return self.value.insert(member, batch, options.batch);
+        });
+      });
 }
 
 RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::object out,
@@ -54,9 +54,11 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   const Verdicts verdicts(std::move(out), parts.size);
   const Passage inside(self.gate, Passage::To::change);
   Run run(options.progress, parts.size, self.value.seed());
-  return remove_pieces(parts, run, verdicts, [&](const KeyBatch& batch, auto part) {
-    return self.value.remove(member, batch, part, options.batch);
+  RemoveReport sum;
+  change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+    return self.value.remove(member, batch, verdicts.part(first, batch.size()), options.batch);
   });
+  return sum;
 }
 
 nb::object find(const Self& self, nb::object keys, const CallOptions& options) {

@@ -50,9 +50,11 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
     return nb::cast(remove_together(self, parts, verdicts, options.batch));
   }
   Run run(options.progress, parts.size, self.value.seed());
-  return nb::cast(remove_pieces(parts, run, verdicts, [&](const KeyBatch& batch, auto part) {
-    return self.value.remove(batch, part, options.batch);
-  }));
+  RemoveReport sum;
+  change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+    return self.value.remove(batch, verdicts.part(first, batch.size()), options.batch);
+  });
+  return nb::cast(sum);
 }
 
 nb::object count(const Self& self, nb::object keys, nb::object out, const CallOptions& options) {

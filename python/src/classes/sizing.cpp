@@ -94,6 +94,9 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_prop_ro(
           "of_bits", [](const Geometry& g) { return g.with(Cell::bit); },
           "The same positions with bits: the geometry of a BloomFilter.")
+      .def_prop_ro(
+          "of_counters", [](const Geometry& g) { return g.with(Cell::counter); },
+          "The same positions with counters: the geometry of a Filter.")
       .def_prop_ro("probes", &Geometry::probes, "k: counters that a key touches")
       .def_prop_ro("groups", &Geometry::groups,
                    "of ``split_block``; 1 for ``ranked``, 0 for ``split``")

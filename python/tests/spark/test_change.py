@@ -7,15 +7,20 @@ import scbf
 import scbf.spark
 
 
-def filter_of(*ranges, kind=scbf.Filter, **options):
-    made = kind(geometry=scbf.Geometry.split_block(groups=1, blocks_per_group=400), seed=8, **options)
+BLOCKS = scbf.Geometry.split_block(groups=1, blocks_per_group=400)
+GEOMETRIES = [BLOCKS, scbf.Geometry.split(5, 4096), scbf.Geometry.ranked(80, 300, 10)]
+
+
+def filter_of(*ranges, kind=scbf.Filter, geometry=BLOCKS):
+    made = kind(geometry=geometry, seed=8)
     for each in ranges:
         made.insert(each)
     return made
 
 
-def test_a_removal_is_that_of_one_machine(spark):
-    filter = filter_of(range(2000))
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_a_removal_is_that_of_one_machine(spark, geometry):
+    filter = filter_of(range(2000), geometry=geometry)
     one_by_one = filter.copy()
     one_by_one.remove(range(500, 1500))
     assert scbf.spark.remove(filter, spark.range(500, 1500), "id") == 0
@@ -62,10 +67,11 @@ def test_an_update_that_cannot_remove_does_not_insert(spark):
     assert filter.to_bytes() == before
 
 
-def test_bits_take_insertions_only(spark):
-    bits = filter_of(range(1000), kind=scbf.BloomFilter)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_bits_take_insertions_only(spark, geometry):
+    bits = filter_of(range(1000), kind=scbf.BloomFilter, geometry=geometry)
     scbf.spark.update(bits, "id", insert=spark.range(1000, 1200))
-    assert bits == filter_of(range(1200), kind=scbf.BloomFilter)
+    assert bits == filter_of(range(1200), kind=scbf.BloomFilter, geometry=geometry)
     with pytest.raises(scbf.InvalidArgument, match="removed from counters"):
         scbf.spark.update(bits, "id", remove=spark.range(5))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scbf
 import scbf.cuda
@@ -464,6 +465,32 @@ def test_too_little_memory_and_errors_of_the_device() -> None:
     there.insert(keys)
     here.insert(KEYS)
     assert there.to_filter() == here
+
+
+def test_memory_that_ends_in_a_later_piece_of_the_keys() -> None:
+    pieces = [np.arange(1000, dtype=np.uint64), np.arange(1000, 500_000, dtype=np.uint64)]
+    keys = pa.chunked_array([pa.array([*pieces[0], None], pa.uint64()), pa.array(pieces[1])])
+
+    def memory_ends(done: int, _: int) -> None:
+        assert done == 1001  # those of the first piece
+        fake.fake_set_memory(ctypes.c_size_t(fake.fake_memory_in_use()))
+
+    there, here = (scbf.Filter(500_000, 0.01, backend=backend) for backend in ("cuda", "scalar"))
+    with pytest.raises(scbf.FilterFull, match="begins at key 1001") as full:
+        there.insert(keys, progress=memory_ends)
+    assert (full.value.processed, full.value.inserted, full.value.nulls) == (1001, 1000, 1)
+    here.insert(pieces[0])
+    assert there.to("scalar") == here and there.keys_inserted == 1000
+
+    fake.fake_set_memory(ctypes.c_size_t(1 << 30))
+    there.to("cuda").insert(pieces[1])
+    here.insert(pieces[1])
+    with pytest.raises(scbf.RemovalStopped, match="begins at key 1001") as stopped:
+        there.remove(keys, progress=memory_ends)
+    assert (stopped.value.processed, stopped.value.removed, stopped.value.nulls) == (1001, 1000, 1)
+    assert (stopped.value.absent, stopped.value.ambiguous) == (0, 0)
+    here.remove(pieces[0])
+    assert there.to("scalar") == here and there.keys_removed == 1000
 
 
 def test_a_lost_device_is_said_aloud() -> None:
