@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "copies.hpp"
 #include "crash_points.hpp"
@@ -10,6 +11,7 @@
 #include "filter_files.hpp"
 #include "index_state.hpp"
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 
 namespace scbf {
 
@@ -24,12 +26,12 @@ class NewFolder {
     std::error_code error;
     const bool made = std::filesystem::create_directory(path, error);
     if (error && error != std::errc::file_exists) {
-      throw IoError(
-          fmt::format("{}: cannot create: {}", detail::in_quotes(path.string()), error.message()));
+      throw detail::io_error(path, "cannot create", error.value());
     }
     if (!made) {
       throw IoError(fmt::format("{}: exists: a backup makes a new directory",
-                                detail::in_quotes(path.string())));
+                                detail::in_quotes(path.string())),
+                    EEXIST, path.string());
     }
   }
   NewFolder(const NewFolder&) = delete;
@@ -80,7 +82,7 @@ std::chrono::system_clock::time_point SecondaryIndex::backup(
     crash_point("backup: the store is there");
     sync_folder(to);
   } catch (const std::filesystem::filesystem_error& error) {
-    throw IoError(error.what());
+    throw detail::io_error(error);
   }
   folder.keep();
   return as_of;

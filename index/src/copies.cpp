@@ -8,24 +8,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <vector>
 
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::index {
 
+using detail::io_error;
+
 namespace {
 
 constexpr std::size_t kPiece = 1u << 20;
-
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-  const int why = errno;
-  throw IoError(
-      fmt::format("{}: cannot {}: {}", detail::in_quotes(path.string()), what, std::strerror(why)));
-}
 
 class OpenFile {
  public:
@@ -44,7 +40,7 @@ class OpenFile {
 
 void sync(const std::filesystem::path& path) {
   const OpenFile file(path, O_RDONLY);
-  if (file.fd() < 0 || ::fsync(file.fd()) != 0) fail(path, "write to disk");
+  if (file.fd() < 0 || ::fsync(file.fd()) != 0) throw io_error(path, "cannot write to disk", errno);
 }
 
 /// A file that must not exist yet.
@@ -52,13 +48,13 @@ class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path)
       : path_(path), file_(path, O_WRONLY | O_CREAT | O_EXCL) {
-    if (file_.fd() < 0) fail(path_, "create");
+    if (file_.fd() < 0) throw io_error(path_, "cannot create", errno);
   }
   void append(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t some = ::write(file_.fd(), bytes.data(), bytes.size());
       if (some < 0 && errno == EINTR) continue;
-      if (some < 0) fail(path_, "write");
+      if (some < 0) throw io_error(path_, "cannot write", errno);
       bytes.remove_prefix(static_cast<std::size_t>(some));
     }
   }
@@ -74,17 +70,18 @@ void write_new_file(const std::filesystem::path& to, std::string_view bytes) {
   NewFile(to).append(bytes);
 }
 
-void copy_file(int from, std::uint64_t bytes, const std::filesystem::path& to) {
+void copy_file(int from, const std::filesystem::path& path, std::uint64_t bytes,
+               const std::filesystem::path& to) {
   NewFile copy(to);
   std::vector<char> piece(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kPiece)));
   for (std::uint64_t done = 0; done < bytes;) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, kPiece));
     const ssize_t got = ::pread(from, piece.data(), most, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(to, "read what it is to be a copy of");
+    if (got < 0) throw io_error(path, "cannot read", errno);
     if (got == 0) {
       throw IoError(fmt::format("{}: cannot copy: the file ends after {} of {} bytes",
-                                detail::in_quotes(to.string()), done, bytes));
+                                detail::in_quotes(path.string()), done, bytes));
     }
     copy.append({piece.data(), static_cast<std::size_t>(got)});
     done += static_cast<std::uint64_t>(got);
@@ -94,8 +91,8 @@ void copy_file(int from, std::uint64_t bytes, const std::filesystem::path& to) {
 void copy_file(const std::filesystem::path& from, std::uint64_t bytes,
                const std::filesystem::path& to) {
   const OpenFile file(from, O_RDONLY);
-  if (file.fd() < 0) fail(from, "read");
-  copy_file(file.fd(), bytes, to);
+  if (file.fd() < 0) throw io_error(from, "cannot read", errno);
+  copy_file(file.fd(), from, bytes, to);
 }
 
 bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
@@ -105,8 +102,10 @@ bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path
   const OpenFile file(from, O_RDONLY);
   if (file.fd() < 0 && errno == ENOENT) return false;
   struct stat status = {};
-  if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) fail(from, "read");
-  copy_file(file.fd(), static_cast<std::uint64_t>(status.st_size), to);
+  if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) {
+    throw io_error(from, "cannot read", errno);
+  }
+  copy_file(file.fd(), from, static_cast<std::uint64_t>(status.st_size), to);
   return true;
 }
 
@@ -116,11 +115,9 @@ void sync_folder(const std::filesystem::path& folder) {
        !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
     sync(entry->path());
   }
-  if (error) {
-    throw IoError(
-        fmt::format("{}: cannot read: {}", detail::in_quotes(folder.string()), error.message()));
-  }
+  if (error) throw io_error(folder, "cannot read", error.value());
   sync(folder);
+  sync(std::filesystem::absolute(folder).parent_path());
 }
 
 }  // namespace scbf::index

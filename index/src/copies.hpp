@@ -9,8 +9,10 @@
 
 namespace scbf::index {
 
-/// Makes the new file `to` of the first `bytes` of an open file. Throws IoError.
-void copy_file(int from, std::uint64_t bytes, const std::filesystem::path& to);
+/// Makes the new file `to` of the first `bytes` of an open file, which was opened as `path`. Throws
+/// IoError.
+void copy_file(int from, const std::filesystem::path& path, std::uint64_t bytes,
+               const std::filesystem::path& to);
 void copy_file(const std::filesystem::path& from, std::uint64_t bytes,
                const std::filesystem::path& to);
 /// Makes a new file with these bytes. Throws IoError.
@@ -18,7 +20,7 @@ void write_new_file(const std::filesystem::path& to, std::string_view bytes);
 /// Makes `to` a hard link to a file that never changes, else a copy. Returns false if there is no
 /// such file. Throws IoError.
 bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to);
-/// On return the files in a folder, its folders and their files are on disk. Throws IoError.
+/// On return a folder, its name, its folders and all files in them are on disk. Throws IoError.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace scbf::index

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <utility>
 
@@ -142,7 +143,8 @@ std::vector<StoredRegion> read_regions(const Store& store) {
 Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes, Store::Open how) {
   std::error_code none;
   if (!std::filesystem::is_directory(path / kStore, none)) {
-    throw IoError(fmt::format("{}: there is no index", detail::in_quotes(path.string())));
+    throw IoError(fmt::format("{}: there is no index", detail::in_quotes(path.string())), ENOENT,
+                  path.string());
   }
   Existing there;
   there.store = std::make_unique<Store>(path / kStore, how, cache_bytes);

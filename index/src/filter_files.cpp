@@ -14,7 +14,7 @@
 #include "filter_files.hpp"
 #include "forecast.hpp"
 #include "index_state.hpp"
-#include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 
 namespace scbf {
 
@@ -96,10 +96,7 @@ std::filesystem::path SecondaryIndex::State::filter_path(RegionId region) const 
 void SecondaryIndex::State::remove_filter_file(RegionId region) const {
   std::error_code error;
   std::filesystem::remove(filter_path(region), error);
-  if (error) {
-    throw IoError(fmt::format("{}: cannot remove: {}",
-                              detail::in_quotes(filter_path(region).string()), error.message()));
-  }
+  if (error) throw detail::io_error(filter_path(region), "cannot remove", error.value());
   // Sync the folder, so that the file does not reappear after a power failure.
   const int folder = ::open((path / kFilterFolder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

@@ -14,6 +14,7 @@
 #include "copies.hpp"
 #include "crash_points.hpp"
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::index {
@@ -145,14 +146,14 @@ void FrozenFiles::copy_to(const std::filesystem::path& folder,
     // The number in a table's name is used once. So while the name exists, it is this table.
     std::error_code refused;
     if (table) std::filesystem::create_hard_link(folder_ / name, part / name, refused);
-    if (!table || refused) copy_file(file->fd(), file->bytes(), part / name);
+    if (!table || refused) copy_file(file->fd(), folder_ / name, file->bytes(), part / name);
   }
   std::filesystem::rename(part, folder);
 }
 
 FrozenFiles::Files FrozenFiles::open_all(Which which) const {
-  const auto fail = [](const std::filesystem::path& path, const std::string& why) {
-    throw IoError(fmt::format("{}: cannot open: {}", detail::in_quotes(path.string()), why));
+  const auto fail = [](const std::filesystem::path& path, int why) {
+    throw detail::io_error(path, "cannot open", why);
   };
   std::error_code error;
   Files files;
@@ -163,18 +164,18 @@ FrozenFiles::Files FrozenFiles::open_all(Which which) const {
     if (name.starts_with("LO")) continue;  // the lock, tables being LOADed, LOGs of version 0.1
     const int fd = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) continue;  // removed meanwhile
-    if (fd < 0) fail(entry->path(), std::strerror(errno));
+    if (fd < 0) fail(entry->path(), errno);
     struct stat status = {};
     if (::fstat(fd, &status) != 0) {
       const int why = errno;
       ::close(fd);
-      fail(entry->path(), std::strerror(why));
+      fail(entry->path(), why);
     }
     files.emplace(name,
                   std::make_shared<const File>(fd, static_cast<std::uint64_t>(status.st_size)));
     crash_point("read: a file is open");
   }
-  if (error) fail(folder_, error.message());
+  if (error) fail(folder_, error.value());
   return files;
 }
 

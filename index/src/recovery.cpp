@@ -18,6 +18,7 @@
 #include "history.hpp"
 #include "index_state.hpp"
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 
 namespace scbf {
 
@@ -207,7 +208,7 @@ void SecondaryIndex::State::recover() {
   try {
     read_everything();
   } catch (const std::filesystem::filesystem_error& error) {
-    throw IoError(error.what());
+    throw detail::io_error(error);
   }
 }
 

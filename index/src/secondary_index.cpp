@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "definition.hpp"
 #include "encoding.hpp"
@@ -12,6 +13,7 @@
 #include "history.hpp"
 #include "index_state.hpp"
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 
 namespace scbf {
 
@@ -65,12 +67,13 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
   Router{plan, options};  // throws for an invalid plan before anything is written
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error)
-    throw IoError(
-        fmt::format("{}: cannot create: {}", detail::in_quotes(path.string()), error.message()));
-  if (!std::filesystem::is_empty(path, error) || error) {
+  if (error) throw detail::io_error(path, "cannot create", error.value());
+  const bool is_empty = std::filesystem::is_empty(path, error);
+  if (error) throw detail::io_error(path, "cannot read", error.value());
+  if (!is_empty) {
     throw IoError(fmt::format("{}: not empty: an index needs its own directory",
-                              detail::in_quotes(path.string())));
+                              detail::in_quotes(path.string())),
+                  ENOTEMPTY, path.string());
   }
   auto store = std::make_unique<Store>(path / kStore, Store::Open::create, options.cache_bytes);
   StoreBatch batch = store->batch();

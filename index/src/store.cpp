@@ -27,6 +27,7 @@
 #include "disk_errors.hpp"
 #include "frozen_files.hpp"
 #include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
 #include "unwatched.hpp"
 
@@ -407,7 +408,7 @@ void Store::copy_to(const std::filesystem::path& folder) const {
     if (!file.replacement_contents.empty()) {
       write_new_file(to, file.replacement_contents);
     } else if (file.file_type == rocksdb::kTableFile) {
-      if (!link_or_copy(from, to)) throw IoError(fmt::format("{}: is missing", from.string()));
+      if (!link_or_copy(from, to)) throw detail::io_error(from, "cannot copy", ENOENT);
     } else {
       copy_file(from, file.size, to);
     }

@@ -202,12 +202,15 @@ TEST_P(Backup, RefusesPlaces) {
   test_.index.backup(test_.directory / "index.backup");
 }
 
-// Full at each call that takes space: nothing is left, and once there is space it succeeds.
+// Full at each call that takes space: nothing is left, and once there is space it succeeds. The
+// last of these calls writes its name to disk.
 TEST_P(Backup, OnAFullDisk) {
   const SecondaryIndex reader = SecondaryIndex::open_read_only(path_);
+  std::string last_call;
+  Disk::at_end([&](std::string_view path) { last_call = path; });
   for (const SecondaryIndex* index : {&std::as_const(test_.index), &reader}) {
     for (std::int64_t writes = 0;; ++writes) {
-      Disk::fill_after(to_.string(), writes);
+      Disk::fill_after(to_.parent_path().string(), writes);
       try {
         index->backup(to_);
         if (!Disk::was_full()) break;
@@ -215,15 +218,19 @@ TEST_P(Backup, OnAFullDisk) {
       } catch (const IoError& error) {
         EXPECT_NE(std::string(error.what()).find("No space left"), std::string::npos)
             << error.what();
+        EXPECT_EQ(error.error_number(), ENOSPC) << error.what();
+        EXPECT_NE(std::string(error.what()).find(error.path()), std::string::npos) << error.what();
       }
       Disk::free();
       expect_nothing(to_);
       ASSERT_LT(writes, 10'000);
     }
     Disk::free();
+    EXPECT_EQ(last_call, to_.parent_path());
     expect_restores(to_, plain_);
     std::filesystem::remove_all(to_);
   }
+  Disk::at_end(nullptr);
 }
 
 // When the index's own disk is full, a backup to another one is what is needed.

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -56,9 +56,7 @@ namespace fs = std::filesystem;
 constexpr off_t kWritebackBytes = off_t{8} << 20;
 
 [[noreturn]] void throw_io(const fs::path& path, const char* what, int error) {
-  throw IoError(fmt::format("{}: {}: {}", detail::in_quotes(path.string()), what,
-                            std::generic_category().message(error)),
-                error, path.string());
+  throw detail::io_error(path, what, error);
 }
 
 template <class Call>

@@ -2,7 +2,6 @@
 #include "kit/host_memory.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +13,7 @@
 #include <utility>
 
 #include "scbf/backend.hpp"
-#include "scbf/detail/in_quotes.hpp"
+#include "scbf/detail/io_error.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
@@ -61,16 +60,11 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
 HostMemory::HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes)
     : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const auto fail = [&](const char* what, int error) {
-    throw IoError(
-        fmt::format("{}: {}: {}", detail::in_quotes(path.string()), what, strerror(error)), error,
-        path.string());
-  };
-  if (fd < 0) fail("cannot open", errno);
+  if (fd < 0) throw detail::io_error(path, "cannot open", errno);
   void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   const int error = errno;
   ::close(fd);
-  if (data == MAP_FAILED) fail("cannot map", error);
+  if (data == MAP_FAILED) throw detail::io_error(path, "cannot map", error);
   ::madvise(data, bytes, MADV_RANDOM);
   data_ = data;
 }
