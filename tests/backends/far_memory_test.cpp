@@ -120,6 +120,29 @@ TEST_F(FarMemory, ConstOperationsRunAtOnce) {
             0);
 }
 
+TEST_F(FarMemory, CountingBesidesAnOperationUsesItsOptions) {
+  const scbf::Growth growth = scbf::Growth::fixed(Geometry::split_block(1, 50), 9);
+  const scbf::FilterOptions far{.backend = "far"};
+  const scbf::BatchOptions ours{.executor = &two_threads()};
+  Filter filter(growth, far);
+  const auto expect_ours = [](const char* operation, auto work) {
+    const std::uint64_t before = far_log().counted;
+    far_log().last_executor = nullptr;
+    work();
+    EXPECT_GT(far_log().counted, before) << operation;
+    EXPECT_EQ(far_log().last_executor, &two_threads()) << operation;
+  };
+  expect_ours("insert", [&] { filter.insert(random_keys(2000, 1), ours); });
+  EXPECT_GT(filter.stages(), 1u);
+  expect_ours("bulk", [&] { filter.bulk(ours).insert(random_keys(500, 2)); });
+  // Filters without keys, of which it is not known that their counters are zero.
+  const Bytes file = to_bytes(Filter(growth, far));
+  const Filter read = Filter::read(source_of(file), far);
+  const Filter again = Filter::read(source_of(file), far);
+  expect_ours("merge", [&] { filter.merge(read, ours); });
+  expect_ours("subtract", [&] { filter.subtract(again, ours); });
+}
+
 TEST_F(FarMemory, AFailedClearChangesNothing) {
   Filter full = filled("far", 6);
   far_log().copies_left = 0;

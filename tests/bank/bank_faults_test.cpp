@@ -136,7 +136,7 @@ std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std:
       if (!same) return ::testing::AssertionFailure() << "member " << m << ", stage " << s;
     }
   }
-  const auto difference = scbf::BankCheck::difference(got);
+  const auto difference = scbf_test::bank_error(got);
   if (difference) return ::testing::AssertionFailure() << *difference;
   return ::testing::AssertionSuccess();
 }
@@ -211,7 +211,7 @@ TEST_P(FailingBank, AgreesWhenMemoryIsShort) {
         if (operation.all_or_nothing && threw) {
           ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 1})) << "allocation " << failed;
         } else {
-          ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt) << "allocation " << failed;
+          ASSERT_EQ(scbf_test::bank_error(bank), std::nullopt) << "allocation " << failed;
         }
       }
       all_failed += failed;
@@ -280,7 +280,7 @@ TEST_P(FailingBank, CountsExactlyTheKeysItSays) {
         for (std::size_t i = 0; i < batches.size(); ++i) {
           so_far.insert(batches[i].member, batches[i].keys.slice(0, progress.processed[i]));
         }
-        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+        ASSERT_EQ(scbf_test::bank_error(bank), std::nullopt);
         ASSERT_TRUE(same_members(bank, so_far));
         bank.insert(rest_of(batches, progress), mode.options());
         ASSERT_TRUE(same_members(bank, inserted)) << "in the end";
@@ -301,7 +301,7 @@ TEST_P(FailingBank, CountsExactlyTheKeysItSays) {
         refused = ShortMemory::refused();
         nothing += !report;
         all += report && refused > 0;
-        ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+        ASSERT_EQ(scbf_test::bank_error(bank), std::nullopt);
         if (!report) {
           ASSERT_TRUE(same_members(bank, inserted));
           report = bank.remove(batches, mode.options());

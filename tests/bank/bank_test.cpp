@@ -94,7 +94,7 @@ TEST(Bank, NamesWhatIsWrong) {
   bank.subtract(0, fits);
   EXPECT_TRUE(bank.asked_always(0)) << "subtract keeps the mark";
   EXPECT_EQ(bank.size(), 1u);
-  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
 }
 
 TEST(Bank, TakesWhatMergeBroughtOfTheSameGrowth) {
@@ -170,7 +170,7 @@ TEST(Bank, GivesBackWhatItDoesNotNeed) {
   EXPECT_EQ(bank.metadata(3), "{}");
   EXPECT_TRUE(bank.copy_member(3) == gone);
   EXPECT_EQ(bank.copy_member(3).metadata(), "{}");
-  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
   Bank moved = std::move(bank);
   EXPECT_EQ(moved.size(), 100u);
 }
@@ -208,7 +208,7 @@ TEST(Bank, MergesAndSubtractsInPlaceWhatHasOneStage) {
                     "the seeds differ");
   SCBF_EXPECT_THROW(bank.merge(0, Filter(Geometry::split(3, 9))), scbf::Incompatible,
                     "the growths differ");
-  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
 }
 
 TEST(Bank, SavesMembersAndAsksMappedOnes) {
@@ -232,16 +232,16 @@ TEST(Bank, SavesMembersAndAsksMappedOnes) {
                     "member 1 is mapped");
   EXPECT_TRUE(bank.copy_member(0) == bank.copy_member(2));
   bank.insert(2, keys);
-  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
   // Stages merged in from a mapped filter can be changed.
   bank.clear(0);
   bank.merge(0, Filter::map(path));
   bank.insert(0, keys);
   EXPECT_EQ(bank.remove(0, keys).absent, 0u);
   bank.merge(0, Filter::map(path));
-  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
   bank.remove_member(1);
-  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
 }
 
 TEST(Bank, RowsAreAQuarterOfTheCountersWhenFull) {
@@ -272,11 +272,11 @@ TEST(Bank, MarksManyMembersInRowsThatAreInMemory) {
       halves.push_back({m, own.slice(0, each / 2)});
     }
     EXPECT_EQ(bank.insert(batches, options).inserted, keys.size());
-    ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+    ASSERT_EQ(scbf_test::bank_error(bank), std::nullopt);
     const auto report = bank.remove(halves, options);
     EXPECT_EQ(report.removed, kMembers * (each / 2));
     EXPECT_EQ(report.absent, 0u);
-    ASSERT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+    ASSERT_EQ(scbf_test::bank_error(bank), std::nullopt);
     for (const std::uint32_t m : {0u, 511u, 512u, 999u}) {
       Filter alone(geometry);
       alone.insert(KeyBatch(keys).slice(m * each + each / 2, each - each / 2));

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "bank/bank_check.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/filter.hpp"
+#include "support/bank_check.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
@@ -139,7 +139,7 @@ TEST(AllOrNothing, OfFiltersAndMembersAsTheModelSays) {
                 const Filter& want;
                 ~Check() {
                   EXPECT_TRUE(same_filter(bank.copy_member(1), want));
-                  EXPECT_EQ(scbf::BankCheck::difference(bank), std::nullopt);
+                  EXPECT_EQ(scbf_test::bank_error(bank), std::nullopt);
                 }
               } compare{bank, refuses ? model : after};
               return bank.remove(1, batch, got, options);

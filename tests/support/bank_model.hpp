@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "bank/bank_check.hpp"
 #include "scbf/bank.hpp"
+#include "support/bank_check.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
@@ -133,7 +133,7 @@ inline ::testing::AssertionResult same_stage(const scbf::StageView& got,
 inline ::testing::AssertionResult same_bank(const scbf::Bank& bank, const BankModel& model,
                                             const scbf::KeyBatch& keys,
                                             const scbf::BatchOptions& options) {
-  if (const auto wrong = scbf::BankCheck::difference(bank)) {
+  if (const auto wrong = scbf_test::bank_error(bank)) {
     return ::testing::AssertionFailure() << "the bank contradicts itself: " << *wrong;
   }
   if (bank.size() != model.members.size()) {

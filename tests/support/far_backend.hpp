@@ -38,6 +38,8 @@ class FarError : public scbf::Error {
 struct FarLog {
   std::atomic<int> stores{0};  ///< stores that exist now
   std::atomic<std::uint64_t> allocated{0};
+  std::atomic<std::uint64_t> counted{0};                      ///< passes that count
+  std::atomic<const scbf::Executor*> last_executor{nullptr};  ///< of the last of them
   std::atomic<std::uint64_t> words_read{0}, words_written{0}, words_copied{0};
   std::atomic<bool> fail_allocate{false};
   /// So many further copies of any kind succeed; then each throws FarError.
@@ -245,6 +247,8 @@ class FarBackend final : public scbf::Backend {
   std::vector<scbf::Histogram> histograms(scbf::ConstCounterView view,
                                           const scbf::BatchOptions& options) const override {
     const HoldOpen hold(pages(view));
+    ++far_log().counted;
+    far_log().last_executor = options.executor;
     return model().histograms(view, options);
   }
 

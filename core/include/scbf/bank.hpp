@@ -224,7 +224,7 @@ class Bank {
   std::vector<std::uint32_t> find(T) const = delete;  // cannot be keys
 
  private:
-  friend struct BankCheck;  // for tests
+  friend struct BankAccess;  // not installed
   detail::Owned<BankState> state_;
 };
 

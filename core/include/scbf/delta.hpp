@@ -71,7 +71,7 @@ class Delta {
 /// A reader's copy of a filter of bits, which many threads ask while one applies deltas.
 ///
 /// A key that is in the filter before a delta and after it is found meanwhile, too: a bit that is 1
-/// in both epochs is never 0. Any other key may be answered as in either epoch.
+/// in both epochs is never 0. Any other key may look present, even one that looks absent in both.
 class Replica {
  public:
   explicit Replica(BloomFilter bits);

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "bank/bank_check.hpp"
 #include "bank/bank_state.hpp"
 #include "bank/member_answers.hpp"
 #include "kit/hash_keys.hpp"
@@ -457,50 +456,5 @@ BankReport Bank::find(const KeyBatch& keys, MemberLists& lists, const BatchOptio
 }
 std::vector<std::uint32_t> Bank::find(std::uint64_t key) const { return find_one(*this, key); }
 std::vector<std::uint32_t> Bank::find(std::string_view key) const { return find_one(*this, key); }
-
-std::optional<std::string> BankCheck::difference(const Bank& bank) {
-  const BankState& state = *bank.state_;
-  std::map<const void*, std::size_t> stages;  // of members, by level
-  for (std::uint32_t m = 0; m < state.members.size(); ++m) {
-    const auto& own = state.members[m].stages;
-    if (own.empty() == bank.has_member(m)) return fmt::format("member {}: map and bank differ", m);
-    for (std::size_t s = 0; s < own.size(); ++s) {
-      const auto& [level, slot] = own[s];
-      ++stages[level];
-      const bool is_first = level == &state.first;
-      const std::uint32_t owner = is_first ? slot : level->owners.at(slot);
-      if (is_first != (s == 0) || owner != m || !level->has(slot) ||
-          level->at(slot).at_most < level->at(slot).nonzero()) {
-        return fmt::format("stage {} of member {} is not where it should be", s, m);
-      }
-    }
-  }
-  const auto wrong = [&](const Level& level) -> std::optional<std::string> {
-    if (level.size != stages[&level]) {
-      return fmt::format("{} stages of index {}, members have {}", level.size, level.index,
-                         stages[&level]);
-    }
-    for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
-      if (level.has(slot) == (level.owners[slot] == kNoMember)) {
-        return fmt::format("stages of index {}: slot {} has a stage or an owner, not both",
-                           level.index, slot);
-      }
-    }
-    std::vector<MemberColumn> columns;
-    for (std::uint32_t slot = 0; slot < level.slots(); ++slot) {
-      columns.push_back(level.column(slot));
-    }
-    if (const auto rows = level.rows.difference(columns)) {
-      return fmt::format("stages of index {}: {}", level.index, *rows);
-    }
-    return std::nullopt;
-  };
-  if (const auto what = wrong(state.first)) return what;
-  for (const auto& level : state.later) {
-    if (level->size == 0) return fmt::format("index {}: the level is empty", level->index);
-    if (const auto what = wrong(*level)) return what;
-  }
-  return std::nullopt;
-}
 
 }  // namespace scbf

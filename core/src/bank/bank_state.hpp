@@ -101,4 +101,8 @@ struct BankState::Newcomers {
   std::vector<Member> members = {};  ///< a stage has no slot yet while its level is null
 };
 
+struct BankAccess {
+  static const BankState& state(const Bank& bank) { return *bank.state_; }
+};
+
 }  // namespace scbf

@@ -158,7 +158,7 @@ InsertReport Bank::insert(std::span<const MemberKeys> batches, const BatchOption
       if (stage == InsertStep::kNowhere) {
         const std::uint64_t nulls = batches[batch].keys.slice(0, turn.first).nulls();
         try {
-          step = next_insert_step(stages, *rest, turn.first, {turn.first - nulls, nulls});
+          step = next_insert_step(stages, *rest, turn.first, {turn.first - nulls, nulls}, options);
         } catch (const FilterFull& why) {
           return give_up(turn, why);
         } catch (const std::bad_alloc&) {

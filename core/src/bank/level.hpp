@@ -108,10 +108,10 @@ struct Level {
 
   /// Writes packed answers to n hashes: a row of bits for each, with one bit per slot.
   void answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept;
+  /// A slot's column of the rows, and the counters that it reflects.
+  MemberColumn column(std::uint32_t slot) const noexcept;
 
  private:
-  friend struct BankCheck;
-  MemberColumn column(std::uint32_t slot) const noexcept;
   /// change_many; throws std::bad_alloc before it changes anything.
   ChangeCounts change_together(Change what, std::span<const MemberKeys> batches,
                                const BatchOptions& options);

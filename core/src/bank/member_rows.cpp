@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bank/member_rows.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -185,24 +183,6 @@ bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) con
                                : static_cast<double>(rows()) * std::max(1.0, member_count / 512);
   return marks >
          all_lines * (member_count * kReadLineNs + groups * kGatherNs) + row_lines * kRowLineNs;
-}
-
-std::optional<std::string> MemberRows::difference(std::span<const MemberColumn> columns) const {
-  for (std::uint64_t row = 0; row < rows(); ++row) {
-    std::vector<std::uint8_t> want(stride_);
-    for (const MemberColumn& column : columns) {
-      if (column.words == nullptr) continue;
-      const bool one = is_in_row(geometry_, column.words, row);
-      want[column.slot / 8] |= static_cast<std::uint8_t>(one << column.slot % 8);
-    }
-    const std::uint8_t* got = data() + row * stride_;
-    const auto at = std::mismatch(want.begin(), want.end(), got);
-    if (at.first != want.end()) {
-      return fmt::format("row {}, byte {} is {:#04x}, by the counters {:#04x}", row,
-                         at.second - got, *at.second, *at.first);
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace scbf

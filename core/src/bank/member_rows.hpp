@@ -5,9 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 
 #include "kit/host_memory.hpp"
 #include "kit/row_kernels.hpp"
@@ -48,10 +46,6 @@ class MemberRows {
   /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
   /// mark the keys?
   bool worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept;
-
-  /// Compares all columns with the counters; columns not listed must be zero. Describes the first
-  /// difference.
-  std::optional<std::string> difference(std::span<const MemberColumn> columns) const;
 
  private:
   struct Group;

@@ -79,7 +79,7 @@ InsertReport BulkInserter::insert(const KeyBatch& keys) {
   };
   try {
     return account_for(insert_in_steps(
-        state.filter, keys, [&](const KeyBatch& rest) { state.prepare(rest); },
+        state.filter, keys, state.options, [&](const KeyBatch& rest) { state.prepare(rest); },
         [&](std::size_t stage, const KeyBatch& some) { return state.insert(stage, some); }));
   } catch (const FilterFull& full) {
     account_for(full.done());

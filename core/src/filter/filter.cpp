@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 #include "filter/all_or_nothing.hpp"
@@ -236,25 +235,15 @@ void Filter::assign(std::span<const std::uint64_t> words, std::uint64_t keys_ins
 
 namespace {
 
-/// Subtracts a stage, number `number` of its filter, from the one stage that contains it.
-SubtractReport subtract_stage(std::vector<Stage>& stages, const Stage& theirs, std::size_t number,
-                              const BatchOptions& options) {
+/// The one stage that contains `theirs`, which is stage `number` of its filter. Throws
+/// Incompatible.
+Stage& container_of(std::vector<Stage>& stages, const Stage& theirs, std::size_t number,
+                    const BatchOptions& options) {
   Stage* container = nullptr;
-  SubtractReport report;
-  std::optional<Stage> rest;
   for (Stage& mine : stages) {
-    if (mine.geometry() != theirs.geometry()) continue;
-    Stage trial = mine;
-    SubtractReport trial_report;
-    try {
-      trial_report = trial.subtract(theirs, options);
-    } catch (const Incompatible&) {
-      continue;  // not contained in this one
-    }
+    if (mine.geometry() != theirs.geometry() || !mine.contains_stage(theirs, options)) continue;
     if (container == nullptr) {
       container = &mine;
-      rest = std::move(trial);
-      report = trial_report;
     } else if (!container->equals(mine)) {
       throw Incompatible(fmt::format(
           "stage {} of the filter to subtract is contained in several stages that differ, so "
@@ -266,9 +255,7 @@ SubtractReport subtract_stage(std::vector<Stage>& stages, const Stage& theirs, s
     throw Incompatible(fmt::format(
         "stage {} of the filter to subtract is contained in no stage of this one", number));
   }
-  *container = std::move(*rest);
-  container->at_most = container->nonzero(options);
-  return report;
+  return *container;
 }
 
 }  // namespace
@@ -282,8 +269,10 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
   SubtractReport report;
   for (std::size_t i = 0; i < other.stages(); ++i) {
     const Stage& theirs = other.state_->stages[i];
-    if (is_empty(theirs)) continue;
-    report.inexact_counters += subtract_stage(next, theirs, i, options).inexact_counters;
+    if (is_empty(theirs, options)) continue;
+    Stage& mine = container_of(next, theirs, i, options);
+    report.inexact_counters += mine.subtract(theirs, options).inexact_counters;
+    mine.at_most = mine.nonzero(options);
   }
   state_->stages = std::move(next);
   return report;

@@ -26,10 +26,11 @@ struct OwnStages {
 
 /// Calls insert(stage number, keys), which returns an InsertReport, for the keys of a batch, in
 /// order, and before each step prepare(keys that are left). Throws FilterFull, or what insert
-/// throws if nothing of the batch was inserted before.
+/// throws if nothing of the batch was inserted before. `options`: of the counting that this may
+/// take.
 template <class Prepare, class Insert>
-InsertReport insert_in_steps(FilterState& state, const KeyBatch& keys, Prepare prepare,
-                             Insert insert) {
+InsertReport insert_in_steps(FilterState& state, const KeyBatch& keys, const BatchOptions& options,
+                             Prepare prepare, Insert insert) {
   InsertReport report;
   std::size_t first = 0;
   bool planned = false;
@@ -40,7 +41,7 @@ InsertReport insert_in_steps(FilterState& state, const KeyBatch& keys, Prepare p
     InsertStep step{0, rest.size(), 0};
     if (state.growth.policy() != Growth::Policy::one) {
       OwnStages stages{state};
-      step = next_insert_step(stages, rest, first, report);
+      step = next_insert_step(stages, rest, first, report, options);
     }
     planned = true;
     const InsertReport done = step.stage == InsertStep::kNowhere

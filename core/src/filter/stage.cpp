@@ -208,6 +208,11 @@ void Stage::merge(const Stage& other, const BatchOptions& options) {
   keys_removed += removed;
 }
 
+bool Stage::contains_stage(const Stage& other, const BatchOptions& options) const {
+  std::unique_ptr<CounterStore> copy;
+  return backend->check_subtract(view(), other.view_on(*backend, copy), options).below == 0;
+}
+
 SubtractReport Stage::subtract(const Stage& other, const BatchOptions& options) {
   std::unique_ptr<CounterStore> copy;
   const ConstCounterView what = other.view_on(*backend, copy);
@@ -293,6 +298,7 @@ StageStatistics Stage::statistics(const BatchOptions& options) const {
     result.nonzero += nonzero;
     result.slice_fill.push_back(static_cast<double>(nonzero) / per_slice);
   }
+  known_nonzero.learn(result.nonzero);
   result.fill = static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters());
   result.saturated = has_ranked_counts(geometry()) ? saturated_positions(geometry(), store->words())
                                                    : result.histogram[kCounterMax];

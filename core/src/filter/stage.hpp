@@ -79,7 +79,9 @@ struct Stage {
 
   /// Adds the other's counters, which have the same geometry and seed, and its numbers of keys.
   void merge(const Stage& other, const BatchOptions& options);
-  /// Subtracts them. Throws Incompatible, changing nothing, if a counter would fall below zero.
+  /// Whether each counter is at least the other's: then the other can be subtracted.
+  bool contains_stage(const Stage& other, const BatchOptions& options) const;
+  /// Subtracts them. Throws Incompatible, changing nothing, unless this stage contains the other.
   SubtractReport subtract(const Stage& other, const BatchOptions& options);
   /// Of bits: keeps those that the other has too.
   void intersect(const Stage& other, const BatchOptions& options);
@@ -87,7 +89,7 @@ struct Stage {
   /// As Filter::assign.
   void assign(std::span<const std::uint64_t> words, std::uint64_t inserted, std::uint64_t removed);
 
-  std::uint64_t nonzero(const BatchOptions& options = {}) const;
+  std::uint64_t nonzero(const BatchOptions& options) const;
   /// Of bits: how many are 1 here or in the other.
   std::uint64_t nonzero_with(const Stage& other, const BatchOptions& options) const;
   StageStatistics statistics(const BatchOptions& options) const;

@@ -67,7 +67,7 @@ InsertReport FilterState::insert(const KeyBatch& keys, const BatchOptions& optio
   check_writable();
   if (!keys.empty()) begin_change();
   return insert_in_steps(
-      *this, keys, [](const KeyBatch&) {},
+      *this, keys, options, [](const KeyBatch&) {},
       [&](std::size_t number, const KeyBatch& some) {
         return stages[number].insert(some, options);
       });
@@ -84,7 +84,7 @@ void FilterState::insert_hash(std::uint64_t hash) {
   std::size_t s = 0;
   if (growth.policy() != Growth::Policy::one) {
     OwnStages own{*this};
-    s = stage_with_room(own, 0, {});
+    s = stage_with_room(own, 0, {}, {});
     book_key(stages[s]);
   }
   stages[s].insert_one(hash);
@@ -234,7 +234,9 @@ bool check_combines(const FilterState& a, const FilterState& b) {
   return a_is_one;
 }
 
-bool is_empty(const Stage& stage) { return stage.keys_inserted == 0 && stage.nonzero() == 0; }
+bool is_empty(const Stage& stage, const BatchOptions& options) {
+  return stage.keys_inserted == 0 && stage.nonzero(options) == 0;
+}
 
 namespace {
 
@@ -274,7 +276,7 @@ void FilterState::merge(const FilterState& other, const BatchOptions& options) {
   }
   std::vector<Stage> next = stages;
   for (const Stage& theirs : other.stages) {
-    if (is_empty(theirs)) continue;
+    if (is_empty(theirs, options)) continue;
     if (std::ranges::any_of(next, [&](Stage& mine) { return join(mine, theirs, options); })) {
       continue;
     }

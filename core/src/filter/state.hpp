@@ -101,7 +101,7 @@ void check_supports(const Backend& backend, Layout layout, Cell cell);
 /// single stage that is never full, of equal geometry.
 bool check_combines(const FilterState& a, const FilterState& b);
 /// Has nothing been inserted into the stage?
-bool is_empty(const Stage& stage);
+bool is_empty(const Stage& stage, const BatchOptions& options);
 
 /// The stages, in the form that few_keys.hpp asks for. The newest stage is likely to hold most
 /// keys.

@@ -54,11 +54,12 @@ std::uint32_t next_index(Stages& stages) {
 
 /// The oldest stage with room; adds one if there is none. Throws FilterFull.
 template <class Stages>
-std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const InsertReport& done) {
+std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const InsertReport& done,
+                            const BatchOptions& options) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = stages[s];
     if (stage.at_most < stage.shape.full_at) return s;
-    stage.at_most = stage.nonzero();
+    stage.at_most = stage.nonzero(options);
     if (stage.at_most < stage.shape.full_at) return s;
   }
   if (stages.size() >= stages.growth().most_stages()) {
@@ -106,13 +107,15 @@ inline void book_key(Stage& stage) noexcept {
 /// keys of the batch came before it. Throws FilterFull.
 template <class Stages>
 InsertStep next_insert_step(Stages& stages, const KeyBatch& rest, std::uint64_t processed,
-                            const InsertReport& done) {
+                            const InsertReport& done, const BatchOptions& options) {
   if (rest.nulls() == rest.size()) return {InsertStep::kNowhere, rest.size(), 0};  // no room needed
-  const std::size_t s = stage_with_room(stages, processed, done);
+  const std::size_t s = stage_with_room(stages, processed, done, options);
   Stage& stage = stages[s];
   // The bound counts k non-zero counters per key, which is often too many. Take the exact number
   // where that lets more keys in; so the last of the room goes in ever smaller pieces.
-  if (surely_taken(stage) < rest.size()) stage.at_most = std::min(stage.at_most, stage.nonzero());
+  if (surely_taken(stage) < rest.size()) {
+    stage.at_most = std::min(stage.at_most, stage.nonzero(options));
+  }
   return book_insert(
       stage, s, rest,
       static_cast<std::size_t>(std::min<std::uint64_t>(surely_taken(stage), rest.size())));

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do a bank's rows agree with its counters, and is each stage in the slot that the bank gives it?
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bank/bank_state.hpp"
+#include "kit/row_kernels.hpp"
+
+namespace scbf_test {
+
+/// The first bit of a level's rows that is not as the counters are.
+inline std::optional<std::string> wrong_bit(const scbf::Level& level) {
+  const scbf::Geometry& geometry = level.shape.geometry;
+  const scbf::RowsView rows = level.rows.view();
+  for (std::uint64_t row = 0; row < geometry.padded_counters(); ++row) {
+    std::vector<std::uint8_t> want(rows.stride);
+    for (std::uint32_t slot = 0; slot < level.slots(); ++slot) {
+      const std::uint64_t* words = level.column(slot).words;
+      const bool one = words != nullptr && scbf::is_in_row(geometry, words, row);
+      want[slot / 8] |= static_cast<std::uint8_t>(one << slot % 8);
+    }
+    const std::uint8_t* got = rows.bytes + row * rows.stride;
+    const auto at = std::mismatch(want.begin(), want.end(), got);
+    if (at.first != want.end()) {
+      return fmt::format("row {}, byte {} is {:#04x}, by the counters {:#04x}", row,
+                         at.second - got, *at.second, *at.first);
+    }
+  }
+  return std::nullopt;
+}
+
+/// The first error found, or nothing. Cost: reads all counters one at a time.
+inline std::optional<std::string> bank_error(const scbf::Bank& bank) {
+  const scbf::BankState& state = scbf::BankAccess::state(bank);
+  std::map<const scbf::Level*, std::size_t> stages;  // of members
+  for (std::uint32_t m = 0; m < state.members.size(); ++m) {
+    const auto& own = state.members[m].stages;
+    if (own.empty() == bank.has_member(m)) return fmt::format("member {}: map and bank differ", m);
+    for (std::size_t s = 0; s < own.size(); ++s) {
+      const auto& [level, slot] = own[s];
+      ++stages[level];
+      const bool is_first = level == &state.first;
+      const std::uint32_t owner = is_first ? slot : level->owners.at(slot);
+      if (is_first != (s == 0) || owner != m || !level->has(slot) ||
+          level->at(slot).at_most < level->at(slot).nonzero({})) {
+        return fmt::format("stage {} of member {} is not where it should be", s, m);
+      }
+    }
+  }
+  const auto wrong = [&](const scbf::Level& level) -> std::optional<std::string> {
+    if (level.size != stages[&level]) {
+      return fmt::format("{} stages of index {}, members have {}", level.size, level.index,
+                         stages[&level]);
+    }
+    for (std::uint32_t slot = 0; slot < level.owners.size(); ++slot) {
+      if (level.has(slot) == (level.owners[slot] == scbf::kNoMember)) {
+        return fmt::format("stages of index {}: slot {} has a stage or an owner, not both",
+                           level.index, slot);
+      }
+    }
+    if (const auto bit = wrong_bit(level)) {
+      return fmt::format("stages of index {}: {}", level.index, *bit);
+    }
+    return std::nullopt;
+  };
+  if (const auto what = wrong(state.first)) return what;
+  for (const auto& level : state.later) {
+    if (level->size == 0) return fmt::format("index {}: the level is empty", level->index);
+    if (const auto what = wrong(*level)) return what;
+  }
+  return std::nullopt;
+}
+
+}  // namespace scbf_test
