@@ -153,4 +153,4 @@ class OutOfDeviceMemory(DeviceError, MemoryError):
 
 
 class DeviceLost(DeviceError):
-    """After an error that ends all work with the device for this process. The filters there are lost."""
+    """The device failed in a way that ends all work with it in this process. The filters there are lost."""

@@ -381,3 +381,25 @@ def test_arrays_live_as_long_as_they_are_needed() -> None:
 def test_one_by_one_agrees_on_a_mixture() -> None:
     keys = [None, 3, 1, 2, None]
     assert filled(pa.array(keys)) == one_by_one(keys)
+
+
+def test_a_scalar_is_no_column_of_its_bytes() -> None:
+    some = filled(["abc"])
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary(3)):
+        for call in (some.insert, some.contains, some.remove, some.count, lambda key: key in some):
+            with pytest.raises(scbf.InvalidKey, match=r"as_py\(\)|one key"):
+                call(pa.scalar(b"abc", kind))
+    with pytest.raises(scbf.InvalidKey, match=r"single value of Arrow: give its as_py\(\)"):
+        some.insert(pa.scalar([1, 2]))
+    assert some == filled(["abc"])
+
+
+def test_a_bad_index_in_a_later_piece_changes_nothing() -> None:
+    indices = np.zeros(600_000, np.int32)
+    indices[-1] = 7
+    column = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(["a", "b"]), safe=False)
+    some = filled(["a"])
+    for call in (some.insert, some.remove):
+        with pytest.raises(scbf.InvalidArgument, match="index 599999 is 7, and the dictionary has 2 values"):
+            call(column)
+    assert some == filled(["a"])

@@ -267,6 +267,28 @@ def test_out() -> None:
     assert some.contains(keys, out=keys).tolist() == [0, 1, 1, 0]
 
 
+@pytest.mark.parametrize("order", ["<u8", ">u8", "<i4"])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_out_in_the_memory_of_the_keys(order: str, place: int) -> None:
+    keys = np.arange(200_000).astype(order)
+    some = scbf.Filter(200_000, 0.001)
+    some.insert(keys[::2])
+    columns: list[Any] = [lambda own: own, lambda own: own[::-1]]
+    if order != ">u8":  # Arrow has no such integers
+        columns.append(pytest.importorskip("pyarrow").array)
+    for column in columns:
+        verdicts = np.zeros(keys.size, np.uint8)
+        want = some.contains(column(keys)).copy()
+        want_report = some.copy().remove(column(keys), verdicts)
+        for threads in (1, 2):
+            own = keys.copy()
+            out = own.view(np.uint8)[place * keys.size : (place + 1) * keys.size]
+            assert (some.contains(column(own), out, threads=threads) == want).all()
+            own[:] = keys
+            report = some.copy().remove(column(own), out, threads=threads)
+            assert (out == verdicts).all() and repr(report) == repr(want_report)
+
+
 @pytest.mark.parametrize(
     "out",
     [

@@ -164,7 +164,8 @@ def test_advance_from_bits_and_to_itself() -> None:
 def test_messages_that_are_damaged() -> None:
     _, bits, first = published()
     message = first.to_bytes()
-    for damaged in (b"", message[:-1], message[:100], b"x" + message[1:], message[:-1] + bytes([message[-1] ^ 1])):
+    for damaged in (b"", message[:-1], message[:100], b"x" + message[1:], message[:-1] + bytes([message[-1] ^ 1]),
+                    message + b"\0", message + message):
         with pytest.raises(scbf.CorruptFile):
             scbf.Delta.from_bytes(damaged)
     with pytest.raises(scbf.Incompatible):

@@ -36,8 +36,8 @@ def cores(spark: SparkSession) -> int:
 def rows_by_partition(df: DataFrame) -> Iterator[Row]:
     """The rows of a frame that ends in a shuffle and is observed; the driver fetches one partition at a time.
 
-    Of Spark Classic without adaptive execution it fetches all at once: an iterator would run a job for each partition
-    there, and what was observed would be lost.
+    On Spark Classic without adaptive execution, all rows are fetched at once: an iterator would run a job for each
+    partition there, and what was observed would be lost.
     """
     spark = df.sparkSession
     if is_connect(spark) or spark.conf.get("spark.sql.adaptive.enabled") == "true":

@@ -14,7 +14,7 @@ reruns what is lost, and one code serves Spark Classic and Spark Connect. A task
 retried, or runs twice, returns the same rows, of which Spark takes one copy.
 
 Counters add up, saturating at 15, and bits by OR. Both are commutative and associative, so the shape of the
-tree is not to be seen in the result.
+tree does not affect the result.
 """
 
 from __future__ import annotations

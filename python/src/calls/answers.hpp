@@ -6,12 +6,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "calls/run.hpp"
 #include "keys/buffers.hpp"
 #include "scbf/errors.hpp"
 
@@ -38,8 +40,10 @@ nanobind::object numpy_array(std::vector<Stored> values) {
 class Answers {
  public:
   /// `types`: what its items may be, ? for bool and B for uint8. Throws InvalidArgument unless
-  /// `out` is None or a contiguous array of `size` of these.
-  Answers(nanobind::object out, std::size_t size, std::string_view types) : size_(size) {
+  /// `out` is None or a contiguous array of `size` of these. If it lies in the memory of the keys,
+  /// it is written last, by the destructor.
+  Answers(nanobind::object out, const Parts& keys, std::size_t size, std::string_view types)
+      : size_(size) {
     if (out.is_none()) {
       fresh_ = std::make_unique<Bytes>(Bytes{std::make_unique_for_overwrite<std::uint8_t[]>(size)});
       data_ = fresh_->bytes.get();
@@ -62,6 +66,16 @@ class Answers {
     }
     data_ = reinterpret_cast<std::uint8_t*>(buffer_->data());
     out_ = std::move(out);
+    if (keys.overlap(span())) {
+      apart_ = std::make_unique_for_overwrite<std::uint8_t[]>(size);
+      std::copy_n(data_, size, apart_.get());
+      data_ = apart_.get();
+    }
+  }
+  Answers(const Answers&) = delete;
+  Answers& operator=(const Answers&) = delete;
+  ~Answers() {
+    if (apart_) std::copy_n(apart_.get(), size_, reinterpret_cast<std::uint8_t*>(buffer_->data()));
   }
 
   std::span<std::uint8_t> span() const noexcept { return {data_, size_}; }
@@ -87,6 +101,7 @@ class Answers {
   nanobind::object out_;
   std::unique_ptr<Buffer> buffer_;
   std::unique_ptr<Bytes> fresh_;
+  std::unique_ptr<std::uint8_t[]> apart_;
   std::uint8_t* data_;
 };
 

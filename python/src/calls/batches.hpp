@@ -72,7 +72,7 @@ nanobind::object contains(const Held<F>& self, nanobind::object keys, nanobind::
     return nanobind::bool_(contains_one(self, key));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), parts.size, "?B");
+  Answers answers(std::move(out), parts, parts.size, "?B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
@@ -85,7 +85,7 @@ template <class F>
 nanobind::object contains_bits(const Held<F>& self, nanobind::object keys, nanobind::object out,
                                const CallOptions& options) {
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), (parts.size + 7) / 8, "B");
+  Answers answers(std::move(out), parts, (parts.size + 7) / 8, "B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   const std::span<std::uint8_t> bits = answers.span();
@@ -141,6 +141,7 @@ void change_in_pieces(const Parts& parts, Run& run, Report& sum, Change change) 
       throw Stopped(error, first + processed, of_all);
     }
   };
+  parts.check();
   try {
     run.over(parts, [&](const KeyBatch& batch, std::size_t first) { sum += change(batch, first); });
   } catch (const Stopped& stopped) {
@@ -209,8 +210,8 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
 /// Where the caller wants to know what became of each key of a removal, or nowhere.
 class Verdicts {
  public:
-  Verdicts(nanobind::object out, std::size_t size) {
-    if (!out.is_none()) answers_.emplace(std::move(out), size, "B");
+  Verdicts(nanobind::object out, const Parts& parts) {
+    if (!out.is_none()) answers_.emplace(std::move(out), parts, parts.size, "B");
   }
   std::span<std::uint8_t> part(std::size_t first, std::size_t size) const {
     return answers_ ? answers_->span().subspan(first, size) : std::span<std::uint8_t>();

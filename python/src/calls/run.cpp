@@ -18,6 +18,29 @@ Path path_of(std::string_view name) {
   throw InvalidArgument(fmt::format("path '{}': must be automatic, direct or partitioned", name));
 }
 
+void Parts::check() const {
+  if (columns.size() == 1 && size <= columns[0]->most_at_once()) return;
+  constexpr std::size_t kBetweenSignals = std::size_t{1} << 20;  // keys
+  for (const auto& column : columns) {
+    for (std::size_t first = 0; first < column->size(); first += kBetweenSignals) {
+      {
+        Outside others_may_run;
+        column->check(first, std::min(kBetweenSignals, column->size() - first));
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+}
+
+bool Parts::overlap(std::span<const std::uint8_t> memory) const noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  return std::ranges::any_of(columns, [&](const auto& column) {
+    const std::span<const std::byte> keys = column->memory();
+    const auto first = reinterpret_cast<std::uintptr_t>(keys.data());
+    return begin < first + keys.size() && first < begin + memory.size();
+  });
+}
+
 void Run::adapt(std::size_t count, std::chrono::duration<double> took) {
   constexpr double kSeconds = 0.25;
   constexpr double kLeast = 65'536, kMost = 1 << 30;

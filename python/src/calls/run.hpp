@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,12 @@ struct Parts {
   explicit Parts(KeySource& source) {
     while (auto column = source.next()) add(std::move(column));
   }
+
+  /// Throws for a key that cannot be one, before a call changes anything. A call of a single piece
+  /// need not ask. With Python's global lock; Ctrl-C is noticed.
+  void check() const;
+  /// Whether some keys lie in this memory.
+  bool overlap(std::span<const std::uint8_t> memory) const noexcept;
 
  private:
   void add(std::unique_ptr<Column> column) {

@@ -51,7 +51,7 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) keys = nb::make_tuple(keys);
   const Parts parts(*keys_of(keys, seed_of(self)));
-  const Verdicts verdicts(std::move(out), parts.size);
+  const Verdicts verdicts(std::move(out), parts);
   const Passage inside(self.gate, Passage::To::change);
   Run run(options.progress, parts.size, self.value.seed());
   RemoveReport sum;
@@ -150,7 +150,7 @@ True)")
             return insert(self, member, std::move(keys),
                           call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("member"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("member"), nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("progress") = nb::none(),
           nb::sig("def insert(self, member: int, keys: Key | KeyColumn, *, threads: int = 0, "
                   "progress: Progress = None) -> InsertReport"),
@@ -162,7 +162,7 @@ True)")
             return remove(self, member, std::move(keys), std::move(out),
                           call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("member"), nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("member"), nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
           nb::sig(
               "def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
@@ -174,7 +174,8 @@ True)")
             return find(self, std::move(keys),
                         call_options(threads, "automatic", std::move(progress)));
           },
-          nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("progress") = nb::none(),
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = "
                   "None) -> Any"),
           "Which members may hold each key? Returns MemberLists, ascending lists of member "

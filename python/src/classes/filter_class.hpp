@@ -70,7 +70,7 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
            return contains(self, std::move(keys), std::move(out),
                            call_options(threads, path, std::move(progress)));
          },
-         nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+         nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
          nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
                  "None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
@@ -94,8 +94,8 @@ Raises:
             return contains_bits(self, std::move(keys), std::move(out),
                                  call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
                   "None = None, *, threads: int = 0, path: str = 'automatic', progress: Progress = "
                   "None) -> numpy.ndarray[Any, Any]"),
@@ -107,8 +107,8 @@ Raises:
              nb::object progress) {
             return find(self, std::move(keys), call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
-          nb::arg("progress") = nb::none(),
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
                   "'automatic', progress: Progress = None) -> numpy.ndarray[Any, Any]"),
           "As contains(), as indices: an ascending array of int64, one for each key that may be "
@@ -119,8 +119,8 @@ Raises:
              nb::object progress) {
             return insert(self, std::move(keys), call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("path") = "automatic",
-          nb::arg("progress") = nb::none(),
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def insert(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
                   "'automatic', progress: Progress = None) -> InsertReport | None"),
           R"(Inserts a column of keys, or one key.

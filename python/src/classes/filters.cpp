@@ -43,7 +43,7 @@ nb::object remove(Self& self, nb::object keys, nb::object out,
     return nb::cast(key.visit([&](auto k) { return self.value.remove(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  const Verdicts verdicts(std::move(out), parts.size);
+  const Verdicts verdicts(std::move(out), parts);
   const Passage inside(self.gate, Passage::To::change);
   if (most_absent) {
     options.batch.most_absent = *most_absent;
@@ -65,7 +65,7 @@ nb::object count(const Self& self, nb::object keys, nb::object out, const CallOp
     return nb::int_(key.visit([&](auto k) { return self.value.count(k); }));
   }
   const Parts parts(*keys_of(keys, seed_of(self)));
-  Answers answers(std::move(out), parts.size, "B");
+  Answers answers(std::move(out), parts, parts.size, "B");
   const Passage inside(self.gate, Passage::To::read);
   Run run(options.progress, parts.size, self.value.seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
@@ -110,7 +110,7 @@ array([False,  True])
             return remove(self, std::move(keys), std::move(out), most_absent,
                           call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("most_absent") = nb::none(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def remove(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = "
@@ -136,8 +136,8 @@ Returns:
             return count(self, std::move(keys), std::move(out),
                          call_options(threads, path, std::move(progress)));
           },
-          nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
-          nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig(
               "def count(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None = None, "
               "*, threads: int = 0, path: str = 'automatic', progress: Progress = None) -> Any"),

@@ -64,7 +64,7 @@ nb::object replica_contains(const Reader& self, nb::object keys, nb::object out,
     return nb::bool_(key.visit([&](auto k) { return self.replica.contains(k); }));
   }
   const Parts parts(*keys_of(keys, self.seed));
-  Answers answers(std::move(out), parts.size, "?B");
+  Answers answers(std::move(out), parts, parts.size, "?B");
   Run run(nb::none(), parts.size, self.seed);
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
     self.replica.contains(batch, answers.span().subspan(first, batch.size()), {.threads = threads});
@@ -192,7 +192,10 @@ keys, a plain Bloom filter. Keys can be added, not removed.
           [](nb::handle data) {
             const Buffer buffer(data, PyBUF_SIMPLE);
             Outside others_may_run;
-            return Delta::read(BytesSource(bytes_in(buffer)));
+            BytesSource source(bytes_in(buffer));
+            Delta read = Delta::read(std::ref(source));
+            source.check_at_end();
+            return read;
           },
           nb::arg("data"), nb::sig("def from_bytes(data: bytes | bytearray | memoryview) -> Delta"),
           "Reads and verifies a message.")
@@ -234,7 +237,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
                      "deltas are applied; neither waits for the other.")
       .def(nb::init<const Delta&>(), nb::arg("whole"),
            "Begins with a whole filter. Raises Incompatible if it is not.")
-      .def("contains", &replica_contains, nb::arg("keys"), nb::arg("out") = nb::none(),
+      .def("contains", &replica_contains, nb::arg("keys").none(), nb::arg("out") = nb::none(),
            nb::kw_only(), nb::arg("threads") = 0,
            nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
                    "= None, *, threads: int = 0) -> Any"),

@@ -144,19 +144,27 @@ struct ArrayView {
   ArrayView part(std::size_t from, std::size_t count) const { return {array, first + from, count}; }
 };
 
+/// Keys in place, and the memory that they lie in.
+struct InPlace {
+  KeyBatch keys;
+  std::span<const std::byte> memory;
+};
+
 template <class T>
-KeyBatch numbers(const ArrayView& view) {
-  return KeyBatch(std::span<const T>(view.values<T>(1), view.size));
+InPlace numbers(const ArrayView& view) {
+  const std::span<const T> all(view.values<T>(1), view.size);
+  return {KeyBatch(all), std::as_bytes(all)};
 }
 
 template <class Offset>
-KeyBatch strings(const ArrayView& view) {
+InPlace strings(const ArrayView& view) {
   const std::span<const Offset> offsets(view.values<Offset>(1), view.size + 1);
   const auto* data = view.buffer<std::byte>(2);
   const Offset end = offsets.back();
   if (end < 0) broken(fmt::format("offset {} is {}", view.size, end));
   if (!data && end > 0) broken("the buffer of the bytes is missing");
-  return KeyBatch::from_offsets({data, static_cast<std::size_t>(end)}, offsets);
+  const std::span<const std::byte> bytes(data, static_cast<std::size_t>(end));
+  return {KeyBatch::from_offsets(bytes, offsets), bytes};
 }
 
 /// What keeps the memory of an array: the array itself, shared by what is made of it.
@@ -176,6 +184,9 @@ class NarrowColumn final : public Column {
     }
     const KeyBatch keys(std::span(reinterpret_cast<const Wide*>(room.narrow.data()), count));
     return view_.part(first, count).with_nulls(keys);
+  }
+  std::span<const std::byte> memory() const noexcept override {
+    return std::as_bytes(std::span(values_, view_.size));
   }
 
  private:
@@ -204,6 +215,11 @@ class ViewColumn final : public Column {
     }
     const KeyBatch keys(std::span<const std::string_view>(room.views));
     return view_.part(first, count).with_nulls(keys);
+  }
+  void check(std::size_t first, std::size_t count) const override {
+    for (std::size_t i = first; i < first + count; ++i) {
+      if (view_.valid(i)) bytes(i);
+    }
   }
 
  private:
@@ -264,17 +280,19 @@ class DictionaryColumn final : public Column {
     room.validity.assign((count + 7) / 8, std::byte{0});
     for (std::size_t i = 0; i < count; ++i) {
       if (!view_.valid(first + i)) continue;
-      const std::uint64_t index = index_of(first + i);
-      if (index >= values_->size()) {
-        broken(fmt::format("index {} is {}, and the dictionary has {} values", first + i,
-                           static_cast<std::int64_t>(index), values_->size()));
-      }
+      const std::uint64_t index = checked_index(first + i);
       if (!hashes.valid[index]) continue;
       room.values[i] = hashes.of[index];
       room.validity[i / 8] |= std::byte(1u << (i % 8));
     }
     const KeyBatch keys = KeyBatch::from_hashes(room.values);
     return count > 0 ? keys.with_validity(room.validity) : keys;
+  }
+  void check(std::size_t first, std::size_t count) const override {
+    for (std::size_t i = first; i < first + count; ++i) {
+      if (view_.valid(i)) checked_index(i);
+    }
+    if (first == 0) values_->check(0, values_->size());
   }
 
  private:
@@ -303,6 +321,14 @@ class DictionaryColumn final : public Column {
     return *hashes_;
   }
 
+  std::uint64_t checked_index(std::size_t i) const {
+    const std::uint64_t index = index_of(i);
+    if (index >= values_->size()) {
+      broken(fmt::format("index {} is {}, and the dictionary has {} values", i,
+                         static_cast<std::int64_t>(index), values_->size()));
+    }
+    return index;
+  }
   std::uint64_t index_of(std::size_t i) const {
     const auto at = [&]<class T>(const T*) {
       return static_cast<std::uint64_t>(view_.buffer<T>(1)[view_.first + i]);
@@ -359,8 +385,8 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
                                               column_of(*schema.dictionary, values, kept), kept);
   }
   if (view.size == 0 || type.values == Values::null) return std::make_unique<NullColumn>(view.size);
-  const auto plain = [&](const KeyBatch& keys) {
-    return plain_column(view.with_nulls(keys), kept);
+  const auto plain = [&](const InPlace& in_place) {
+    return plain_column(view.with_nulls(in_place.keys), in_place.memory, kept);
   };
   switch (type.values) {
     case Values::int8:
@@ -386,8 +412,8 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
     case Values::fixed: {
       const auto* bytes = view.buffer<std::byte>(1);
       if (!bytes) broken("the buffer of the bytes is missing");
-      return plain(KeyBatch::from_fixed({bytes + view.first * type.width, view.size * type.width},
-                                        type.width));
+      const std::span all(bytes + view.first * type.width, view.size * type.width);
+      return plain({KeyBatch::from_fixed(all, type.width), all});
     }
     case Values::null:
       break;

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -78,6 +80,13 @@ class Items {
   const char* item(std::size_t i) const noexcept {
     return buffer_->data() + static_cast<std::ptrdiff_t>(i) * step_;
   }
+  /// The memory that they lie in.
+  std::span<const std::byte> memory() const noexcept {
+    if (size_ == 0) return {};
+    const char *const first = item(0), *const last = item(size_ - 1);
+    return {reinterpret_cast<const std::byte*>(std::min(first, last)),
+            static_cast<std::size_t>(std::abs(last - first)) + width_};
+  }
   /// One after another, each where a T may lie?
   bool contiguous(std::size_t alignment = 1) const noexcept {
     return (size_ <= 1 || step_ == static_cast<std::ptrdiff_t>(width_)) &&
@@ -114,6 +123,7 @@ class IntegerColumn final : public Column {
     }
     return std::span<const std::uint64_t>(room.values);
   }
+  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
 
  private:
   Items items_;
@@ -125,7 +135,8 @@ std::unique_ptr<Column> integers(Items items, bool swapped) {
   if constexpr (sizeof(T) >= 4) {
     if (!swapped && items.contiguous(alignof(T))) {
       const KeyBatch keys(std::span(reinterpret_cast<const T*>(items.item(0)), items.size()));
-      return plain_column(keys, std::move(items).release());
+      const auto memory = items.memory();
+      return plain_column(keys, memory, std::move(items).release());
     }
   }
   return std::make_unique<IntegerColumn<T>>(std::move(items), swapped);
@@ -163,6 +174,7 @@ class PaddedColumn final : public Column {
     }
     return std::span<const std::string_view>(room.views);
   }
+  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
 
  private:
   Items items_;
@@ -179,6 +191,7 @@ class ApartColumn final : public Column {
       room.views[i] = {items_.item(first + i), items_.width()};
     return std::span<const std::string_view>(room.views);
   }
+  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
 
  private:
   Items items_;
@@ -198,11 +211,25 @@ class TextColumn final : public Column {
     }
     return KeyBatch::from_offsets(std::as_bytes(std::span(room.text)), room.offsets);
   }
+  void check(std::size_t first, std::size_t count) const override {
+    const std::size_t letters = items_.width() / 4;
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (std::size_t j = 0; j < letters; ++j) {
+        if (const std::uint32_t c = letter(i, j); is_no_character(c)) refuse(i, c);
+      }
+    }
+  }
+  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
 
  private:
+  std::uint32_t letter(std::size_t i, std::size_t j) const noexcept {
+    return load<std::uint32_t>(items_.item(i) + 4 * j, swapped_);
+  }
+  static bool is_no_character(std::uint32_t c) noexcept {
+    return (c >= 0xD800 && c < 0xE000) || c > 0x10FFFF;
+  }
   void append(std::size_t i, std::vector<char>& text) const {
-    const char* item = items_.item(i);
-    const auto letter = [&](std::size_t j) { return load<std::uint32_t>(item + 4 * j, swapped_); };
+    const auto letter = [&](std::size_t j) { return this->letter(i, j); };
     std::size_t length = items_.width() / 4;
     while (length > 0 && letter(length - 1) == 0) --length;
     for (std::size_t j = 0; j < length; ++j) {
@@ -216,11 +243,11 @@ class TextColumn final : public Column {
         text.push_back(static_cast<char>(0xC0 | (c >> 6)));
         tail(0);
       } else if (c < 0x10000) {
-        if (c >= 0xD800 && c < 0xE000) refuse(i, c);
+        if (is_no_character(c)) refuse(i, c);
         text.push_back(static_cast<char>(0xE0 | (c >> 12)));
         tail(6), tail(0);
       } else {
-        if (c > 0x10FFFF) refuse(i, c);
+        if (is_no_character(c)) refuse(i, c);
         text.push_back(static_cast<char>(0xF0 | (c >> 18)));
         tail(12), tail(6), tail(0);
       }
@@ -247,7 +274,7 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
                     view.ndim == 0 ? "use its item()" : "flatten it, for example by ravel()"));
   }
   if (view.shape[0] == 0) {  // whose type says little: numpy.array([]) is of float64
-    return plain_column(KeyBatch(std::span<const std::uint64_t>()), std::move(buffer));
+    return plain_column(KeyBatch(std::span<const std::uint64_t>()), {}, std::move(buffer));
   }
   const std::string_view is_signed = "bhilqn", is_unsigned = "BHILQN";
   const bool known = is_signed.find(format.code) != std::string_view::npos ||
@@ -268,7 +295,7 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
     const std::span data(reinterpret_cast<const std::byte*>(items.item(0)),
                          items.size() * items.width());
     const KeyBatch keys = KeyBatch::from_fixed(data, items.width());
-    return plain_column(keys, std::move(items).release());
+    return plain_column(keys, data, std::move(items).release());
   }
   refuse(view, format.code);
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,10 @@ class Column {
   /// naming the key.
   virtual KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t seed,
                          Room& room) const = 0;
+  /// Throws what batch() would throw for these keys.
+  virtual void check(std::size_t /*first*/, std::size_t /*count*/) const {}
+  /// The caller's memory that batch() reads; empty if that is not known.
+  virtual std::span<const std::byte> memory() const noexcept { return {}; }
 };
 
 /// Calls each(i, hash) for every key i of the batch that is not null.
@@ -58,21 +63,25 @@ void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Each each) {
 template <class Owner>
 class PlainColumn final : public Column {
  public:
-  PlainColumn(const KeyBatch& keys, Owner owner) : keys_(keys), owner_(std::move(owner)) {}
+  PlainColumn(const KeyBatch& keys, std::span<const std::byte> memory, Owner owner)
+      : keys_(keys), memory_(memory), owner_(std::move(owner)) {}
   std::size_t size() const noexcept override { return keys_.size(); }
   std::size_t most_at_once() const noexcept override { return ~std::size_t{0}; }
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room&) const override {
     return keys_.slice(first, count);
   }
+  std::span<const std::byte> memory() const noexcept override { return memory_; }
 
  private:
   KeyBatch keys_;
+  std::span<const std::byte> memory_;
   Owner owner_;
 };
 
 template <class Owner>
-std::unique_ptr<Column> plain_column(const KeyBatch& keys, Owner owner) {
-  return std::make_unique<PlainColumn<Owner>>(keys, std::move(owner));
+std::unique_ptr<Column> plain_column(const KeyBatch& keys, std::span<const std::byte> memory,
+                                     Owner owner) {
+  return std::make_unique<PlainColumn<Owner>>(keys, memory, std::move(owner));
 }
 
 /// The parts of a chunked array, of a stream or of an iterator, one after another.
