@@ -11,11 +11,18 @@ enum ExitCode : int {
   kNothingFound = 1,
   kUsage = 2,
   kInputOutput = 3,
-  kCorrupt = 4,  ///< damaged or incompatible files, or wrong answers in bench
+  kCorrupt = 4,     ///< damaged or incompatible files, or wrong answers in bench
+  kReportLost = 5,  ///< the work is done, but its report could not be written
 };
 
 /// The command line names something unknown, or combines options that exclude each other.
 class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Standard output cannot be written, and the result is in its file already.
+class ReportLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

@@ -178,6 +178,12 @@ std::size_t large_block(std::uint64_t filter_bytes) {
 
 Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules) {
+  if (out.empty() && (file == "-" || file == "/dev/stdin")) {
+    throw UsageError(
+        "standard input cannot be replaced: name the file, or write the result elsewhere by -o OUT "
+        "or "
+        "-o -");
+  }
   struct stat status = status_of(file);
   if (out.empty() && !S_ISREG(status.st_mode)) {
     throw UsageError(
@@ -186,7 +192,7 @@ Destination changed_filter(const std::string& file, const std::string& out,
   }
   if (!out.empty()) return {"-o " + in_quotes(out), out, rules};
   rules.replace = Destination::Rules::Replace::anything;  // reading tells whether it is a filter
-  return {file, file == "-" ? filter_path(file) : file, rules};
+  return {file, file, rules};
 }
 
 void add_compress_to(CommandLine& line, bool& compress) {

@@ -37,7 +37,8 @@ constexpr Verb kVerbs[] = {
 };
 
 constexpr const char* kFooter =
-    R"(Exit codes: 0 ok, 1 nothing found, 2 usage, 3 input/output, 4 corrupt or incompatible.
+    R"(Exit codes: 0 ok, 1 nothing found, 2 usage, 3 input/output, 4 corrupt or incompatible,
+5 done, but the report could not be written.
 
 Examples:
   scbf build --capacity 1M --fpr 1% -o words.scbf words.txt
@@ -76,6 +77,9 @@ int guarded(int argc, char** argv) {
   } catch (const Incompatible& error) {
     note(error.what());
     return kCorrupt;
+  } catch (const ReportLost& error) {
+    note(error.what());
+    return kReportLost;
   } catch (const std::bad_alloc&) {
     note(
         "out of memory; with --threads 1, or a smaller --capacity, --memory or --scratch where the "

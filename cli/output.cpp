@@ -33,12 +33,25 @@ namespace fs = std::filesystem;
   throw IoError(fmt::format("{}: cannot write: {}", name, std::generic_category().message(error)));
 }
 
+/// The file that a result was written to; empty before.
+std::string& written_file() {
+  static std::string file;
+  return file;
+}
+
+[[noreturn]] void throw_output_failed(int error) {
+  if (written_file().empty()) throw_io("standard output", error);
+  throw ReportLost(fmt::format(
+      "standard output: cannot write the report: {}; {} is written, so do not repeat the command",
+      std::generic_category().message(error), in_quotes(written_file())));
+}
+
 void write_to_standard_output(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EPIPE) throw ReaderGone{};
-    if (n <= 0) throw_io("standard output", n < 0 ? errno : EIO);
+    if (n <= 0) throw_output_failed(n < 0 ? errno : EIO);
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
 }
@@ -220,6 +233,7 @@ void Destination::write(const std::function<void(Output&)>& produce) const {
         run([&](std::string_view bytes) { sink(std::as_bytes(std::span(bytes))); });
       },
       calls);
+  written_file() = path_;
 }
 
 void Destination::report(std::string_view text) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the removal of a key costs that was not in the filter: docs/maths.md, "Removing what was not
+// What it costs to remove a key that was never inserted: docs/maths.md, "Removing what was not
 // inserted".
 #pragma once
 

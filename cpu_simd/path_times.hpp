@@ -32,8 +32,8 @@ class PathTimes {
   /// The faster way for so many keys; empty until both are known.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
-  /// Counts the batches that ask. Is it time to try both ways again? Until that was done three
-  /// times always, later rarely.
+  /// Whether this batch should try both ways: every batch until three have, later few. Counts the
+  /// batches that ask.
   bool are_due() noexcept;
   /// Counts a batch that tried both.
   void count_try() noexcept { tried_.fetch_add(1, std::memory_order_relaxed); }

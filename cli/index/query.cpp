@@ -125,7 +125,7 @@ std::string routing_text(const RoutingReport& r, bool broadcast) {
   if (!broadcast && r.expected_requests > 0) {
     text += fmt::format("; expected {:.1f}", r.expected_requests);
   }
-  if (r.everywhere()) text += "\neach of them holds it: an index can save nothing here";
+  if (r.everywhere()) text += "\neach of them holds it: the index saves nothing here";
   return text;
 }
 
@@ -182,7 +182,7 @@ int query_once(const QueryOptions& options) {
   if (!options.target.json) {
     note(routing_text(routing, query.broadcast));
     if (!last.empty())
-      note(fmt::format("--limit {}: --after with the key of the last row goes on", found));
+      note(fmt::format("stopped at --limit {}: to continue, give --after the key of the last row", found));
   }
   return found == 0 ? kNothingFound : kOk;
 }

@@ -176,7 +176,7 @@ template <unsigned threads, class Work>
 __global__ void __launch_bounds__(threads, kThreadsPerProcessor / threads)
     thread_blocks_kernel(Work work) {
   extern __shared__ std::uint64_t shared[];
-  // No loop: the compiler would keep in registers, all the time, what is the same in each round.
+  // Not a loop: the compiler would keep everything that is the same in each round in registers.
   work(GpuThreads(), blockIdx.x, shared);
 }
 /// Few blocks of threads synchronise faster than many. So many per multiprocessor are enough, and

@@ -128,7 +128,7 @@ struct Store::State {
     if (status.IsCorruption()) throw CorruptFile(text);
     if (status.IsShutdownInProgress()) {
       throw IoError(
-          fmt::format("{}: cannot {}: RocksDB did not go on after an earlier error: close the "
+          fmt::format("{}: cannot {}: RocksDB could not resume after an earlier error: close the "
                       "index and open it again; what was written is there",
                       detail::in_quotes(path.string()), what));
     }

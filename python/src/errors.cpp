@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <new>
 #include <string_view>
 
 #include "scbf/bank.hpp"
@@ -99,6 +100,18 @@ void translate(const std::exception_ptr& thrown, void*) {
 }
 
 }  // namespace
+
+std::optional<std::string> shortage_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return "memory is short";
+  } catch (const cuda::OutOfDeviceMemory& error) {
+    return error.what();
+  } catch (...) {
+    return std::nullopt;
+  }
+}
 
 void register_errors() { nb::register_exception_translator(translate); }
 

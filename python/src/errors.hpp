@@ -2,6 +2,10 @@
 // How exceptions of the library reach Python: scbf/errors.py has a class for each.
 #pragma once
 
+#include <exception>
+#include <optional>
+#include <string>
+
 #include "scbf/errors.hpp"
 
 namespace scbf::python {
@@ -11,6 +15,10 @@ class InvalidKey : public Error {
  public:
   using Error::Error;
 };
+
+/// What an exception says that is thrown only where memory of the host or of a device is short, and
+/// before anything is changed; nothing for others.
+std::optional<std::string> shortage_of(const std::exception_ptr& thrown);
 
 /// Registers the translation, for functions that nanobind calls.
 void register_errors();

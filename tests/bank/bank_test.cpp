@@ -76,14 +76,14 @@ TEST(Bank, NamesWhatIsWrong) {
   other.insert(keys);
   merged.merge(other);
   SCBF_EXPECT_THROW(bank.add_members({fits, merged}), scbf::Incompatible,
-                    "stage 1 of the filter is none of its growth: merge brought it");
+                    "stage 1 of the filter does not belong to its growth: merge added it");
   SCBF_EXPECT_THROW(bank.merge(0, Filter(growth, {.seed = 2})), scbf::Incompatible,
                     "the seeds differ");
   bank.insert(0, keys);
   bank.ask_always(0, true);
   // A stage that merge brought from another growth cannot be a stage of the bank.
   SCBF_EXPECT_THROW(bank.merge(0, other), scbf::Incompatible,
-                    "stage 1 of the filter is none of its growth: merge brought it");
+                    "stage 1 of the filter does not belong to its growth: merge added it");
   Filter absent = fits;
   absent.insert(Keys{4});
   SCBF_EXPECT_THROW(bank.subtract(0, absent), scbf::Incompatible, "contained in no stage");

@@ -14,7 +14,7 @@ import unittest
 
 COMMAND = os.environ.get("SCBF_COMMAND", "scbf")
 
-OK, NOTHING_FOUND, USAGE, INPUT_OUTPUT, CORRUPT = range(5)
+OK, NOTHING_FOUND, USAGE, INPUT_OUTPUT, CORRUPT, REPORT_LOST = range(6)
 
 
 class CommandTest(unittest.TestCase):

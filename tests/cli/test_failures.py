@@ -7,7 +7,8 @@ import resource
 import subprocess
 import unittest
 
-from support import COMMAND, CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
+from support import (COMMAND, CORRUPT, INPUT_OUTPUT, OK, REPORT_LOST, USAGE, CommandTest, lines,
+                     words)
 
 
 class Usage(CommandTest):
@@ -157,13 +158,33 @@ class Files(CommandTest):
                 self.scbf(*arguments, stdout=full, code=INPUT_OUTPUT)
                 self.assertIn("standard output", self.err)
 
+    def test_a_report_that_cannot_be_written(self):
+        # Whoever repeats a command that has failed must not insert or remove twice.
+        self.write("new", b"x\ny\n")
+        self.build("g.scbf", words(1000))
+        self.scbf("project", "g.scbf", "-o", "p.scbf")
+        with open("/dev/full", "wb") as full:
+            for arguments, written in ((["insert", "g.scbf", "new"], "g.scbf"),
+                                       (["remove", "g.scbf", "new"], "g.scbf"),
+                                       (["remove", "g.scbf", "new", "--json"], "g.scbf"),
+                                       (["merge", "g.scbf", "g.scbf", "-o", "m.scbf"], "m.scbf"),
+                                       (["build", "--capacity", 5, "-o", "b.scbf", "new"], "b.scbf"),
+                                       (["delta", "p.scbf", "g.scbf", "-o", "1.delta"], "p.scbf")):
+                self.scbf(*arguments, stdout=full, code=REPORT_LOST)
+                self.assertIn(f"'{written}' is written, so do not repeat", self.err)
+                self.scbf("verify", written)
+            # Nothing is done where the result itself goes there.
+            self.scbf("delta", "p.scbf", "g.scbf", "-o", "-", stdout=full, code=INPUT_OUTPUT)
+        self.assertEqual(self.scbf("count", "m.scbf", "new"), b"x\t0\ny\t0\n")
+
     def test_standard_output_that_is_closed(self):
         # A file that the command opens must not get the descriptor of the closed stream.
-        for command in ("info f.scbf", "query f.scbf", "insert f.scbf -o g.scbf"):
+        for command, code in (("info f.scbf", INPUT_OUTPUT), ("query f.scbf", INPUT_OUTPUT),
+                              ("insert f.scbf -o g.scbf", REPORT_LOST)):
             result = subprocess.run(
                 ["sh", "-c", f'echo word-1 | "$0" {command} >&-', COMMAND], cwd=self.folder,
                 stderr=subprocess.PIPE, timeout=100)
-            self.assertEqual(result.returncode, INPUT_OUTPUT, command)
+            self.assertEqual(result.returncode, code, command)
         self.scbf("verify", "g.scbf")
 
     def test_standard_error_that_is_closed(self):

@@ -183,6 +183,15 @@ class Places(CommandTest):
             process = self.run_at(case, "fifo")
             self.assertEqual(process.returncode, USAGE)
 
+    def test_standard_input_is_not_replaced(self):
+        for place in ("-", "/dev/stdin"):
+            for verb in (["insert", place, "keys"], ["remove", place, "keys"], ["merge", place, "g.scbf"],
+                         ["subtract", place, "g.scbf"]):
+                with open(self.path("f.scbf"), "rb") as stdin:  # a regular file, which could be
+                    process = self.start(*verb, stdin=stdin, stderr=subprocess.PIPE)
+                    self.assertIn(b"standard input cannot be replaced", process.stderr.read())
+                self.assertEqual(process.wait(30), USAGE, verb)
+
     def test_one_pipe_cannot_be_two_inputs(self):
         for verb in ("query", "count"):
             self.refused(verb, "-", "-", stdin=b"x", mentions=["standard input"])

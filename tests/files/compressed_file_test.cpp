@@ -155,7 +155,7 @@ TEST(CompressedFile, HeadersThatContradictThemselvesAreRefused) {
   refuses(128, std::uint32_t{3}, "content 3: must be 1 (filter) or 2 (delta)");
   refuses(128, std::uint32_t{2}, "epoch 0 of a delta");
   refuses(132, std::uint32_t{0}, "payload 0: must be 1 (plain) or 2 (packed)");
-  refuses(132, std::uint32_t{1}, "must be 1, which can say all of it");
+  refuses(132, std::uint32_t{1}, "must be 1, as no field needs version 2");
   refuses(144, std::uint64_t{5}, "history of no epoch 5: must be 0");
   refuses(152, std::uint64_t{5}, "epoch before that of a filter");
   refuses(168, std::uint64_t{5}, "changes of a filter 5: must be 0");

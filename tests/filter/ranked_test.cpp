@@ -78,7 +78,7 @@ class Model {
       const auto found = block->second.counts[j].find(at.position[j]);
       least = std::min(least, found == block->second.counts[j].end() ? 0 : found->second);
     }
-    return stuck_.count(at.block) != 0 ? std::min(least, 1u) : least;
+    return stuck_.count(at.block) != 0 && least > 0 ? scbf::kCounterMax : least;
   }
   std::size_t spilled() const { return table().size(); }
   std::size_t stuck() const { return stuck_.size(); }
@@ -321,13 +321,17 @@ TEST(RankedFilter, SlicesOfASpilledBlockMayBeEmpty) {
   EXPECT_EQ(filter.remove(keys).absent, 0u);
 }
 
-/// Blocks that are stuck lose no key; their counts are at least 1.
+/// Blocks that are stuck lose no key, and no count is too low.
 TEST(RankedFilter, NeverForgetsAKey) {
   const Geometry geometry = Geometry::ranked(80, 20, 2);
   scbf::Filter filter(geometry, {.seed = 5});
   const auto keys = random_keys(3000, 6);
   filter.insert(keys);
   EXPECT_EQ(contains(filter, keys), Answers(keys.size(), 1));
+  for (int i = 0; i < 4; ++i) filter.insert(keys);
+  const Answers counts = scbf_test::count(filter, keys);
+  EXPECT_GE(*std::ranges::min_element(counts), 5);
+  for (int i = 0; i < 4; ++i) filter.remove(keys);
   const auto some = std::vector(keys.begin(), keys.begin() + 1500);
   filter.remove(some);
   const auto rest = std::vector(keys.begin() + 1500, keys.end());

@@ -226,9 +226,9 @@ class Filter:
             lists = [s >> size for s in slices]
             last = 1 << 127 - size
             if lists[0] & last and not lists[1] & last:  # spilled
-                require(lists == [last, 0, 0, 0] and all(maps), f"block {b}: lists")
+                require(lists == [last, 0, 0, 0] and any(maps), f"block {b}: lists")
                 self.stuck.add(b)  # until its entry is found
-                self.blocks.append([dict.fromkeys(m, 1) for m in maps])
+                self.blocks.append([dict.fromkeys(m, 15) for m in maps])
                 continue
             self.blocks.append([])
             for m, rest in zip(maps, lists):

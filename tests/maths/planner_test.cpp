@@ -206,8 +206,8 @@ TEST(Plan, RefusesAndNamesValueAndLimit) {
       {{.capacity = 5, .fpr = 0.1, .groups = 0}, "groups 0: must be 1 to 8"},
       {{.capacity = 5, .fpr = 0.1, .probes = 65}, "probes 65: must be 1 to 64"},
       {{.fpr = 1e-15, .memory_bytes = 64, .layout = Layout::split_block},
-       "memory 64 bytes: split_block holds not one key at fpr 1e-15 in it; give more memory or a "
-       "higher fpr"},
+       "memory 64 bytes: too little for a single key of split_block at fpr 1e-15; give more memory "
+       "or a higher fpr"},
       {{.fpr = 0.01, .memory_bytes = 64, .groups = 2},
        "memory 64 bytes: split_block needs at least 128, one cache line for each of 2 groups"},
       {{.capacity = 1'000'000, .memory_bytes = 64, .layout = Layout::split_block},

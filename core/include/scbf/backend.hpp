@@ -50,11 +50,11 @@ struct BatchOptions {
   /// Threads to use; 0 = as many as the executor (by default: the machine) has.
   unsigned threads = 0;
   Path path = Path::automatic;
-  /// Most temporary memory of the partitioned path; 0 = the filter's own size, for insertions half
-  /// of it, or a quarter as long as no scratch memory is left from earlier batches, but at most
-  /// 1 GiB (and at least 1 MiB). A pass takes some 64 KiB per thread even where this is less. A
-  /// removal of keys of which many are not there, or there less often than they are removed, takes
-  /// more, to settle which they are. Kept for the next batch; see release_scratch.
+  /// Most temporary memory of the partitioned path. 0 = the filter's size; for insertions half of
+  /// it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at most 1 GiB. Each thread
+  /// takes some 64 KiB even where this is less. A removal takes more if many of its keys are
+  /// absent, or occur in the batch more often than in the filter. Kept for the next batch; see
+  /// release_scratch.
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
@@ -172,9 +172,9 @@ class Backend {
 
   // Filters have counters or bits: see Geometry::cell. A call is given filters of one of them.
 
-  /// Can it work on such filters? All can on counters.
+  /// Whether it works on filters of these cells. Every backend does on counters.
   virtual bool supports(Cell cell) const noexcept { return cell == Cell::counter; }
-  /// And on filters of this layout? All can on those of `split` and `split_block`.
+  /// Whether it works on filters of this layout. Every backend does on `split` and `split_block`.
   virtual bool supports(Layout layout) const noexcept { return layout != Layout::ranked; }
 
   /// Adds 1 to the k counters of every valid key, saturating, or sets its bits. Returns how many

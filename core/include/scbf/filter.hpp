@@ -368,8 +368,8 @@ class Filter {
   /// filter is looked up, inserted into, removed from or moved, and until it is merged, subtracted
   /// from, cleared, assigned to, moved to another backend or destroyed. Any number of threads may
   /// look up through views while one thread inserts and removes through one: a key that is in the
-  /// filter throughout is found throughout. Throws InvalidArgument if the filter grows, NotOnHost,
-  /// or, unless the filter is const, ReadOnly.
+  /// filter throughout is found throughout. Throws InvalidArgument if the filter grows, and
+  /// NotOnHost if it is on a device; the first also throws ReadOnly if it is mapped.
   FilterRef ref();
   ConstFilterRef ref() const;
 

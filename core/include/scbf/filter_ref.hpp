@@ -2,7 +2,7 @@
 // One key a call, in loops: a view of a filter of one stage on the host. It keeps what Filter's
 // functions for one key look up in every call, so that a call is a hash and one function of the
 // machine's best vectors. (scbf::cuda::FilterRef, of scbf/cuda/filter_ref.hpp, is its twin in
-// kernels: the same functions, inline, on counters in the memory of a device.)
+// kernels: lookups and insertions, inline, on counters in the memory of a device.)
 #pragma once
 
 #include <concepts>

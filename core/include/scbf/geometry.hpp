@@ -72,9 +72,9 @@ inline constexpr std::uint64_t kMaxSpillReach = 32;
 /// by slice, a byte each. A count at 255 stays: it means 255 or more. An entry is in the first slot
 /// that is free at or behind its home, which is block · spill_homes() / blocks, and less than
 /// spill_reach() behind it; unused slots are zero. A spilled block that the table has no room for
-/// is *stuck*: it keeps its bitmaps and forgets its counts. Its
-/// keys count 1 from then on; as with saturated counters, removals of them succeed and take
-/// nothing. Saturated are the positions in use of blocks that are stuck, and counts at 255.
+/// is *stuck*: it keeps its bitmaps and forgets its counts. From then on its keys count 15,
+/// as those of saturated counters do, and removals of them succeed and take nothing. Saturated are
+/// the positions in use of blocks that are stuck, and counts at 255.
 ///
 /// Filters of bits have one bit for each counter, padding included: bit i of all, counted from the
 /// least significant bit of the first word, stands for counter i of all. A block of split_block is

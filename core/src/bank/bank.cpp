@@ -129,13 +129,13 @@ void BankState::check(const Filter& filter) {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (stages[i].index == kForeignStage) {
       throw Incompatible(fmt::format(
-          "stage {} of the filter is none of its growth: merge brought it from a filter "
-          "that grows otherwise",
+          "stage {} of the filter does not belong to its growth: merge added it from a filter "
+          "that grows differently",
           i));
     }
     if (!(stages[i].shape == shape(stages[i].index)) || (i == 0 && stages[i].index != 0)) {
       throw Incompatible(
-          fmt::format("stage {} of the filter, number {} of its growth, is not as that says ({})",
+          fmt::format("stage {} of the filter differs from stage {} of its growth ({})",
                       i, stages[i].index, growth.describe()));
     }
   }

@@ -139,16 +139,11 @@ bool same_shape(const Stage& a, const Stage& b) {
          a.geometry().with(Cell::bit) == b.geometry().with(Cell::bit);
 }
 
-/// Can the bits of `now` be told by changes of those of `from` and by new stages?
+/// Whether `now` can be described by changes of the bits of `from`, and new stages.
 bool continues(const FilterState& from, const FilterState& now) {
   return from.epoch && from.seed == now.seed && from.growth == now.growth &&
          from.stages.size() <= now.stages.size() &&
          std::equal(from.stages.begin(), from.stages.end(), now.stages.begin(), same_shape);
-}
-
-/// The length of a filter's bits.
-std::uint64_t bits_bytes(const FilterState& filter) {
-  return filter.sum([](const Stage& s) { return s.geometry().with(Cell::bit).bytes(); });
 }
 
 }  // namespace
@@ -156,8 +151,8 @@ std::uint64_t bits_bytes(const FilterState& filter) {
 Delta DeltaCoder::between(const FilterState& from, const FilterState& now) {
   if (!continues(from, now)) return pack_all(from, now, Content::filter);
   Delta changes = pack_all(from, now, Content::delta);
-  // So far below the bits themselves, a whole filter would not be shorter.
-  if (changes.message_.size() < bits_bytes(now) / 8) return changes;
+  // Changes are coded as ones are. So where they are not more, a whole filter would not be shorter.
+  if (changes.changes() <= now.nonzero({})) return changes;
   Delta whole = pack_all(from, now, Content::filter, changes.epoch_);
   return changes.message_.size() <= whole.message_.size() ? std::move(changes) : std::move(whole);
 }

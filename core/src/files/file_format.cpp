@@ -217,7 +217,8 @@ void read_fields_2(std::span<const std::byte> bytes, Header& header, const std::
   if (header.geometry.cell() == Cell::counter) {
     require_equal(name, "epoch of counters", header.epoch.number, 0);
   }
-  if (header.version() == 1) throw_damaged(name, "version 2: must be 1, which can say all of it");
+  if (header.version() == 1)
+    throw_damaged(name, "version 2: must be 1, as no field needs version 2");
 }
 
 }  // namespace

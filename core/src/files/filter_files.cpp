@@ -92,8 +92,7 @@ std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, C
     }
     if (cell == Cell::counter && stage.header.geometry.cell() == Cell::bit) {
       throw Incompatible(fmt::format(
-          "{}: a filter of bits: there are no counters to load; as a BloomFilter it can be asked",
-          part.name()));
+          "{}: a filter of bits, without counters: load it as a BloomFilter", part.name()));
     }
     std::unique_ptr<CounterStore> store = get(part, stage);
     stage.shape.geometry = stage.shape.geometry.with(cell);

@@ -97,7 +97,9 @@ void check_stage_header(const StageHeader& header, std::uint64_t checksum, const
     refuse(fmt::format("version {}: the container has {}", header.version(), container.version));
   }
   if (header.packed() != container.packed()) {
-    refuse("its payload is packed, or not, unlike the container's");
+    refuse(fmt::format("its payload is {}: the container says {}",
+                       header.packed() ? "packed" : "not packed",
+                       container.packed() ? "packed" : "not packed"));
   }
   if (!header.packed() && header.file_bytes() != entry.bytes) {
     refuse(fmt::format("{} bytes: the container says {}", header.file_bytes(), entry.bytes));

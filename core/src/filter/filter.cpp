@@ -23,7 +23,7 @@ namespace {
 const Geometry& of_counters(const Geometry& geometry) {
   if (geometry.cell() == Cell::counter) return geometry;
   throw InvalidArgument(
-      fmt::format("{}: a Filter counts, and a BloomFilter has bits", geometry.describe()));
+      fmt::format("{}: a Filter needs counters; with bits, make a BloomFilter", geometry.describe()));
 }
 
 }  // namespace

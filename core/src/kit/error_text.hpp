@@ -13,7 +13,7 @@ namespace scbf {
 
 /// Made when the program starts; copies of it allocate nothing.
 inline const Error kNoMemoryForText(
-    "memory is so short that there is none for this message: ask the exception how far it got");
+    "memory is short, even for this message: the exception says how far it got");
 
 /// As fmt::format; kNoMemoryForText if there is no memory for the text.
 template <class... Arguments>

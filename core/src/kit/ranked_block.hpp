@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block of a `ranked` filter (see Geometry): is a key there, how often, one more, one less. For
-// keys whose block has not spilled and does not; ranked_counts.hpp has the others.
+// One block of a `ranked` filter (see Geometry): looks up, counts, inserts and removes one key,
+// where the block has not spilled and does not spill by it; ranked_counts.hpp has the others.
 //
 // Counts are found by rank and select. The rank of a position is how many before it are in use:
 // that many ones of the list end the counts before its own.
@@ -36,8 +36,8 @@ struct RankedShape {
   std::uint64_t list() const noexcept { return ~bitmap; }
 };
 
-// The number of a one in a word → that one alone. If the word has fewer ones, as those of a filter
-// never have, or a reader finds them while they change: any single bit, or none.
+// The number of a one in a word → that one alone. A word with fewer ones, which only damage or a
+// change at the same time can show, gives any single bit, or 0.
 
 struct SelectBySearch {
   SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are these the words of a `ranked` filter? Whatever they are, working with them is safe; but words
-// that no filter has would give answers that mean nothing.
+// Checks the words of a `ranked` filter. Working with words that no filter has is safe, but the
+// answers mean nothing.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class RankedCheck {
   std::uint64_t before_ = 0, here_ = 0;  ///< numbers in the slot before this one, and in this one
 };
 
-/// And do the counts of spilled blocks fit their bitmaps, and not the lists? For words without
-/// another fault.
+/// Checks that the counts of spilled blocks match their bitmaps, and would not fit the lists. For
+/// words in which RankedCheck found no fault.
 std::optional<RankedFault> misfit_of_spilled(const Geometry& geometry, const std::uint64_t* words);
 
 /// RankedCheck::saturated of a filter in memory, whatever its words are.

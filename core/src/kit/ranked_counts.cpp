@@ -175,7 +175,7 @@ unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,
   const ConstSpillTable table(geometry, words);
   const std::scoped_lock lock(spill_lock(words));
   const std::uint64_t* const entry = table.find(detail::block_of(place));
-  if (entry == nullptr) return 1;
+  if (entry == nullptr) return kCounterMax;  // stuck: it may be there as often as that, or more
   unsigned least = kCounterMax;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     least = std::min(least, table.count(entry, index_of(shape, j, detail::position_of(place, j))));

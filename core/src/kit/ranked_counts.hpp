@@ -25,7 +25,8 @@ std::uint32_t add_to_closed(const Geometry& geometry, std::uint64_t* words,
 /// longer in use. From a block that is stuck it takes nothing.
 std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
                                 std::uint64_t place) noexcept;
-/// The smallest count of a key that is there, in a block that has spilled; 1 if it is stuck.
+/// The smallest count of a key that is there, in a block that has spilled; kCounterMax if it is
+/// stuck.
 unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,
                           std::uint64_t place) noexcept;
 

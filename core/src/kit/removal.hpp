@@ -107,7 +107,7 @@ class RemovalWindow {
   std::vector<std::uint8_t> answers_;
 };
 
-/// remove_claimed without memory, key by key.
+/// As remove_claimed, but key by key, and without allocating memory.
 template <class Filters, class RemoveFrom>
 RemoveCounts remove_one_by_one(const Backend& backend, const Filters& filters, const KeyBatch& keys,
                                std::uint8_t* verdicts, RemoveFrom remove_from) {

@@ -65,6 +65,7 @@ unsigned smallest_ranked(ConstCounterView view, std::uint64_t hash) noexcept {
   if (!all) return 0;
   const std::uint64_t place = detail::ranked_place(view.geometry, hash);
   const BlockCounts block = read_block(view.geometry, view.words, detail::block_of(place));
+  if (block.stuck) return kCounterMax;
   unsigned smallest = kCounterMax;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     smallest = std::min<unsigned>(smallest, count_in(block, place, j));

@@ -218,8 +218,8 @@ using RowSource = std::function<bool(Row& row)>;
 ///
 /// A full disk, an exceeded quota, a disk that fails: writes throw IoError, reads go on, nothing
 /// acknowledged is lost. Once the disk can be written again, the same call can be repeated: the
-/// first write mends the store. A write that threw may be found after all when the process ends
-/// before that.
+/// first write mends the store. If the process ends before that, a write that threw may be
+/// found after all.
 class SecondaryIndex {
  public:
   /// Creates an index with one region, on server 0. The directory must be empty or not exist; it is

@@ -6,8 +6,8 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,12 +17,12 @@
 
 #include "calls/answers.hpp"
 #include "calls/run.hpp"
+#include "errors.hpp"
 #include "held.hpp"
 #include "keys/keys.hpp"
 #include "outside.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
-#include "scbf/cuda/errors.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf::python {
@@ -147,12 +147,10 @@ void change_in_pieces(const Parts& parts, Run& run, Report& sum, Change change) 
   } catch (const Stopped& stopped) {
     if (run.done() == 0) throw;
     stop(stopped.what(), stopped.processed(), stopped.done());
-  } catch (const std::bad_alloc&) {  // nothing of this piece was changed, here and below
-    if (run.done() == 0) throw;
-    stop("memory is short", 0, {});
-  } catch (const cuda::OutOfDeviceMemory& error) {
-    if (run.done() == 0) throw;
-    stop(error.what(), 0, {});
+  } catch (...) {
+    const std::optional<std::string> shortage = shortage_of(std::current_exception());
+    if (!shortage || run.done() == 0) throw;
+    stop(shortage->c_str(), 0, {});  // nothing of this piece was changed
   }
 }
 

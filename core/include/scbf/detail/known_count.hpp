@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number that a filter keeps of itself while it is cheap to, and counts when it is asked for.
+// A count that a filter keeps up to date where that is cheap; elsewhere it is forgotten, and made
+// again when it is asked for.
 #pragma once
 
 #include <atomic>
