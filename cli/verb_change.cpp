@@ -15,8 +15,8 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "removal.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/sizing.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -198,6 +198,18 @@ std::optional<Destination> list_of_absent(const RemoveOptions& options, const De
   return list;
 }
 
+/// lost_per_false_removal of the stage that claims such a key.
+double lost_with_one(const Statistics& statistics) {
+  double lost = 0, claimed = 0;
+  for (const StageStatistics& stage : statistics.stages) {
+    if (!std::isfinite(stage.estimated_keys)) continue;  // too full to say
+    lost +=
+        stage.estimated_fpr * lost_per_false_removal(stage.shape.geometry, stage.estimated_keys);
+    claimed += stage.estimated_fpr;
+  }
+  return claimed > 0 ? lost / claimed : 0;
+}
+
 int remove(const RemoveOptions& options) {
   Destination to = destination_of(options);
   Changeable opened = open_for_changes(options.file, options.run);
@@ -230,7 +242,7 @@ int remove(const RemoveOptions& options) {
         list ? fmt::format(". {} lists the absent ones", list->path()) : ""));
   }
   const Statistics statistics = session.save();
-  const double lost = lost_per_false_removal(statistics, session.filter);
+  const double lost = lost_with_one(statistics);
   session.report(
       statistics,
       Json{{"removed", sum.removed},

@@ -4,13 +4,16 @@
 // has the overflow of counters, planner_test has plan().
 #include "scbf/sizing.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numbers>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "maths/sizing_test_support.hpp"
+#include "support/setups.hpp"
 
 namespace scbf::test {
 namespace {
@@ -202,6 +205,37 @@ const std::vector<double> kRates{0.5, 0.1, 0.03, 0.01, 1e-3, 1e-5, 1e-9, 1e-15};
 void expect_largest(const Geometry& geometry, std::uint64_t n, double fpr) {
   EXPECT_LE(predicted_fpr(geometry, static_cast<double>(n)), fpr) << geometry.describe();
   EXPECT_GT(predicted_fpr(geometry, static_cast<double>(n + 1)), fpr) << geometry.describe();
+}
+
+TEST(Sizing, KeysLostPerFalseRemoval) {
+  constexpr std::uint64_t kKeys = 3000;
+  for (const scbf::Layout layout :
+       {scbf::Layout::split, scbf::Layout::split_block, scbf::Layout::ranked}) {
+    for (const std::uint32_t groups : {1u, 2u}) {
+      if (groups == 2 && layout != scbf::Layout::split_block) continue;
+      const Geometry geometry =
+          scbf::geometry_for(layout, kKeys, 0.02, layout == scbf::Layout::split_block ? groups : 0);
+      SCOPED_TRACE(geometry.describe());
+      scbf::Filter filter(geometry, {.seed = 3});
+      const auto keys = scbf_test::random_keys(kKeys, 1);
+      filter.insert(keys);
+      // Each false positive is removed from a copy of its own.
+      double lost = 0, removed = 0;
+      for (const std::uint64_t absent : scbf_test::random_keys(100'000, 2)) {
+        if (!filter.contains(absent)) continue;
+        scbf::Filter less = filter;
+        less.remove(absent);
+        const auto answers = scbf_test::contains(less, keys);
+        lost += static_cast<double>(std::ranges::count(answers, 0));
+        ++removed;
+      }
+      ASSERT_GT(removed, 1000);
+      // One loses 4 or 5 keys, give or take 2: five standard errors, and a filter's own scatter.
+      EXPECT_NEAR(lost / removed, lost_per_false_removal(geometry, kKeys), 10 / std::sqrt(removed));
+    }
+  }
+  EXPECT_EQ(lost_per_false_removal(Geometry::split(3, 100), 0), 0);
+  EXPECT_NEAR(lost_per_false_removal(Geometry::split(7, 1000), 1000 * std::log(2)), 4.85, 0.01);
 }
 
 TEST(CapacityFor, IsTheLargestThatHolds) {

@@ -54,6 +54,12 @@ double predicted_fpr(const Geometry& geometry, double n);
 /// one and never collide, and for other keys it matters only at very low rates.
 double hash_collision_fpr(double n);
 
+/// How many keys of a filter of this geometry, with n distinct keys of which each was inserted
+/// once, become absent on average when a key is removed that was never inserted but looks present.
+/// Removing d such keys thus loses about d · predicted_fpr(geometry, n) times as many. Formulas:
+/// docs/maths.md, "Removing what was not inserted".
+double lost_per_false_removal(const Geometry& geometry, double n);
+
 /// The largest n with predicted_fpr(geometry, n) ≤ fpr; of a ranked filter also with slots enough
 /// for the blocks that spill. Throws InvalidArgument unless 0 < fpr < 1.
 std::uint64_t capacity_for(const Geometry& geometry, double fpr);

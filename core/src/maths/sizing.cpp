@@ -125,6 +125,22 @@ double poisson_mass(double lambda, double x) {
          std::sqrt(2 * std::numbers::pi * x);
 }
 
+/// The keys of a block that are lost with a key that it claims by mistake, where its groups hold
+/// Poisson(load) keys in `slices` slices of `positions` counters each.
+double lost_in_block(double load, double slices, double positions) {
+  const auto last = static_cast<std::uint32_t>(load + 10 * std::sqrt(load) + 40);
+  double lost = 0, claimed = 0;
+  for (std::uint32_t j = 1; j <= last; ++j) {
+    const double zero = std::pow(1 - 1 / positions, j);  // that a given counter is 0
+    const double claims = poisson_mass(load, j) * std::pow(1 - zero, slices);
+    // That a given one of the j keys is alone at the counter of one slice, which is not 0.
+    const double alone = zero / (1 - 1 / positions) / positions / (1 - zero);
+    lost += claims * j * -std::expm1(slices * std::log1p(-alone));
+    claimed += claims;
+  }
+  return lost / claimed;
+}
+
 /// Binomial(n, 1/m) at x; whole n ≥ 1 and 0 ≤ x ≤ n; m > 1.
 double binomial_mass(double n, double m, double x) {
   if (x == 0) return std::exp(n * std::log1p(-1 / m));
@@ -242,6 +258,17 @@ double predicted_fpr(const Geometry& geometry, double n) {
     default:
       return ranked_fpr(n, geometry.positions(), blocks);
   }
+}
+
+double lost_per_false_removal(const Geometry& geometry, double n) {
+  if (!(n > 0)) return 0;
+  if (geometry.layout() == Layout::split) {
+    const double load = n / static_cast<double>(geometry.counters_per_slice());
+    return geometry.probes() * load / std::expm1(load);
+  }
+  const std::uint32_t groups = geometry.groups();
+  return groups * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()),
+                                geometry.probes() / groups, geometry.positions());
 }
 
 double hash_collision_fpr(double n) {

@@ -115,6 +115,11 @@ Two filters can be combined only if their geometries and seeds are equal.
           nb::arg("keys"),
           "The false-positive rate of a filter of this geometry with so many distinct keys.")
       .def(
+          "lost_per_false_removal",
+          [](const Geometry& g, double n) { return lost_per_false_removal(g, n); }, nb::arg("keys"),
+          "How many of a filter's keys become absent, on average, when a key is removed that was "
+          "never inserted but looks present.")
+      .def(
           "capacity_for", [](const Geometry& g, double fpr) { return capacity_for(g, fpr); },
           nb::arg("fpr"), "The most distinct keys with a false-positive rate of at most ``fpr``.")
       .def(
