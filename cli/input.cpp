@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "decoder.hpp"
+#include "files/container_format.hpp"
+#include "files/file_format.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 
@@ -61,7 +63,11 @@ bool same_file(const struct stat& a, const struct stat& b) noexcept {
 }
 
 bool begins_as_filter(std::string_view first) noexcept {
-  return first.starts_with("\x89SCBF\r\n\x1A") || first.starts_with("\x89SCBS\r\n\x1A");
+  const auto begins_with = [&](const auto& magic) {
+    return std::ranges::equal(first.substr(0, magic.size()), magic, {},
+                              [](char c) { return static_cast<unsigned char>(c); });
+  };
+  return begins_with(file_format::kMagic) || begins_with(container_format::kMagic);
 }
 
 StopSignal::StopSignal() : fd_(::eventfd(0, EFD_CLOEXEC)) {

@@ -15,6 +15,7 @@
 #include "output.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/routing.hpp"
+#include "scbf/secondary_index.hpp"
 #include "sizes.hpp"
 
 namespace scbf::cli {
@@ -24,7 +25,6 @@ namespace {
 /// Rates to compare with the requested one.
 constexpr double kRates[] = {0.1, 0.01, 0.001};
 constexpr std::uint64_t kHolding[] = {0, 1, 10, 100};
-constexpr std::uint64_t kMostServers = 65'536;
 
 /// An index whose filters have a given rate.
 struct Choice {
@@ -253,7 +253,7 @@ void RegionOptions::add_to(CommandLine& line) {
                     static_cast<std::uint32_t>(parse_count("--regions", text, 1, kMaxBankMembers));
               });
   line.option("--servers", "S", "Servers that share the regions", [this](const std::string& text) {
-    servers = parse_count("--servers", text, 1, kMostServers);
+    servers = parse_count("--servers", text, 1, kMaxServers);
   });
   line.option("--rows", "R", "Rows of the whole table; without --values, a value in each",
               [this](const std::string& text) { rows = parse_count("--rows", text); });
@@ -263,7 +263,7 @@ void RegionOptions::add_to(CommandLine& line) {
                 "Servers that hold the value asked for; default: 0, 1, 10 and 100. Can be given "
                 "several times",
                 [this](const std::string& text) {
-                  holding.push_back(parse_count("--holding", text, 0, kMostServers));
+                  holding.push_back(parse_count("--holding", text, 0, kMaxServers));
                 });
 }
 

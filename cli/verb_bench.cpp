@@ -79,14 +79,6 @@ void parse_list(std::vector<Item>& into, const std::string& option, const std::s
   }
 }
 
-Path path_from_string(const std::string& name) {
-  if (name == "automatic") return Path::automatic;
-  if (name == "direct") return Path::direct;
-  if (name == "partitioned") return Path::partitioned;
-  throw UsageError(
-      fmt::format("--path {}: must be automatic, direct or partitioned", in_quotes(name)));
-}
-
 /// The one of `all` that has this name.
 template <class Item, std::size_t n>
 Item from_string(const char* option, const Item (&all)[n], const std::string& name) {

@@ -57,7 +57,7 @@ struct KeyBits {
   std::uint64_t word[kBitBlockWords] = {};
 };
 HWY_INLINE KeyBits key_bits(std::uint64_t place) noexcept {
-  return {{detail::block_bits(place, 0), detail::block_bits(place, 1)}};
+  return {{detail::block_mask(place, 0), detail::block_mask(place, 1)}};
 }
 HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexcept {
   const KeyBits bits = key_bits(place);

@@ -125,7 +125,7 @@ class SimdBackend final : public Backend {
     for_each_part(bits.geometry, options, [&](FilterPart part) {
       const WordRange words = {part.first, part.last - part.first};
       project_words(counters.geometry,
-                    counters.words + counters_of_bits(counters.geometry, words).first, words,
+                    counters.words + counter_words_of(counters.geometry, words).first, words,
                     bits.words + part.first);
     });
   }

@@ -532,10 +532,6 @@ class FilterFixture final : public Fixture {
   double fpr_measured_ = 0, bytes_ = 0, floor_ns_ = 0;
 };
 
-std::string_view to_string(Path path) {
-  return path == Path::direct ? "direct" : path == Path::partitioned ? "partitioned" : "automatic";
-}
-
 }  // namespace
 
 bool beyond_caches(double bytes) {

@@ -14,6 +14,7 @@
 #include "key_stream.hpp"
 #include "options.hpp"
 #include "reports.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
@@ -231,7 +232,7 @@ Run set_up_index_load(CommandLine& line) {
   line.option("--regions", "N", "First divide the index into N regions; it must have no rows",
               [&o](const std::string& text) {
                 o.regions =
-                    static_cast<std::uint32_t>(parse_count("--regions", text, 1, 1'000'000));
+                    static_cast<std::uint32_t>(parse_count("--regions", text, 1, kMaxBankMembers));
               });
   o.run.add_progress_to(line);
   line.footer(

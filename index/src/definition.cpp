@@ -85,7 +85,7 @@ void commit(Store& store, const Existing& to, const std::vector<StoredRegion>& r
   StoreBatch batch = store.batch();
   batch.put(Family::meta, kDefinition, encode_definition(to.schema, to.plan));
   for (const StoredRegion& region : regions) {
-    batch.put(Family::meta, "state/" + region_key(region.id), encode_state(region.state));
+    batch.put(Family::meta, region_state_key(region.id), encode_state(region.state));
   }
   if (unfinished.empty()) {
     batch.erase(Family::meta, kUnfinished);
@@ -113,6 +113,10 @@ std::size_t column_given(const TableSchema& schema, const std::string& name,
 
 }  // namespace
 
+Growth growth_of(const IndexPlan& plan) {
+  return Growth::tightening(plan.region_values, plan.fpr, plan.layout);
+}
+
 void check_plan(const IndexPlan& plan) {
   if (plan.servers < 1 || plan.servers > kMaxServers) {
     throw InvalidArgument(fmt::format("{} servers: must be 1 to {}", plan.servers, kMaxServers));
@@ -120,14 +124,12 @@ void check_plan(const IndexPlan& plan) {
 }
 
 std::vector<StoredRegion> read_regions(const Store& store) {
-  constexpr std::string_view kRecords = "region/";
   std::vector<StoredRegion> regions;
-  for (auto record = store.cursor(Family::meta, kRecords, after_prefix(std::string(kRecords)));
+  for (auto record =
+           store.cursor(Family::meta, kRegionRecords, after_prefix(std::string(kRegionRecords)));
        record.valid(); record.next()) {
-    const std::string_view number = record.key().substr(kRecords.size());
-    RegionId id = 0;
-    for (const char c : number.substr(0, 4)) id = id << 8 | static_cast<unsigned char>(c);
-    const auto state = store.get(Family::meta, "state/" + std::string(number));
+    const RegionId id = region_of(record.key());
+    const auto state = store.get(Family::meta, region_state_key(id));
     if (!state) throw CorruptFile(fmt::format("region {}: the store has no state", id));
     regions.push_back({decode_region(record.value()), id, decode_state(*state)});
   }
@@ -158,7 +160,7 @@ Existing open_store(const std::filesystem::path& path, std::uint64_t cache_bytes
   decode_definition(*definition, there.schema, there.plan);
   try {
     check_plan(there.plan);
-    Growth::tightening(there.plan.region_values, there.plan.fpr, there.plan.layout);
+    growth_of(there.plan);
   } catch (const InvalidArgument& error) {
     throw CorruptFile(fmt::format("the definition of the index is damaged: {}", error.what()));
   }

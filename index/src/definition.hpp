@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "encoding.hpp"
+#include "scbf/growth.hpp"
 #include "scbf/secondary_index.hpp"
 #include "store.hpp"
 
@@ -17,6 +18,8 @@ namespace scbf::index {
 
 inline constexpr const char *kDefinition = "definition", *kIdentity = "identity", *kStore = "store";
 
+/// How the filter of a region grows. Throws InvalidArgument.
+Growth growth_of(const IndexPlan& plan);
 /// Throws InvalidArgument.
 void check_plan(const IndexPlan& plan);
 

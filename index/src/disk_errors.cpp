@@ -105,12 +105,12 @@ std::shared_ptr<rocksdb::FileSystem> files_with_room() { return std::make_shared
 
 std::shared_ptr<rocksdb::Logger> no_log() { return std::make_shared<NoLog>(); }
 
-void Errors::add() noexcept {
+void BackgroundErrors::add() noexcept {
   stopped_ = ever_stopped_ = true;
   ++count_;
 }
 
-void Errors::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
+void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
   using rocksdb::Status;
   // RocksDB takes most errors of the log for fatal, as bytes may be lost that were kept in memory.
   // Here none are: each write hands them to the system, and its rows are in the tables in memory,
@@ -123,13 +123,13 @@ void Errors::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* 
   ++count_;
 }
 
-void Errors::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
-                                  bool* auto_recovery) {
+void BackgroundErrors::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status error,
+                                            bool* auto_recovery) {
   error.PermitUncheckedError();
   *auto_recovery = false;
 }
 
-rocksdb::Status Errors::resume(rocksdb::DB& db) {
+rocksdb::Status BackgroundErrors::resume(rocksdb::DB& db) {
   // If a job that began on the full disk fails while RocksDB resumes, resuming fails, and a flush
   // is lost. So wait for such jobs first.
   bool was_halted = false;

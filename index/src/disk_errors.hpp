@@ -43,7 +43,7 @@ class KeptFiles {
 
 /// Whether RocksDB refuses to write, after an error. Keeps it from going on by itself, which would
 /// end the process: it does not begin a new log after one that an error cut off.
-class Errors : public rocksdb::EventListener {
+class BackgroundErrors : public rocksdb::EventListener {
  public:
   /// All errors, of callers and in the background.
   std::uint64_t count() const noexcept { return count_; }

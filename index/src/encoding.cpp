@@ -66,6 +66,18 @@ std::string text_of(const nlohmann::ordered_json& definition) {
 
 }  // namespace
 
+std::string region_record_key(RegionId region) {
+  return std::string(kRegionRecords) + region_key(region);
+}
+std::string region_state_key(RegionId region) { return "state/" + region_key(region); }
+RegionId region_of(std::string_view record_key) {
+  RegionId region = 0;
+  for (const char c : record_key.substr(kRegionRecords.size(), 4)) {
+    region = region << 8 | static_cast<unsigned char>(c);
+  }
+  return region;
+}
+
 std::string entry_key(std::size_t column, std::string_view value) {
   std::string key;
   key.reserve(2 + value.size());

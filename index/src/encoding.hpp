@@ -63,6 +63,16 @@ struct FilterChange {
 std::string encode_change(const FilterChange& change);
 FilterChange decode_change(std::string_view bytes);
 
+// Keys of meta; kDefinition and kIdentity are in definition.hpp.
+
+inline constexpr std::string_view kNextRegion = "next_region";
+/// What region_record_key begins with.
+inline constexpr std::string_view kRegionRecords = "region/";
+std::string region_record_key(RegionId region);
+std::string region_state_key(RegionId region);
+/// The region of a region_record_key.
+RegionId region_of(std::string_view record_key);
+
 /// The part of a region's state that every write changes.
 struct RegionState {
   std::uint64_t rows = 0;

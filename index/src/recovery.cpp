@@ -195,7 +195,7 @@ void check_regions(const std::vector<Recovered>& regions, std::uint64_t next,
 void begin_history(Store& store, Recovered& region) {
   region.state.history = random_number();
   StoreBatch batch = store.batch();
-  batch.put(Family::meta, "state/" + region_key(region.id), encode_state(region.state));
+  batch.put(Family::meta, region_state_key(region.id), encode_state(region.state));
   try {
     store.write(std::move(batch), false);
   } catch (const Error&) {  // the next write to the region stores it, or the next open begins again
@@ -215,7 +215,7 @@ void SecondaryIndex::State::recover() {
 void SecondaryIndex::State::read_everything() {
   std::vector<Recovered> regions;
   for (StoredRegion& region : read_regions(*store)) regions.push_back({std::move(region)});
-  const auto next = store->get(Family::meta, "next_region");
+  const auto next = store->get(Family::meta, kNextRegion);
   if (!next) throw CorruptFile("the store has no record of the next region's number");
   check_regions(regions, decode_number(*next, "number of regions"), plan.servers);
   next_region = static_cast<RegionId>(decode_number(*next, "number of regions"));

@@ -175,20 +175,20 @@ void SecondaryIndex::State::switch_regions(std::size_t first, std::size_t count,
       members.insert(members.begin(), old[0].region->member);
     }
     for (const RegionLocation& location : old) {
-      batch.erase(Family::meta, "region/" + region_key(location.region->id));
-      batch.erase(Family::meta, "state/" + region_key(location.region->id));
+      batch.erase(Family::meta, region_record_key(location.region->id));
+      batch.erase(Family::meta, region_state_key(location.region->id));
     }
     for (std::size_t i = 0; i < fresh.size(); ++i) {
       auto region = std::make_shared<Region>(fresh[i].id, members[i]);
       region->set(fresh[i].state);
       estimate_rate(*region);
-      batch.put(Family::meta, "region/" + region_key(region->id),
+      batch.put(Family::meta, region_record_key(region->id),
                 encode_region({fresh[i].server, fresh[i].from}));
-      batch.put(Family::meta, "state/" + region_key(region->id), encode_state(fresh[i].state));
+      batch.put(Family::meta, region_state_key(region->id), encode_state(fresh[i].state));
       locations.insert(locations.begin() + static_cast<std::ptrdiff_t>(first + i),
                        {fresh[i].from, fresh[i].server, std::move(region)});
     }
-    batch.put(Family::meta, "next_region", encode_number(next_region));
+    batch.put(Family::meta, kNextRegion, encode_number(next_region));
     crash_point("regions: all is written");
     auto after = std::make_shared<const RegionMap>(std::move(locations));
     const std::lock_guard lock(topology);
@@ -339,7 +339,7 @@ void SecondaryIndex::move(RegionId id, ServerId server) {
   locations[at].server = server;
   auto after = std::make_shared<const RegionMap>(std::move(locations));
   StoreBatch batch = state.store->batch();
-  batch.put(Family::meta, "region/" + region_key(id), encode_region({server, (*now)[at].from}));
+  batch.put(Family::meta, region_record_key(id), encode_region({server, (*now)[at].from}));
   const std::lock_guard lock(state.topology);
   state.store->write(std::move(batch), true);
   state.map = std::move(after);

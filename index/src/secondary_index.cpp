@@ -79,9 +79,9 @@ SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const T
   StoreBatch batch = store->batch();
   batch.put(Family::meta, kDefinition, definition);
   batch.put(Family::meta, kIdentity, identity);
-  batch.put(Family::meta, "region/" + region_key(0), encode_region({0, ""}));
-  batch.put(Family::meta, "state/" + region_key(0), encode_state({}));
-  batch.put(Family::meta, "next_region", encode_number(1));
+  batch.put(Family::meta, region_record_key(0), encode_region({0, ""}));
+  batch.put(Family::meta, region_state_key(0), encode_state({}));
+  batch.put(Family::meta, kNextRegion, encode_number(1));
   store->write(std::move(batch), true);
   return SecondaryIndex(std::make_unique<State>(path, schema, plan, options, std::move(store)));
 }
@@ -131,14 +131,6 @@ std::vector<RegionInfo> SecondaryIndex::regions() const {
   }
   return infos;
 }
-
-namespace {
-
-Growth growth_of(const IndexPlan& plan) {
-  return Growth::tightening(plan.region_values, plan.fpr, plan.layout);
-}
-
-}  // namespace
 
 IndexPlan SecondaryIndex::plan_for(double fpr) const {
   // Where regions differ in size, the filters of small ones are too large if the first stage is

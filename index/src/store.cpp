@@ -99,9 +99,10 @@ struct Store::State {
   std::filesystem::path path;
   std::shared_ptr<FrozenFiles> frozen;  ///< of a store that is open for reading only
   std::unique_ptr<rocksdb::Env> env;
-  std::shared_ptr<Errors> errors = std::make_shared<Errors>();
+  std::shared_ptr<BackgroundErrors> errors = std::make_shared<BackgroundErrors>();
   std::shared_mutex writing;  ///< held shared by writes; exclusively while tables may be empty
   std::atomic<std::uint64_t> log_bytes = 0;      ///< written since the last flush
+  std::atomic<bool> cutting = false;             ///< a write cuts the log
   mutable std::atomic<std::uint64_t> loads = 0;  ///< batches for tables, to name their files
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
@@ -343,11 +344,12 @@ void Store::write(StoreBatch&& batch, bool sync) {
     state.check(status, "write");
   }
   state.log_bytes += batch.bytes();
-  if (state.log_bytes <= kLongLog) return;
+  if (state.log_bytes <= kLongLog || state.cutting.exchange(true)) return;
   try {
-    state.flush(false);
+    if (state.log_bytes > kLongLog) state.flush(false);  // or another write has just done so
   } catch (const Error&) {  // the batch is written; the next write mends the store
   }
+  state.cutting = false;
 }
 
 void Store::sync() {

@@ -78,7 +78,7 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
     state.history = history_after(state.history, bytes);
     batch.put(Family::log, log_key(region.id, state.changes), bytes);
   }
-  batch.put(Family::meta, "state/" + region_key(region.id), encode_state(state));
+  batch.put(Family::meta, region_state_key(region.id), encode_state(state));
 
   std::size_t stages = region.stages;
   try {

@@ -283,4 +283,31 @@ TEST(Corners, BanksToo) {
   }
 }
 
+TEST(ExactRate, IsTheShareOfHashesThatAreClaimed) {
+  constexpr std::size_t kAsked = 400'000;
+  const auto asked = random_keys(kAsked, 9);
+  const auto expect_exact = [&](const auto& filter) {
+    Answers out(kAsked);
+    const auto hits = static_cast<double>(filter.contains(asked, out).hits);
+    const double rate = filter.stage(0).exact_fpr();
+    const double error = std::sqrt(rate * (1 - rate) / kAsked);
+    EXPECT_NEAR(hits / kAsked, rate, 4.5 * error);
+    return rate;
+  };
+  for (const Geometry& geometry :
+       {Geometry::split(3, 1000), Geometry::split(7, 130), Geometry::split_block(1, 40),
+        Geometry::split_block(2, 17), Geometry::ranked(65, 21, 4), Geometry::ranked(89, 20, 9),
+        Geometry::ranked(112, 33, 30)}) {
+    SCOPED_TRACE(geometry.describe());
+    scbf::Filter filter(geometry);
+    EXPECT_EQ(filter.stage(0).exact_fpr(), 0);
+    std::size_t keys = 1;
+    while (scbf::predicted_fpr(geometry, static_cast<double>(keys)) < 0.1) ++keys;
+    filter.insert(random_keys(keys, 4));
+    const double rate = expect_exact(filter);
+    EXPECT_GT(rate, 0.02);
+    EXPECT_DOUBLE_EQ(expect_exact(scbf::BloomFilter(filter)), rate);
+  }
+}
+
 }  // namespace

@@ -50,7 +50,7 @@ inline std::optional<std::string> bank_error(const scbf::Bank& bank) {
       const bool is_first = level == &state.first;
       const std::uint32_t owner = is_first ? slot : level->owners.at(slot);
       if (is_first != (s == 0) || owner != m || !level->has(slot) ||
-          level->at(slot).at_most < level->at(slot).nonzero({})) {
+          level->at(slot).nonzero_at_most < level->at(slot).nonzero({})) {
         return fmt::format("stage {} of member {} is not where it should be", s, m);
       }
     }

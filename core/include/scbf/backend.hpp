@@ -27,6 +27,9 @@ enum class Path : std::uint8_t {
   direct,       ///< key by key with prefetching
   partitioned,  ///< keys radix-partitioned, then worked on in cache, partition by partition
 };
+std::string_view to_string(Path path) noexcept;
+/// Throws InvalidArgument for an unknown name.
+Path path_from_string(std::string_view name);
 
 /// Runs tasks in parallel; lets a caller lend its own thread pool. scbf/tbb.hpp wraps a
 /// tbb::task_arena.

@@ -34,7 +34,7 @@ class BitsOf {
     if (stage_.geometry().cell() == Cell::bit) {
       return host_words(*stage_.store, word, count, copied_);
     }
-    const WordRange bits = {word, count}, behind = counters_of_bits(stage_.geometry(), bits);
+    const WordRange bits = {word, count}, behind = counter_words_of(stage_.geometry(), bits);
     const auto counters = host_words(*stage_.store, behind.first, behind.count, copied_);
     bits_.resize(count);
     project_words(stage_.geometry(), counters.data(), bits, bits_.data());

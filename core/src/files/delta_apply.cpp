@@ -153,7 +153,7 @@ bool fits(const FilterState& state, const Message& message) {
 void take_over_books(Stage& stage, const StageHead& head) {
   stage.keys_inserted = head.header.keys_inserted;
   stage.keys_removed = head.header.keys_removed;
-  stage.at_most = stage.geometry().counters();
+  stage.nonzero_at_most = stage.geometry().counters();
   stage.known_nonzero.forget();
 }
 

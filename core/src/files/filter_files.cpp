@@ -63,7 +63,7 @@ std::unique_ptr<CounterStore> read_bits_of_counters(Input& input, const StageHea
   std::unique_ptr<CounterStore> store = backend.allocate(geometry.with(Cell::bit).words());
   std::vector<std::uint64_t> bits;
   read_payload_chunks(input, stage, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
-    const WordRange part = bits_of_counters(geometry, {word, chunk.size()});
+    const WordRange part = bit_words_of(geometry, {word, chunk.size()});
     bits.resize(part.count);
     project_words(geometry, chunk.data(), part, bits.data());
     store->write(part.first, bits);

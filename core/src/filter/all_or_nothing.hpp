@@ -78,7 +78,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
                                    std::span<std::uint8_t> verdicts, const BatchOptions& options,
                                    Remove remove, Insert insert) {
   struct Numbers {
-    std::uint64_t keys_inserted, keys_removed, at_most;
+    std::uint64_t keys_inserted, keys_removed, nonzero_at_most;
     detail::KnownCount known_nonzero;
   };
   struct Views {
@@ -91,7 +91,8 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
   std::vector<Numbers> before;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const Stage& stage = stages[s];
-    before.push_back({stage.keys_inserted, stage.keys_removed, stage.at_most, stage.known_nonzero});
+    before.push_back(
+        {stage.keys_inserted, stage.keys_removed, stage.nonzero_at_most, stage.known_nonzero});
   }
   std::vector<std::uint8_t> own(verdicts.empty() ? keys.size() : 0);
   const std::span<std::uint8_t> out = verdicts.empty() ? std::span(own) : verdicts;
@@ -102,7 +103,7 @@ RemoveReport remove_all_or_nothing(const Stages& stages, const KeyBatch& keys,
       Stage& stage = stages[s];
       stage.keys_inserted = before[s].keys_inserted;
       stage.keys_removed = before[s].keys_removed;
-      stage.at_most = before[s].at_most;
+      stage.nonzero_at_most = before[s].nonzero_at_most;
       stage.known_nonzero = before[s].known_nonzero;
     }
   };

@@ -29,7 +29,7 @@ Stage bits_of(const Stage& counters, const Backend& on, const BatchOptions& opti
   }
   bits.keys_inserted = counters.keys_inserted;
   bits.keys_removed = counters.keys_removed;
-  bits.at_most = counters.at_most;
+  bits.nonzero_at_most = counters.nonzero_at_most;
   bits.known_nonzero = counters.known_nonzero;
   bits.metadata = counters.metadata;
   return bits;

@@ -22,8 +22,8 @@ namespace {
 
 const Geometry& of_counters(const Geometry& geometry) {
   if (geometry.cell() == Cell::counter) return geometry;
-  throw InvalidArgument(
-      fmt::format("{}: a Filter needs counters; with bits, make a BloomFilter", geometry.describe()));
+  throw InvalidArgument(fmt::format("{}: a Filter needs counters; with bits, make a BloomFilter",
+                                    geometry.describe()));
 }
 
 }  // namespace
@@ -272,7 +272,7 @@ SubtractReport Filter::subtract(const Filter& other, const BatchOptions& options
     if (is_empty(theirs, options)) continue;
     Stage& mine = container_of(next, theirs, i, options);
     report.inexact_counters += mine.subtract(theirs, options).inexact_counters;
-    mine.at_most = mine.nonzero(options);
+    mine.nonzero_at_most = mine.nonzero(options);
   }
   state_->stages = std::move(next);
   return report;

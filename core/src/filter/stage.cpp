@@ -30,14 +30,14 @@ Stage Stage::empty(const StageShape& shape, std::uint32_t index, std::uint64_t s
 
 void Stage::set_empty() noexcept {
   known_nonzero.learn(0);
-  if (shape.full_at != kNeverFull) at_most = 0;
+  if (shape.full_at != kNeverFull) nonzero_at_most = 0;
 }
 
 Stage Stage::copy_on(const Backend& other) const {
   Stage copy(shape, index, seed, other, copied(*store, geometry().words(), *backend, other));
   copy.keys_inserted = keys_inserted;
   copy.keys_removed = keys_removed;
-  copy.at_most = at_most;
+  copy.nonzero_at_most = nonzero_at_most;
   copy.known_nonzero = known_nonzero;
   copy.metadata = metadata;
   return copy;
@@ -201,7 +201,7 @@ void Stage::merge(const Stage& other, const BatchOptions& options) {
   const std::uint64_t inserted = other.keys_inserted, removed = other.keys_removed;
   std::unique_ptr<CounterStore> copy;
   const ConstCounterView from = other.view_on(*backend, copy);
-  at_most = geometry().counters();
+  nonzero_at_most = geometry().counters();
   known_nonzero.forget();
   backend->merge(view(), from, options);
   keys_inserted += inserted;
@@ -266,7 +266,7 @@ void Stage::assign(std::span<const std::uint64_t> words, std::uint64_t inserted,
       throw InvalidArgument(fmt::format("words: {}, at byte {}", fault->what, fault->byte));
     }
   }
-  at_most = geometry().counters();
+  nonzero_at_most = geometry().counters();
   known_nonzero.forget();
   store->write(0, words);
   keys_inserted = inserted;

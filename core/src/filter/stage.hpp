@@ -28,7 +28,7 @@ struct Stage {
   std::uint64_t keys_removed = 0;
   /// An upper bound on the number of non-zero counters, which costs nothing. Maintained by
   /// walk.hpp; for a stage that is never full it is the number of all counters.
-  std::uint64_t at_most;
+  std::uint64_t nonzero_at_most;
   /// The exact number of non-zero counters; unknown after a change that did not count them.
   detail::KnownCount known_nonzero{};
   /// Metadata in the stage's own header in a container; kept when it is saved again.
@@ -42,7 +42,7 @@ struct Stage {
         seed(with_seed),
         backend(&on),
         store(std::move(counters)),
-        at_most(of_shape.geometry.counters()) {}
+        nonzero_at_most(of_shape.geometry.counters()) {}
   /// Makes an empty stage.
   static Stage empty(const StageShape& shape, std::uint32_t index, std::uint64_t seed,
                      const Backend& backend);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "filter/insertion.hpp"
 #include "filter/state.hpp"
+#include "kit/exact_fpr.hpp"
 #include "kit/few_keys.hpp"
 
 namespace scbf {
@@ -109,6 +111,12 @@ std::uint64_t StageView::nonzero(const BatchOptions& options) const {
 }
 double StageView::fill(const BatchOptions& options) const {
   return static_cast<double>(nonzero(options)) / static_cast<double>(geometry().counters());
+}
+double StageView::exact_fpr() const {
+  if (stage_->store->on_host()) return scbf::exact_fpr(geometry(), stage_->store->words());
+  std::vector<std::uint64_t> words(geometry().words());
+  read_words(0, words);
+  return scbf::exact_fpr(geometry(), words.data());
 }
 std::span<const std::uint64_t> StageView::words() const { return stage_->words(); }
 void StageView::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
@@ -262,7 +270,7 @@ bool join(Stage& mine, const Stage& theirs, const BatchOptions& options) {
     if (sum.nonzero(options) > most) return false;
     mine = std::move(sum);
   }
-  mine.at_most = mine.nonzero(options);
+  mine.nonzero_at_most = mine.nonzero(options);
   return true;
 }
 
@@ -287,7 +295,7 @@ void FilterState::merge(const FilterState& other, const BatchOptions& options) {
     }
     next.push_back(theirs.copy_on(*backend));
     if (!(growth == other.growth)) next.back().index = kForeignStage;
-    next.back().at_most = next.back().nonzero(options);
+    next.back().nonzero_at_most = next.back().nonzero(options);
   }
   begin_change();
   stages = std::move(next);

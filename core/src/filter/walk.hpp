@@ -58,9 +58,9 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
                             const BatchOptions& options) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = stages[s];
-    if (stage.at_most < stage.shape.full_at) return s;
-    stage.at_most = stage.nonzero(options);
-    if (stage.at_most < stage.shape.full_at) return s;
+    if (stage.nonzero_at_most < stage.shape.full_at) return s;
+    stage.nonzero_at_most = stage.nonzero(options);
+    if (stage.nonzero_at_most < stage.shape.full_at) return s;
   }
   if (stages.size() >= stages.growth().most_stages()) {
     throw_full(fmt::format("all {} stages are full ({}): begin another filter, or plan for more "
@@ -84,7 +84,8 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
 inline std::uint64_t surely_taken(const Stage& stage) noexcept {
   const std::uint64_t probes = stage.geometry().probes(), full_at = stage.shape.full_at;
   if (full_at == kNeverFull) return ~std::uint64_t{0};
-  return stage.at_most < full_at ? (full_at - stage.at_most + probes - 1) / probes : 0;
+  return stage.nonzero_at_most < full_at ? (full_at - stage.nonzero_at_most + probes - 1) / probes
+                                         : 0;
 }
 
 /// Accounts for the first `count` keys of `rest` in a stage's bound on its non-zero counters.
@@ -92,14 +93,15 @@ inline InsertStep book_insert(Stage& stage, std::size_t number, const KeyBatch& 
                               std::size_t count) {
   const std::uint64_t valid = count - rest.slice(0, count).nulls();
   const Geometry& geometry = stage.geometry();
-  stage.at_most = std::min(stage.at_most + valid * geometry.probes(), geometry.counters());
+  stage.nonzero_at_most =
+      std::min(stage.nonzero_at_most + valid * geometry.probes(), geometry.counters());
   return {number, count, valid};
 }
 
 /// The same for one key.
 inline void book_key(Stage& stage) noexcept {
   const Geometry& geometry = stage.geometry();
-  stage.at_most = std::min(stage.at_most + geometry.probes(), geometry.counters());
+  stage.nonzero_at_most = std::min(stage.nonzero_at_most + geometry.probes(), geometry.counters());
 }
 
 /// Chooses the first keys of `rest`, as many as surely go to one stage. The stage accounts for
@@ -114,7 +116,7 @@ InsertStep next_insert_step(Stages& stages, const KeyBatch& rest, std::uint64_t 
   // The bound counts k non-zero counters per key, which is often too many. Take the exact number
   // where that lets more keys in; so the last of the room goes in ever smaller pieces.
   if (surely_taken(stage) < rest.size()) {
-    stage.at_most = std::min(stage.at_most, stage.nonzero(options));
+    stage.nonzero_at_most = std::min(stage.nonzero_at_most, stage.nonzero(options));
   }
   return book_insert(
       stage, s, rest,

@@ -379,7 +379,7 @@ std::array<Histogram, kRankedSlices> histograms_of_blocks(const ConstCounterView
   return histograms;
 }
 
-std::uint64_t positions_in_use(const ConstCounterView& view, FilterPart blocks) noexcept {
+std::uint64_t total_positions_in_use(const ConstCounterView& view, FilterPart blocks) noexcept {
   const RankedShape shape(view.geometry);
   std::uint64_t used = 0;
   const std::uint64_t* const end = view.words + blocks.last * kWordsPerBlock;

@@ -99,6 +99,6 @@ void subtract_blocks(const CounterView& from, const ConstCounterView& what, Filt
 std::array<Histogram, kRankedSlices> histograms_of_blocks(const ConstCounterView& view,
                                                           FilterPart blocks);
 /// How many positions are in use.
-std::uint64_t positions_in_use(const ConstCounterView& view, FilterPart blocks) noexcept;
+std::uint64_t total_positions_in_use(const ConstCounterView& view, FilterPart blocks) noexcept;
 
 }  // namespace scbf

@@ -78,7 +78,7 @@ void intersect_words(std::uint64_t* into, const std::uint64_t* from, std::size_t
   for (std::size_t i = 0; i < words; ++i) into[i] &= from[i];
 }
 
-WordRange counters_of_bits(const Geometry& geometry, WordRange bits) noexcept {
+WordRange counter_words_of(const Geometry& geometry, WordRange bits) noexcept {
   if (geometry.layout() != Layout::ranked) return {4 * bits.first, 4 * bits.count};
   const std::uint64_t per_block = geometry.cells_per_block();
   const std::uint64_t first = 64 * bits.first / per_block;
@@ -87,7 +87,7 @@ WordRange counters_of_bits(const Geometry& geometry, WordRange bits) noexcept {
   return {first * kWordsPerBlock, last > first ? (last - first) * kWordsPerBlock : 0};
 }
 
-WordRange bits_of_counters(const Geometry& geometry, WordRange counters) noexcept {
+WordRange bit_words_of(const Geometry& geometry, WordRange counters) noexcept {
   if (geometry.layout() != Layout::ranked) return {counters.first / 4, counters.count / 4};
   const std::uint64_t first = counters.first / kWordsPerBlock;
   const std::uint64_t last =
@@ -105,7 +105,7 @@ namespace {
 void project_ranked(const Geometry& geometry, const std::uint64_t* counters, WordRange bits,
                     std::uint64_t* out) noexcept {
   std::fill_n(out, bits.count, std::uint64_t{0});
-  const std::uint64_t blocks = counters_of_bits(geometry, bits).count / kWordsPerBlock;
+  const std::uint64_t blocks = counter_words_of(geometry, bits).count / kWordsPerBlock;
   const std::uint64_t per_slice = geometry.positions();
   const std::uint64_t upper = (std::uint64_t{1} << (per_slice - 64)) - 1;
   // Counted from the first word of bits; what lies before it wraps around, and is left out.
@@ -160,7 +160,7 @@ std::uint64_t ones_in(const std::uint64_t* words, std::size_t count) noexcept {
 }
 
 std::uint64_t nonzero_in_part(const ConstCounterView& view, FilterPart part) noexcept {
-  if (has_ranked_counts(view.geometry)) return positions_in_use(view, part);
+  if (has_ranked_counts(view.geometry)) return total_positions_in_use(view, part);
   const std::uint64_t* const words = view.words + part.first;
   const std::size_t count = part.last - part.first;
   if (view.geometry.cell() == Cell::bit) return ones_in(words, count);

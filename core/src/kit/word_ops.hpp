@@ -62,11 +62,11 @@ struct WordRange {
   std::uint64_t first, count;
 };
 /// The words of counters that words of bits are made of.
-WordRange counters_of_bits(const Geometry& geometry, WordRange bits) noexcept;
+WordRange counter_words_of(const Geometry& geometry, WordRange bits) noexcept;
 /// The words of bits that are made of a chunk of a file of counters. The table of a ranked filter
 /// has no bits: for a chunk of it alone the range is empty.
-WordRange bits_of_counters(const Geometry& geometry, WordRange counters) noexcept;
-/// Makes words of bits. `counters` points to the first word of counters_of_bits(geometry, bits).
+WordRange bit_words_of(const Geometry& geometry, WordRange counters) noexcept;
+/// Makes words of bits. `counters` points to the first word of counter_words_of(geometry, bits).
 void project_words(const Geometry& geometry, const std::uint64_t* counters, WordRange bits,
                    std::uint64_t* out) noexcept;
 /// How many bits are 1.

@@ -37,7 +37,7 @@ inline CallOptions call_options(unsigned threads, std::string_view path,
                                 nanobind::object progress) {
   CallOptions options;
   options.batch.threads = threads;
-  options.batch.path = path_of(path);
+  options.batch.path = path_from_string(path);
   if (!progress.is_none() && !PyCallable_Check(progress.ptr())) {
     throw nanobind::type_error(
         "progress: must be callable, with (keys done, keys in all), or None");

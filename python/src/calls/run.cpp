@@ -11,13 +11,6 @@ namespace nb = nanobind;
 
 namespace scbf::python {
 
-Path path_of(std::string_view name) {
-  if (name == "automatic") return Path::automatic;
-  if (name == "direct") return Path::direct;
-  if (name == "partitioned") return Path::partitioned;
-  throw InvalidArgument(fmt::format("path '{}': must be automatic, direct or partitioned", name));
-}
-
 void Parts::check() const {
   if (columns.size() == 1 && size <= columns[0]->most_at_once()) return;
   constexpr std::size_t kBetweenSignals = std::size_t{1} << 20;  // keys

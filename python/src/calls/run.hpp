@@ -20,9 +20,6 @@
 
 namespace scbf::python {
 
-/// Throws InvalidArgument.
-Path path_of(std::string_view name);
-
 /// Columns, and how many keys they have in all.
 struct Parts {
   std::vector<std::unique_ptr<Column>> columns;

@@ -172,7 +172,7 @@ void call(const Self& self, nb::object stream, Work work) {
 }
 
 void insert(Self& self, nb::object keys, bool alone, std::string_view path, nb::object stream) {
-  const Path way = path_of(path);
+  const Path way = path_from_string(path);
   Call call(self, std::move(stream));
   const cuda::DeviceKeys column = call.keys(std::move(keys));
   call.finish([&](cuda::DeviceOptions options) {

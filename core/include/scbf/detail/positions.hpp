@@ -67,7 +67,7 @@ SCBF_INLINE constexpr unsigned position_of(std::uint64_t place, unsigned i) noex
 }
 
 /// The bits of the key in word i of its block in a filter of bits, i < 2: one of each sixteen.
-SCBF_INLINE constexpr std::uint64_t block_bits(std::uint64_t place, unsigned i) noexcept {
+SCBF_INLINE constexpr std::uint64_t block_mask(std::uint64_t place, unsigned i) noexcept {
   const auto nibbles = static_cast<std::uint32_t>(place) >> 16 * i;
   const std::uint32_t low = 1u << (nibbles & 15) | 0x1'0000u << (nibbles >> 4 & 15);
   const std::uint32_t high = 1u << (nibbles >> 8 & 15) | 0x1'0000u << (nibbles >> 12 & 15);

@@ -125,11 +125,11 @@ struct BitCells {
     return {bit.word, std::uint64_t{1} << bit.shift};
   }
   SCBF_INLINE static Share in_block(std::uint64_t place, std::uint32_t i) noexcept {
-    return {detail::block_of(place) * kBlockWords + i, detail::block_bits(place, i)};
+    return {detail::block_of(place) * kBlockWords + i, detail::block_mask(place, i)};
   }
   SCBF_INLINE static Share in_block(std::uint32_t block, std::uint32_t nibbles,
                                     std::uint32_t i) noexcept {
-    return {std::uint64_t{block} * kBlockWords, detail::block_bits(nibbles, i)};
+    return {std::uint64_t{block} * kBlockWords, detail::block_mask(nibbles, i)};
   }
   SCBF_INLINE static Share in_slice(std::uint64_t position) noexcept {
     return {position / kPerWord, std::uint64_t{1} << position % kPerWord};

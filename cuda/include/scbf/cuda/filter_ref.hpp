@@ -171,8 +171,8 @@ class FilterRef {
       const std::uint64_t place = detail::place_in_group(geometry_, hash, group);
       const std::uint64_t block = group * geometry_.blocks_per_group() + detail::block_of(place);
       const WordPair words = Atomic().load_pair(words_ + block * BitCells::kBlockWords);
-      const std::uint64_t missing = (detail::block_bits(place, 0) & ~words.low) |
-                                    (detail::block_bits(place, 1) & ~words.high);
+      const std::uint64_t missing = (detail::block_mask(place, 0) & ~words.low) |
+                                    (detail::block_mask(place, 1) & ~words.high);
       if (missing != 0) return false;
     }
     return true;
