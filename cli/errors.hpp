@@ -21,7 +21,7 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Standard output cannot be written, and the result is in its file already.
+/// A report cannot be written, and what it reports is done: see work_is_done.
 class ReportLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -181,8 +181,7 @@ Destination changed_filter(const std::string& file, const std::string& out,
   if (out.empty() && (file == "-" || file == "/dev/stdin")) {
     throw UsageError(
         "standard input cannot be replaced: name the file, or write the result elsewhere by -o OUT "
-        "or "
-        "-o -");
+        "or -o -");
   }
   struct stat status = status_of(file);
   if (out.empty() && !S_ISREG(status.st_mode)) {

@@ -33,17 +33,10 @@ namespace fs = std::filesystem;
   throw IoError(fmt::format("{}: cannot write: {}", name, std::generic_category().message(error)));
 }
 
-/// The file that a result was written to; empty before.
-std::string& written_file() {
-  static std::string file;
-  return file;
-}
-
-[[noreturn]] void throw_output_failed(int error) {
-  if (written_file().empty()) throw_io("standard output", error);
-  throw ReportLost(fmt::format(
-      "standard output: cannot write the report: {}; {} is written, so do not repeat the command",
-      std::generic_category().message(error), in_quotes(written_file())));
+/// What was changed; empty before.
+std::string& changed() {
+  static std::string name;
+  return name;
 }
 
 void write_to_standard_output(std::string_view bytes) {
@@ -51,7 +44,7 @@ void write_to_standard_output(std::string_view bytes) {
     const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EPIPE) throw ReaderGone{};
-    if (n <= 0) throw_output_failed(n < 0 ? errno : EIO);
+    if (n <= 0) throw_io("standard output", n < 0 ? errno : EIO);
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
 }
@@ -132,6 +125,19 @@ bool begins_as_filter(const std::string& path) {
 }
 
 bool is_regular(const struct stat& status) { return S_ISREG(status.st_mode); }
+
+/// Writes a report to standard output.
+void print(const std::function<void(Output&)>& produce) {
+  try {
+    Output out;
+    produce(out);
+    out.finish();
+  } catch (const IoError& error) {
+    if (changed().empty()) throw;
+    throw ReportLost(fmt::format("{}; {} is changed already: do not repeat the command",
+                                 error.what(), in_quotes(changed())));
+  }
+}
 
 }  // namespace
 
@@ -233,7 +239,7 @@ void Destination::write(const std::function<void(Output&)>& produce) const {
         run([&](std::string_view bytes) { sink(std::as_bytes(std::span(bytes))); });
       },
       calls);
-  written_file() = path_;
+  work_is_done(path_);
 }
 
 void Destination::report(std::string_view text) const {
@@ -276,16 +282,14 @@ void clean_up_on_signals() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
+void work_is_done(const std::string& on) { changed() = on; }
+
 void print_json(const Json& json) {
-  Output out;
-  out.write_json(json);
-  out.finish();
+  print([&](Output& out) { out.write_json(json); });
 }
 
 void print_text(std::string_view text) {
-  Output out;
-  out.write(text);
-  out.finish();
+  print([&](Output& out) { out.write(text); });
 }
 
 void note(std::string_view text) {

@@ -94,6 +94,10 @@ void check_inputs(std::span<const std::string> inputs);
 /// a limit on the size of files gives an error.
 void clean_up_on_signals();
 
+/// The verb has changed a file or an index. If its report cannot be written after that, print_json
+/// and print_text throw ReportLost. Destination::write calls it.
+void work_is_done(const std::string& on);
+
 /// Writes one JSON document to standard output.
 void print_json(const Json& json);
 /// Writes text to standard output.

@@ -15,7 +15,6 @@
 #include "output.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/routing.hpp"
-#include "scbf/secondary_index.hpp"
 #include "sizes.hpp"
 
 namespace scbf::cli {

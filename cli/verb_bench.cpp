@@ -79,6 +79,14 @@ void parse_list(std::vector<Item>& into, const std::string& option, const std::s
   }
 }
 
+Path path_of(const char* option, const std::string& name) {
+  try {
+    return path_from_string(name);
+  } catch (const InvalidArgument& error) {
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
 /// The one of `all` that has this name.
 template <class Item, std::size_t n>
 Item from_string(const char* option, const Item (&all)[n], const std::string& name) {
@@ -471,7 +479,7 @@ Run set_up_bench(CommandLine& line) {
       "--seconds", "S", "Approximate time for each operation of each filter; default 0.1",
       [o](const std::string& text) { o->seconds = parse_real("--seconds", text, 0.001, 3600); });
   line.option("--path", "PATH", "automatic (default), direct or partitioned",
-              [o](const std::string& text) { o->path = path_from_string(text); });
+              [o](const std::string& text) { o->path = path_of("--path", text); });
   line.option("--seed", "S", "Seed of the keys; default 1",
               [o](const std::string& text) { o->seed = parse_seed("--seed", text); });
   add_threads_to(line, options->run.threads);

@@ -33,7 +33,7 @@ struct ChangeOptions {
   bool compress = false;
 
   void add_to(CommandLine& line) {
-    line.positional("FILE", "The filter; - is standard input", file);
+    line.positional("FILE", "The filter; - is standard input, which takes -o", file);
     keys.add_to(line, true);
     line.option("-o,--output", "OUT",
                 "Write here; default: replace FILE; - is standard output, and the report then goes "

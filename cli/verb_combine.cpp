@@ -31,7 +31,7 @@ struct CombineOptions {
   RunOptions run;
 
   void add_to(CommandLine& line) {
-    line.positional("FILE", "The filter to change; - is standard input", file);
+    line.positional("FILE", "The filter to change; - is standard input, which takes -o", file);
     line.positionals("OTHER", "Filters of the same geometry and seed", others,
                      CommandLine::Need::required);
     line.option("-o,--output", "OUT",

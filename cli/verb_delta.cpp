@@ -56,6 +56,9 @@ int delta(const DeltaOptions& options) {
   check_inputs(inputs);
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.force, .json = options.json, .inputs = inputs});
+  if (options.bits == "-" || options.bits == "/dev/stdin") {
+    throw UsageError("standard input cannot be replaced: give the file's name of the bits");
+  }
   const Destination published =
       changed_filter(options.bits, {}, {.json = false, .inputs = {options.now}});
   const RunOptions run;
@@ -156,7 +159,8 @@ Examples:
 
 Run set_up_apply(CommandLine& line) {
   auto options = std::make_shared<ApplyOptions>();
-  line.positional("FILE", "The bits of a reader; - is standard input", options->file);
+  line.positional("FILE", "The bits of a reader; - is standard input, which takes -o",
+                  options->file);
   line.positionals("DELTA", "Deltas, in order; - is standard input", options->deltas,
                    CommandLine::Need::required);
   line.option(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many keys ahead the direct path fetches lines from memory. The best distance depends on how
-// many lines a core can wait for at once, and on how far it looks ahead by itself. Zen 5 gains a third at 128 keys
-// against 32, Zen 4 a tenth the other way round. So the library tries both, on a few keys at a
-// time, and goes on with the one that costs less. Answers and counters do not depend on it.
+// many lines a core can wait for at once, and on how far it looks ahead by itself. Zen 5 gains a
+// third at 128 keys against 32, Zen 4 a tenth the other way round. So the library tries both, on a
+// few keys at a time, and goes on with the one that costs less. Answers and counters do not depend
+// on it.
 #pragma once
 
 #include <algorithm>

@@ -38,6 +38,7 @@ int backup(const BackupOptions& options) {
   const Stopwatch watch;
   const SecondaryIndex index = target.open_read_only();
   const auto as_of = index.backup(options.to);
+  work_is_done(options.to);
   const double seconds = watch.seconds();
   const std::uint64_t rows = index.statistics().rows, bytes = bytes_of(options.to);
   if (target.json) {

@@ -87,6 +87,7 @@ int create(const CreateOptions& options) {
   schema.check();
   const SecondaryIndex index =
       SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.how());
+  work_is_done(options.target.folder);
   if (options.target.json) {
     Json json;
     json["index"] = options.target.folder;

@@ -184,6 +184,7 @@ Loaded load_into(const LoadOptions& options, SecondaryIndex& index) {
 int load(const LoadOptions& options) {
   SecondaryIndex index = options.target.open();
   const Loaded loaded = load_into(options, index);
+  work_is_done(options.target.folder);
   const IndexStatistics now = index.statistics();
   const double rate = per_second(loaded.rows, loaded.seconds);
   if (options.target.json) {

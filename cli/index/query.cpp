@@ -182,7 +182,8 @@ int query_once(const QueryOptions& options) {
   if (!options.target.json) {
     note(routing_text(routing, query.broadcast));
     if (!last.empty())
-      note(fmt::format("stopped at --limit {}: to continue, give --after the key of the last row", found));
+      note(fmt::format("stopped at --limit {}: to continue, give --after the key of the last row",
+                       found));
   }
   return found == 0 ? kNothingFound : kOk;
 }

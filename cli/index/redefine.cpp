@@ -73,6 +73,7 @@ int replan(const RedefineOptions& options) {
   index.reset();
   if (!options.dry_run) {
     SecondaryIndex::replan(target.folder, plan.fpr, plan.region_values);
+    work_is_done(target.folder);
     SecondaryIndex now = open_changed(target);
     // The plan may be the old one, and then the filters fit it as they are.
     if (now.recovery().rebuilt == 0) {
@@ -124,6 +125,7 @@ Column parse_column(const TableSchema& schema, const std::string& text) {
 
 int report(const RedefineOptions& options, const char* what, const IndexStatistics& before,
            const Stopwatch& watch) {
+  work_is_done(options.target.folder);
   const SecondaryIndex index = open_changed(options.target);
   const IndexStatistics now = index.statistics();
   if (options.target.json) {

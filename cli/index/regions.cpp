@@ -75,9 +75,10 @@ int regions(const RegionsOptions& options) {
   return print(options, options.target.open_read_only().regions());
 }
 
-/// Prints the given regions.
+/// Prints the regions that were made or moved.
 int report(const RegionsOptions& options, const SecondaryIndex& index,
            const std::vector<RegionId>& ids) {
+  work_is_done(options.target.folder);
   std::vector<RegionInfo> changed = index.regions();
   std::erase_if(changed, [&](const RegionInfo& region) {
     return std::find(ids.begin(), ids.end(), region.id) == ids.end();

@@ -45,6 +45,7 @@ int put(const WriteOptions& options) {
   SecondaryIndex index = options.target.open();
   const Row row = parse_row(index.schema(), options.words);
   const WriteReport report = index.put(std::span(&row, 1));
+  work_is_done(options.target.folder);
   if (options.target.json) {
     print_json(Json{{"put", report.put}, {"replaced", report.replaced}});
   } else {
@@ -58,6 +59,7 @@ int remove(const WriteOptions& options) {
   const std::vector<std::string> keys = keys_from(options.words, options.file);
   SecondaryIndex index = options.target.open();
   const WriteReport report = index.remove(keys);
+  work_is_done(options.target.folder);
   if (options.target.json) {
     print_json(Json{{"removed", report.removed}, {"absent", report.absent}});
   } else {

@@ -117,7 +117,7 @@ void sync_folder(const std::filesystem::path& folder) {
   }
   if (error) throw io_error(folder, "cannot read", error.value());
   sync(folder);
-  sync(std::filesystem::absolute(folder).parent_path());
+  sync(folder / "..");
 }
 
 }  // namespace scbf::index

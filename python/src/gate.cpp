@@ -48,8 +48,7 @@ void enter(Gate& gate, Passage::To purpose) {
     if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
     throw Error(
         "the object is in use by the call that this one was made from, such as a progress "
-        "callback: "
-        "it cannot be changed now, nor asked while it is being changed");
+        "callback: it cannot be changed now, nor asked while it is being changed");
   }
   // Who reads something already must not queue behind a change that waits for that.
   const bool in_turn = purpose == Passage::To::change || inside.empty();

@@ -403,3 +403,37 @@ def test_a_bad_index_in_a_later_piece_changes_nothing() -> None:
         with pytest.raises(scbf.InvalidArgument, match="index 599999 is 7, and the dictionary has 2 values"):
             call(column)
     assert some == filled(["a"])
+
+
+@pytest.mark.parametrize("part", ["offsets", "bytes", "bitmap", "indices", "views"])
+def test_out_in_the_memory_of_a_column(part: str) -> None:
+    """Whichever of its buffers `out` is: the answers are those for the keys as they were."""
+    n = 300_000
+    some = scbf.Filter(n, 0.001)
+    keys = [f"k{i:06}" for i in range(n)]
+    some.insert(keys[::2])
+    offsets = np.arange(n + 1, dtype=np.int32) * 7
+    text = np.frombuffer("".join(keys).encode(), np.uint8).copy()
+    valid = np.full(n, 255, np.uint8)  # more bits than are needed, so that `out` fits
+    if part == "indices":
+        memory = np.arange(n, dtype=np.int32)
+        column = pa.DictionaryArray.from_arrays(pa.array(memory), pa.array(keys))
+    elif part == "views":
+        views = pa.array(keys, pa.string_view()).buffers()[1]
+        memory = np.frombuffer(views, np.uint8).copy()
+        column = pa.Array.from_buffers(pa.string_view(), n, [None, pa.py_buffer(memory)])
+    else:
+        memory = {"offsets": offsets, "bytes": text, "bitmap": valid}[part]
+        column = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(text),
+                                             pa.py_buffer(valid) if part == "bitmap" else None, -1)
+    want = some.contains(column).copy()
+    assert want[::2].all() and not want.all()
+    before = memory.copy()
+    out = memory.view(np.uint8)[:n]
+    for threads in (1, 2):
+        assert (some.contains(column, out, threads=threads) == want).all()
+        memory[:] = before
+    verdicts = np.zeros(n, np.uint8)
+    some.copy().remove(column, verdicts)
+    some.remove(column, out)
+    assert (out == verdicts).all()

@@ -343,7 +343,7 @@ def test_out_of_another_type(kind: str) -> None:
 
 def test_wrong_options() -> None:
     some = filled([1])
-    with pytest.raises(scbf.InvalidArgument, match="path 'scenic': must be automatic, direct or partitioned"):
+    with pytest.raises(scbf.InvalidArgument, match="path 'scenic': must be 'automatic', 'direct' or 'partitioned'"):
         some.contains([1], path="scenic")
     for options in ({"threads": -1}, {"threads": "two"}, {"path": None}, {"thread": 1}):
         with pytest.raises(TypeError):

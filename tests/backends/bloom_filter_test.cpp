@@ -401,7 +401,8 @@ TEST(BitFilter, IsPlannedForItsOwnMemory) {
 TEST(BitFilter, RefusesWhatDoesNotFit) {
   const Geometry geometry = Geometry::split(4, 1000);
   BloomFilter bits(geometry, {.seed = 1});
-  SCBF_EXPECT_THROW(Filter(geometry.with(Cell::bit)), scbf::InvalidArgument, "a Filter needs counters");
+  SCBF_EXPECT_THROW(Filter(geometry.with(Cell::bit)), scbf::InvalidArgument,
+                    "a Filter needs counters");
   SCBF_EXPECT_THROW(bits.merge(BloomFilter(geometry)), scbf::Incompatible, "seeds differ");
   SCBF_EXPECT_THROW(bits.intersect(BloomFilter(Geometry::split(4, 1001), {.seed = 1})),
                     scbf::Incompatible, "geometries differ");

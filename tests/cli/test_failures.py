@@ -171,9 +171,11 @@ class Files(CommandTest):
                                        (["build", "--capacity", 5, "-o", "b.scbf", "new"], "b.scbf"),
                                        (["delta", "p.scbf", "g.scbf", "-o", "1.delta"], "p.scbf")):
                 self.scbf(*arguments, stdout=full, code=REPORT_LOST)
-                self.assertIn(f"'{written}' is written, so do not repeat", self.err)
+                self.assertIn(f"'{written}' is changed already: do not repeat", self.err)
                 self.scbf("verify", written)
             # Nothing is done where the result itself goes there.
+            self.scbf("remove", "g.scbf", "new", "-o", "-", "--absent", "list", "--max-absent", "all",
+                      stdout=full, code=INPUT_OUTPUT)
             self.scbf("delta", "p.scbf", "g.scbf", "-o", "-", stdout=full, code=INPUT_OUTPUT)
         self.assertEqual(self.scbf("count", "m.scbf", "new"), b"x\t0\ny\t0\n")
 

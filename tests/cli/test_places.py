@@ -185,8 +185,8 @@ class Places(CommandTest):
 
     def test_standard_input_is_not_replaced(self):
         for place in ("-", "/dev/stdin"):
-            for verb in (["insert", place, "keys"], ["remove", place, "keys"], ["merge", place, "g.scbf"],
-                         ["subtract", place, "g.scbf"]):
+            for verb in (["insert", place, "keys"], ["remove", place, "keys"],
+                         ["merge", place, "g.scbf"], ["subtract", place, "g.scbf"]):
                 with open(self.path("f.scbf"), "rb") as stdin:  # a regular file, which could be
                     process = self.start(*verb, stdin=stdin, stderr=subprocess.PIPE)
                     self.assertIn(b"standard input cannot be replaced", process.stderr.read())

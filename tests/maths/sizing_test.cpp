@@ -234,7 +234,10 @@ TEST(Sizing, KeysLostPerFalseRemoval) {
       EXPECT_NEAR(lost / removed, lost_per_false_removal(geometry, kKeys), 10 / std::sqrt(removed));
     }
   }
-  EXPECT_EQ(lost_per_false_removal(Geometry::split(3, 100), 0), 0);
+  for (const Geometry& geometry : {Geometry::split(3, 100), Geometry::split_block(1, 1)}) {
+    EXPECT_EQ(lost_per_false_removal(geometry, 0), 0);
+    EXPECT_NEAR(lost_per_false_removal(geometry, 1e18), 0, 1e-9);
+  }
   EXPECT_NEAR(lost_per_false_removal(Geometry::split(7, 1000), 1000 * std::log(2)), 4.85, 0.01);
 }
 
@@ -359,6 +362,9 @@ TEST(SizingRefusals, NameValueAndLimit) {
   const Geometry geometry = Geometry::split(7, 1000);
   const std::vector<std::tuple<const char*, std::function<void()>>> cases{
       {"n -1: must be at least 0", [] { expected_fill(-1, 10); }},
+      {"n -1: must be at least 0", [&] { lost_per_false_removal(geometry, -1); }},
+      {"n nan: must be at least 0", [&] { lost_per_false_removal(geometry, kNan); }},
+      {"n inf: must be at least 0", [&] { lost_per_false_removal(geometry, kInfinity); }},
       {"n nan: must be at least 0", [] { expected_fill(kNan, 10); }},
       {"m 0.5: must be at least 1 and finite", [] { expected_fill(1, 0.5); }},
       {"m inf: must be at least 1 and finite", [] { expected_fill(1, kInfinity); }},

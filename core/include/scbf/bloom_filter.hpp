@@ -135,8 +135,9 @@ class BloomFilter {
   Epoch epoch() const;
   /// Takes over the bits, numbers of keys and metadata of `now`, and its growth and seed, too, as
   /// the next epoch, and returns what leads there from the epoch before: a whole filter if there
-  /// was none, the shapes differ, or nothing shorter would do. Cost: one pass over both, a second
-  /// one if more bits changed than are 1, and memory for the message. Throws ReadOnly, or
+  /// was none, the shapes differ, or nothing shorter would do.
+  /// Cost: one pass over both; a second one if in some stage more bits changed than are 1, and one
+  /// to count these where their number is not known; memory for the message. Throws ReadOnly, or
   /// std::bad_alloc, changing nothing.
   Delta advance(const Filter& now);
   Delta advance(const BloomFilter& now);

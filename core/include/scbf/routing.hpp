@@ -15,6 +15,9 @@
 
 namespace scbf {
 
+/// Most servers of one index.
+inline constexpr std::uint32_t kMaxServers = 1u << 16;
+
 /// P_s = 1 − (1 − P)^r: the rate at which a server without the value is asked, because the filter
 /// of one of its regions gives a false positive. P in (0, 1); r ≥ 0, real-valued, so that it can be
 /// a mean over servers.

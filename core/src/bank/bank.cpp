@@ -135,8 +135,8 @@ void BankState::check(const Filter& filter) {
     }
     if (!(stages[i].shape == shape(stages[i].index)) || (i == 0 && stages[i].index != 0)) {
       throw Incompatible(
-          fmt::format("stage {} of the filter differs from stage {} of its growth ({})",
-                      i, stages[i].index, growth.describe()));
+          fmt::format("stage {} of the filter differs from stage {} of its growth ({})", i,
+                      stages[i].index, growth.describe()));
     }
   }
 }

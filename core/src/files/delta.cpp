@@ -150,15 +150,16 @@ bool continues(const FilterState& from, const FilterState& now) {
 
 Delta DeltaCoder::between(const FilterState& from, const FilterState& now) {
   if (!continues(from, now)) return pack_all(from, now, Content::filter);
-  Delta changes = pack_all(from, now, Content::delta);
+  bool few = true;
+  Delta changes = pack_all(from, now, Content::delta, {}, &few);
   // Changes are coded as ones are. So where they are not more, a whole filter would not be shorter.
-  if (changes.changes() <= now.nonzero({})) return changes;
+  if (few) return changes;
   Delta whole = pack_all(from, now, Content::filter, changes.epoch_);
   return changes.message_.size() <= whole.message_.size() ? std::move(changes) : std::move(whole);
 }
 
 Delta DeltaCoder::pack_all(const FilterState& from, const FilterState& now, Content content,
-                           const std::optional<Epoch>& leads_to) {
+                           const std::optional<Epoch>& leads_to, bool* few) {
   const bool is_delta = content == Content::delta;
   Delta delta;
   if (is_delta) delta.since_ = from.epoch;
@@ -176,6 +177,7 @@ Delta DeltaCoder::pack_all(const FilterState& from, const FilterState& now, Cont
     if (is_delta) header.changes = ones;
     if (old) header.since = from.epoch;
     delta.changes_ += ones;
+    if (few != nullptr && ones > stage.nonzero({})) *few = false;
   }
   delta.epoch_ = leads_to.value_or(Epoch{from.epoch.number + 1, history.value()});
   for (PackedStage& stage : stages) stage.header.epoch = delta.epoch_;

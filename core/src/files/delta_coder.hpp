@@ -32,9 +32,11 @@ struct DeltaCoder {
 
  private:
   /// A message that leads from `from` to the bits of `now`: all of these, or those that changed.
-  /// The epoch that it leads to follows from it, unless it is given.
+  /// The epoch that it leads to follows from it, unless it is given. `few` becomes false if in some
+  /// stage more bits change than are 1.
   static Delta pack_all(const FilterState& from, const FilterState& now,
-                        file_format::Content content, const std::optional<Epoch>& leads_to = {});
+                        file_format::Content content, const std::optional<Epoch>& leads_to = {},
+                        bool* few = nullptr);
 };
 
 /// Calls use(header, bytes, number) for each chunk of a packed payload in memory, which is sound.

@@ -26,8 +26,8 @@ struct OwnStages {
 
 /// Calls insert(stage number, keys), which returns an InsertReport, for the keys of a batch, in
 /// order, and before each step prepare(keys that are left). Throws FilterFull, or what insert
-/// throws if nothing of the batch was inserted before. `options`: of the counting that this may
-/// take.
+/// throws if nothing of the batch was inserted before. `options`: for the counting that this may
+/// need.
 template <class Prepare, class Insert>
 InsertReport insert_in_steps(FilterState& state, const KeyBatch& keys, const BatchOptions& options,
                              Prepare prepare, Insert insert) {

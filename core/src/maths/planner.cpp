@@ -156,10 +156,10 @@ std::optional<Option> best_probes(const PlanRequest& request) {
   }
   // Throws if that is the reason.
   if (parts) geometry_in(layout, *request.memory_bytes, parts, request.cell);
-  throw InvalidArgument(
-      fmt::format("memory {} bytes: too little for a single key of {} at fpr {}; give more memory or "
-                  "a higher fpr",
-                  *request.memory_bytes, to_string(layout), request.fpr.value_or(0)));
+  throw InvalidArgument(fmt::format(
+      "memory {} bytes: too little for a single key of {} at fpr {}; give more memory or "
+      "a higher fpr",
+      *request.memory_bytes, to_string(layout), request.fpr.value_or(0)));
 }
 
 /// All three are given, so the option must fit into the memory. If it does not, takes the fewest

@@ -128,6 +128,7 @@ double poisson_mass(double lambda, double x) {
 /// The keys of a block that are lost with a key that it claims by mistake, where its groups hold
 /// Poisson(load) keys in `slices` slices of `positions` counters each.
 double lost_in_block(double load, double slices, double positions) {
+  if (load > 1e5) return 0;  // no key is alone at a counter
   const auto last = static_cast<std::uint32_t>(load + 10 * std::sqrt(load) + 40);
   double lost = 0, claimed = 0;
   for (std::uint32_t j = 1; j <= last; ++j) {
@@ -261,7 +262,8 @@ double predicted_fpr(const Geometry& geometry, double n) {
 }
 
 double lost_per_false_removal(const Geometry& geometry, double n) {
-  if (!(n > 0)) return 0;
+  check_finite_keys("n", n);
+  if (n == 0) return 0;
   if (geometry.layout() == Layout::split) {
     const double load = n / static_cast<double>(geometry.counters_per_slice());
     return geometry.probes() * load / std::expm1(load);

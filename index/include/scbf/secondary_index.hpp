@@ -36,15 +36,13 @@
 #include "scbf/detail/owned.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/geometry.hpp"
+#include "scbf/routing.hpp"
 #include "scbf/table.hpp"
 
 namespace scbf {
 
 using RegionId = std::uint32_t;
 using ServerId = std::uint32_t;
-
-/// Most servers of one index.
-inline constexpr std::uint32_t kMaxServers = 1u << 16;
 
 /// The parameters of an index. They are fixed at creation; replan changes some of them.
 struct IndexPlan {

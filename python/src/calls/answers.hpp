@@ -40,8 +40,8 @@ nanobind::object numpy_array(std::vector<Stored> values) {
 class Answers {
  public:
   /// `types`: what its items may be, ? for bool and B for uint8. Throws InvalidArgument unless
-  /// `out` is None or a contiguous array of `size` of these. If it lies in the memory of the keys,
-  /// it is written last, by the destructor.
+  /// `out` is None or a contiguous array of `size` of these. If it may lie in the memory of the
+  /// keys, it is written last, by the destructor.
   Answers(nanobind::object out, const Parts& keys, std::size_t size, std::string_view types)
       : size_(size) {
     if (out.is_none()) {

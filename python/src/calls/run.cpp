@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/run.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "scbf/errors.hpp"
 
 namespace nb = nanobind;
 
@@ -26,12 +22,8 @@ void Parts::check() const {
 }
 
 bool Parts::overlap(std::span<const std::uint8_t> memory) const noexcept {
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
-  return std::ranges::any_of(columns, [&](const auto& column) {
-    const std::span<const std::byte> keys = column->memory();
-    const auto first = reinterpret_cast<std::uintptr_t>(keys.data());
-    return begin < first + keys.size() && first < begin + memory.size();
-  });
+  return std::ranges::any_of(
+      columns, [&](const auto& column) { return column->overlaps(std::as_bytes(memory)); });
 }
 
 void Run::adapt(std::size_t count, std::chrono::duration<double> took) {

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "keys/columns.hpp"
@@ -34,7 +33,7 @@ struct Parts {
   /// Throws for a key that cannot be one, before a call changes anything. A call of a single piece
   /// need not ask. With Python's global lock; Ctrl-C is noticed.
   void check() const;
-  /// Whether some keys lie in this memory.
+  /// Whether keys may lie in this memory.
   bool overlap(std::span<const std::uint8_t> memory) const noexcept;
 
  private:

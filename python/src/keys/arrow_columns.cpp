@@ -144,27 +144,19 @@ struct ArrayView {
   ArrayView part(std::size_t from, std::size_t count) const { return {array, first + from, count}; }
 };
 
-/// Keys in place, and the memory that they lie in.
-struct InPlace {
-  KeyBatch keys;
-  std::span<const std::byte> memory;
-};
-
 template <class T>
-InPlace numbers(const ArrayView& view) {
-  const std::span<const T> all(view.values<T>(1), view.size);
-  return {KeyBatch(all), std::as_bytes(all)};
+KeyBatch numbers(const ArrayView& view) {
+  return KeyBatch(std::span<const T>(view.values<T>(1), view.size));
 }
 
 template <class Offset>
-InPlace strings(const ArrayView& view) {
+KeyBatch strings(const ArrayView& view) {
   const std::span<const Offset> offsets(view.values<Offset>(1), view.size + 1);
   const auto* data = view.buffer<std::byte>(2);
   const Offset end = offsets.back();
   if (end < 0) broken(fmt::format("offset {} is {}", view.size, end));
   if (!data && end > 0) broken("the buffer of the bytes is missing");
-  const std::span<const std::byte> bytes(data, static_cast<std::size_t>(end));
-  return {KeyBatch::from_offsets(bytes, offsets), bytes};
+  return KeyBatch::from_offsets({data, static_cast<std::size_t>(end)}, offsets);
 }
 
 /// What keeps the memory of an array: the array itself, shared by what is made of it.
@@ -184,9 +176,6 @@ class NarrowColumn final : public Column {
     }
     const KeyBatch keys(std::span(reinterpret_cast<const Wide*>(room.narrow.data()), count));
     return view_.part(first, count).with_nulls(keys);
-  }
-  std::span<const std::byte> memory() const noexcept override {
-    return std::as_bytes(std::span(values_, view_.size));
   }
 
  private:
@@ -385,8 +374,8 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
                                               column_of(*schema.dictionary, values, kept), kept);
   }
   if (view.size == 0 || type.values == Values::null) return std::make_unique<NullColumn>(view.size);
-  const auto plain = [&](const InPlace& in_place) {
-    return plain_column(view.with_nulls(in_place.keys), in_place.memory, kept);
+  const auto plain = [&](const KeyBatch& keys) {
+    return plain_column(view.with_nulls(keys), {}, kept);
   };
   switch (type.values) {
     case Values::int8:
@@ -412,8 +401,8 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
     case Values::fixed: {
       const auto* bytes = view.buffer<std::byte>(1);
       if (!bytes) broken("the buffer of the bytes is missing");
-      const std::span all(bytes + view.first * type.width, view.size * type.width);
-      return plain({KeyBatch::from_fixed(all, type.width), all});
+      return plain(KeyBatch::from_fixed({bytes + view.first * type.width, view.size * type.width},
+                                        type.width));
     }
     case Values::null:
       break;

@@ -123,7 +123,9 @@ class IntegerColumn final : public Column {
     }
     return std::span<const std::uint64_t>(room.values);
   }
-  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
+  bool overlaps(std::span<const std::byte> memory) const noexcept override {
+    return share_bytes(items_.memory(), memory);
+  }
 
  private:
   Items items_;
@@ -174,7 +176,9 @@ class PaddedColumn final : public Column {
     }
     return std::span<const std::string_view>(room.views);
   }
-  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
+  bool overlaps(std::span<const std::byte> memory) const noexcept override {
+    return share_bytes(items_.memory(), memory);
+  }
 
  private:
   Items items_;
@@ -191,7 +195,9 @@ class ApartColumn final : public Column {
       room.views[i] = {items_.item(first + i), items_.width()};
     return std::span<const std::string_view>(room.views);
   }
-  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
+  bool overlaps(std::span<const std::byte> memory) const noexcept override {
+    return share_bytes(items_.memory(), memory);
+  }
 
  private:
   Items items_;
@@ -219,7 +225,9 @@ class TextColumn final : public Column {
       }
     }
   }
-  std::span<const std::byte> memory() const noexcept override { return items_.memory(); }
+  bool overlaps(std::span<const std::byte> memory) const noexcept override {
+    return share_bytes(items_.memory(), memory);
+  }
 
  private:
   std::uint32_t letter(std::size_t i, std::size_t j) const noexcept {

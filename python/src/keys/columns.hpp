@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,8 +47,8 @@ class Column {
                          Room& room) const = 0;
   /// Throws what batch() would throw for these keys.
   virtual void check(std::size_t /*first*/, std::size_t /*count*/) const {}
-  /// The caller's memory that batch() reads; empty if that is not known.
-  virtual std::span<const std::byte> memory() const noexcept { return {}; }
+  /// Whether batch() may read this memory. A column that does not know all of its own says yes.
+  virtual bool overlaps(std::span<const std::byte> /*memory*/) const noexcept { return true; }
 };
 
 /// Calls each(i, hash) for every key i of the batch that is not null.
@@ -59,10 +60,16 @@ void for_each_hash(const KeyBatch& keys, std::uint64_t seed, Each each) {
   }
 }
 
+inline bool share_bytes(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+  const std::less<> before;  // also of pointers into different objects
+  return before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
+}
+
 /// Keys as a view of memory that `owner` holds: no conversion.
 template <class Owner>
 class PlainColumn final : public Column {
  public:
+  /// `memory`: where all of the keys lie; empty if that is not known.
   PlainColumn(const KeyBatch& keys, std::span<const std::byte> memory, Owner owner)
       : keys_(keys), memory_(memory), owner_(std::move(owner)) {}
   std::size_t size() const noexcept override { return keys_.size(); }
@@ -70,7 +77,9 @@ class PlainColumn final : public Column {
   KeyBatch batch(std::size_t first, std::size_t count, std::uint64_t, Room&) const override {
     return keys_.slice(first, count);
   }
-  std::span<const std::byte> memory() const noexcept override { return memory_; }
+  bool overlaps(std::span<const std::byte> memory) const noexcept override {
+    return memory_.empty() || share_bytes(memory_, memory);
+  }
 
  private:
   KeyBatch keys_;
