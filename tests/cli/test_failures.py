@@ -174,7 +174,7 @@ class Files(CommandTest):
                 self.assertIn(f"'{written}' is changed already: do not repeat", self.err)
                 self.scbf("verify", written)
             # Nothing is done where the result itself goes there.
-            self.scbf("remove", "g.scbf", "new", "-o", "-", "--absent", "list", "--max-absent", "all",
+            self.scbf("remove", "g.scbf", "new", "-o", "-", "--absent", "list", "--max-absent", 100,
                       stdout=full, code=INPUT_OUTPUT)
             self.scbf("delta", "p.scbf", "g.scbf", "-o", "-", stdout=full, code=INPUT_OUTPUT)
         self.assertEqual(self.scbf("count", "m.scbf", "new"), b"x\t0\ny\t0\n")

@@ -362,9 +362,10 @@ TEST(SizingRefusals, NameValueAndLimit) {
   const Geometry geometry = Geometry::split(7, 1000);
   const std::vector<std::tuple<const char*, std::function<void()>>> cases{
       {"n -1: must be at least 0", [] { expected_fill(-1, 10); }},
-      {"n -1: must be at least 0", [&] { lost_per_false_removal(geometry, -1); }},
-      {"n nan: must be at least 0", [&] { lost_per_false_removal(geometry, kNan); }},
-      {"n inf: must be at least 0", [&] { lost_per_false_removal(geometry, kInfinity); }},
+      {"n -1: must be at least 0 and finite", [&] { lost_per_false_removal(geometry, -1); }},
+      {"n nan: must be at least 0 and finite", [&] { lost_per_false_removal(geometry, kNan); }},
+      {"n inf: must be at least 0 and finite",
+       [&] { lost_per_false_removal(geometry, kInfinity); }},
       {"n nan: must be at least 0", [] { expected_fill(kNan, 10); }},
       {"m 0.5: must be at least 1 and finite", [] { expected_fill(1, 0.5); }},
       {"m inf: must be at least 1 and finite", [] { expected_fill(1, kInfinity); }},
