@@ -31,7 +31,7 @@ using UnitTag = hn::CappedTag<std::uint64_t, kWordsPerBlock>;
 
 /// Bit b of each counter of four vectors: of the first at the lowest bit of each nibble, and so on.
 template <int b, class V>
-HWY_INLINE V Plane(V v0, V v1, V v2, V v3) noexcept {
+HWY_INLINE V plane_of(V v0, V v1, V v2, V v3) noexcept {
   const UnitTag tag;
   const auto lowest = hn::Set(tag, 0x1111'1111'1111'1111u);
   const auto bit = [&](V v) { return hn::And(hn::ShiftRight<b>(v), lowest); };
@@ -40,7 +40,7 @@ HWY_INLINE V Plane(V v0, V v1, V v2, V v3) noexcept {
 }
 
 /// Turns the numbers of counters that have at least the bits of v into those that are v.
-inline void KeepExactly(Histogram& counts) noexcept {
+inline void keep_exactly(Histogram& counts) noexcept {
   for (unsigned bit = 1; bit < counts.size(); bit *= 2) {
     for (unsigned v = 0; v < counts.size(); ++v) {
       if ((v & bit) == 0) counts[v] -= counts[v | bit];
@@ -65,8 +65,8 @@ inline void CountValuesHere(const std::uint64_t* units, std::uint64_t count,
       const auto v0 = hn::LoadU(tag, at), v1 = hn::LoadU(tag, at + kWordsPerBlock),
                  v2 = hn::LoadU(tag, at + 2 * kWordsPerBlock),
                  v3 = hn::LoadU(tag, at + 3 * kWordsPerBlock);
-      const auto p1 = Plane<0>(v0, v1, v2, v3), p2 = Plane<1>(v0, v1, v2, v3),
-                 p4 = Plane<2>(v0, v1, v2, v3), p8 = Plane<3>(v0, v1, v2, v3);
+      const auto p1 = plane_of<0>(v0, v1, v2, v3), p2 = plane_of<1>(v0, v1, v2, v3),
+                 p4 = plane_of<2>(v0, v1, v2, v3), p8 = plane_of<3>(v0, v1, v2, v3);
       const auto p3 = hn::And(p1, p2), p12 = hn::And(p4, p8);
       count_in(s1, p1);
       count_in(s2, p2);
@@ -92,7 +92,7 @@ inline void CountValuesHere(const std::uint64_t* units, std::uint64_t count,
       Histogram counts{};
       counts[0] = whole * kCountersPerWord;
       for (std::size_t v = 1; v <= kCounterMax; ++v) counts[v] = sums[v][lane];
-      KeepExactly(counts);
+      keep_exactly(counts);
       Histogram& histogram = by_word[first + lane];
       for (std::size_t v = 0; v <= kCounterMax; ++v) histogram[v] += counts[v];
     }
