@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <tuple>
 
 #include "files/field_io.hpp"
 #include "scbf/errors.hpp"
@@ -30,32 +31,25 @@ struct FixedFields {
   double fpr, growth, tightening;
   std::uint32_t probes, groups;
   std::uint64_t extent, payload, header_bytes, file_bytes, metadata_bytes, checksum;
+
+  auto in_order() noexcept {
+    return std::tie(version, fixed_bytes, policy, layout, seed, stages, most_stages, first_capacity,
+                    fpr, growth, tightening, probes, groups, extent, payload, header_bytes,
+                    file_bytes, metadata_bytes, checksum);
+  }
 };
 
-FixedFields read_fields(std::span<const std::byte> first) {
-  FieldReader in{first.data() + kMagic.size()};
-  FixedFields f;
-  f.version = in.get<std::uint32_t>();
-  f.fixed_bytes = in.get<std::uint32_t>();
-  f.policy = in.get<std::uint32_t>();
-  f.layout = in.get<std::uint32_t>();
-  f.seed = in.get<std::uint64_t>();
-  f.stages = in.get<std::uint32_t>();
-  f.most_stages = in.get<std::uint32_t>();
-  f.first_capacity = in.get<std::uint64_t>();
-  f.fpr = in.get_double();
-  f.growth = in.get_double();
-  f.tightening = in.get_double();
-  f.probes = in.get<std::uint32_t>();
-  f.groups = in.get<std::uint32_t>();
-  f.extent = in.get<std::uint64_t>();
-  f.payload = in.get<std::uint64_t>();
-  f.header_bytes = in.get<std::uint64_t>();
-  f.file_bytes = in.get<std::uint64_t>();
-  f.metadata_bytes = in.get<std::uint64_t>();
-  f.checksum = in.get<std::uint64_t>();
-  return f;
-}
+/// An Entry, with a field that is 0.
+struct EntryFields {
+  std::uint64_t offset, bytes, full_at;
+  double fpr;
+  std::uint32_t index, reserved;
+  std::uint64_t header_checksum;
+
+  auto in_order() noexcept {
+    return std::tie(offset, bytes, full_at, fpr, index, reserved, header_checksum);
+  }
+};
 
 [[noreturn]] void throw_damaged(const std::string& name, const std::string& what) {
   throw CorruptFile(fmt::format("{}: damaged container header: {}", name, what));
@@ -89,7 +83,7 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
         name, version, kNewestVersion));
   }
   if (version == 0) throw_damaged(name, "container version 0: must be 1 or 2");
-  const FixedFields f = read_fields(first);
+  const auto f = FieldReader{first.data() + kMagic.size()}.get_all<FixedFields>();
   require_equal(name, "fixed header bytes", f.fixed_bytes, kFixedBytes);
   if (version == 1) {
     require_equal(name, "reserved field", f.payload, 0);
@@ -195,35 +189,32 @@ std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_by
   const Growth& growth = header.growth;
   const Geometry& g = growth.first_geometry();
   const bool fixed = growth.policy() == Growth::Policy::fixed;
-  out.put(header.version);
-  out.put(static_cast<std::uint32_t>(kFixedBytes));
-  out.put(static_cast<std::uint32_t>(growth.policy()));
-  out.put(static_cast<std::uint32_t>(growth.layout()));
-  out.put(header.seed);
-  out.put(static_cast<std::uint32_t>(header.stages.size()));
-  out.put(growth.most_stages());
-  out.put(growth.first_capacity());
-  out.put(growth.fpr());
-  out.put(growth.growth());
-  out.put(growth.tightening());
-  out.put(fixed ? g.probes() : std::uint32_t{0});
-  out.put(fixed ? g.groups() : std::uint32_t{0});
-  out.put(!fixed                              ? std::uint64_t{0}
-          : g.layout() == Layout::split_block ? g.blocks_per_group()
-                                              : g.counters_per_slice());
-  out.put(header.version == 1 ? std::uint64_t{0} : static_cast<std::uint64_t>(header.payload));
-  out.put(header.bytes());
-  out.put(file_bytes);
-  out.put(std::uint64_t{header.metadata.size()});
-  out.put(std::uint64_t{0});  // the checksum, filled in at the end
+  out.put_all(FixedFields{
+      .version = header.version,
+      .fixed_bytes = kFixedBytes,
+      .policy = static_cast<std::uint32_t>(growth.policy()),
+      .layout = static_cast<std::uint32_t>(growth.layout()),
+      .seed = header.seed,
+      .stages = static_cast<std::uint32_t>(header.stages.size()),
+      .most_stages = growth.most_stages(),
+      .first_capacity = growth.first_capacity(),
+      .fpr = growth.fpr(),
+      .growth = growth.growth(),
+      .tightening = growth.tightening(),
+      .probes = fixed ? g.probes() : 0,
+      .groups = fixed ? g.groups() : 0,
+      .extent = !fixed                              ? 0
+                : g.layout() == Layout::split_block ? g.blocks_per_group()
+                                                    : g.counters_per_slice(),
+      .payload = header.version == 1 ? 0 : static_cast<std::uint64_t>(header.payload),
+      .header_bytes = header.bytes(),
+      .file_bytes = file_bytes,
+      .metadata_bytes = header.metadata.size(),
+      .checksum = 0,  // filled in at the end
+  });
   for (const Entry& stage : header.stages) {
-    out.put(stage.offset);
-    out.put(stage.bytes);
-    out.put(stage.full_at);
-    out.put(stage.fpr);
-    out.put(stage.index);
-    out.put(std::uint32_t{0});
-    out.put(stage.header_checksum);
+    out.put_all(EntryFields{stage.offset, stage.bytes, stage.full_at, stage.fpr, stage.index, 0,
+                            stage.header_checksum});
   }
   std::memcpy(out.at, header.metadata.data(), header.metadata.size());
   FieldWriter{bytes.data() + kChecksumOffset}.put(file_format::header_checksum(bytes));
@@ -253,14 +244,8 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
   FieldReader in{bytes.data() + kFixedBytes};
   std::vector<std::uint64_t> offsets, lengths;
   for (std::uint32_t i = 0; i < f.stages; ++i) {
-    Entry stage{};
-    stage.offset = in.get<std::uint64_t>();
-    stage.bytes = in.get<std::uint64_t>();
-    stage.full_at = in.get<std::uint64_t>();
-    stage.fpr = in.get_double();
-    stage.index = in.get<std::uint32_t>();
-    require_equal(name, "reserved field of a stage", in.get<std::uint32_t>(), 0);
-    stage.header_checksum = in.get<std::uint64_t>();
+    const auto stage = in.get_all<EntryFields>();
+    require_equal(name, "reserved field of a stage", stage.reserved, 0);
     // 256 such lengths add up far below 2^64.
     if (!header.packed() &&
         (stage.bytes < file_format::kFixedBytes || stage.bytes > std::uint64_t{1} << 46)) {
@@ -275,7 +260,12 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
     }
     offsets.push_back(stage.offset);
     lengths.push_back(stage.bytes);
-    header.stages.push_back(stage);
+    header.stages.push_back({.offset = stage.offset,
+                             .bytes = stage.bytes,
+                             .full_at = stage.full_at,
+                             .fpr = stage.fpr,
+                             .index = stage.index,
+                             .header_checksum = stage.header_checksum});
   }
   header.metadata.assign(reinterpret_cast<const char*>(in.at), f.metadata_bytes);
   file_bytes = header.lay_out();

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <concepts>
 #include <cstring>
+#include <tuple>
 
 #include "files/field_io.hpp"
 #include "kit/word_ops.hpp"
@@ -45,32 +45,23 @@ struct FixedFields {
   std::uint32_t layout, probes, groups, counter_bits;
   std::uint64_t extent, keys_inserted, keys_removed, saturated;
   std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks, metadata_bytes, checksum;
+
+  auto in_order() noexcept {
+    return std::tie(version, header_fixed_bytes, hash, hash_version, seed, layout, probes, groups,
+                    counter_bits, extent, keys_inserted, keys_removed, saturated, payload_offset,
+                    payload_bytes, chunk_bytes, chunks, metadata_bytes, checksum);
+  }
 };
 
-FixedFields read_fields(std::span<const std::byte> first) {
-  FieldReader in{first.data() + kMagic.size()};
-  FixedFields f;
-  f.version = in.get<std::uint32_t>();
-  f.header_fixed_bytes = in.get<std::uint32_t>();
-  f.hash = in.get<std::uint32_t>();
-  f.hash_version = in.get<std::uint32_t>();
-  f.seed = in.get<std::uint64_t>();
-  f.layout = in.get<std::uint32_t>();
-  f.probes = in.get<std::uint32_t>();
-  f.groups = in.get<std::uint32_t>();
-  f.counter_bits = in.get<std::uint32_t>();
-  f.extent = in.get<std::uint64_t>();
-  f.keys_inserted = in.get<std::uint64_t>();
-  f.keys_removed = in.get<std::uint64_t>();
-  f.saturated = in.get<std::uint64_t>();
-  f.payload_offset = in.get<std::uint64_t>();
-  f.payload_bytes = in.get<std::uint64_t>();
-  f.chunk_bytes = in.get<std::uint64_t>();
-  f.chunks = in.get<std::uint64_t>();
-  f.metadata_bytes = in.get<std::uint64_t>();
-  f.checksum = in.get<std::uint64_t>();
-  return f;
-}
+/// Those of version 2 alone.
+struct FixedFields2 {
+  std::uint32_t content, payload;
+  std::uint64_t epoch, history, since, since_history, changes;
+
+  auto in_order() noexcept {
+    return std::tie(content, payload, epoch, history, since, since_history, changes);
+  }
+};
 
 [[noreturn]] void throw_damaged(const std::string& name, const std::string& what) {
   throw CorruptFile(fmt::format("{}: damaged header: {}", name, what));
@@ -155,7 +146,7 @@ void check_magic_and_version(std::span<const std::byte> first, const std::string
 FixedFields checked_fields(std::span<const std::byte> first, const std::string& name) {
   check_magic_and_version(first, name);
   if (first.size() < kFixedBytes) throw_truncated(first.size(), kFixedBytes, name);
-  const FixedFields f = read_fields(first);
+  const auto f = FieldReader{first.data() + kMagic.size()}.get_all<FixedFields>();
   require_equal(name, "fixed header bytes", f.header_fixed_bytes, fixed_bytes_of(f.version));
   require_equal(name, "hash", f.hash, kHashXxh3);
   require_equal(name, "hash version", f.hash_version, kHashVersion);
@@ -184,25 +175,24 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
 
 /// The fields of version 2, as far as they can be checked without others.
 void read_fields_2(std::span<const std::byte> bytes, Header& header, const std::string& name) {
-  FieldReader in{bytes.data() + kFixedBytes};
-  const auto content = in.get<std::uint32_t>(), payload = in.get<std::uint32_t>();
-  if (content < 1 || content > 2) {
-    throw_damaged(name, fmt::format("content {}: must be 1 (filter) or 2 (delta)", content));
+  const auto f = FieldReader{bytes.data() + kFixedBytes}.get_all<FixedFields2>();
+  if (f.content < 1 || f.content > 2) {
+    throw_damaged(name, fmt::format("content {}: must be 1 (filter) or 2 (delta)", f.content));
   }
-  if (payload < 1 || payload > 2) {
-    throw_damaged(name, fmt::format("payload {}: must be 1 (plain) or 2 (packed)", payload));
+  if (f.payload < 1 || f.payload > 2) {
+    throw_damaged(name, fmt::format("payload {}: must be 1 (plain) or 2 (packed)", f.payload));
   }
-  header.content = static_cast<Content>(content);
-  header.payload = static_cast<Payload>(payload);
-  for (Epoch* const epoch : {&header.epoch, &header.since}) {
-    epoch->number = in.get<std::uint64_t>();
-    epoch->history = in.get<std::uint64_t>();
+  header.content = static_cast<Content>(f.content);
+  header.payload = static_cast<Payload>(f.payload);
+  header.epoch = {f.epoch, f.history};
+  header.since = {f.since, f.since_history};
+  header.changes = f.changes;
+  for (const Epoch* const epoch : {&header.epoch, &header.since}) {
     if (!*epoch) require_equal(name, "history of no epoch", epoch->history, 0);
     if (epoch->number > kMostEpoch) {
       throw_damaged(name, fmt::format("epoch {}: must be at most 2^62", epoch->number));
     }
   }
-  header.changes = in.get<std::uint64_t>();
   if (header.content == Content::delta) {
     if (!header.epoch) throw_damaged(name, "epoch 0 of a delta: must be at least 1");
     if (!header.packed()) throw_damaged(name, "payload 1 (plain) of a delta: must be 2 (packed)");
@@ -268,20 +258,12 @@ std::uint64_t packed_checksum(const ChunkHeader& chunk_header, std::span<const s
 
 std::array<std::byte, ChunkHeader::kBytes> encode(const ChunkHeader& header) noexcept {
   std::array<std::byte, ChunkHeader::kBytes> bytes;
-  FieldWriter out{bytes.data()};
-  out.put(header.coding);
-  out.put(header.bytes);
-  out.put(header.checksum);
+  FieldWriter{bytes.data()}.put_all(header);
   return bytes;
 }
 
 ChunkHeader decode_chunk_header(std::span<const std::byte, ChunkHeader::kBytes> bytes) noexcept {
-  FieldReader in{bytes.data()};
-  ChunkHeader header;
-  header.coding = in.get<std::uint32_t>();
-  header.bytes = in.get<std::uint32_t>();
-  header.checksum = in.get<std::uint64_t>();
-  return header;
+  return FieldReader{bytes.data()}.get_all<ChunkHeader>();
 }
 
 void throw_chunk_mismatch(const std::string& name, std::uint64_t chunk, std::uint64_t expected,
@@ -313,33 +295,37 @@ std::vector<std::byte> encode_header(const Header& header) {
   FieldWriter out{bytes.data() + kMagic.size()};
   const Geometry& g = header.geometry;
   const std::uint32_t version = header.version();
-  out.put(version);
-  out.put(static_cast<std::uint32_t>(fixed_bytes_of(version)));
-  out.put(kHashXxh3);
-  out.put(kHashVersion);
-  out.put(header.seed);
-  out.put(static_cast<std::uint32_t>(g.layout()));
-  out.put(g.probes());
-  out.put(g.layout() == Layout::ranked ? g.positions() : g.groups());
-  out.put(g.cell_bits());
-  out.put(extent_of(g));
-  out.put(header.keys_inserted);
-  out.put(header.keys_removed);
-  out.put(header.saturated);
-  out.put(header.payload_offset());
-  out.put(header.payload_bytes());
-  out.put(kChunkBytes);
-  out.put(chunks);
-  out.put(std::uint64_t{header.metadata.size()});
-  out.put(std::uint64_t{0});  // the checksum, filled in at the end
+  out.put_all(FixedFields{
+      .version = version,
+      .header_fixed_bytes = static_cast<std::uint32_t>(fixed_bytes_of(version)),
+      .hash = kHashXxh3,
+      .hash_version = kHashVersion,
+      .seed = header.seed,
+      .layout = static_cast<std::uint32_t>(g.layout()),
+      .probes = g.probes(),
+      .groups = g.layout() == Layout::ranked ? g.positions() : g.groups(),
+      .counter_bits = g.cell_bits(),
+      .extent = extent_of(g),
+      .keys_inserted = header.keys_inserted,
+      .keys_removed = header.keys_removed,
+      .saturated = header.saturated,
+      .payload_offset = header.payload_offset(),
+      .payload_bytes = header.payload_bytes(),
+      .chunk_bytes = kChunkBytes,
+      .chunks = chunks,
+      .metadata_bytes = header.metadata.size(),
+      .checksum = 0,  // filled in at the end
+  });
   if (version > 1) {
-    out.put(static_cast<std::uint32_t>(header.content));
-    out.put(static_cast<std::uint32_t>(header.payload));
-    for (const Epoch& epoch : {header.epoch, header.since}) {
-      out.put(epoch.number);
-      out.put(epoch.history);
-    }
-    out.put(header.changes);
+    out.put_all(FixedFields2{
+        .content = static_cast<std::uint32_t>(header.content),
+        .payload = static_cast<std::uint32_t>(header.payload),
+        .epoch = header.epoch.number,
+        .history = header.epoch.history,
+        .since = header.since.number,
+        .since_history = header.since.history,
+        .changes = header.changes,
+    });
   }
   for (const std::uint64_t sum : header.chunk_checksums) out.put(sum);
   std::memcpy(out.at, header.metadata.data(), header.metadata.size());

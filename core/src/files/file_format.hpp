@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kit/ranked_check.hpp"
@@ -57,6 +58,8 @@ struct ChunkHeader {
   std::uint32_t coding;
   std::uint32_t bytes;  ///< that follow; at most as many as the words of the chunk have
   std::uint64_t checksum;
+
+  auto in_order() noexcept { return std::tie(coding, bytes, checksum); }
 };
 
 /// The fields of a header that do not follow from others.
