@@ -59,7 +59,7 @@ int remove(const WriteOptions& options) {
   const std::vector<std::string> keys = keys_from(options.words, options.file);
   SecondaryIndex index = options.target.open();
   const WriteReport report = index.remove(keys);
-  work_is_done(options.target.folder);
+  if (report.removed > 0) work_is_done(options.target.folder);
   if (options.target.json) {
     print_json(Json{{"removed", report.removed}, {"absent", report.absent}});
   } else {

@@ -59,6 +59,7 @@ bool is_within(const std::filesystem::path& path, const std::filesystem::path& f
 
 std::chrono::system_clock::time_point SecondaryIndex::backup(
     const std::filesystem::path& to) const {
+  if (to.empty()) throw InvalidArgument("the directory of the backup has no name");
   if (is_within(to, state_->path)) {
     throw InvalidArgument(fmt::format("{}: lies in the index, {}: back up to another directory",
                                       detail::in_quotes(to.string()),

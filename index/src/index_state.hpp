@@ -61,10 +61,11 @@ struct SecondaryIndex::State {
   struct Tally {
     std::atomic<std::uint64_t> queries = 0, requests = 0, broadcast_requests = 0,
                                false_requests = 0, everywhere = 0;
-    std::atomic<std::uint64_t> regions = 0, regions_asked = 0, rows_found = 0;  ///< of queries
-    std::atomic<std::uint64_t> put = 0, replaced = 0, removed = 0;              ///< rows
+    std::atomic<std::uint64_t> regions_asked = 0, regions_skipped = 0,
+                               rows_found = 0;                      ///< of queries
+    std::atomic<std::uint64_t> put = 0, replaced = 0, removed = 0;  ///< rows
   };
-  mutable Tally tally = {};
+  std::shared_ptr<Tally> tally = std::make_shared<Tally>();  ///< stays when a reader is refreshed
 
   std::atomic<std::uint64_t> rates_as_of = 0;  ///< number of changes to any region.fpr
   mutable std::mutex outlook_mutex;

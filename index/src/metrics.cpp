@@ -157,12 +157,12 @@ std::string SecondaryIndex::metrics(MetricsDetail detail) const {
   out.gauge("opening_regions_rebuilt", "Regions whose filters opening rebuilt.",
             state.recovery.rebuilt);
 
-  const auto& tally = state.tally;
+  const auto& tally = *state.tally;
   out.counter("queries_total", "Queries answered.", now.queries);
   out.counter("query_rows_total", "Rows that queries found.", tally.rows_found);
   out.counter("query_regions_asked_total", "Regions that queries asked.", tally.regions_asked);
   out.counter("query_regions_skipped_total", "Regions that queries need not ask.",
-              tally.regions - tally.regions_asked);
+              tally.regions_skipped);
   out.counter("query_requests_total", "Servers that queries asked.", now.requests);
   out.counter("query_broadcast_requests_total", "Servers that broadcasts would have asked.",
               now.broadcast_requests);

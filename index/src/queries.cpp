@@ -94,8 +94,10 @@ class Answering {
       std::sort(asked.begin(), asked.end());
     }
     for (const std::size_t at : asked) {
-      if (found_ >= query_.limit || stopped_) break;
       ask(at);
+      if (found_ < query_.limit && !stopped_) continue;
+      last_ = at + 1;  // a broadcast would end here, too
+      break;
     }
     report();
     return routing_;
@@ -244,14 +246,14 @@ std::vector<RoutingReport> SecondaryIndex::State::answer(
         Answering(*store, schema, at, *expected, queries[q], entries[q], batch_rows, take_of_this)
             .answer(candidates));
     const RoutingReport& routing = reports.back();
-    ++tally.queries;
-    tally.requests += routing.requests;
-    tally.broadcast_requests += routing.servers;
-    tally.false_requests += routing.false_requests();
-    tally.everywhere += routing.everywhere();
-    tally.regions += routing.regions;
-    tally.regions_asked += routing.regions_asked;
-    tally.rows_found += rows;
+    ++tally->queries;
+    tally->requests += routing.requests;
+    tally->broadcast_requests += routing.servers;
+    tally->false_requests += routing.false_requests();
+    tally->everywhere += routing.everywhere();
+    tally->regions_asked += routing.regions_asked;
+    tally->regions_skipped += routing.regions - routing.regions_asked;
+    tally->rows_found += rows;
   }
   return reports;
 }

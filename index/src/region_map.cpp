@@ -34,8 +34,8 @@ std::size_t RegionMap::of(RegionId region) const {
   for (std::size_t i = 0; i < locations_.size(); ++i) {
     if (locations_[i].region->id == region) return i;
   }
-  throw InvalidArgument(fmt::format("region {}: no such region; the index has {} regions", region,
-                                    locations_.size()));
+  throw InvalidArgument(fmt::format("region {}: no such region; the index has {} region{}", region,
+                                    locations_.size(), locations_.size() == 1 ? "" : "s"));
 }
 
 Outlook::Outlook(std::shared_ptr<const RegionMap> of_map, std::uint64_t rates_as_of)

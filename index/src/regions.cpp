@@ -329,7 +329,7 @@ void SecondaryIndex::move(RegionId id, ServerId server) {
   state_->must_write("move a region");
   State& state = *state_;
   if (server >= state.plan.servers) {
-    throw InvalidArgument(fmt::format("server {}: there are {} servers, numbered from 0", server,
+    throw InvalidArgument(fmt::format("server {}: must be below {}, the number of servers", server,
                                       state.plan.servers));
   }
   const std::lock_guard reshaping(state.reshaping);

@@ -58,9 +58,28 @@ SecondaryIndex::~SecondaryIndex() {
   }
 }
 
+namespace {
+
+/// A name must be one that exported files can have.
+void check_name(const std::string& name) {
+  if (name.find('\0') != std::string::npos) {
+    throw InvalidArgument(
+        fmt::format("name {}: a byte that is 0 cannot be in it", detail::in_quotes(name)));
+  }
+  if (name.starts_with("\xEF\xBB\xBF")) {
+    throw InvalidArgument(
+        fmt::format("name {}: it begins with U+FEFF, which is a mark at the beginning of files",
+                    detail::in_quotes(name)));
+  }
+}
+
+}  // namespace
+
 SecondaryIndex SecondaryIndex::create(const std::filesystem::path& path, const TableSchema& schema,
                                       const IndexPlan& plan, const IndexOptions& options) {
   schema.check();
+  check_name(schema.key);
+  for (const Column& column : schema.columns) check_name(column.name);
   check_plan(plan);
   const std::string definition = encode_definition(schema, plan),
                     identity = encode_number(random_number());
@@ -108,6 +127,7 @@ bool SecondaryIndex::refresh() {
   options.backend = state_->router.empty_filter().backend().name();
   SecondaryIndex now = open_read_only(state_->path, options);
   const bool changed = now.freshness().number != freshness().number;
+  now.state_->tally = state_->tally;
   state_ = std::move(now.state_);
   return changed;
 }
@@ -177,11 +197,11 @@ IndexStatistics SecondaryIndex::statistics() const {
   sum.servers = state_->plan.servers;
   sum.bit_row_bytes = state_->router.read([](const Bank& bank) { return bank.memory().rows; });
   sum.store_bytes = state_->store->bytes();
-  sum.queries = state_->tally.queries;
-  sum.requests = state_->tally.requests;
-  sum.broadcast_requests = state_->tally.broadcast_requests;
-  sum.false_requests = state_->tally.false_requests;
-  sum.queries_everywhere = state_->tally.everywhere;
+  sum.queries = state_->tally->queries;
+  sum.requests = state_->tally->requests;
+  sum.broadcast_requests = state_->tally->broadcast_requests;
+  sum.false_requests = state_->tally->false_requests;
+  sum.queries_everywhere = state_->tally->everywhere;
   return sum;
 }
 

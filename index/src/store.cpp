@@ -121,7 +121,7 @@ struct Store::State {
     if (is_locked(status)) {
       throw IoError(fmt::format(
           "{}: {} has it open for writing, and only one can: close it there, or read beside it "
-          "(open_read_only; scbf index get, query, stats, regions, check)",
+          "(open_read_only; scbf index get, query, export, backup, stats, regions, check)",
           detail::in_quotes(path.parent_path().string()),
           status.ToString().find("current process") == std::string::npos ? "another process"
                                                                          : "this process"));
@@ -277,7 +277,12 @@ struct StoreBatch::State {
       one.options.move_files = true;
       one.options.write_global_seqno = false;
     }
-    return all.empty() ? rocksdb::Status::OK() : store->db->IngestExternalFiles(all);
+    if (all.empty()) return rocksdb::Status::OK();
+    // While a snapshot exists, all files get a number after it. Otherwise those that overlap
+    // nothing would count as written long ago, and a snapshot that is taken while the manifest is
+    // synced would then show them, for example postings, without the others.
+    const HeldSnapshot before(store->db.get());
+    return store->db->IngestExternalFiles(all);
   }
 };
 

@@ -102,9 +102,9 @@ void SecondaryIndex::State::write_region(Region& region, std::span<const Mutatio
   region.set(state);
   region.log_entries += entries;
   add(report, write.report);
-  tally.put += write.report.put;
-  tally.replaced += write.report.replaced;
-  tally.removed += write.report.removed;
+  tally->put += write.report.put;
+  tally->replaced += write.report.replaced;
+  tally->removed += write.report.removed;
   if (!region.trusted) return;
   region.removed += change.removed.size();
   try {

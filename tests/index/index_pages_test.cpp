@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers in pages, which continue after a key, and answers that are handed out row by row.
+#include "support/disk.hpp"
+
 #include <gtest/gtest.h>
 
+#include <future>
+#include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "indexed.hpp"
 
@@ -188,6 +193,63 @@ TEST_F(Pages, WhatTheCallerThrowsComesBack) {
   EXPECT_THROW(index_.query(Query{}, never), InvalidArgument);
   EXPECT_THROW(index_.query(Query{.all_of = {{"note", "x"}}}, never), InvalidArgument);
   EXPECT_EQ(index_.query(all_).rows.size(), 300u);
+}
+
+/// Begins a query of two regions at the nth time that the store's manifest is synced while rows of
+/// the second one are loaded; the query asks that one only after the load. Returns its rows;
+/// nothing if the manifest was not synced so often.
+std::optional<std::vector<Row>> found_beside_a_load(int nth) {
+  const auto row = [](int i, const std::string& city) {
+    return Row{fmt::format("{:03}", i), {city, std::string(20'000, 'n'), ""}};
+  };
+  Indexed test{{.servers = 1}};
+  test.index.presplit(std::vector<std::string>{"100"});
+  for (int i = 0; i < 200; ++i) test.index.put(row(i, i < 20 ? "new" : ""));
+  test.index.checkpoint();
+
+  std::promise<void> begun, loaded;
+  int left = 0;
+  std::vector<Row> found;
+  std::jthread reader;
+  const Query query{.all_of = {{"city", "new"}}};
+  scbf_test::Disk::at_sync([&, loader = std::this_thread::get_id()](const std::string& path) {
+    if (std::this_thread::get_id() != loader || path.find("MANIFEST") == path.npos) return;
+    if (--left != 0) return;
+    reader = std::jthread([&] {
+      test.index.query(query, [&](const Row& next) {
+        if (found.empty()) {
+          begun.set_value();
+          loaded.get_future().wait();
+        }
+        found.push_back(next);
+        return true;
+      });
+    });
+    begun.get_future().wait();
+  });
+  left = nth;
+  test.index.bulk_load([&, i = 100](Row& next) mutable {
+    next = row(i, "new");
+    return i++ < 200;
+  });
+  scbf_test::Disk::at_sync(nullptr);
+  EXPECT_EQ(test.index.query(query).rows.size(), 120u);
+  if (!reader.joinable()) return std::nullopt;
+  loaded.set_value();
+  reader.join();
+  return found;
+}
+
+/// A load becomes a part of the store by a synced change of its manifest. A query that begins
+/// meanwhile sees all of it or nothing, not the postings alone.
+TEST(Snapshots, QueriesThatBeginWhileALoadIsMadeAPartOfTheStore) {
+  int begun = 0;
+  while (const auto found = found_beside_a_load(begun + 1)) {
+    ++begun;
+    EXPECT_GE(found->size(), 20u) << begun;
+    for (const Row& row : *found) ASSERT_EQ(row.values[0], "new") << begun << ", row " << row.key;
+  }
+  EXPECT_GT(begun, 0);
 }
 
 }  // namespace

@@ -148,6 +148,11 @@ TEST(SecondaryIndex, IsCreatedOnceAndOpenedOnce) {
   const auto path = directory / "index";
   EXPECT_THROW(SecondaryIndex::open(path), IoError);
   EXPECT_THROW(SecondaryIndex::create(path, {.key = "", .columns = {}}), InvalidArgument);
+  for (const std::string& name : {std::string("a\0b", 3), std::string("\uFEFFa")}) {
+    EXPECT_THROW(SecondaryIndex::create(path, {.key = name, .columns = {}}), InvalidArgument);
+    EXPECT_THROW(SecondaryIndex::create(path, {.key = "k", .columns = {{.name = name}}}),
+                 InvalidArgument);
+  }
   EXPECT_THROW(SecondaryIndex::create(path, people(), {.fpr = 1.5}), InvalidArgument);
   EXPECT_THROW(SecondaryIndex::create(path, people(), {.servers = 0}), InvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(path)) << "a refused index leaves no files";

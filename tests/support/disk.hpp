@@ -51,6 +51,11 @@ class Disk {
     const std::lock_guard lock(mutex());
     action() = std::move(act);
   }
+  /// Each sync of a file calls `act` with its path first.
+  static void at_sync(std::function<void(const std::string& path)> act) {
+    const std::lock_guard lock(mutex());
+    sync_action() = std::move(act);
+  }
   /// Whether a call has failed since fill_after.
   static bool was_full() { return left() < 0; }
 
@@ -83,7 +88,14 @@ class Disk {
     return active() && left() == 0 && bytes > 1 ? bytes / 2 : bytes;
   }
   /// Whether the disk refuses to sync a file.
-  static bool refuses_sync(int fd) { return needs_space(fd, 0) && refuses(fd); }
+  static bool refuses_sync(int fd) {
+    const auto act = [] {
+      const std::lock_guard lock(mutex());
+      return sync_action();
+    }();
+    if (act) act(path_of(fd));
+    return needs_space(fd, 0) && refuses(fd);
+  }
 
  private:
   /// Empty if it has none.
@@ -99,6 +111,10 @@ class Disk {
   }
   static std::function<void(std::string_view)>& action() {  // under mutex
     static std::function<void(std::string_view)> it;
+    return it;
+  }
+  static std::function<void(const std::string&)>& sync_action() {  // under mutex
+    static std::function<void(const std::string&)> it;
     return it;
   }
   static std::atomic<bool>& active() {

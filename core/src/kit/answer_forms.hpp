@@ -79,9 +79,10 @@ inline void pack_answers(std::span<const std::uint8_t> answers, std::uint8_t* ou
   for (; i + kAnswersPerWord <= answers.size(); i += kAnswersPerWord) {
     *out++ = detail::bits_of_bytes(eight_answers(&answers[i]));
   }
+  if (i == answers.size()) return;
   std::uint64_t rest = 0;
   std::memcpy(&rest, answers.data() + i, answers.size() - i);
-  if (i < answers.size()) *out = detail::bits_of_bytes(rest);
+  *out = detail::bits_of_bytes(rest);
 }
 
 /// Writes first + i for each answer i that is 1, ascending. `out` has room for these and no more.

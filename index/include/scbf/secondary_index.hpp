@@ -106,7 +106,9 @@ struct Query {
 
 /// What a query cost. A request asks one server about all of its candidate regions.
 struct RoutingReport {
-  std::uint32_t regions = 0;          ///< regions that overlap the query's range of keys
+  /// Regions that overlap the query's range of keys; if a limit or a callback ended the query, up
+  /// to the last one that was asked.
+  std::uint32_t regions = 0;
   std::uint32_t regions_asked = 0;    ///< those of them that were asked
   std::uint32_t regions_holding = 0;  ///< those of them with a matching row
   std::uint32_t servers = 0;          ///< servers of these regions, the requests of a broadcast

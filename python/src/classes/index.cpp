@@ -395,6 +395,7 @@ Raises:
       .def_prop_ro(
           "columns",
           [](const Self& self) {
+            const Passage inside(self.gate, Passage::To::read);
             nb::dict all;
             for (const Column& column : self.value.schema().columns)
               all[nb::str(column.name.c_str())] = column.indexed;
@@ -402,8 +403,17 @@ Raises:
           },
           "name: is it indexed?")
       .def_prop_ro(
-          "key", [](const Self& self) { return self.value.schema().key; }, "name of the key column")
-      .def_prop_ro("read_only", [](const Self& self) { return self.value.read_only(); })
+          "key",
+          [](const Self& self) {
+            const Passage inside(self.gate, Passage::To::read);
+            return self.value.schema().key;
+          },
+          "name of the key column")
+      .def_prop_ro("read_only",
+                   [](const Self& self) {
+                     const Passage inside(self.gate, Passage::To::read);
+                     return self.value.read_only();
+                   })
       .def(
           "close",
           [](Self& self) {
