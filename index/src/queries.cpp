@@ -93,17 +93,15 @@ class Answering {
       }
       std::sort(asked.begin(), asked.end());
     }
-    for (const std::size_t at : asked) {
-      ask(at);
-      if (found_ < query_.limit && !stopped_) continue;
-      last_ = at + 1;  // a broadcast would end here, too
-      break;
-    }
+    std::size_t next = 0;
+    while (next < asked.size() && !is_over()) ask(asked[next++]);
+    if (is_over()) last_ = next > 0 ? asked[next - 1] + 1 : first_;  // as of a broadcast
     report();
     return routing_;
   }
 
  private:
+  bool is_over() const { return found_ >= query_.limit || stopped_; }
   void ask(std::size_t at) {
     bool holds = false;
     std::vector<Row> rows;

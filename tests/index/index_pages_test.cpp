@@ -149,6 +149,22 @@ TEST_F(Pages, RowByRowIsTheSameAnswer) {
   EXPECT_EQ(routing.expected_requests, expected.expected_requests);
 }
 
+TEST_F(Pages, ReportsEndWhereTheLimitDoes) {
+  for (const auto& [limit, regions] :
+       {std::pair(0u, 0u), {1u, 1u}, {100u, 1u}, {101u, 2u}, {300u, 3u}}) {
+    for (const bool broadcast : {false, true}) {
+      Query query = all_;
+      query.limit = limit;
+      query.broadcast = broadcast;
+      const RoutingReport routing = index_.query(query).routing;
+      EXPECT_EQ(routing.regions, regions) << limit;
+      EXPECT_EQ(routing.regions_asked, regions) << limit;
+      EXPECT_EQ(routing.servers, regions) << limit;
+      EXPECT_EQ(routing.requests, regions) << limit;
+    }
+  }
+}
+
 TEST_F(Pages, RowByRowStopsWhenToldTo) {
   const std::uint64_t before = index_.statistics().queries;
   for (const std::size_t most : {1, 16, 17, 40}) {
