@@ -178,7 +178,7 @@ std::size_t large_block(std::uint64_t filter_bytes) {
 
 Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules) {
-  if (out.empty() && (file == "-" || file == "/dev/stdin")) {
+  if (out.empty() && is_standard_input(file)) {
     throw UsageError(
         "standard input cannot be replaced: name the file, or write the result elsewhere by -o OUT "
         "or -o -");

@@ -50,6 +50,8 @@ std::string display_name(const std::string& input) {
   return input == "-" ? "standard input" : in_quotes(input);
 }
 
+bool is_standard_input(const std::string& input) { return input == "-" || input == "/dev/stdin"; }
+
 struct stat status_of(const std::string& input) {
   struct stat status {};
   const int result = input == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(input.c_str(), &status);

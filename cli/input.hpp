@@ -38,6 +38,8 @@ inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// The name for messages: "standard input" for "-".
 std::string display_name(const std::string& input);
+/// Whether this name stands for standard input.
+bool is_standard_input(const std::string& input);
 /// What the system says of an input; "-" is standard input. Throws IoError if it is missing or a
 /// folder.
 struct stat status_of(const std::string& input);

@@ -46,19 +46,15 @@ std::string describe(const Delta& delta) {
 }
 
 int delta(const DeltaOptions& options) {
-  if (!S_ISREG(status_of(options.bits).st_mode)) {
-    throw UsageError(
-        fmt::format("{}: the published bits must be in a file, which moves on to the new "
-                    "epoch",
-                    display_name(options.bits)));
+  if (is_standard_input(options.bits) || !S_ISREG(status_of(options.bits).st_mode)) {
+    throw UsageError(fmt::format(
+        "{}: the published bits must be in a file, named here, which moves on to the new epoch",
+        display_name(options.bits)));
   }
   const std::vector<std::string> inputs = {options.bits, options.now};
   check_inputs(inputs);
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.force, .json = options.json, .inputs = inputs});
-  if (options.bits == "-" || options.bits == "/dev/stdin") {
-    throw UsageError("standard input cannot be replaced: give the file's name of the bits");
-  }
   const Destination published =
       changed_filter(options.bits, {}, {.json = false, .inputs = {options.now}});
   const RunOptions run;

@@ -95,7 +95,8 @@ class Answering {
     }
     std::size_t next = 0;
     while (next < asked.size() && !is_over()) ask(asked[next++]);
-    if (is_over()) last_ = next > 0 ? asked[next - 1] + 1 : first_;  // as of a broadcast
+    if (is_over())
+      last_ = next > 0 ? asked[next - 1] + 1 : first_;  // where a broadcast would end, too
     report();
     return routing_;
   }

@@ -192,6 +192,14 @@ class Places(CommandTest):
                     self.assertIn(b"standard input cannot be replaced", process.stderr.read())
                 self.assertEqual(process.wait(30), USAGE, verb)
 
+    def test_published_bits_are_named(self):
+        self.scbf("project", "f.scbf", "-o", "bits.scbf")
+        with open(self.path("bits.scbf"), "rb") as stdin:
+            process = self.start("delta", "-", "f.scbf", "-o", "1.delta", stdin=stdin,
+                                 stderr=subprocess.PIPE)
+            self.assertIn(b"must be in a file, named here", process.stderr.read())
+        self.assertEqual(process.wait(30), USAGE)
+
     def test_one_pipe_cannot_be_two_inputs(self):
         for verb in ("query", "count"):
             self.refused(verb, "-", "-", stdin=b"x", mentions=["standard input"])

@@ -204,11 +204,11 @@ class StageView {
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
   /// The share of geometry().counters() that is not 0. Cost: as nonzero().
   double fill(const BatchOptions& options = {}) const;
-  /// The false-positive rate of these very counters: the share of all hashes that they claim, where
-  /// slices of `split`, and groups, see independent hashes. What
-  /// predicted_fpr says for the fill is an average over all filters with it; where there are few
-  /// blocks, a few full ones may make the rate a multiple of that. Cost: one pass over the
-  /// counters, on the calling thread; on a device also a copy of them.
+  /// The false-positive rate of these very counters: the share of all hashes that they claim, if
+  /// the slices of `split`, and the groups, have independent hashes. predicted_fpr for the same
+  /// fill is the mean over all filters; where blocks are few, some full ones may make the rate a
+  /// multiple of it. Cost: one pass over the counters, on the calling thread; on a device also a
+  /// copy of them.
   double exact_fpr() const;
   /// The counters as 64-bit words, in place; Geometry describes the layout. Throws NotOnHost if
   /// they are in the memory of a device.

@@ -56,9 +56,9 @@ double hash_collision_fpr(double n);
 
 /// How many keys of a filter of this geometry, with n distinct keys of which each was inserted
 /// once, become absent on average when a key is removed that was never inserted but looks present.
-/// Removing d such keys thus loses about d · predicted_fpr(geometry, n) times as many. Formulas:
-/// docs/maths.md, "Removing what was not inserted". Throws InvalidArgument unless n is 0 or more
-/// and finite.
+/// So removing d keys that were never inserted loses about d · predicted_fpr(geometry, n) times
+/// this number. Formulas: docs/maths.md, "Removing what was not inserted". Throws InvalidArgument
+/// unless n is 0 or more and finite.
 double lost_per_false_removal(const Geometry& geometry, double n);
 
 /// The largest n with predicted_fpr(geometry, n) ≤ fpr; of a ranked filter also with slots enough

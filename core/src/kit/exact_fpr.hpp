@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The false-positive rate of a stage, from its counters.
 #pragma once
 
 #include <cstdint>

@@ -125,8 +125,8 @@ double poisson_mass(double lambda, double x) {
          std::sqrt(2 * std::numbers::pi * x);
 }
 
-/// The keys of a block that are lost with a key that it claims by mistake, where its groups hold
-/// Poisson(load) keys in `slices` slices of `positions` counters each.
+/// How many keys of a block are lost with a key that it claims by mistake. Blocks hold
+/// Poisson(load) keys, in `slices` slices of `positions` counters each.
 double lost_in_block(double load, double slices, double positions) {
   if (load > 1e5) return 0;  // no key is alone at a counter
   const auto last = static_cast<std::uint32_t>(load + 10 * std::sqrt(load) + 40);

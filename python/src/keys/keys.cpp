@@ -88,7 +88,7 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
     throw InvalidKey(
         "bytearray: use bytes() for one key, or memoryview for a column of small integers");
   }
-  if (nb::hasattr(object, "as_py")) {  // of text and bytes it has a buffer, too
+  if (nb::hasattr(object, "as_py")) {  // those of text and bytes have buffers, too
     throw InvalidKey(fmt::format("{} is a single value of Arrow: give its as_py()", shown(raw)));
   }
   if (PyObject_CheckBuffer(raw)) return buffer_source(object, seed);
