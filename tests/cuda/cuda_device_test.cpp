@@ -400,6 +400,51 @@ TEST_P(OfDevice, KernelsOfTheProgramUseTheView) {
 }
 #endif
 
+/// In the layout ranked a device answers for a filter of the host, and builds bits.
+TEST(RankedOnDevice, AnswersAndBuildsBits) {
+  SCBF_NEEDS_DEVICE();
+  const auto geometry = scbf::Geometry::ranked(82, 120, 20);
+  scbf::Filter model(geometry, {.seed = 3, .backend = "scalar"});
+  const auto keys = random_keys(geometry.counters() / 7, 15);  // blocks spill and are stuck
+  model.insert(keys);
+  auto asked = random_keys(5000, 16);
+  asked.insert(asked.begin(), keys.begin(), keys.end());
+  const OnDevice<std::uint64_t> there(keys), asked_there(asked), indices(asked.size());
+  const OnDevice<std::uint8_t> out(asked.size()), packed((asked.size() + 7) / 8);
+  Answers want_packed((asked.size() + 7) / 8);
+  const std::uint64_t hits = model.contains_bits(asked, want_packed).hits;
+  const DeviceFilter copy(model);
+  DeviceFilter built(geometry.with(scbf::Cell::bit), 3), other(built.geometry(), 3);
+  built.insert({there.get(), keys.size() / 2});
+  other.insert({there.get() + keys.size() / 2, keys.size() - keys.size() / 2});
+  built.merge_async(other);
+  ASSERT_TRUE(same_words(words_of(built), scbf::BloomFilter(model).words()));
+  for (const DeviceFilter* each : {&copy, const_cast<const DeviceFilter*>(&built)}) {
+    each->contains({asked_there.get(), asked.size()}, out.get());
+    EXPECT_TRUE(same_answers(out.to_host(), scbf_test::contains(model, asked)));
+    each->contains_bits({asked_there.get(), asked.size()}, packed.get());
+    EXPECT_TRUE(same_answers(packed.to_host(), want_packed));
+    EXPECT_EQ(each->find({asked_there.get(), asked.size()}, indices.get()), hits);
+    EXPECT_EQ(each->keys_inserted(), keys.size());
+  }
+  EXPECT_EQ(copy.to_filter(), model);
+}
+
+TEST(RankedOnDevice, WhatIsForTheHostIsRefused) {
+  SCBF_NEEDS_DEVICE();
+  const auto geometry = scbf::Geometry::ranked(82, 120, 20);
+  DeviceFilter filter(geometry, 0), bits(geometry.with(scbf::Cell::bit), 0);
+  const char* const why = "on a device, keys can only be looked up in a filter of layout ranked";
+  SCBF_EXPECT_THROW(filter.insert({nullptr, 0}), scbf::InvalidArgument, why);
+  SCBF_EXPECT_THROW(filter.remove({nullptr, 0}, nullptr), scbf::InvalidArgument, why);
+  SCBF_EXPECT_THROW(filter.count({nullptr, 0}, nullptr), scbf::InvalidArgument, why);
+  SCBF_EXPECT_THROW(filter.merge_async(filter), scbf::InvalidArgument, why);
+  SCBF_EXPECT_THROW(filter.subtract(filter), scbf::InvalidArgument, why);
+  SCBF_EXPECT_THROW(filter.project_async(bits), scbf::InvalidArgument, why);
+  SCBF_EXPECT_THROW(filter.histograms(), scbf::InvalidArgument, "is counted on the host");
+  SCBF_EXPECT_THROW(bits.histograms(), scbf::InvalidArgument, "is counted on the host");
+}
+
 TEST(DeviceFilterErrors, TooLargeAFilterIsRefusedWithTheNumbers) {
   SCBF_NEEDS_DEVICE();
   const auto geometry = scbf::Geometry::split_block(8, scbf::kMaxBlocksPerGroup);  // 2 TiB

@@ -88,11 +88,13 @@ struct GroupOfOne {
   bool all(bool found) const { return found; }
 };
 
-TEST_P(FilterRefOf, BitsAreSetAndFoundAsTheModelDoes) {
+/// Threads set the bits of keys, and then ask for them and for others.
+void compare_bits(const scbf::Geometry& counters) {
   constexpr unsigned kThreads = 4;
-  const scbf::Geometry geometry = GetParam().geometry.with(scbf::Cell::bit);
+  constexpr std::uint64_t kSeed = 78;
+  const scbf::Geometry geometry = counters.with(scbf::Cell::bit);
   scbf::BloomFilter bits(geometry, {.seed = kSeed, .backend = "scalar"});
-  words.assign(geometry.words(), 0);
+  std::vector<std::uint64_t> words(geometry.words());
   const FilterRef of_bits(geometry, kSeed, words.data());
   auto keys = random_keys(scaled(3000, 1000), 6);
   // Each key is inserted by one thread, or by all of them together.
@@ -119,6 +121,44 @@ TEST_P(FilterRefOf, BitsAreSetAndFoundAsTheModelDoes) {
   EXPECT_TRUE(same_answers(found, want));
   EXPECT_TRUE(same_answers(by_group, want));
   EXPECT_TRUE(same_answers(counts, want));
+}
+
+TEST_P(FilterRefOf, BitsAreSetAndFoundAsTheModelDoes) { compare_bits(GetParam().geometry); }
+
+TEST(FilterRefOfRanked, BitsAreSetAndFoundAsTheModelDoes) {
+  for (const Shape& shape : ranked_shapes(40'000)) {
+    SCOPED_TRACE(shape.name);
+    compare_bits(shape.geometry);
+  }
+}
+
+TEST(FilterRefOfRanked, FindsWhatTheModelDoes) {
+  for (const Shape& shape : ranked_shapes(40'000)) {
+    SCOPED_TRACE(shape.name);
+    scbf::Filter model(shape.geometry, {.seed = 79, .backend = "scalar"});
+    auto keys = random_keys(shape.geometry.counters() / 7, 8);  // blocks spill and are stuck
+    model.insert(keys);
+    std::vector<std::uint64_t> words(model.words().begin(), model.words().end());
+    const FilterRef view(shape.geometry, 79, words.data());
+    const auto others = random_keys(3000, 9);
+    keys.insert(keys.end(), others.begin(), others.end());
+    Answers found, by_group;
+    for (const std::uint64_t key : keys) {
+      found.push_back(view.contains(key));
+      by_group.push_back(view.contains(GroupOfOne(), key));
+    }
+    const Answers want = contains(model, keys);
+    EXPECT_TRUE(same_answers(found, want));
+    EXPECT_TRUE(same_answers(by_group, want));
+  }
+}
+
+TEST(FilterRefOfRankedDeathTest, IsNotChangedByKernels) {
+  const auto geometry = ranked_shapes(40'000).front().geometry;
+  std::vector<std::uint64_t> words(geometry.words());
+  const FilterRef view(geometry, 0, words.data());
+  EXPECT_DEATH(view.insert(1), "");
+  EXPECT_DEATH(view.count(1), "");
 }
 
 TEST_P(FilterRefOf, HashesStringsAsTheModelDoes) {

@@ -69,7 +69,7 @@ class BlocksOfWarp {
   typename Warp::template PerLane<std::uint32_t> block_, nibbles_;
 };
 
-/// The shares of a key in split.
+/// The shares of a key in split, and its bits in ranked.
 template <class Cells>
 class SlicesOfKey {
  public:
@@ -100,6 +100,10 @@ class SlicesOfKey {
   SCBF_INLINE void visit_some(std::uint32_t first, Visit visit) const {
     typename Cells::Share shares[n];
     for (std::uint32_t i = 0; i < n; ++i) {
+      if (Cells::kCell == Cell::bit && geometry_.layout() == Layout::ranked) {
+        shares[i] = Cells::share(geometry_, hash_, first + i);
+        continue;
+      }
       const std::uint64_t position = detail::slice_position<detail::PlainOps, true>(
           hash_, detail::multiplier_of(first + i), geometry_.counters_per_slice());
       shares[i] = Cells::in_slice((first + i) * geometry_.slice_stride() + position);

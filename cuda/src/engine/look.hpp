@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups. A warp looks up 32 keys at a time. Each lane hashes one of them. In blocks of counters,
 // four lanes then share the 64 bytes of a key's block, so that one access of the warp covers eight
-// whole blocks, and each lane has four accesses under way at once. Elsewhere each lane follows its
-// own key, and stops at the first counter or block of bits that lacks it.
+// whole blocks, and each lane has four accesses under way at once. So they do in a ranked block,
+// where each of the four looks into one slice. Elsewhere each lane follows its own key, and stops
+// at the first counter or block of bits that lacks it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/value_keys.hpp"
 #include "engine/warp.hpp"
@@ -25,6 +27,17 @@ SCBF_INLINE WordPair load_pair(const std::uint64_t* words) noexcept {
   return pair;
 #else
   return {words[0], words[1]};
+#endif
+}
+
+/// The same with eight bytes.
+SCBF_INLINE std::uint64_t load_once(const std::uint64_t* word) noexcept {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t loaded;
+  asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(loaded) : "l"(word));
+  return loaded;
+#else
+  return *word;
 #endif
 }
 
@@ -89,6 +102,40 @@ SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
   return warp.each([&](unsigned l) { return least[l] >> 8 * (l % kSharers) & kCounterMax; });
 }
 
+/// Whether a ranked block holds each lane's key. Lane l of four neighbours reads slice l of the
+/// blocks of all four.
+template <class Warp>
+SCBF_INLINE auto held_in_ranked(const Warp& warp, const FilterRef& filter,
+                                const typename Warp::template PerLane<std::uint64_t>& hash) {
+  constexpr unsigned kSharers = kRankedSlices;
+  const auto place =
+      warp.each([&](unsigned l) { return detail::ranked_place(filter.geometry(), hash[l]); });
+  const auto block =
+      warp.each([&](unsigned l) { return static_cast<std::uint32_t>(detail::block_of(place[l])); });
+  const auto positions =
+      warp.each([&](unsigned l) { return static_cast<std::uint32_t>(place[l]); });
+  typename Warp::template PerLane<std::uint32_t> blocks[kSharers], all_positions[kSharers];
+  for (unsigned s = 0; s < kSharers; ++s) {
+    blocks[s] = warp.template of_neighbour<kSharers>(block, s);
+    all_positions[s] = warp.template of_neighbour<kSharers>(positions, s);
+  }
+  auto held = warp.each([&](unsigned l) {
+    RankedCells::Share shares[kSharers];
+    std::uint64_t words[kSharers];
+    for (unsigned s = 0; s < kSharers; ++s) {
+      shares[s] = RankedCells::in_block(blocks[s][l], all_positions[s][l], l % kSharers);
+      words[s] = load_once(filter.words() + shares[s].word);
+    }
+    FourBytes four = 0;
+    for (unsigned s = 0; s < kSharers; ++s) {
+      four |= FourBytes{RankedCells::has(words[s], shares[s])} << 8 * s;
+    }
+    return four;
+  });
+  held = warp.template joined_among<kSharers>(held, LeastOfEach<false>());
+  return warp.each([&](unsigned l) { return held[l] >> 8 * (l % kSharers) & 1; });
+}
+
 /// Writes an answer as a byte per key.
 struct ByteAnswers {
   std::uint8_t* out;
@@ -135,9 +182,11 @@ struct JoinedAnswers {
   }
 };
 
-/// answer i = the smallest counter of key i (counting), or whether that is not 0.
+/// answer i = the smallest counter of key i (counting), or whether that is not 0. RankedCells have
+/// no counts.
 template <bool counting, class Cells, class Answers>
 struct Look {
+  static_assert(!counting || !std::is_same_v<Cells, RankedCells>);
   /// In blocks of counters, 64 registers hold all that four loads bring. (See blocks_for.)
   static constexpr unsigned kBlocksPerProcessor = Cells::kCell == Cell::counter ? 4 : 0;
 
@@ -152,17 +201,28 @@ struct Look {
         warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
     const auto hash = warp.each(
         [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
-    auto answer = Cells::kCell == Cell::counter && filter.geometry().layout() == Layout::split_block
-                      ? least_in_blocks<counting>(warp, filter, hash)
-                      : warp.each([&](unsigned l) {
-                          return counting ? filter.least<Cells>(hash[l])
-                                          : unsigned{filter.holds<Cells>(hash[l])};
-                        });
+    auto answer = least(warp, hash);
     answer = warp.each([&](unsigned l) {
       const unsigned a = there[l] ? answer[l] : 0;
       return counting ? a : unsigned{a != 0};
     });
     answers.put(warp, first, keys.n, answer);
+  }
+
+ private:
+  template <class Warp>
+  SCBF_INLINE auto least(const Warp& warp,
+                         const typename Warp::template PerLane<std::uint64_t>& hash) const {
+    if constexpr (std::is_same_v<Cells, RankedCells>) {
+      return held_in_ranked(warp, filter, hash);
+    } else {
+      return Cells::kCell == Cell::counter && filter.geometry().layout() == Layout::split_block
+                 ? least_in_blocks<counting>(warp, filter, hash)
+                 : warp.each([&](unsigned l) {
+                     return counting ? filter.least<Cells>(hash[l])
+                                     : unsigned{filter.holds<Cells>(hash[l])};
+                   });
+    }
   }
 };
 

@@ -325,8 +325,15 @@ void remove_from_several(Device& device, std::span<const FilterRef> filters, con
   }
 }
 
+/// Counting is not for counters in the layout ranked.
 template <bool counting, class Device, class Answers>
 void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const Answers& answers) {
+  if constexpr (!counting) {
+    if (filter.geometry().layout() == Layout::ranked && filter.geometry().cell() == Cell::counter) {
+      device.for_warps(keys.n, Look<false, RankedCells, Answers>{filter, keys, answers});
+      return;
+    }
+  }
   with_cells(filter.geometry(), [&](auto cells) {
     device.for_warps(keys.n, Look<counting, decltype(cells), Answers>{filter, keys, answers});
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two kinds of cells that a filter can have, as policies of kernels: what a key has in a word,
-// how a thread adds it there, and how words are joined.
+// The kinds of cells that a filter can have, as policies of kernels: what a key has in a word, how
+// a thread adds it there, and how words are joined.
 //
 // A key's *share* of a word is its counter there or, in a filter of bits, all of its bits there.
 // So a block of counters has eight shares of a key, and a block of bits has two.
@@ -98,6 +98,30 @@ struct CounterCells {
       }
     }
   };
+};
+
+/// Of a filter of counters in the layout ranked: whether its positions are in use, which is all
+/// that a lookup reads. Nothing can be added.
+struct RankedCells {
+  static constexpr Cell kCell = Cell::counter;
+
+  using Share = detail::Probe;
+
+  SCBF_INLINE static std::uint32_t shares(const Geometry&) noexcept { return kRankedSlices; }
+  SCBF_INLINE static Share share(const Geometry& geometry, std::uint64_t hash,
+                                 std::uint32_t i) noexcept {
+    return detail::probe(geometry, hash, i);
+  }
+  /// The share in slice i of the block of a place in halves, where `positions` is the lower one.
+  SCBF_INLINE static Share in_block(std::uint32_t block, std::uint32_t positions,
+                                    std::uint32_t i) noexcept {
+    const unsigned position = detail::position_of(positions, i);
+    return {std::uint64_t{block} * kWordsPerBlock + position / 64 * kRankedSlices + i,
+            position % 64};
+  }
+  SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
+    return (word >> share.shift & 1) != 0;
+  }
 };
 
 struct BitCells {

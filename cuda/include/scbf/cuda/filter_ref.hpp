@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"
@@ -19,9 +20,9 @@
 
 namespace scbf::cuda {
 
-/// Geometry (not `ranked`), seed and words, of counters or of bits. Threads may insert, look up and
-/// count at once: each counter or bit is read at some moment between call and return, independently
-/// of the others.
+/// Geometry, seed and words, of counters or of bits. Threads may insert, look up and count at once:
+/// each counter or bit is read at some moment between call and return, independently of the others.
+/// Counters in the layout `ranked` can only be looked up: insert and count end the kernel (`trap`).
 class FilterRef {
  public:
   /// `words` points to geometry.words() words, 64-byte aligned, which must outlive the view.
@@ -74,10 +75,12 @@ class FilterRef {
 
   /// May a key of this hash be present?
   SCBF_INLINE bool contains_hash(std::uint64_t hash) const noexcept {
+    if (is_ranked()) return holds<RankedCells>(hash);
     return has_bits() ? holds<BitCells>(hash) : holds<CounterCells>(hash);
   }
   /// The smallest of its k counters; 15 means 15 or more. Of bits, 1 if it may be present.
   SCBF_INLINE unsigned count_hash(std::uint64_t hash) const noexcept {
+    if (is_ranked()) end_kernel();
     return has_bits() ? least<BitCells>(hash) : least<CounterCells>(hash);
   }
 
@@ -88,6 +91,7 @@ class FilterRef {
   /// coalesced access; of bits, a tile of two.
   SCBF_INLINE void insert_hash(std::uint64_t hash, std::uint32_t rank = 0,
                                std::uint32_t threads = 1) const noexcept {
+    if (is_ranked()) end_kernel();
     if (has_bits()) {
       add<BitCells>(hash, rank, threads);
     } else {
@@ -145,11 +149,22 @@ class FilterRef {
   template <class Group>
   SCBF_INLINE bool contains(const Group& group, std::uint64_t key) const {
     const std::uint64_t h = hash(key);
+    if (is_ranked()) return group_holds<RankedCells>(group, h);
     return has_bits() ? group_holds<BitCells>(group, h) : group_holds<CounterCells>(group, h);
   }
 
  private:
   SCBF_INLINE bool has_bits() const noexcept { return geometry_.cell() == Cell::bit; }
+  SCBF_INLINE bool is_ranked() const noexcept {
+    return geometry_.layout() == Layout::ranked && !has_bits();
+  }
+  SCBF_INLINE static void end_kernel() noexcept {
+#if defined(__CUDA_ARCH__)
+    asm("trap;");
+#else
+    std::abort();
+#endif
+  }
 
   template <class Cells>
   SCBF_INLINE bool holds_share(std::uint64_t hash, std::uint32_t i) const noexcept {
