@@ -138,6 +138,12 @@ TEST(Stages, AreFullWhereTheirRateIs) {
   EXPECT_NEAR(Growth::fixed(Geometry::split(10, 36'864), 1).stage(0).fpr, 1.0 / 1024, 1e-12);
 }
 
+TEST(Stages, HaveCountersWhateverTheyAreMadeOf) {
+  const Geometry bits = Geometry::split_block(1, 140).with(Cell::bit);
+  EXPECT_EQ(Growth::fixed(bits, 4), Growth::fixed(bits.with(Cell::counter), 4));
+  EXPECT_EQ(Growth::one(bits), Growth::one(bits.with(Cell::counter)));
+}
+
 TEST(Stages, TinyOnesTakeAtLeastAKey) {
   for (const Geometry& g : {Geometry::split(64, 2), Geometry::split_block(1, 1)}) {
     EXPECT_GE(Growth::fixed(g, 1).stage(0).full_at, 1u);

@@ -119,6 +119,18 @@ TEST(Plan, TakesNoProbesThatEqualHashesMakeUseless) {
   }
 }
 
+TEST(Plan, TakesMoreGroupsWhereOneIsAtItsLimit) {
+  constexpr std::uint64_t kTerabyte = 1'000'000'000'000;
+  const Plan keys = plan({.capacity = 100'000'000'000, .memory_bytes = kTerabyte});
+  EXPECT_EQ(keys.geometry.groups(), 4u);
+  EXPECT_GT(keys.geometry.bytes(), kTerabyte / 100 * 99);
+  EXPECT_LT(keys.fpr, 0.01);  // 1 % takes 721 GB
+  EXPECT_NE(keys.reason.find("Fewer groups cannot hold this"), std::string::npos) << keys.reason;
+  const Plan rate = plan({.fpr = 0.01, .memory_bytes = kTerabyte});
+  EXPECT_GT(rate.capacity, 100'000'000'000u);
+  EXPECT_GT(rate.geometry.groups(), 1u);
+}
+
 TEST(Plan, FromAllThreeMeetsAllOrNamesTheNeed) {
   // At 1 % a million keys take 5,715,136 bytes in split_block and 4,796,736 in split.
   const auto with = [](std::uint64_t memory, std::optional<Layout> layout = {}) {

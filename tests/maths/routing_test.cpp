@@ -108,6 +108,9 @@ TEST(BankSize, AndHowManyFit) {
   EXPECT_EQ(bank_members_in(geometry, 0), 0u);
   EXPECT_EQ(bank_members_in(geometry, UINT64_MAX), kMaxBankMembers);
   EXPECT_THROW(bank_memory(geometry, kMaxBankMembers + 1), InvalidArgument);
+  const BankMemory of_bits = bank_memory(geometry.with(Cell::bit), 1024);  // members have counters
+  EXPECT_EQ(of_bits.counters, bank_memory(geometry, 1024).counters);
+  EXPECT_EQ(of_bits.rows, bank_memory(geometry, 1024).rows);
   const Geometry huge = Geometry::split(kMaxProbes, std::uint64_t{1} << 40);
   EXPECT_THROW(bank_memory(huge, kMaxBankMembers), InvalidArgument);
 }

@@ -460,7 +460,8 @@ class Filter {
 /// this inserter may use the filter, and the scratch memory is in use. Every key that insert has
 /// accepted is in the filter after finish(), and after the destructor too, whatever was thrown. The
 /// filter must outlive the inserter, as must BatchOptions::executor. It may be moved, and then the
-/// object that it was moved to must; it must not be assigned to. Movable (errors.hpp: "Moving").
+/// object that it was moved to must. As long as the inserter exists, also after finish(), nothing
+/// may be assigned to the filter. Movable (errors.hpp: "Moving").
 class BulkInserter {
  public:
   /// As Filter::bulk. Throws ReadOnly, or std::bad_alloc before anything is changed.

@@ -108,11 +108,12 @@ class Growth {
   std::uint64_t first_capacity() const noexcept { return first_capacity_; }
   double growth() const noexcept { return growth_; }          ///< 1 but for tightening
   double tightening() const noexcept { return tightening_; }  ///< 1 but for tightening
-  /// one, fixed: the geometry of all stages; tightening: of the first.
+  /// one, fixed: the geometry of all stages; tightening: of the first. It has counters, whatever
+  /// the growth was made of.
   const Geometry& first_geometry() const noexcept { return first_; }
 
   /// The shape of stage i, counted from 0. Throws InvalidArgument for i ≥ most_stages() and where
-  /// the limits of Geometry are exceeded. Cost: up to a few milliseconds.
+  /// the limits of Geometry are exceeded. Cost: up to some ten milliseconds.
   StageShape stage(std::uint32_t index) const;
   /// For messages: "tightening: 1000 keys, × 2 each, rate 0.01, × 0.8 each".
   std::string describe() const;
@@ -120,7 +121,8 @@ class Growth {
   friend bool operator==(const Growth&, const Growth&) = default;
 
  private:
-  Growth(Policy policy, const Geometry& first) noexcept : policy_(policy), first_(first) {}
+  Growth(Policy policy, const Geometry& first) noexcept
+      : policy_(policy), first_(first.with(Cell::counter)) {}
 
   Policy policy_;
   Geometry first_;

@@ -122,7 +122,8 @@ struct Plan {
 /// group when that saves at least a tenth of the memory at the same capacity and rate (with all
 /// three given also where only more groups fit). Throws InvalidArgument, naming value and limit,
 /// when fewer than two of capacity, fpr and memory are given, or one is out of range, or the
-/// request cannot be met. Cost: a few milliseconds at most.
+/// request cannot be met. Cost: a few milliseconds; of ranked with memory, where geometries are
+/// searched for the best one, up to two seconds.
 Plan plan(const PlanRequest& request);
 
 }  // namespace scbf

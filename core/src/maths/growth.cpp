@@ -163,7 +163,7 @@ std::string_view to_string(Growth::Policy policy) noexcept {
 }
 
 Growth Growth::one(const Geometry& stage) noexcept {
-  Growth growth(Policy::one, stage.with(Cell::counter));
+  Growth growth(Policy::one, stage);
   growth.most_stages_ = 1;
   growth.first_capacity_ = 0;
   growth.fpr_ = 1;

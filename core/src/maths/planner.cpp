@@ -31,13 +31,16 @@ std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+double ratio(std::uint64_t a, std::uint64_t b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
+
 /// The memory of a filter with the cells asked for.
 std::uint64_t bytes_of(const PlanRequest& request, const Geometry& geometry) {
   return geometry.with(request.cell).bytes();
 }
 double bits_per_key(const PlanRequest& request, const Option& made) {
-  return 8 * static_cast<double>(bytes_of(request, made.geometry)) /
-         static_cast<double>(made.capacity);
+  return 8 * ratio(bytes_of(request, made.geometry), made.capacity);
 }
 
 void check_request(const PlanRequest& request) {
@@ -105,7 +108,7 @@ std::optional<Option> option(Layout layout, const PlanRequest& request, std::uin
 std::optional<double> relative_memory(const Option& to, Layout layout, std::uint32_t parts) {
   const auto other = sizing::smallest(layout, to.capacity, to.fpr, parts);
   if (!other) return std::nullopt;
-  return static_cast<double>(other->bytes()) / static_cast<double>(to.geometry.bytes());
+  return ratio(other->bytes(), to.geometry.bytes());
 }
 
 /// Is the rate so low that it is dominated by different keys with equal hashes? More probes then
@@ -128,7 +131,13 @@ std::optional<Option> best_groups(const PlanRequest& request) {
   if (first > kMaxGroups) return std::nullopt;
   const auto saving = [&](std::uint32_t groups) -> std::optional<double> {
     const auto current = option(layout, request, groups);
-    if (past_use(request, *current) || !option(layout, request, groups + 1)) return std::nullopt;
+    const auto next = option(layout, request, groups + 1);
+    if (past_use(request, *current) || !next) return std::nullopt;
+    if (current->geometry.blocks_per_group() == kMaxBlocksPerGroup) {
+      // It leaves memory over, so that more groups are judged by what they hold.
+      return 1 -
+             (request.fpr ? ratio(current->capacity, next->capacity) : next->fpr / current->fpr);
+    }
     const auto memory = relative_memory(*current, layout, groups + 1);
     if (!memory) return std::nullopt;
     return 1 - *memory;
@@ -232,10 +241,9 @@ std::string why(const PlanRequest& request, const Option& made) {
   } else if (blocks) {
     text += groups_words(made, parts);
   } else if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
-    text += fmt::format(
-        " split_block would {} and touch {} per key.",
-        memory_words(static_cast<double>(other->bytes()) / static_cast<double>(geometry.bytes())),
-        plural(other->cache_lines_per_key(), "cache line"));
+    text += fmt::format(" split_block would {} and touch {} per key.",
+                        memory_words(ratio(other->bytes(), geometry.bytes())),
+                        plural(other->cache_lines_per_key(), "cache line"));
   }
 
   const double collisions = hash_collision_fpr(static_cast<double>(made.capacity));
@@ -299,8 +307,7 @@ std::string why_ranked(const PlanRequest& request, const Option& made) {
   text += ".";
   if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
     text += fmt::format(" split_block would {}.",
-                        memory_words(static_cast<double>(bytes_of(request, *other)) /
-                                     static_cast<double>(bytes_of(request, g))));
+                        memory_words(ratio(bytes_of(request, *other), bytes_of(request, g))));
   }
   return text + " For distinct keys: each copy of a key takes the room of a key.";
 }

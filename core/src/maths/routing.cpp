@@ -30,7 +30,7 @@ struct Bytes {
 };
 
 Bytes bytes_of_bank(const Geometry& geometry, std::uint32_t members) {
-  return {static_cast<Wide>(geometry.bytes()) * members,
+  return {static_cast<Wide>(geometry.with(Cell::counter).bytes()) * members,
           static_cast<Wide>(geometry.padded_counters()) * row_stride(members)};
 }
 

@@ -135,11 +135,12 @@ double lost_in_block(double load, double slices, double positions) {
     const double zero = std::pow(1 - 1 / positions, j);  // that a given counter is 0
     const double claims = poisson_mass(load, j) * std::pow(1 - zero, slices);
     // That a given one of the j keys is alone at the counter of one slice, which is not 0.
-    const double alone = zero / (1 - 1 / positions) / positions / (1 - zero);
+    // At most 1, but rounding can exceed that where j is 1.
+    const double alone = std::min(1.0, zero / (1 - 1 / positions) / positions / (1 - zero));
     lost += claims * j * -std::expm1(slices * std::log1p(-alone));
     claimed += claims;
   }
-  return lost / claimed;
+  return claimed > 0 ? lost / claimed : 1;  // nearly no keys: it is the only one of its block
 }
 
 /// Binomial(n, 1/m) at x; whole n ≥ 1 and 0 ≤ x ≤ n; m > 1.
