@@ -109,7 +109,7 @@ std::string fish(const std::vector<Place>& places) {
   std::string text =
       "# Completion of scbf for fish.\nfunction __scbf_at\n  set -l place\n"
       "  set -l words (commandline -opc)\n  set -e words[1]\n  for word in $words\n"
-      "    if contains -- (string join ' ' $place $word)";
+      "    if contains -- (string join -- ' ' $place $word)";
   for (const Place& place : places) {
     if (!place.path.empty()) text += fmt::format(" '{}'", place.path);
   }

@@ -189,9 +189,12 @@ Destination changed_filter(const std::string& file, const std::string& out,
         fmt::format("{}: a pipe cannot be replaced: write the result elsewhere by -o OUT or -o -",
                     display_name(file)));
   }
-  if (!out.empty()) return {"-o " + in_quotes(out), out, rules};
-  rules.replace = Destination::Rules::Replace::anything;  // reading tells whether it is a filter
-  return {file, file, rules};
+  if (out.empty()) rules.replace = Destination::Rules::Replace::anything;  // reading it tells more
+  Destination to = out.empty() ? Destination(file, file, rules)
+                               : Destination("-o " + in_quotes(out), out, rules);
+  struct stat replaced {};
+  if (::stat(to.path().c_str(), &replaced) == 0 && same_file(replaced, status)) to.lock();
+  return to;
 }
 
 void add_compress_to(CommandLine& line, bool& compress) {

@@ -92,7 +92,8 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run);
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
 /// Where a verb that changes a filter writes it: to `out`, or, if that is empty, in place of
-/// `file`, which must then be a file.
+/// `file`, which must then be a file. To be called before the filter is opened: if `file` is
+/// replaced, waits until no other command changes it (FileLock).
 Destination changed_filter(const std::string& file, const std::string& out,
                            Destination::Rules rules);
 struct Saved {

@@ -13,6 +13,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "file_lock.hpp"
+
 namespace scbf::cli {
 
 using Json = nlohmann::ordered_json;
@@ -80,9 +82,12 @@ class Destination {
   void write(const std::function<void(Output&)>& produce) const;
   /// Prints a report: to standard output, or to standard error if the result goes there.
   void report(std::string_view text) const;
+  /// The path is read, changed and replaced: keeps others from doing so as long as this lives.
+  void lock() { lock_ = FileLock(path_); }
 
  private:
   std::string path_;
+  FileLock lock_;
 };
 
 /// The inputs of a verb, checked before they are read: the filter and the files of keys. Throws

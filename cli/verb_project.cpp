@@ -57,8 +57,8 @@ Run set_up_project(CommandLine& line) {
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
       R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the
-memory and of the file (in layout ranked, from a half to three quarters). Keys cannot be inserted, removed or counted there: keep FILE for that. FILE is
-verified, and read in memory for the bits only.
+memory and of the file (in layout ranked, from a half to five sixths). Keys cannot be removed or counted
+there: keep FILE for that. FILE is verified, and read in memory for the bits only.
 
 Examples:
   scbf project words.scbf -o words_bits.scbf

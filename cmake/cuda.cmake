@@ -1,5 +1,5 @@
 # SCBF_CUDA: whether to build scbf::cuda. AUTO builds it where there is a CUDA compiler.
-set(SCBF_CUDA AUTO CACHE STRING "Build the CUDA library scbf::cuda: AUTO, ON or OFF")
+set(SCBF_CUDA ${scbf_default} CACHE STRING "Build the CUDA library scbf::cuda: AUTO, ON or OFF")
 set_property(CACHE SCBF_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(scbf_with_cuda OFF)
 if(SCBF_CUDA)

@@ -50,6 +50,8 @@ if(scbf_with_index)
   install(FILES ${PROJECT_BINARY_DIR}/scbf-index.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
 
-# To be built against the installed copy; the page of the library is one of them.
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+# To be built against the installed copy; the page of the library (docs/api.md) is one of them.
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES docs/api.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)

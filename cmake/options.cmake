@@ -1,8 +1,11 @@
 # What every target of this project is compiled with; never exported to users.
 add_library(scbf_options INTERFACE)
 target_compile_features(scbf_options INTERFACE cxx_std_20)
-set(scbf_cxx_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-  -Wno-sign-conversion -Wno-missing-field-initializers)  # designated initialisers leave defaults out
+set(scbf_cxx_options "")
+if(PROJECT_IS_TOP_LEVEL)  # warnings within another project would be nobody's
+  set(scbf_cxx_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+    -Wno-sign-conversion -Wno-missing-field-initializers)  # designated initialisers leave defaults out
+endif()
 set(scbf_cuda_options --Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)
 if(SCBF_WERROR)
   list(APPEND scbf_cxx_options -Werror)

@@ -202,7 +202,7 @@ class Documents(ExamplesTest):
                     if reason or (not BUILT and "scbf index" in text):
                         continue
                     self.data()
-                    if "packages.index" in text:
+                    if "packages.index" in text and "index create packages.index" not in text:
                         self.sh("scbf index create packages.index --header packages.tsv --key package "
                                 "--index section; scbf index load packages.index packages.tsv")
                     # Each command by itself: the last of a block must not hide the others.

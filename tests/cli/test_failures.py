@@ -5,10 +5,49 @@ import json
 import os
 import resource
 import subprocess
+import time
 import unittest
 
 from support import (COMMAND, CORRUPT, INPUT_OUTPUT, OK, REPORT_LOST, USAGE, CommandTest, lines,
                      words)
+
+
+class OneAtATime(CommandTest):
+    """Commands that change one file wait for each other, so that none undoes what another did."""
+
+    def start_to_change(self, *arguments):
+        return self.start(*arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+
+    def test_the_second_waits_and_both_count(self):
+        self.build("f.scbf", words(100))
+        for second in (["insert", "f.scbf"], ["insert", "f.scbf", "-o", "./f.scbf"],
+                       ["remove", "f.scbf"]):
+            with self.subTest(second=second):
+                first = self.start_to_change("insert", "f.scbf")
+                first.stdin.write(lines(words(10, "first")))
+                first.stdin.flush()
+                time.sleep(0.5)  # it has the file, and waits for more keys
+                other = self.start_to_change(*second)
+                self.assertRegex(other.stderr.readline(),
+                                 b"^scbf: '.*f.scbf': waiting for another command that changes it")
+                other.stdin.write(lines(words(10, "first" if second[0] == "remove" else "other")))
+                other.stdin.close()
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    other.wait(0.2)
+                first.stdin.close()
+                self.assertEqual((first.wait(60), other.wait(60)), (OK, OK))
+        self.scbf("query", "f.scbf", stdin=lines(words(10, "first") + words(10, "other")))
+        self.assertEqual(self.scbf_json("info", "f.scbf")["keys_inserted"], 150)
+
+    def test_nobody_waits_for_another_file(self):
+        self.build("f.scbf", words(100))
+        first = self.start_to_change("insert", "f.scbf")
+        time.sleep(0.5)
+        self.scbf("insert", "f.scbf", "-o", "g.scbf", stdin=b"x\n")
+        self.scbf("query", "f.scbf", stdin=lines(words(1)))
+        first.stdin.close()
+        self.assertEqual(first.wait(60), OK)
 
 
 class Usage(CommandTest):

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <type_traits>
 
 #include "support/far_backend.hpp"
@@ -64,6 +66,23 @@ static_assert(std::is_nothrow_move_assignable_v<Filter> && std::is_copy_construc
 // Integers of 32 bits are widened, so that a number is the same key whatever its type.
 static_assert(std::is_convertible_v<const std::vector<std::uint64_t>&, scbf::KeyBatch>);
 static_assert(std::is_convertible_v<const std::vector<std::uint32_t>&, scbf::KeyBatch>);
+
+TEST(KeyBatch, TakesAllIntegersOf32And64Bits) {
+  const auto found = [](const scbf::KeyBatch& keys) {
+    Filter filter(kGeometry, {.seed = 7, .backend = "scalar"});
+    filter.insert(std::vector<std::int64_t>{-1, 5});
+    return contains(filter, keys);
+  };
+  const Answers want{1, 1, 0};
+  EXPECT_EQ(found(std::vector<long long>{-1, 5, 6}), want);
+  EXPECT_EQ(found(std::vector<long>{-1, 5, 6}), want);
+  EXPECT_EQ(found(std::vector<unsigned long long>{~0ull, 5, 6}), want);
+  EXPECT_EQ(found(std::vector<unsigned long>{~0ul, 5, 6}), want);
+  EXPECT_EQ(found(std::vector<int>{-1, 5, 6}), want);
+  EXPECT_EQ(found(std::array<long long, 3>{-1, 5, 6}), want);
+  std::array<long long, 3> changing{-1, 5, 6};
+  EXPECT_EQ(found(std::span(changing)), want);
+}
 
 // ---- answers ----------------------------------------------------------------------------------
 

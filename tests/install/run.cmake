@@ -75,6 +75,10 @@ must_run(${CMAKE_COMMAND} -S ${prefix}/${DOCDIR}/examples -B ${WORK_DIR}/example
 must_run(${CMAKE_COMMAND} --build ${WORK_DIR}/examples --target example_sizing)
 must_run(${WORK_DIR}/examples/example_sizing)
 
+# As a part of another project.
+must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR}/within -B ${WORK_DIR}/within -G ${GENERATOR}
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DSCBF_SOURCE_DIR=${SOURCE_DIR})
+
 # What shells and man find, if the command was built.
 if(WITH_CLI)
   file(GLOB_RECURSE page ${prefix}/*/scbf.1)
@@ -105,4 +109,10 @@ if(WITH_CLI)
       must_run(${${name}} -n ${share}/${file})
     endif()
   endforeach()
+  if(fish)
+    must_run(${fish} -c [=[
+      source $argv[1]; set said (complete -C 'scbf build --fpr 1% --cap' 2>&1)
+      string match -q -- '--capacity*' "$said"; or begin; echo "$said"; exit 1; end]=]
+      ${share}/fish/vendor_completions.d/scbf.fish)
+  endif()
 endif()

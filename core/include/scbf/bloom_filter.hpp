@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BloomFilter: the bits of a split counting Bloom filter, for whoever only asks. One bit stands for
 // each counter and says whether it is 0, so that the answers are those of the counters, key by key,
-// from a quarter of the memory; in layout ranked from a half to three quarters. (Fan, Cao, Almeida,
+// from a quarter of the memory; in layout ranked from a half to five sixths. (Fan, Cao, Almeida,
 // Broder 2000: a proxy counts at home, and gives the bits to the others.)
 //
 //   scbf::BloomFilter reader(filter);                 // the bits of a scbf::Filter

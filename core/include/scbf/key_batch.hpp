@@ -3,6 +3,7 @@
 // outlive the call it is passed to. detail/hash.hpp turns keys into hashes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,19 +17,33 @@ namespace scbf {
 namespace detail {
 
 template <class T>
+inline constexpr bool kIsCharacter =
+    std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
+    std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
+
+/// The type of keys that elements of type T are: of integers the one with as many bits, since there
+/// are several of 64 bits (long and long long).
+template <class T>
 struct KeyElement {
+  static constexpr bool kInteger =
+      std::is_integral_v<T> && !kIsCharacter<T> &&
+      (sizeof(T) == sizeof(std::uint32_t) || sizeof(T) == sizeof(std::uint64_t));
   static_assert(!std::is_floating_point_v<T>,
                 "float and double cannot be keys: numbers that print alike may differ in their "
                 "bits, 0.0 == -0.0 do, and NaN != NaN. Round them to integers, or take their bytes "
                 "by KeyBatch::from_fixed");
-  static_assert(std::is_floating_point_v<T> || std::is_same_v<T, std::uint64_t> ||
-                    std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint32_t> ||
-                    std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::string> ||
+  static_assert(std::is_floating_point_v<T> || kInteger || std::is_same_v<T, std::string> ||
                     std::is_same_v<T, std::string_view>,
-                "keys are std::uint64_t, std::int64_t, std::uint32_t, std::int32_t, std::string or "
-                "std::string_view; widen other integers, and take bytes by KeyBatch::from_fixed or "
-                "from_offsets");
-  using Type = const T;
+                "keys are integers of 32 or 64 bits, std::string or std::string_view; widen other "
+                "integers, and take bytes by KeyBatch::from_fixed or from_offsets");
+  using Signed = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  using Unsigned = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  using Type =
+      std::conditional_t<kInteger, std::conditional_t<std::is_signed_v<T>, Signed, Unsigned>, T>;
+
+  static std::span<const Type> keys(std::span<const T> elements) noexcept {
+    return {reinterpret_cast<const Type*>(elements.data()), elements.size()};
+  }
 };
 
 }  // namespace detail
@@ -62,14 +77,18 @@ class KeyBatch {
   /// String keys.
   KeyBatch(std::span<const std::string_view> keys) noexcept;
   KeyBatch(std::span<const std::string> keys) noexcept;
-  /// Vectors of these types, and spans that are not const or of a fixed extent. Others do not
-  /// compile, floating-point numbers among them.
+  /// Vectors and arrays of these types, and spans that are not const or of a fixed extent; of other
+  /// integers of 32 or 64 bits, such as long long, too. Others do not compile, floating-point
+  /// numbers among them.
   template <class T, class Allocator>
   KeyBatch(const std::vector<T, Allocator>& keys) noexcept
-      : KeyBatch(std::span<typename detail::KeyElement<T>::Type>(keys)) {}
+      : KeyBatch(detail::KeyElement<T>::keys(keys)) {}
+  template <class T, std::size_t size>
+  KeyBatch(const std::array<T, size>& keys) noexcept
+      : KeyBatch(detail::KeyElement<T>::keys(keys)) {}
   template <class T, std::size_t extent>
   KeyBatch(std::span<T, extent> keys) noexcept
-      : KeyBatch(std::span<typename detail::KeyElement<std::remove_cv_t<T>>::Type>(keys)) {}
+      : KeyBatch(detail::KeyElement<std::remove_cv_t<T>>::keys(keys)) {}
 
   /// Ready-made hashes, for example of a column that is hashed anyway. They must be uniform over
   /// all 64 bits, or the filter's rate suffers. Never mix with other kinds in one filter unless

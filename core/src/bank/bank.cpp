@@ -157,7 +157,7 @@ void BankState::Newcomers::settle(std::vector<Filter> filters, const BatchOption
     std::vector<StageSlot*> targets;
     std::vector<Stage> stages;
   };
-  std::map<std::uint32_t, Later> later;
+  std::map<std::uint32_t, Later> of_level;
   firsts.reserve(filters.size());
   members.resize(filters.size());
   for (std::size_t i = 0; i < filters.size(); ++i) {
@@ -170,13 +170,13 @@ void BankState::Newcomers::settle(std::vector<Filter> filters, const BatchOption
       if (s == 0) {
         firsts.push_back(std::move(stages[s]));
       } else {
-        Later& there = later[stages[s].index];
+        Later& there = of_level[stages[s].index];
         there.targets.push_back(&target);
         there.stages.push_back(std::move(stages[s]));
       }
     }
   }
-  for (auto& [index, there] : later) {
+  for (auto& [index, there] : of_level) {
     Level& level = of.later_level(index);
     const auto slots = of.put_in(level, std::move(there.stages), options);
     for (std::size_t i = 0; i < slots.size(); ++i) {
