@@ -78,7 +78,7 @@ int stats(const CheckOptions& options) {
   row("indexed columns", indexed_columns(schema));
   row("rows", grouped(s.rows));
   row("values", fmt::format("{}, counted in each region", grouped(s.values)));
-  row("regions", fmt::format("{} on {} servers", s.regions, s.servers));
+  row("regions", fmt::format("{} on {}", grouped(s.regions), counted(s.servers, "server")));
   row("filters", fmt::format("{} of counters", human_bytes(s.filter_bytes)));
   row("rows of bits", fmt::format("{} beside them", human_bytes(s.bit_row_bytes)));
   row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));

@@ -90,12 +90,12 @@ struct Query {
   /// Conditions that a row must meet, all of them. At least one.
   std::vector<Condition> all_of;
   /// Only rows with from ≤ key < to. An empty `to` means no upper bound.
-  std::string from, to;
+  std::string from = {}, to = {};
   /// Only rows with key > after. For answers in pages: ask for `limit` rows, then for those after
   /// the last of them, until there are fewer than `limit`. Whatever is written between two pages,
   /// no row comes twice, and a row that exists all the time comes. Costs no more than the first
   /// page.
-  std::string after;
+  std::string after = {};
   /// Most rows to return.
   std::uint64_t limit = UINT64_MAX;
   /// Return only the keys of the rows, without their values.

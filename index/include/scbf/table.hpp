@@ -25,7 +25,7 @@ struct Column {
   /// Empty: the whole field is one value. Otherwise a field holds several values with this
   /// separator between them. Blanks around a value (space, tab, CR, LF) are not part of it. Each
   /// value is indexed on its own, and once per row however often the field repeats it.
-  std::string separator;
+  std::string separator = {};
 
   friend bool operator==(const Column&, const Column&) = default;
 };
@@ -48,7 +48,7 @@ struct TableSchema {
 /// A row. values.size() == TableSchema::columns.size().
 struct Row {
   std::string key;
-  std::vector<std::string> values;
+  std::vector<std::string> values = {};
 
   friend bool operator==(const Row&, const Row&) = default;
 };
