@@ -15,12 +15,13 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from scbf import Bank, Filter, Growth, MemberLists, plan
+from scbf import Bank, Filter, Growth, MemberLists
 from scbf.errors import InvalidArgument
 from scbf.spark import tree
-from scbf.spark.build import COUNT_ERROR, DEFAULT_FPR, check_rate, with_margin
+from scbf.spark.arguments import check_seed, plan_for
+from scbf.spark.build import COUNT_ERROR, DEFAULT_FPR, advice_for, check_rate, with_margin
 from scbf.spark.errors import MissingPartial
-from scbf.spark.keys import is_binary_string, key_frame
+from scbf.spark.keys import all_keys, column, is_binary_string
 from scbf.spark.messages import Inbox, chunks_of, offsets_of
 from scbf.spark.sessions import rows_by_partition
 from scbf.spark.tree import Shape
@@ -69,40 +70,41 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
 
     Args:
         df: any frame.
-        value: a column of integers, strings or binary.
+        value: a column of integers, strings or binary, named as in build().
         group: a column of few distinct values: integers, decimals, strings, binary, booleans or dates. Null is a
             group.
         capacity: distinct values of the largest group. None counts first, by group, and takes 3 % more.
         fpr, layout, seed: of all members, as in build().
     Raises:
         InvalidKey: for values that cannot be keys.
-        InvalidArgument: for groups of another type.
+        InvalidArgument: for groups of another type, a shape out of range, or a streaming frame.
         UndersizedPlan, UndersizedPlanWarning: as build(), of the worst group.
         MissingPartial: if the filter of a group did not arrive.
     Cost: one shuffle of both columns, with a sort. A task holds one filter. The driver holds the bank: at least
         1.25 times the bytes of a filter for each group.
     """
-    key_frame(df, value)
-    rows = df.select((F.col(group) if isinstance(group, str) else group).alias("group"),
-                     (F.col(value) if isinstance(value, str) else value).alias("key"))
+    seed = check_seed(seed)
+    plan_for(capacity, fpr, layout)  # refuses what is out of range before anything is counted
+    all_keys(df, value)
+    rows = df.select(column("group", group).alias("group"), column("value", value).alias("key"))
     group_type = rows.schema["group"].dataType
     if not isinstance(group_type, _GROUPS) or not is_binary_string(group_type):
         raise InvalidArgument(f"groups of type {group_type.simpleString()}: only integers, decimals, strings of bytes, "
                               "binary, booleans and dates: cast it to string")
-    plan(capacity=capacity or 1, fpr=fpr, layout=layout)
+    counted = capacity is None
     if capacity is None:
         counts = rows.groupBy("group").agg(F.approx_count_distinct("key", COUNT_ERROR).alias("n"))
         largest = counts.agg(F.max("n")).first()
         capacity = with_margin(0 if largest is None or largest[0] is None else largest[0])
-    shape = tree.shape_for(df.sparkSession, Filter, plan(capacity=capacity, fpr=fpr, layout=layout).geometry, seed)
-    return _collected(rows, shape, capacity, fpr)
+    shape = tree.shape_for(df.sparkSession, Filter, plan_for(capacity, fpr, layout).geometry, seed)
+    return _collected(rows, shape, capacity, fpr, advice_for(counted))
 
 
 # Not timestamps: two of the hour when clocks are set back are one moment in Python.
 _GROUPS = (T.IntegralType, T.DecimalType, T.StringType, T.BinaryType, T.BooleanType, T.DateType)
 
 
-def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float) -> GroupBank:
+def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float, advice: str) -> GroupBank:
     """Makes the filters on the executors, and adds each to the bank as it arrives."""
     members, made = _members(rows, shape)
     bank = Bank(growth=Growth.one(shape.geometry), seed=shape.seed)
@@ -119,7 +121,7 @@ def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float) -> Grou
         worst = max(worst, (row.estimated_fpr, row.estimated_keys, group), key=lambda each: each[:2])
     inbox.check_empty()
     _check_complete(groups, made.get)
-    check_rate(worst[1], worst[0], capacity, fpr, None, f"the filter of group {worst[2]!r}")
+    check_rate(worst[1], worst[0], capacity, fpr, None, advice, f"the filter of group {worst[2]!r}")
     return GroupBank(groups, bank)
 
 

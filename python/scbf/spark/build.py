@@ -13,11 +13,12 @@ from typing import Literal, overload
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from scbf import BloomFilter, Filter, Geometry, Plan, plan
+from scbf import BloomFilter, Filter, Geometry, Plan
 from scbf.errors import InvalidArgument
 from scbf.spark import tree
+from scbf.spark.arguments import check_fpr, check_geometry, check_seed, plan_for, whole_number
 from scbf.spark.errors import UndersizedPlan, UndersizedPlanWarning
-from scbf.spark.keys import key_frame
+from scbf.spark.keys import all_keys
 
 _log = logging.getLogger("scbf.spark")
 
@@ -32,6 +33,9 @@ _WARNED_FACTOR = 1.25
 _REFUSED_FACTOR = 2.0
 # Of a filter of a given geometry, for which no rate was planned: it says yes to every other key.
 _REFUSED_FPR = 0.5
+
+# Partitions are numbered by 32 bits in Spark.
+_MOST_TASKS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,9 @@ Report = Callable[[BuildReport], object]
 def count_keys(df: DataFrame, key: str | Column) -> int:
     """About how many distinct keys there are, nulls aside: approx_count_distinct, with a standard error of 1 %.
 
-    Runs a job over the column. Raises InvalidKey.
+    Runs a job over the column. Raises InvalidKey, and InvalidArgument for a streaming frame.
     """
-    row = key_frame(df, key).agg(F.approx_count_distinct("key", COUNT_ERROR)).first()
+    row = all_keys(df, key).agg(F.approx_count_distinct("key", COUNT_ERROR)).first()
     return 0 if row is None else int(row[0])
 
 
@@ -124,13 +128,15 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
 
     Args:
         df: of any number of partitions; it is read once, and once more to count.
-        key: a column of integers, strings or binary, by name or as an expression.
+        key: a column of integers, strings or binary, as an expression, or by name as ``df.select()`` takes it: "a.b"
+            is a field of column a, and "`a.b`" a column of that name.
         capacity: distinct keys. None counts first, with approx_count_distinct, and takes 3 % more.
         fpr: false-positive rate; 0.01 if nothing else is said.
         layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
         geometry: in place of capacity, for a filter that shall be merged with others of this geometry.
         seed: of the hash.
-        bits: a BloomFilter, for who only asks: a quarter of the memory (of ``ranked``, more) and less to send; no removal.
+        bits: a BloomFilter, for who only asks: a quarter of the memory (of ``ranked``, more) and less to send; no
+            removal.
         width: tasks of the first level of the tree; by default one for each core of the cluster.
         fan_in: messages that a task of a later level adds up.
         report: is called with a BuildReport, for example ``print``. The logger ``scbf.spark`` has it, too.
@@ -147,11 +153,11 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         partition, at most m.
         The driver holds the message beyond the result: less than m bytes.
     """
-    if width is not None and width < 1:
-        raise InvalidArgument(f"width {width}: must be 1 or more tasks")
-    if fan_in < 2:
-        raise InvalidArgument(f"fan_in {fan_in}: must be 2 or more, so that the tree ends")
-    keys = key_frame(df, key)
+    if width is not None:
+        width = whole_number("width", width, 1, _MOST_TASKS)
+    fan_in = whole_number("fan_in", fan_in, 2, _MOST_TASKS)
+    seed = check_seed(seed)
+    keys = all_keys(df, key)
     chosen, counted = _plan(keys, capacity, fpr, layout, geometry)
     shape = tree.shape_for(df.sparkSession, BloomFilter if bits else Filter,
                            chosen.geometry if isinstance(chosen, Plan) else chosen, seed)
@@ -169,7 +175,8 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
     if report is not None:
         report(done)
     check_rate(figures.estimated_keys, figures.estimated_fpr, done.capacity,
-               chosen.fpr if isinstance(chosen, Plan) else fpr, filter)
+               chosen.fpr if isinstance(chosen, Plan) else fpr, filter,
+               "give a larger geometry" if geometry is not None else advice_for(counted is not None))
     return filter
 
 
@@ -179,20 +186,30 @@ def _plan(keys: DataFrame, capacity: int | None, fpr: float | None, layout: str 
     if geometry is not None:
         if capacity is not None or layout is not None:
             raise InvalidArgument("give a geometry, or a capacity (and layout), not both")
+        check_geometry(geometry)
+        if fpr is not None:
+            check_fpr(fpr)
         return geometry, None
     fpr = DEFAULT_FPR if fpr is None else fpr
-    plan(capacity=capacity or 1, fpr=fpr, layout=layout)  # refuses what is out of range before anything is counted
+    plan_for(capacity, fpr, layout)  # refuses what is out of range before anything is counted
     counted = count_keys(keys, "key") if capacity is None else None
     if counted is not None:
         capacity = with_margin(counted)
-    return plan(capacity=capacity, fpr=fpr, layout=layout), counted
+    return plan_for(capacity, fpr, layout), counted
+
+
+def advice_for(counted: bool) -> str:
+    """What helps against a capacity that is too small."""
+    if counted:
+        return "give a capacity, larger than what was counted, or a lower fpr"
+    return "give a larger capacity, or none to have the keys counted"
 
 
 def check_rate(estimated_keys: float, estimated_fpr: float, capacity: int | None, fpr: float | None,
-               filter: Filter | BloomFilter | None, subject: str = "the filter") -> None:
+               filter: Filter | BloomFilter | None, advice: str, subject: str = "the filter") -> None:
     """Warns of a rate that is modestly above the plan, and refuses one that is far above.
 
-    Raises UndersizedPlan; warns UndersizedPlanWarning.
+    Raises UndersizedPlan; warns UndersizedPlanWarning. Both messages end with ``advice``.
     """
     if capacity is not None and estimated_keys <= capacity + 2 * math.sqrt(capacity):
         return  # of few keys, the estimate is so uncertain
@@ -204,7 +221,7 @@ def check_rate(estimated_keys: float, estimated_fpr: float, capacity: int | None
     planned = "" if capacity is None else f", and was planned for {capacity:,}"
     limit = "" if fpr is None else f", where {fpr:g} was planned"
     message = (f"{subject} has {many}{planned}: its false-positive rate is about {estimated_fpr:.3g}"
-               f"{limit}; give a larger capacity, or none to have the keys counted")
+               f"{limit}; {advice}")
     if estimated_fpr > refused:
         raise UndersizedPlan(message, filter, estimated_keys, estimated_fpr)
     warnings.warn(message, UndersizedPlanWarning, stacklevel=3)

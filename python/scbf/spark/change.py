@@ -8,9 +8,10 @@ from typing import cast
 from pyspark.sql import Column, DataFrame
 
 from scbf import BloomFilter, Filter, Geometry
-from scbf.errors import Incompatible, InvalidArgument
+from scbf.errors import Incompatible, InvalidArgument, ReadOnly
+from scbf.spark.arguments import check_filter, check_fpr
 from scbf.spark.build import check_rate
-from scbf.spark.keys import key_frame
+from scbf.spark.keys import all_keys
 from scbf.spark.tree import grow, shape_for
 
 
@@ -32,9 +33,12 @@ def remove(filter: Filter, df: DataFrame, key: str | Column) -> int:
         never lost by that.
     Raises:
         Incompatible: if the keys are not all in the filter, or not that often. Nothing was changed.
+        InvalidArgument, ReadOnly: for a filter of bits, one that grows, or a mapped one.
         InvalidKey, MissingPartial: as build().
     """
-    return _subtract(filter, cast(Filter, _built_for(filter, df, key)))
+    _check_removable(filter)
+    _check_changeable(filter)
+    return _subtract(filter, cast(Filter, _built_for(filter, all_keys(df, key))))
 
 
 def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame | None = None,
@@ -52,24 +56,31 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
         as remove().
     Raises:
         Incompatible: as remove(). Nothing was changed.
-        InvalidArgument: for a removal from bits, or a filter that grows.
+        InvalidArgument, ReadOnly: for a removal from bits, a filter that grows, or a mapped one.
+        InvalidKey, MissingPartial: as build(). Nothing was changed.
         UndersizedPlan: if the filter's rate is now above twice ``fpr``, or above 0.5. The filter is changed, and has
             all keys. From 1.25 times on there is an UndersizedPlanWarning.
     """
     if insert is None and remove is None:
         raise InvalidArgument("give a data frame to insert, or one to remove")
-    if remove is not None and not isinstance(filter, Filter):
-        raise InvalidArgument("keys are removed from counters, and this filter has bits: update the Filter that "
-                              "they came from, and take BloomFilter.of() it")
-    departure = None if remove is None else _built_for(filter, remove, key)
-    arrival = None if insert is None else _built_for(filter, insert, key)
+    if remove is not None:
+        _check_removable(filter)
+    check_filter(filter)
+    _check_changeable(filter)
+    if fpr is not None:
+        check_fpr(fpr)
+    leaving = None if remove is None else all_keys(remove, key)
+    coming = None if insert is None else all_keys(insert, key)
+    departure = None if leaving is None else _built_for(filter, leaving)
+    arrival = None if coming is None else _built_for(filter, coming)
     inexact = 0
     if departure is not None:
         inexact = _subtract(cast(Filter, filter), cast(Filter, departure))
     if arrival is not None:
         filter.merge(arrival)  # type: ignore[arg-type]
     figures = filter.statistics()
-    check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter)
+    check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter,
+               "build a new filter, of a larger capacity")
     return inexact
 
 
@@ -81,10 +92,25 @@ def counter_geometry(filter: Filter | BloomFilter) -> Geometry:
     return filter.geometry.of_counters
 
 
-def _built_for(filter: Filter | BloomFilter, df: DataFrame, key: str | Column) -> Filter | BloomFilter:
-    """The filter of a frame that can be merged with this one, or subtracted from it."""
-    shape = shape_for(df.sparkSession, type(filter), counter_geometry(filter), filter.seed)
-    return grow(key_frame(df, key), shape).filter
+def _check_removable(filter: Filter | BloomFilter) -> None:
+    """Raises InvalidArgument unless keys can be removed from it."""
+    if isinstance(filter, BloomFilter):
+        raise InvalidArgument("keys are removed from counters, and this filter has bits: update the Filter that "
+                              "they came from, and take BloomFilter.of() it")
+    check_filter(filter, Filter, "a Filter")
+
+
+def _check_changeable(filter: Filter | BloomFilter) -> None:
+    """Raises ReadOnly for a mapped filter, and InvalidArgument for one that grows."""
+    if filter.read_only:
+        raise ReadOnly("the filter is mapped, and cannot be changed: load it instead")
+    counter_geometry(filter)
+
+
+def _built_for(filter: Filter | BloomFilter, keys: DataFrame) -> Filter | BloomFilter:
+    """The filter of a frame of keys that can be merged with this one, or subtracted from it."""
+    shape = shape_for(keys.sparkSession, type(filter), counter_geometry(filter), filter.seed)
+    return grow(keys, shape).filter
 
 
 def _subtract(filter: Filter, departure: Filter) -> int:

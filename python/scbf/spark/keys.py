@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from scbf.errors import InvalidArgument, InvalidKey
+from scbf.spark.sessions import check_running
 
 _KEYS = (T.IntegralType, T.StringType, T.CharType, T.VarcharType, T.BinaryType, T.NullType)
 
@@ -48,20 +49,41 @@ def check_key_type(name: str, data_type: T.DataType) -> None:
     raise InvalidKey(f"column {name} of type {shown} cannot be keys: cast it to bigint, string or binary")
 
 
+def column(name: str, value: str | Column) -> Column:
+    """The column of this name, or the expression itself. Raises InvalidArgument if it is neither."""
+    if not isinstance(value, (str, Column)):
+        raise InvalidArgument(f"{name} {value!r}: must be the name of a column, or an expression")
+    return F.col(value) if isinstance(value, str) else value
+
+
+def check_frame(df: DataFrame) -> None:
+    """Raises InvalidArgument unless it is a data frame of a session that runs."""
+    if not isinstance(df, DataFrame):
+        raise InvalidArgument(f"data frame {df!r}: must be a pyspark.sql.DataFrame")
+    check_running(df.sparkSession)
+
+
 def key_frame(df: DataFrame, key: str | Column) -> DataFrame:
     """A frame of one column, ``key``, which can be keys.
 
     Raises:
         InvalidKey: if it cannot.
-        InvalidArgument: for a streaming frame.
+        InvalidArgument: for what is no data frame, or no column.
     """
-    if df.isStreaming:
-        raise InvalidArgument("a filter is built of all rows, and a streaming data frame has no end: use "
-                              "foreachBatch, and scbf.spark.update() in it")
-    chosen = df.select(F.col(key) if isinstance(key, str) else key)
+    check_frame(df)
+    chosen = df.select(column("key", key))
     if len(chosen.columns) != 1:
         raise InvalidKey(f"keys are one column, and this has {len(chosen.columns)} ({', '.join(chosen.columns)}): "
                          "choose one, or use xxhash64() of several")
     field = chosen.schema.fields[0]
     check_key_type(field.name, field.dataType)
     return chosen.toDF("key")
+
+
+def all_keys(df: DataFrame, key: str | Column) -> DataFrame:
+    """key_frame() of a frame that has an end. Raises InvalidArgument for a streaming one."""
+    keys = key_frame(df, key)
+    if df.isStreaming:
+        raise InvalidArgument("a filter is built of all rows, and a streaming data frame has no end: use "
+                              "foreachBatch, and scbf.spark.update() in it")
+    return keys

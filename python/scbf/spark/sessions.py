@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -17,11 +19,30 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def session(spark: SparkSession | None = None) -> SparkSession:
-    """The session given, or the active one. Raises InvalidArgument if there is none."""
-    spark = spark or SparkSession.getActiveSession()
+    """The session given, the active one of this thread, or the default one.
+
+    Raises InvalidArgument if there is none, or if it was stopped.
+    """
     if spark is None:
-        raise InvalidArgument("there is no active Spark session: make one, or give it as spark=")
+        try:
+            spark = SparkSession.active()
+        except PySparkException as error:
+            raise InvalidArgument("there is no Spark session: make one, or give it as spark=") from error
+    if not isinstance(spark, SparkSession) and not is_connect(spark):
+        raise InvalidArgument(f"spark {spark!r}: must be a SparkSession")
+    check_running(spark)
     return spark
+
+
+def check_running(spark: SparkSession) -> None:
+    """Raises InvalidArgument if the session was stopped."""
+    if is_connect(spark):
+        stopped = getattr(spark, "is_stopped")
+    else:
+        context: Any = spark.sparkContext._jsc
+        stopped = context is None or context.sc().isStopped()
+    if stopped:
+        raise InvalidArgument("the Spark session was stopped: make a new one, and data frames of it")
 
 
 def cores(spark: SparkSession) -> int:

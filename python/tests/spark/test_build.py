@@ -2,6 +2,7 @@
 """build(): byte for byte what one machine builds."""
 
 import datetime
+import sys
 import warnings
 
 import pytest
@@ -190,14 +191,75 @@ def test_the_way_out_of_a_refusal_is_one(spark):
     assert built.to_bytes() == on_one_machine(range(first, first + N)).to_bytes()
 
 
-def test_arguments_out_of_range(spark):
+ARGUMENTS = {
+    "seed -1: must be a whole number from 0 to 2": {"capacity": 10, "seed": -1},
+    "seed 18446744073709551616: must": {"capacity": 10, "seed": 2**64},
+    "seed 'x': must": {"capacity": 10, "seed": "x"},
+    "seed 1.5: must": {"seed": 1.5},
+    "capacity 0: must be a whole number from 1 to 2": {"capacity": 0},
+    "capacity -1: must": {"capacity": -1},
+    "capacity 1000.0: must": {"capacity": 1e3},
+    "capacity 18446744073709551616: must": {"capacity": 2**64},
+    "capacity 9223372036854775808 at fpr 0.01: split holds at most": {"capacity": 2**63},
+    r"fpr '0.01': must be a number in \(0, 1\)": {"fpr": "0.01"},
+    "fpr 1.5: must": {"capacity": 10, "fpr": 1.5},
+    "fpr 0.0: must": {"fpr": 0.0},
+    "fpr nan: must": {"fpr": float("nan")},
+    "fpr 2: must": {"geometry": GEOMETRY, "fpr": 2},
+    "geometry 3: must be a scbf.Geometry": {"geometry": 3},
+    "give a geometry, or": {"geometry": GEOMETRY, "capacity": 5},
+    "layout 'round': must be one of 'split_block'": {"layout": "round"},
+    "layout 3: must": {"layout": 3},
+    "width 0: must be a whole number from 1 to 2,147,483,647": {"width": 0},
+    "width 1.5: must": {"width": 1.5},
+    "fan_in 1: must be a whole number from 2": {"fan_in": 1},
+    "fan_in 2.5: must": {"fan_in": 2.5},
+}
+
+
+@pytest.mark.parametrize("says", ARGUMENTS)
+def test_arguments_are_checked_before_a_job_runs(spark, says):
+    fails = numbers(spark).select(F.raise_error(F.lit("a job ran")).cast("long").alias("id"))
+    with pytest.raises(scbf.InvalidArgument, match=f"^{says}"):
+        scbf.spark.build(fails, "id", **ARGUMENTS[says])
+    if ARGUMENTS[says].keys() <= {"capacity", "fpr", "layout", "seed"}:
+        with pytest.raises(scbf.InvalidArgument, match=f"^{says}"):
+            scbf.spark.bank(fails, "id", F.lit(1), **ARGUMENTS[says])
+
+
+def test_what_is_no_frame_and_no_column(spark):
     frame = numbers(spark)
-    for arguments in ({"capacity": 0}, {"capacity": 10, "fpr": 1.5}, {"fpr": 0.0},
-                      {"geometry": GEOMETRY, "capacity": 5}, {"capacity": 5, "width": 0}, {"capacity": 5, "fan_in": 1},
-                      {"capacity": 5, "layout": "round"}):
-        with pytest.raises(scbf.InvalidArgument):
-            scbf.spark.build(frame, "id", **arguments)
+    with pytest.raises(scbf.InvalidArgument, match="data frame None: must be"):
+        scbf.spark.build(None, "id", capacity=10)
+    with pytest.raises(scbf.InvalidArgument, match="key 5: must be the name of a column"):
+        scbf.spark.build(frame, 5, capacity=10)
+    with pytest.raises(scbf.InvalidArgument, match="group 5: must be the name of a column"):
+        scbf.spark.bank(frame, "id", 5, capacity=10)
     with pytest.raises(scbf.InvalidKey, match=r"2 \(id, twice\)"):
         scbf.spark.build(frame.withColumn("twice", F.col("id") * 2), "*", capacity=10)
-    with pytest.raises(scbf.InvalidArgument, match="streaming"):
-        scbf.spark.build(spark.readStream.format("rate").load(), "value", capacity=10)
+
+
+def test_a_stream_has_no_end(spark):
+    stream = spark.readStream.format("rate").load()
+    for call in (lambda: scbf.spark.build(stream, "value", capacity=10), lambda: scbf.spark.count_keys(stream, "value"),
+                 lambda: scbf.spark.bank(stream, "value", F.lit(1), capacity=10)):
+        with pytest.raises(scbf.InvalidArgument, match="streaming data frame has no end"):
+            call()
+
+
+def test_names_of_columns_are_those_of_select(spark):
+    frame = numbers(spark).select(F.col("id").alias("a.b"), F.struct(F.col("id").alias("c")).alias("s"))
+    for name in ("`a.b`", "s.c"):
+        built = scbf.spark.build(frame, name, geometry=GEOMETRY)
+        assert built.to_bytes() == on_one_machine(range(N)).to_bytes()
+
+
+def test_the_advice_is_one_that_was_not_followed_already(spark, monkeypatch):
+    with pytest.raises(scbf.spark.UndersizedPlan, match="; give a larger capacity, or none to have the keys counted$"):
+        scbf.spark.build(numbers(spark), "id", capacity=1000)
+    tiny = scbf.Geometry.split_block(groups=1, blocks_per_group=4)
+    with pytest.raises(scbf.spark.UndersizedPlan, match="; give a larger geometry$"):
+        scbf.spark.build(numbers(spark), "id", geometry=tiny)
+    monkeypatch.setattr(sys.modules["scbf.spark.build"], "count_keys", lambda *_: 1000)
+    with pytest.raises(scbf.spark.UndersizedPlan, match="; give a capacity, larger than what was counted, or"):
+        scbf.spark.build(numbers(spark), "id")

@@ -2,6 +2,7 @@
 """Yesterday's keys out, today's in."""
 
 import pytest
+from pyspark.sql import functions as F
 
 import scbf
 import scbf.spark
@@ -89,3 +90,29 @@ def test_what_cannot_be_updated(spark):
         scbf.spark.update(grows, "id", insert=spark.range(5))
     with pytest.raises(scbf.InvalidArgument, match="give a data frame"):
         scbf.spark.update(filter_of(), "id")
+
+
+def test_arguments_are_checked_before_a_job_runs(spark, tmp_path):
+    filter = filter_of(range(10))
+    filter.save(tmp_path / "a.scbf")
+    mapped = scbf.Filter.map(tmp_path / "a.scbf")
+    fails = spark.range(5).select(F.raise_error(F.lit("a job ran")).cast("long").alias("id"))
+    bits = scbf.BloomFilter.of(filter)
+    bank = scbf.Bank(capacity=10, fpr=0.01)
+    stream = spark.readStream.format("rate").load().select(F.col("value").alias("id"))
+    for says, call in (
+            ("removed from counters", lambda: scbf.spark.remove(bits, fails, "id")),
+            ("type Bank: must be a Filter", lambda: scbf.spark.remove(bank, fails, "id")),
+            ("type Bank: must be a Filter or", lambda: scbf.spark.update(bank, "id", insert=fails)),
+            ("type NoneType: must be a Filter", lambda: scbf.spark.update(None, "id", remove=fails)),
+            ("fpr 1.5: must be a number in", lambda: scbf.spark.update(filter, "id", insert=fails, fpr=1.5)),
+            ("fpr '0.01': must be a number in", lambda: scbf.spark.update(filter, "id", insert=fails, fpr="0.01")),
+            (r"data frame \[1\]: must be", lambda: scbf.spark.update(filter, "id", remove=fails, insert=[1])),
+            ("key 5: must be the name", lambda: scbf.spark.remove(filter, fails, 5)),
+            ("streaming", lambda: scbf.spark.update(filter, "id", remove=fails, insert=stream)),
+            ("streaming", lambda: scbf.spark.remove(filter, stream, "id"))):
+        with pytest.raises(scbf.InvalidArgument, match=says):
+            call()
+    for call in (lambda: scbf.spark.update(mapped, "id", insert=fails), lambda: scbf.spark.remove(mapped, fails, "id")):
+        with pytest.raises(scbf.ReadOnly, match="mapped, and cannot be changed"):
+            call()
