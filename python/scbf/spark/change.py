@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -45,7 +49,8 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
            remove: DataFrame | None = None, fpr: float | None = None) -> int:
     """Removes the keys of one data frame and inserts those of another; both or nothing.
 
-    Both are built before the filter changes. The driver holds the filter and two more.
+    Both are built before the filter changes. The driver holds the filter and two more. Ctrl-C ends the building;
+    between the removal and the insertion it waits until both are done.
 
     Args:
         filter: of one stage; changed in place. One of bits takes insertions only.
@@ -74,14 +79,35 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
     departure = None if leaving is None else _built_for(filter, leaving)
     arrival = None if coming is None else _built_for(filter, coming)
     inexact = 0
-    if departure is not None:
-        inexact = _subtract(cast(Filter, filter), cast(Filter, departure))
-    if arrival is not None:
-        filter.merge(arrival)  # type: ignore[arg-type]
+    with _ctrl_c_waits():
+        if departure is not None:
+            inexact = _subtract(cast(Filter, filter), cast(Filter, departure))
+        if arrival is not None:
+            filter.merge(arrival)  # type: ignore[arg-type]
     figures = filter.statistics()
     check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter,
                "build a new filter, of a larger capacity")
     return inexact
+
+
+@contextlib.contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Holds SIGINT back until the block has ended.
+
+    Python runs handlers of signals in the main thread only, so other threads are not interrupted anyway.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is None:  # None: not Python's
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def counter_geometry(filter: Filter | BloomFilter) -> Geometry:

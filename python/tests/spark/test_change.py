@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Yesterday's keys out, today's in."""
 
+import signal
+import threading
+
 import pytest
 from pyspark.sql import functions as F
 
 import scbf
 import scbf.spark
+from scbf.spark import change
 
 
 BLOCKS = scbf.Geometry.split_block(groups=1, blocks_per_group=400)
@@ -66,6 +70,37 @@ def test_an_update_that_cannot_remove_does_not_insert(spark):
     with pytest.raises(scbf.Incompatible):
         scbf.spark.update(filter, "id", remove=spark.range(990, 1010), insert=spark.range(5000, 5010))
     assert filter.to_bytes() == before
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Ctrl-C comes after the removal and before the insertion."""
+    subtract = change._subtract
+
+    def subtract_and_interrupt(*arguments):
+        inexact = subtract(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return inexact
+
+    monkeypatch.setattr(change, "_subtract", subtract_and_interrupt)
+
+
+def test_ctrl_c_waits_for_both_halves_of_an_update(spark, interrupted):
+    filter = filter_of(range(1000))
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        scbf.spark.update(filter, "id", remove=spark.range(400), insert=spark.range(1000, 1300))
+    assert filter == filter_of(range(400, 1300))
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_update_in_a_thread(spark):
+    filter = filter_of(range(1000))
+    thread = threading.Thread(target=scbf.spark.update, args=(filter, "id"),
+                              kwargs={"remove": spark.range(400), "insert": spark.range(1000, 1300)})
+    thread.start()
+    thread.join()
+    assert filter == filter_of(range(400, 1300))
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
