@@ -27,8 +27,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from scbf import BloomFilter, Filter
 from scbf.errors import InvalidArgument
+from scbf.spark.arguments import check_filter
 from scbf.spark.build import Report, build
-from scbf.spark.keys import is_binary_string, key_frame
+from scbf.spark.keys import check_frame, column, is_binary_string, key_frame
 from scbf.spark.sessions import is_connect, session
 
 
@@ -46,19 +47,23 @@ class SharedFilter:
 
     def contains(self, key: str | Column) -> Column:
         """As scbf.spark.contains(), without its check of the key's type."""
-        return _asks(self.name)(F.col(key) if isinstance(key, str) else key)
+        return _asks(self.name)(column("key", key))
 
 
 def share(filter: Filter | BloomFilter, *, spark: SparkSession | None = None) -> SharedFilter:
     """Gives a filter's bits to the executors of a session: each fetches them with its first task that asks.
 
-    The same filter is shared once. Its file stays until the session stops, because Spark takes no file back.
+    What they get is the filter as it is now: later insertions and removals are not seen. The same bits are shared
+    once. Executors keep their copy until the session stops, because Spark takes no file back, and the driver its own
+    until the process ends.
 
     Args:
         filter: counters, of which the bits are taken, or bits.
+        spark: by default the active session, or the default one.
     Cost: the bits once on the driver's disk, twice with Spark Classic, and once on each executor's; the driver
         sends them to each executor.
     """
+    check_filter(filter)
     spark = session(spark)
     bits = BloomFilter.of(filter) if isinstance(filter, Filter) else filter
     unnamed = _folder() / uuid.uuid4().hex
@@ -83,16 +88,21 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
     False is certain; True is wrong at the filter's rate. Of a null key it is False, so ``~contains(…)`` keeps rows
     without a key, as an anti-join does.
 
+    The column asks the filter as it is at this call: later insertions and removals are not seen.
+
     Args:
-        df: the frame that the column is for.
-        key: a column of integers, strings or binary, by name or as an expression. It should have the kind of value
-            that the filter was built of: "7" is not 7.
+        df: the frame that the column is for; it may be a streaming one.
+        key: a column of integers, strings or binary, named as in build(), or an expression. It should have the kind of
+            value that the filter was built of: "7" is not 7.
         filter: a Filter, a BloomFilter, or what share() made of one.
     Raises:
         InvalidKey: for a column that cannot be keys.
+        InvalidArgument: for what is no filter.
     Cost: the key column goes to a Python worker and a bit for each row comes back; the other columns wait in the
         JVM. On the network only the file of share().
     """
+    if not isinstance(filter, SharedFilter):
+        check_filter(filter, expected="a Filter, a BloomFilter, or what share() returned")
     key_frame(df, key)
     shared = filter if isinstance(filter, SharedFilter) else share(filter, spark=df.sparkSession)
     return shared.contains(key)
@@ -108,7 +118,7 @@ def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr:
 
     Args:
         big, small: any frames.
-        on: a column of both, or several.
+        on: the name of a column of both, or several, as in ``DataFrame.join``: "a.b" is a column of that name.
         fpr: false-positive rate of the filter.
         capacity: distinct keys of ``small``; None counts first.
         report: as in build().
@@ -119,16 +129,23 @@ def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr:
     Cost: ``small`` is computed once to count (without ``capacity``), once for the filter and once for the join:
         cache it where that is dear. Runs those jobs at once; the join runs with the result.
     """
-    names = [on] if isinstance(on, str) else list(on)
-    if not names:
-        raise InvalidArgument("on: give at least one column")
-    types = [(big.select(F.col(name)).schema[0].dataType, small.select(F.col(name)).schema[0].dataType)
-             for name in names]
-    for name, (left, right) in zip(names, types, strict=True):
-        _check_joinable(name, left, right)
-    key = _join_key(names, [left for left, _ in types])
+    check_frame(big)
+    check_frame(small)
+    names = [on] if isinstance(on, str) else list(on) if isinstance(on, Sequence) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(f"on {on!r}: must be the name of a column, or a list of one or more names")
+    columns = [F.col(_quoted(name)) for name in names]
+    fields = list(zip(big.select(*columns).schema, small.select(*columns).schema, strict=True))
+    for name, (left, right) in zip(names, fields, strict=True):
+        _check_joinable(name, left.dataType, right.dataType)
+    key = _join_key(columns, fields)
     filter = build(small, key, capacity=capacity, fpr=fpr, bits=True, report=report)
-    return big.filter(contains(big, key, filter)).join(small.select(*names), on=names, how="left_semi")
+    return big.filter(contains(big, key, filter)).join(small.select(*columns), on=names, how="left_semi")
+
+
+def _quoted(name: str) -> str:
+    """For F.col(), which takes a dot as the way to a field, and backticks as quotes."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _check_joinable(name: str, left: T.DataType, right: T.DataType) -> None:
@@ -149,13 +166,26 @@ _JOINED = (T.IntegralType, T.StringType, T.BinaryType, T.BooleanType, T.DecimalT
            T.TimestampNTZType)
 
 
-def _join_key(names: list[str], types: list[T.DataType]) -> Column:
-    """One column that is equal where all of them are: itself, or a hash of 64 bits."""
-    columns = [F.col(name).cast("bigint") if isinstance(type_, T.IntegralType) else F.col(name)
-               for name, type_ in zip(names, types, strict=True)]
-    if len(columns) == 1 and isinstance(types[0], (T.IntegralType, T.StringType, T.BinaryType)):
-        return columns[0]
-    return F.xxhash64(*columns)
+def _join_key(columns: list[Column], fields: list[tuple[T.StructField, T.StructField]]) -> Column:
+    """One column that is equal where the join takes all of them for equal: itself, or a hash of 64 bits."""
+    comparable = [_comparable(column, left, right) for column, (left, right) in zip(columns, fields, strict=True)]
+    if len(columns) == 1 and isinstance(fields[0][0].dataType, (T.IntegralType, T.StringType, T.BinaryType)):
+        return comparable[0]
+    return F.xxhash64(*comparable)
+
+
+def _comparable(column: Column, left: T.StructField, right: T.StructField) -> Column:
+    """The column, such that values that are equal in the join have equal bytes."""
+    if isinstance(left.dataType, T.IntegralType):
+        return column.cast("bigint")
+    if _is_char(left) or _is_char(right):
+        return F.rtrim(column)  # the join pads the shorter of two char columns with spaces
+    return column
+
+
+def _is_char(field: T.StructField) -> bool:
+    """Is it a column of type char(n)? To data frames it is a string; the type of the table is in the metadata."""
+    return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char(")
 
 
 # ---- on the executors ----------------------------------------------------------------------------

@@ -89,6 +89,39 @@ def test_columns_that_cannot_be_keys_are_refused(spark, filter):
         scbf.spark.contains(frame, "x", filter)
 
 
+def test_streams_can_be_asked(spark, filter, tmp_path):
+    numbers = spark.range(100).selectExpr("id * 5 as value")
+    numbers.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("value long").parquet(str(tmp_path / "in"))
+    kept = stream.filter(scbf.spark.contains(stream, "value", filter))
+    query = kept.writeStream.format("memory").queryName("kept").trigger(availableNow=True).option(
+        "checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.awaitTermination()
+    expected = numbers.filter(scbf.spark.contains(numbers, "value", filter))
+    assert rows(spark.table("kept")) == rows(expected) != []
+
+
+def test_a_column_asks_the_filter_as_it_was(spark):
+    changes = scbf.Filter(capacity=100, fpr=1e-9)
+    changes.insert([1])
+    frame = spark.range(5)
+    asked = scbf.spark.contains(frame, "id", changes)
+    changes.insert([2])
+    assert rows(frame.filter(asked)) == [(1,)]
+
+
+def test_what_is_no_filter(spark):
+    frame = spark.range(5)
+    counters = scbf.Filter(capacity=10, fpr=0.01)
+    replica = scbf.Replica(scbf.BloomFilter.of(counters).advance(counters))
+    for wrong in (None, {1, 2}, scbf.Bank(capacity=10, fpr=0.01), replica):
+        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter, a Bloom"):
+            scbf.spark.contains(frame, "id", wrong)
+        with pytest.raises(scbf.InvalidArgument, match="must be a Filter or a BloomFilter"):
+            scbf.spark.share(wrong, spark=spark)
+    assert frame.filter(scbf.spark.contains(frame, "id", replica.snapshot())).count() == 0
+
+
 JOINED = {
     "integers of two widths": ("id", "cast(id as int)"),
     "strings": ("concat('k', id)", "concat('k', id)"),
@@ -115,6 +148,50 @@ def test_a_semi_join_on_several_columns(spark):
     joined = scbf.spark.semi_join(big, small, on=["a", "b"], report=reports.append)
     assert rows(joined) == rows(big.join(small, ["a", "b"], "left_semi")) != []
     assert 35 <= reports[0].counted <= 45
+
+
+@pytest.fixture
+def char_tables(spark):
+    """big5 and big10, small5, small10 and small: tables with a column k, of type char(5), char(10) and string."""
+    made = []
+    for name, type_ in (("big5", "char(5)"), ("big10", "char(10)"), ("small5", "char(5)"), ("small10", "char(10)"),
+                        ("small", "string"), ("big", "string")):
+        spark.sql(f"create table {name} (k {type_}, i int) using parquet")
+        made.append(name)
+        keys = ["ab", "cd", "", " x", "alone"] if name.startswith("big") else ["ab", "", " x", "ab   ", "ef"]
+        spark.sql(f"insert into {name} values {', '.join(f'({key!r}, {len(key)})' for key in keys)}, (null, 1)")
+    yield
+    for name in made:
+        spark.sql(f"drop table {name}")
+
+
+@pytest.mark.parametrize("big, small, some", [("big5", "small10", True), ("big10", "small5", True),
+                                              ("big5", "small5", True), ("big5", "small", True),
+                                              ("big", "small5", False), ("big10", "small", False)])
+@pytest.mark.parametrize("on", ["k", ["k", "i"]])
+def test_a_semi_join_on_padded_strings(spark, char_tables, big, small, some, on):
+    left, right = spark.table(big), spark.table(small)
+    if on != "k":
+        right = right.withColumn("i", F.when(F.length(F.rtrim("k")) == 2, 2).otherwise(F.length(F.rtrim("k"))))
+    expected = rows(left.join(right, on, "left_semi"))
+    assert bool(expected) >= some
+    assert rows(scbf.spark.semi_join(left, right, on=on, capacity=10)) == expected
+
+
+@pytest.mark.parametrize("name", ["a.b", "a b", "a`b", "`a.b`", "clé"])
+def test_a_semi_join_takes_the_names_that_the_plain_one_takes(spark, name):
+    big = spark.range(300).select(F.col("id").alias(name), F.lit("x").alias("other"))
+    small = spark.range(290, 310).select(F.col("id").alias(name))
+    for on in (name, [name, name]):
+        joined = scbf.spark.semi_join(big, small, on=on, capacity=20)
+        assert rows(joined) == rows(big.join(small, on, "left_semi")) != []
+
+
+def test_what_is_no_name_of_a_column(spark):
+    frame = spark.range(5)
+    for on in ([], 5, frame["id"], [frame["id"]], None):
+        with pytest.raises(scbf.InvalidArgument, match="must be the name of a column"):
+            scbf.spark.semi_join(frame, frame, on=on)
 
 
 def test_the_filter_drops_rows_before_the_join(spark):
