@@ -1,72 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters on any file system that Hadoop reaches: hdfs, s3a, abfs, gs, file.
 
-A file there is a filter file like any other: ``scbf info`` reads a copy, and ``BloomFilter.map`` maps one. It
-passes through a local file of the driver, which the JVM copies, so there is no limit of 2 GiB.
+A file there is a filter file like any other: ``scbf info`` reads a copy, and ``BloomFilter.map`` maps one. A file of
+the driver's own file system is written and read where it lies. Others pass through a temporary file of the driver,
+which the JVM copies, so there is no limit of 2 GiB.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import posixpath
+import re
 import tempfile
 import uuid
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from scbf import BloomFilter, Filter, read_file_info
-from scbf.errors import InvalidArgument, IoError
+from scbf.errors import CorruptFile, InvalidArgument, IoError, _io_error
+from scbf.spark.arguments import check_filter
 from scbf.spark.sessions import is_connect, session
 
 # Of a file that comes through Spark Connect, which limits messages to 128 MiB.
 _PIECE_BYTES = 16 << 20
 
 
-def save(filter: Filter | BloomFilter, path: str, *, compress: bool = True, spark: SparkSession | None = None) -> None:
+def save(filter: Filter | BloomFilter, path: str | os.PathLike[str], *, compress: bool = True,
+         spark: SparkSession | None = None) -> None:
     """Writes a filter file to a path of a Hadoop file system.
 
-    An existing file is replaced as a whole or not at all: by a rename where the file system has one (hdfs, file,
-    abfs), and on object stores by the copy that stands in for one.
+    Where an existing file is replaced, that is by the rename of a complete one: readers find the old file or the new
+    one, and an error leaves the old one. The rename is atomic on the driver's own file system (file) and on hdfs.
+    Elsewhere, as on object stores and abfs, Hadoop deletes the old file first: who reads in this moment finds none,
+    and if the driver dies in it there is none.
+
+    Spark Connect has no rename: the server writes to the path itself. Who reads meanwhile finds a part of the file,
+    which is refused as damaged, and an error may leave such a part in place of the old file. There, save each version
+    to a new path.
 
     Args:
         filter: counters or bits.
-        path: ``hdfs://…``, ``s3a://…``, …; without a scheme, of the default file system. Through Spark Connect it
-            must be absolute and without a scheme.
+        path: ``hdfs://…``, ``s3a://…``, …; without a scheme, and as a pathlib.Path, of the default file system.
+            Through Spark Connect it must be absolute and without a scheme. Folders that are missing are made.
         compress: smaller, unless the filter is half full; ``False`` for a file to be mapped or shared.
-        spark: by default the active session.
+        spark: by default the active session, or the default one.
     Raises:
-        IoError: if the file system refuses.
+        IoError: if the file system refuses; IsADirectory, for example, if the path is a folder.
     """
+    check_filter(filter)
+    name = _name(path)
     spark = session(spark)
+    if is_connect(spark):
+        _save_through_connect(spark, filter, name, compress)
+        return
+    system, target = _resolved(spark, name)
+    local = _local(system, target, name)
+    if local is not None:
+        _save_locally(filter, local, compress)
+        return
     with tempfile.TemporaryDirectory(prefix="scbf-") as folder:
-        local = Path(folder) / "filter.scbf"
-        filter.save(local, compress=compress)
-        if is_connect(spark):
-            _upload_through_connect(spark, local, path)
-        else:
-            _upload(spark, local, path)
+        complete = Path(folder) / "filter.scbf"
+        filter.save(complete, compress=compress)
+        _upload(spark, system, complete, target, name)
 
 
-def load(path: str, *, spark: SparkSession | None = None) -> Filter | BloomFilter:
+def load(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Filter | BloomFilter:
     """The filter of a file on a Hadoop file system, verified. Through Spark Connect it must be below 2 GiB.
 
+    Args:
+        path, spark: as in save(); through Spark Connect, the path may have a scheme.
     Raises:
-        IoError: if the file system refuses, or there is no such file.
+        IoError: if the file system refuses; FileNotFound if there is no such file, IsADirectory if it is a folder.
         CorruptFile: if the file is no filter, or is damaged.
+        InvalidArgument: if it is a delta.
     """
+    name = _name(path)
     spark = session(spark)
+    if not is_connect(spark):
+        system, source = _resolved(spark, name)
+        local = _local(system, source, name)
+        if local is not None:
+            return _read(local, name)
     with tempfile.TemporaryDirectory(prefix="scbf-") as folder:
-        local = Path(folder) / "filter.scbf"
+        copy = Path(folder) / "filter.scbf"
         if is_connect(spark):
-            _download_through_connect(spark, path, local)
+            _download_through_connect(spark, name, copy)
         else:
-            _download(spark, path, local)
+            _download(spark, system, source, copy, name)
+        return _read(copy, name)
+
+
+def _name(path: Any) -> str:
+    """The path as a string. Raises InvalidArgument."""
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"path {path!r}: must be a string that is not empty, or a pathlib.Path")
+    if isinstance(path, PurePath) and re.match(r"[A-Za-z][\w+.-]*:/", name):
+        raise InvalidArgument(f"path {path!r}: a pathlib.Path makes one slash of the two of a scheme: give a string")
+    return name
+
+
+def _read(local: Path, name: str) -> Filter | BloomFilter:
+    """The filter of a file of the driver. Errors name the path that the caller gave."""
+    try:
         kind = read_file_info(local).kind
         if kind == "delta":
-            raise InvalidArgument(f"{path}: is a delta, not a filter: apply it to the filter that it belongs to")
+            raise InvalidArgument(f"{name}: is a delta, not a filter: apply it to the filter that it belongs to")
         return (Filter if kind == "counters" else BloomFilter).load(local)
+    except CorruptFile as error:
+        raise CorruptFile(_renamed(str(error), local, name)) from None
+    except IoError as error:
+        raise _io_error(_renamed(str(error), local, name), error.errno or 0, name) from None
+
+
+def _renamed(message: str, local: Path, name: str) -> str:
+    """The message with the caller's name of the file."""
+    shown = f"'{local}'"
+    return message.replace(shown, f"'{name}'") if shown in message else f"'{name}': {message}"
+
+
+# ---- Spark Classic: the driver's own file system --------------------------------------------------
+
+
+def _local(system: Any, target: Any, name: str) -> Path | None:
+    """Where the file lies, if that is on the driver's own file system."""
+    try:
+        if system.getUri().getScheme() != "file":
+            return None
+        return Path(system.makeQualified(target).toUri().getPath())
+    except Exception as error:
+        raise _java_error(name, error) from error
+
+
+def _save_locally(filter: Filter | BloomFilter, local: Path, compress: bool) -> None:
+    try:
+        local.parent.mkdir(parents=True, exist_ok=True)
+        # Hadoop's checksums of an old file; it would find the new one damaged.
+        local.with_name(f".{local.name}.crc").unlink(missing_ok=True)
+    except OSError as error:
+        path = str(error.filename or local)
+        raise _io_error(f"'{path}': {error.strerror}", error.errno or 0, path) from error
+    filter.save(local, compress=compress)
 
 
 # ---- Spark Classic: the JVM's file systems -------------------------------------------------------
@@ -79,20 +159,34 @@ def _hadoop(spark: SparkSession) -> tuple[Any, Any]:
     return jvm.org.apache.hadoop.fs, java_session.sessionState().newHadoopConf()
 
 
-def _upload(spark: SparkSession, local: Path, path: str) -> None:
+def _resolved(spark: SparkSession, name: str) -> tuple[Any, Any]:
+    """The file system of a path, and Hadoop's Path."""
     fs, configuration = _hadoop(spark)
     try:
-        target = fs.Path(path)
-        beside = fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4().hex}.tmp")
-        system = target.getFileSystem(configuration)
+        path = fs.Path(name)
+        return path.getFileSystem(configuration), path
+    except Exception as error:
+        raise _java_error(name, error) from error
+
+
+def _java_path(spark: SparkSession, local: Path) -> Any:
+    """Hadoop's Path of a local file. The constructor of one string would take "a:b" for a scheme and keep "%20"."""
+    return _hadoop(spark)[0].Path("file", None, str(local))
+
+
+def _upload(spark: SparkSession, system: Any, complete: Path, target: Any, name: str) -> None:
+    fs, _ = _hadoop(spark)
+    try:
+        # Without the name, which may have a colon: Hadoop would take what is before it for a scheme.
+        beside = fs.Path(target.getParent(), f".scbf-{uuid.uuid4().hex}.tmp")
         try:
             # delete the source: no; overwrite: yes
-            system.copyFromLocalFile(False, True, fs.Path(local.as_uri()), beside)
+            system.copyFromLocalFile(False, True, _java_path(spark, complete), beside)
             _rename_over(spark, system, beside, target)
         finally:
             system.delete(beside, False)
     except Exception as error:
-        raise _io_error(path, error) from error
+        raise _java_error(name, error) from error
 
 
 def _rename_over(spark: SparkSession, system: Any, source: Any, target: Any) -> None:
@@ -106,54 +200,105 @@ def _rename_over(spark: SparkSession, system: Any, source: Any, target: Any) -> 
         system.makeQualified(source), qualified, overwrite)
 
 
-def _download(spark: SparkSession, path: str, local: Path) -> None:
-    fs, configuration = _hadoop(spark)
+def _download(spark: SparkSession, system: Any, source: Any, local: Path, name: str) -> None:
     try:
-        source = fs.Path(path)
-        # delete the source: no; without checksum files beside the copy: yes
-        source.getFileSystem(configuration).copyToLocalFile(False, source, fs.Path(local.as_uri()), True)
+        folder = system.getFileStatus(source).isDirectory()
+        if not folder:
+            # delete the source: no; without checksum files beside the copy: yes
+            system.copyToLocalFile(False, source, _java_path(spark, local), True)
     except Exception as error:
-        raise _io_error(path, error) from error
+        raise _java_error(name, error) from error
+    if folder:
+        raise _is_a_folder(name)
 
 
-def _io_error(path: str, error: Exception) -> IoError:
+_NUMBERS = {
+    "java.io.FileNotFoundException": errno.ENOENT,
+    "java.nio.file.NoSuchFileException": errno.ENOENT,
+    "java.nio.file.AccessDeniedException": errno.EACCES,
+    "org.apache.hadoop.fs.FileAlreadyExistsException": errno.EEXIST,
+    "org.apache.hadoop.fs.ParentNotDirectoryException": errno.ENOTDIR,
+    "org.apache.hadoop.security.AccessControlException": errno.EACCES,
+}
+
+
+def _java_error(name: str, error: Exception) -> IoError:
     """What the JVM said, in one line."""
     java: Any = getattr(error, "java_exception", None)
     reason = java.toString() if java is not None else str(error)
-    return IoError(f"{path}: {(reason or type(error).__name__).splitlines()[0]}")
+    number = 0 if java is None else _NUMBERS.get(java.getClass().getName(), 0)
+    return _io_error(f"{name}: {(reason or type(error).__name__).splitlines()[0]}", number, name)
+
+
+def _is_a_folder(name: str) -> IoError:
+    return _io_error(f"{name}: is a folder: give the path of one filter file", errno.EISDIR, name)
 
 
 # ---- Spark Connect: what its protocol offers -----------------------------------------------------
 
 
-def _upload_through_connect(spark: SparkSession, local: Path, path: str) -> None:
-    if "://" in path or not path.startswith("/"):
-        raise InvalidArgument(f"{path}: through Spark Connect, a filter is saved to an absolute path without a scheme, "
+def _save_through_connect(spark: SparkSession, filter: Filter | BloomFilter, name: str, compress: bool) -> None:
+    if "://" in name or not name.startswith("/"):
+        raise InvalidArgument(f"{name}: through Spark Connect, a filter is saved to an absolute path without a scheme, "
                               "on the server's default file system; or save it with Filter.save() and copy it")
     try:
-        spark.copyFromLocalToFs(str(local), path)
-    except PySparkException as error:
-        raise IoError(f"{path}: {str(error).splitlines()[0]}") from error
+        _file(spark, name)  # into a folder, the server would write a file of the folder's name
+    except FileNotFoundError:
+        pass
+    with tempfile.TemporaryDirectory(prefix="scbf-") as folder:
+        complete = Path(folder) / "filter.scbf"
+        filter.save(complete, compress=compress)
+        try:
+            spark.copyFromLocalToFs(str(complete), name)
+        except Exception as error:  # those of gRPC, too
+            raise _connect_error(name, error) from error
 
 
-def _download_through_connect(spark: SparkSession, path: str, local: Path) -> None:
+def _file(spark: SparkSession, name: str) -> DataFrame:
+    """A frame of the one file of this name.
+
+    Raises FileNotFound if there is none, and IsADirectory if it is a folder.
+    """
+    if posixpath.basename(name).startswith(("_", ".")):
+        raise InvalidArgument(f"{name}: through Spark Connect, files whose names begin with '_' or '.' cannot be read: "
+                              "choose another name")
+    literal = re.sub(r"([\\{}\[\]*?])", r"\\\1", name)  # no pattern
     try:
-        files = spark.read.format("binaryFile").load(path)
+        files = spark.read.format("binaryFile").load(literal)
+        found = [unquote(urlsplit(file).path) for file in files.inputFiles()]
+    except PySparkException as error:
+        raise _connect_error(name, error) from error
+    # Of a folder, these are the files in it, and none if it is empty.
+    path = posixpath.normpath(re.sub(r"^[A-Za-z][\w+.-]*:(//[^/]*)?", "", name))
+    if len(found) != 1 or not (found[0] == path or not path.startswith("/") and found[0].endswith("/" + path)):
+        raise _is_a_folder(name)
+    return files
+
+
+def _download_through_connect(spark: SparkSession, name: str, local: Path) -> None:
+    files = _file(spark, name)
+    try:
         begins = F.explode(F.sequence(F.lit(0), F.floor((F.length("content") - 1) / _PIECE_BYTES).cast("int")))
-        pieces = files.select("path", "length", "content", begins.alias("piece")).select(
-            "path", "length", F.col("piece"),
+        pieces = files.select("length", "content", begins.alias("piece")).select(
+            "length", F.col("piece"),
             F.substring("content", F.col("piece") * _PIECE_BYTES + 1, F.lit(_PIECE_BYTES)).alias("data"))
         written = 0
-        length = -1
-        found: set[str] = set()
+        length = 0
         with open(local, "wb") as out:
             for row in pieces.toLocalIterator():
-                found.add(row.path)
                 length = row.length
                 out.seek(row.piece * _PIECE_BYTES)
                 written += out.write(row.data)
     except PySparkException as error:
-        raise IoError(f"{path}: {str(error).splitlines()[0]}") from error
-    if len(found) != 1 or written != length:
-        raise IoError(f"{path}: {len(found)} files, and {written} of {length} bytes, came; give the path of one filter "
-                      "file")
+        raise _connect_error(name, error) from error
+    if written != length:
+        raise IoError(f"{name}: {written} of {length} bytes came; was the file replaced meanwhile?")
+
+
+def _connect_error(name: str, error: Exception) -> IoError:
+    """What the server said, in one line."""
+    missing = isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND"
+    details: Any = getattr(error, "details", None)  # of gRPC
+    reason = details() if callable(details) else str(error)
+    message = f"{name}: {(reason or type(error).__name__).splitlines()[0]}"
+    return _io_error(message, errno.ENOENT if missing else 0, name)

@@ -3,6 +3,8 @@
 
 import os
 import sys
+import threading
+from pathlib import Path
 
 os.environ["PYSPARK_SUBMIT_ARGS"] = (
     "--conf spark.sql.artifact.copyFromLocalToFs.allowDestLocal=true --conf spark.ui.enabled=false "
@@ -68,16 +70,52 @@ except scbf.InvalidArgument as error:
     assert "without a scheme" in str(error)
 else:
     raise AssertionError("a scheme was accepted")
-try:
-    scbf.spark.load(f"{folder}/nothing.scbf")
-except scbf.IoError as error:
-    assert "nothing.scbf" in str(error)
-else:
-    raise AssertionError("a missing file was not noticed")
+
+
+def refused(error_type, says, call, *arguments, **more):
+    try:
+        call(*arguments, **more)
+    except error_type as error:
+        assert says in str(error), error
+    else:
+        raise AssertionError(f"{says}: not refused")
+
+
+refused(FileNotFoundError, "nothing.scbf", scbf.spark.load, f"{folder}/nothing.scbf")
+for each in ("empty", "of one/of one"):
+    os.makedirs(f"{folder}/{each}")
+built.save(f"{folder}/of one/of one/of one")
+for each in ("empty", "of one", "of one/of one", "of one/of one/"):
+    refused(scbf.IoError, "is a folder", scbf.spark.save, built, f"{folder}/{each}")
+    refused(IsADirectoryError, "is a folder", scbf.spark.load, f"{folder}/{each}")
+assert os.listdir(f"{folder}/empty") == [] and os.listdir(f"{folder}/of one/of one") == ["of one"]
+refused(scbf.InvalidArgument, "begin with '_'", scbf.spark.save, built, f"{folder}/_a.scbf")
+for name in ("with space%20#ü.scbf", "g[1]{a,b}*?.scbf"):
+    open(f"{folder}/{name}", "w").close()
+    refused(scbf.CorruptFile, f"/{name}': empty", scbf.spark.load, f"{folder}/{name}")
+    scbf.spark.save(built, Path(folder) / name)
+    assert scbf.spark.load(f"file://{folder}/{name}") == built
+
+seen = []
+thread = threading.Thread(target=lambda: seen.append(scbf.spark.load(f"{folder}/a.scbf")))  # without spark=
+thread.start()
+thread.join()
+assert len(seen) == 1
+
+for length in (5, 9):
+    spark.createDataFrame([("ab",)], "k string").createOrReplaceTempView("one")
+    spark.sql(f"create table char{length} (k char({length})) using parquet location '{folder}/char{length}'")
+    spark.sql(f"insert into char{length} select * from one")
+assert scbf.spark.semi_join(spark.table("char5"), spark.table("char9"), on="k", capacity=5).count() == 1
+dotted = spark.createDataFrame([(1,)], "`a.b` int")
+assert scbf.spark.semi_join(dotted, dotted, on="a.b", capacity=5).count() == 1
 
 scbf.spark.update(built, "id", remove=spark.range(100), insert=spark.range(5000, 5100))
 alone.remove(range(100))
 alone.insert(range(5000, 5100))
 assert built.to_bytes() == alone.to_bytes()
 spark.stop()
+refused(scbf.InvalidArgument, "was stopped", scbf.spark.build, frame, "id")
+refused(scbf.InvalidArgument, "was stopped", scbf.spark.save, built, f"{folder}/a.scbf", spark=spark)
+refused(scbf.InvalidArgument, "there is no Spark session", scbf.spark.load, f"{folder}/a.scbf")
 print("all of it")

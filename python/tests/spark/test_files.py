@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters on Hadoop file systems; here, Hadoop's view of the local one."""
 
+import errno
+import tempfile
+import threading
+import uuid
+from pathlib import Path
+
 import pytest
 
 import scbf
 import scbf.spark
+from scbf.spark import lookup
 
 
 @pytest.fixture
@@ -15,11 +22,25 @@ def filter():
     return made
 
 
+@pytest.fixture
+def elsewhere(spark, tmp_path):
+    """A folder of a file system that is not the driver's own, to Hadoop: its files lie in ``tmp_path``."""
+    host = f"host-{uuid.uuid4().hex}"  # Hadoop keeps what it knows of a host
+    spark.conf.set(f"fs.viewfs.mounttable.{host}.link./files", f"file://{tmp_path}")
+    yield f"viewfs://{host}/files"
+    spark.conf.unset(f"fs.viewfs.mounttable.{host}.link./files")
+
+
+@pytest.fixture(params=["file", "elsewhere"])
+def folder(request, tmp_path):
+    return f"file://{tmp_path}" if request.param == "file" else request.getfixturevalue("elsewhere")
+
+
 @pytest.mark.parametrize("compress", [True, False])
 @pytest.mark.parametrize("kind", ["counters", "bits"])
-def test_a_filter_comes_back_as_it_was(spark, tmp_path, filter, kind, compress):
+def test_a_filter_comes_back_as_it_was(spark, tmp_path, folder, filter, kind, compress):
     saved = filter if kind == "counters" else scbf.BloomFilter.of(filter)
-    path = f"file://{tmp_path}/with space.scbf"
+    path = f"{folder}/with space.scbf"
     scbf.spark.save(saved, path, compress=compress)
     loaded = scbf.spark.load(path)
     assert type(loaded) is type(saved) and loaded.to_bytes() == saved.to_bytes()
@@ -27,32 +48,131 @@ def test_a_filter_comes_back_as_it_was(spark, tmp_path, filter, kind, compress):
     assert local.to_bytes() == saved.to_bytes()
 
 
-def test_a_file_is_replaced_and_nothing_else_is_left(spark, tmp_path, filter):
-    path = str(tmp_path / "a.scbf")
+def test_a_file_is_replaced_and_nothing_else_is_left(spark, tmp_path, folder, filter):
+    path = f"{folder}/a.scbf"
     scbf.spark.save(scbf.Filter(capacity=10, fpr=0.01), path)
     scbf.spark.save(filter, path)
     assert scbf.spark.load(path) == filter
     assert {each.name for each in tmp_path.iterdir()} <= {"a.scbf", ".a.scbf.crc"}
 
 
-def test_what_the_file_system_refuses_is_an_error_of_the_package(spark, tmp_path, filter):
-    with pytest.raises(scbf.IoError, match="nothing.scbf: .*does not exist"):
-        scbf.spark.load(f"{tmp_path}/nothing.scbf")
+def test_a_file_is_there_all_the_time_that_it_is_replaced(spark, tmp_path, filter):
+    path = tmp_path / "a.scbf"
+    scbf.spark.save(filter, path)
+    done = threading.Event()
+    missing = []
+
+    def look():
+        while not done.is_set():
+            if not path.exists():
+                missing.append(path)
+
+    looks = threading.Thread(target=look)
+    looks.start()
+    for _ in range(50):
+        scbf.spark.save(filter, path)
+    done.set()
+    looks.join()
+    assert not missing
+
+
+def test_checksums_of_an_old_file_do_not_stay(spark, tmp_path, filter):
+    path = tmp_path / "a.scbf"
+    scbf.Filter(capacity=10, fpr=0.01).save(tmp_path / "old")
+    hadoop = spark.sparkContext._jvm.org.apache.hadoop.fs
+    target = hadoop.Path(str(path))
+    system = target.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    system.copyFromLocalFile(hadoop.Path(str(tmp_path / "old")), target)
+    assert (tmp_path / ".a.scbf.crc").exists()
+    scbf.spark.save(filter, path)
+    (read,) = spark.read.format("binaryFile").load(str(path)).collect()
+    assert read.content == path.read_bytes() and scbf.spark.load(path) == filter
+
+
+def test_names_with_colons_folders_that_are_missing_and_objects_of_pathlib(spark, tmp_path, filter):
+    for path in (f"file://{tmp_path}/10:30.scbf", tmp_path / "new" / "folder" / "a:b c%20#.scbf"):
+        scbf.spark.save(filter, path)
+        assert scbf.spark.load(path) == filter
+    assert (tmp_path / "10:30.scbf").exists() and (tmp_path / "new/folder/a:b c%20#.scbf").exists()
+
+
+def test_a_folder_for_temporary_files_with_any_name(spark, tmp_path, elsewhere, filter, monkeypatch):
+    scratch = tmp_path / "a b%41#ü"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    scbf.spark.save(filter, f"{elsewhere}/a.scbf")
+    assert scbf.spark.load(f"{elsewhere}/a.scbf") == filter
+    assert not list(scratch.iterdir())
+    monkeypatch.setattr(lookup, "_folder", lambda: scratch)
+    frame = spark.range(5000)
+    asked = frame.filter(scbf.spark.contains(frame, "id", filter))
+    assert asked.count() == filter.contains(range(5000)).sum()
+
+
+def test_in_a_thread_the_default_session_is_taken(spark, tmp_path, filter):
+    done = []
+
+    def work():
+        scbf.spark.save(filter, tmp_path / "a.scbf")
+        done.append(scbf.spark.load(tmp_path / "a.scbf") == filter)
+        done.append(scbf.spark.share(filter).nbytes > 0)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [True, True]
+
+
+def test_a_session_that_was_stopped(spark, tmp_path, filter, monkeypatch):
+    frame = spark.range(5)
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)  # what stop() leaves
+    for call in (lambda: scbf.spark.save(filter, tmp_path / "a", spark=spark), lambda: scbf.spark.load(tmp_path / "a"),
+                 lambda: scbf.spark.share(filter, spark=spark), lambda: scbf.spark.contains(frame, "id", filter),
+                 lambda: scbf.spark.build(frame, "id"), lambda: scbf.spark.semi_join(frame, frame, on="id")):
+        with pytest.raises(scbf.InvalidArgument, match="session was stopped: make a new one"):
+            call()
+
+
+def test_arguments_that_are_no_filters_and_no_paths(spark, tmp_path, filter):
+    for wrong in (None, {1, 2}, scbf.Bank(capacity=10, fpr=0.01)):
+        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter or"):
+            scbf.spark.save(wrong, tmp_path / "a.scbf")
+    for wrong in (None, "", 5, b"a.scbf"):
+        with pytest.raises(scbf.InvalidArgument, match="must be a string that is not empty"):
+            scbf.spark.load(wrong)
+    with pytest.raises(scbf.InvalidArgument, match="give a string"):
+        scbf.spark.load(Path("hdfs://host/a.scbf"))
+    with pytest.raises(scbf.InvalidArgument, match="spark 5: must be a SparkSession"):
+        scbf.spark.load(tmp_path / "a.scbf", spark=5)
+
+
+def test_what_the_file_system_refuses_is_an_error_of_the_package(spark, tmp_path, folder, filter):
+    with pytest.raises(scbf.errors.FileNotFound, match=f"{folder}/nothing.scbf") as caught:
+        scbf.spark.load(f"{folder}/nothing.scbf")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, f"{folder}/nothing.scbf")
     with pytest.raises(scbf.IoError, match="No FileSystem for scheme"):
         scbf.spark.save(filter, "unknown://host/a.scbf")
     (tmp_path / "text").write_text("no filter")
-    with pytest.raises(scbf.CorruptFile):
-        scbf.spark.load(str(tmp_path / "text"))
+    with pytest.raises(scbf.CorruptFile, match=f"^'{folder}/text': not a filter file"):
+        scbf.spark.load(f"{folder}/text")
+    (tmp_path / "of one").mkdir()
+    filter.save(tmp_path / "of one" / "of one")
+    with pytest.raises(scbf.IoError, match="of one"):
+        scbf.spark.save(filter, f"{folder}/of one")
+    with pytest.raises(IsADirectoryError, match=f"{folder}/of one") as caught:
+        scbf.spark.load(f"{folder}/of one")
+    assert isinstance(caught.value, scbf.IoError) and caught.value.filename == f"{folder}/of one"
+    assert {each.name for each in tmp_path.iterdir()} == {"text", "of one"}
     published = scbf.BloomFilter.of(filter)
     published.advance(filter)
     filter.insert(-1)
     published.advance(filter).save(tmp_path / "a.delta")
-    with pytest.raises(scbf.InvalidArgument, match="delta"):
-        scbf.spark.load(str(tmp_path / "a.delta"))
+    with pytest.raises(scbf.InvalidArgument, match=f"{folder}/a.delta: is a delta"):
+        scbf.spark.load(f"{folder}/a.delta")
 
 
-def test_a_failed_replacement_leaves_the_old_file(spark, tmp_path, filter, monkeypatch):
-    path = str(tmp_path / "a.scbf")
+def test_a_failed_replacement_leaves_the_old_file(spark, tmp_path, elsewhere, filter, monkeypatch):
+    path = f"{elsewhere}/a.scbf"
     scbf.spark.save(filter, path)
 
     def fails(*_):
