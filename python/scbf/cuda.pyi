@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy
 
 from scbf import BloomFilter, Filter, Geometry
+from scbf.typing import Layout
 
 __all__ = ["DeviceArray", "DeviceFilter"]
 
@@ -38,7 +39,7 @@ class DeviceArray:
 
 class DeviceFilter:
     def __init__(self, capacity: int | float | None = None, fpr: float | None = None, *,
-                 memory_bytes: int | float | None = None, layout: str | None = None, geometry: Geometry | None = None,
+                 memory_bytes: int | float | None = None, layout: Layout | None = None, geometry: Geometry | None = None,
                  bits: bool = False, seed: int = 0, device: int | None = None) -> None: ...
     @staticmethod
     def of(filter: Filter | BloomFilter, *, device: int | None = None) -> DeviceFilter: ...

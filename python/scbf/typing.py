@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of keys, for annotations. The package's documentation says what is in them."""
+"""Types of keys and of options, for annotations. The package's documentation says what is in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy
 
@@ -35,3 +35,5 @@ KeyColumn: TypeAlias = (
 )
 #: What batch calls take.
 Keys: TypeAlias = Key | KeyColumn
+#: How the counters of a filter lie.
+Layout: TypeAlias = Literal["split_block", "split", "ranked"]

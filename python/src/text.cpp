@@ -31,4 +31,8 @@ std::string encoded(nb::handle value, std::string_view what) {
   return encoded(bytes, what);
 }
 
+std::string counted(std::uint64_t n, std::string_view thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
 }  // namespace scbf::python

@@ -258,7 +258,7 @@ def test_metadata_that_are_not_utf8(tmp_path: Path) -> None:
 
 def test_repr_of_file_info(tmp_path: Path) -> None:
     filled([1]).save(tmp_path / "x")
-    assert repr(scbf.read_file_info(tmp_path / "x")).startswith("<scbf.FileInfo: counters, 1 stages, ")
+    assert repr(scbf.read_file_info(tmp_path / "x")).startswith("<scbf.FileInfo: counters, 1 stage, ")
 
 
 # ---- golden files -------------------------------------------------------------------------------

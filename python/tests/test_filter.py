@@ -440,7 +440,7 @@ def test_statistics() -> None:
     assert sum(value * count for value, count in enumerate(stage.histogram)) == 500 * 8
     assert (stage.keys_inserted, stage.keys_removed, stage.saturated, stage.nonzero) == (500, 0, 0, figures.nonzero)
     assert stage.estimated_keys == figures.estimated_keys and stage.fill == figures.fill
-    assert repr(figures).startswith("<scbf.Statistics: 1 stages") and repr(stage).startswith("<scbf.StageStatistics")
+    assert repr(figures).startswith("<scbf.Statistics: 1 stage,") and repr(stage).startswith("<scbf.StageStatistics")
 
 
 def test_repr() -> None:
@@ -450,8 +450,8 @@ def test_repr() -> None:
     assert str(some) == repr(some)
     bits = scbf.BloomFilter.of(some)
     assert repr(bits) == "<scbf.BloomFilter: split_block, 1 group of 90 blocks of bits, 10 keys, fill 0.007, 1440 bytes>"
-    assert repr(some.insert([1, None])) == "<scbf.InsertReport: 1 inserted, 1 nulls>"
-    assert repr(some.remove([1, None])) == "<scbf.RemoveReport: 1 removed, 0 absent, 0 ambiguous, 1 nulls>"
+    assert repr(some.insert([1, None])) == "<scbf.InsertReport: 1 inserted, 1 null>"
+    assert repr(some.remove([1, None])) == "<scbf.RemoveReport: 1 removed, 0 absent, 0 ambiguous, 1 null>"
     assert repr(some.geometry) == "<scbf.Geometry: split_block, 1 group of 90 blocks>"
 
 

@@ -67,21 +67,30 @@ Geometry Geometry::ranked(std::uint32_t positions, std::uint64_t blocks,
   return {Layout::ranked, kRankedSlices, blocks, positions, spill_slots};
 }
 
+namespace {
+
+std::string counted(std::uint64_t n, std::string_view thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+}  // namespace
+
 std::string Geometry::describe() const {
   const bool bits = cell_ == Cell::bit;
   switch (layout_) {
     case Layout::split:
-      return fmt::format("split, {} slices of {} {}", probes_, extent_, bits ? "bits" : "counters");
+      return fmt::format("split, {} of {}", counted(probes_, "slice"),
+                         counted(extent_, bits ? "bit" : "counter"));
     case Layout::split_block:
-      return fmt::format("split_block, {} group{} of {} blocks{}", groups(),
-                         groups() == 1 ? "" : "s", extent_, bits ? " of bits" : "");
+      return fmt::format("split_block, {} of {}{}", counted(groups(), "group"),
+                         counted(extent_, "block"), bits ? " of bits" : "");
     default:
       if (bits) {
-        return fmt::format("ranked, {} blocks of {} times {} bits, {} may spill", extent_,
-                           kRankedSlices, positions_, spill_slots_);
+        return fmt::format("ranked, {} of {} times {} bits, {} may spill",
+                           counted(extent_, "block"), kRankedSlices, positions_, spill_slots_);
       }
-      return fmt::format("ranked, {} blocks of {} times {} positions, {} may spill", extent_,
-                         kRankedSlices, positions_, spill_slots_);
+      return fmt::format("ranked, {} of {} times {} positions, {} may spill",
+                         counted(extent_, "block"), kRankedSlices, positions_, spill_slots_);
   }
 }
 

@@ -25,6 +25,7 @@ from scbf.spark.keys import all_keys, column, is_binary_string
 from scbf.spark.messages import Inbox, chunks_of, offsets_of
 from scbf.spark.sessions import rows_by_partition
 from scbf.spark.tree import Shape
+from scbf.typing import Layout
 
 
 class GroupBank:
@@ -65,7 +66,7 @@ class GroupBank:
 
 
 def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | None = None,
-         fpr: float = DEFAULT_FPR, layout: str | None = None, seed: int = 0) -> GroupBank:
+         fpr: float = DEFAULT_FPR, layout: Layout | None = None, seed: int = 0) -> GroupBank:
     """The filters of the values of each group. Every member is, byte for byte, the filter of its group's values.
 
     Args:

@@ -19,6 +19,7 @@ from scbf.spark import tree
 from scbf.spark.arguments import check_fpr, check_geometry, check_seed, plan_for, whole_number
 from scbf.spark.errors import UndersizedPlan, UndersizedPlanWarning
 from scbf.spark.keys import all_keys
+from scbf.typing import Layout
 
 _log = logging.getLogger("scbf.spark")
 
@@ -102,24 +103,24 @@ def with_margin(counted: int) -> int:
 
 @overload
 def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: float | None = ...,
-          layout: str | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: Literal[False] = ...,
+          layout: Layout | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: Literal[False] = ...,
           width: int | None = ..., fan_in: int = ..., report: Report | None = ...) -> Filter: ...
 
 
 @overload
 def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: float | None = ...,
-          layout: str | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: Literal[True],
+          layout: Layout | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: Literal[True],
           width: int | None = ..., fan_in: int = ..., report: Report | None = ...) -> BloomFilter: ...
 
 
 @overload
 def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: float | None = ...,
-          layout: str | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: bool,
+          layout: Layout | None = ..., geometry: Geometry | None = ..., seed: int = ..., bits: bool,
           width: int | None = ..., fan_in: int = ..., report: Report | None = ...) -> Filter | BloomFilter: ...
 
 
 def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr: float | None = None,
-          layout: str | None = None, geometry: Geometry | None = None, seed: int = 0, bits: bool = False,
+          layout: Layout | None = None, geometry: Geometry | None = None, seed: int = 0, bits: bool = False,
           width: int | None = None, fan_in: int = 8, report: Report | None = None) -> Filter | BloomFilter:
     """The filter of a column: byte for byte the one that a single machine builds of the same keys.
 
@@ -180,7 +181,7 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
     return filter
 
 
-def _plan(keys: DataFrame, capacity: int | None, fpr: float | None, layout: str | None,
+def _plan(keys: DataFrame, capacity: int | None, fpr: float | None, layout: Layout | None,
           geometry: Geometry | None) -> tuple[Plan | Geometry, int | None]:
     """The plan, or the geometry that was given; and what was counted."""
     if geometry is not None:

@@ -5,6 +5,7 @@
 #include "classes/filter_class.hpp"
 #include "module.hpp"
 #include "outside.hpp"
+#include "text.hpp"
 
 namespace scbf::python {
 namespace {
@@ -117,15 +118,16 @@ The cost of a question is nearly independent of the number of members. Shape as 
 True
 >>> [list(members) for members in bank.find(["apple", "hammer", "cloud"])] == [[fruit], [tools], []]
 True)")
-      .def("__init__", &construct_bank, nb::arg("capacity") = nb::none(),
-           nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
-           nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
-           nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
-           nb::arg("backend") = "auto",
-           nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
-                   "None, *, memory_bytes: int | float | None = None, layout: str | None = None, "
-                   "geometry: Geometry | None = None, growth: Growth | None = None, members: int = "
-                   "8, seed: int = 0, backend: str = 'auto') -> None"))
+      .def(
+          "__init__", &construct_bank, nb::arg("capacity") = nb::none(),
+          nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
+          nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
+          nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
+          nb::arg("backend") = "auto",
+          nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
+                  "None, *, memory_bytes: int | float | None = None, layout: Layout | None = None, "
+                  "geometry: Geometry | None = None, growth: Growth | None = None, members: int = "
+                  "8, seed: int = 0, backend: str = 'auto') -> None"))
       .def("add_member", &add_member, nb::arg("filter") = nb::none(),
            "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
            "number, the smallest free one. Raises Incompatible.")
@@ -236,7 +238,7 @@ True)")
                    "bytes of counters and of rows of bits")
       .def("__repr__", reading<Bank>([](const Bank& b) {
              const BankMemory memory = b.memory();
-             return fmt::format("<scbf.Bank: {} members, {}, {} bytes>", b.size(),
+             return fmt::format("<scbf.Bank: {}, {}, {} bytes>", counted(b.size(), "member"),
                                 b.growth().describe(), memory.counters + memory.rows);
            }));
 }

@@ -51,8 +51,8 @@ void add_files(nb::module_& module) {
       .def_prop_ro("keys_removed",
                    [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_removed); })
       .def("__repr__", [](const FileInfo& i) {
-        return fmt::format("<scbf.FileInfo: {}, {} stages, {} bytes>", kind_of(i), i.stages.size(),
-                           i.file_bytes);
+        return fmt::format("<scbf.FileInfo: {}, {}, {} bytes>", kind_of(i),
+                           counted(i.stages.size(), "stage"), i.file_bytes);
       });
   module.def(
       "read_file_info",

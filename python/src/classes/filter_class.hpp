@@ -58,7 +58,7 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
           nb::arg("geometry") = nb::none(), nb::arg("growth") = nb::none(), nb::arg("seed") = 0,
           nb::arg("backend") = "auto",
           nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
-                  "None, *, memory_bytes: int | float | None = None, layout: str | None = None, "
+                  "None, *, memory_bytes: int | float | None = None, layout: Layout | None = None, "
                   "geometry: Geometry | None = None, growth: Growth | None = None, seed: int = 0, "
                   "backend: str = 'auto') -> None"));
 
@@ -98,7 +98,7 @@ Raises:
           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
                   "None = None, *, threads: int = 0, path: str = 'automatic', progress: Progress = "
-                  "None) -> numpy.ndarray[Any, Any]"),
+                  "None) -> NDArray[numpy.uint8]"),
           "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as "
           "in an Arrow column of bool. Returns an array of (n + 7) // 8 uint8.")
       .def(
@@ -110,7 +110,7 @@ Raises:
           nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
-                  "'automatic', progress: Progress = None) -> numpy.ndarray[Any, Any]"),
+                  "'automatic', progress: Progress = None) -> NDArray[numpy.int64]"),
           "As contains(), as indices: an ascending array of int64, one for each key that may be "
           "present.")
       .def(
@@ -193,9 +193,10 @@ Raises:
         const Passage inside(self.gate, Passage::To::read);
         const F& f = self.value;
         const std::string shape =
-            f.stages() == 1 ? f.geometry().describe() : fmt::format("{} stages", f.stages());
-        return fmt::format("<scbf.{}: {}, {} keys, fill {:.3f}, {} bytes>", python_name, shape,
-                           keys_left(f.keys_inserted(), f.keys_removed()), f.fill(), f.bytes());
+            f.stages() == 1 ? f.geometry().describe() : counted(f.stages(), "stage");
+        return fmt::format("<scbf.{}: {}, {}, fill {:.3f}, {} bytes>", python_name, shape,
+                           counted(keys_left(f.keys_inserted(), f.keys_removed()), "key"), f.fill(),
+                           f.bytes());
       });
 
   // ---- whole filters

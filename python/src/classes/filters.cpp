@@ -102,7 +102,7 @@ Removal.removed
 >>> seen.contains(["apple", "banana"])
 array([False,  True])
 >>> seen
-<scbf.Filter: split_block, 1 group of 89299 blocks, 1 keys, fill 0.000, 5715136 bytes>)")
+<scbf.Filter: split_block, 1 group of 89299 blocks, 1 key, fill 0.000, 5715136 bytes>)")
       .def(
           "remove",
           [](Self& self, nb::object keys, nb::object out, std::optional<std::uint64_t> most_absent,

@@ -274,8 +274,8 @@ void add_index(nb::module_& module) {
       .def_prop_ro("false_requests", &RoutingReport::false_requests, "requests in vain")
       .def_ro("expected_requests", &RoutingReport::expected_requests)
       .def("__repr__", [](const RoutingReport& r) {
-        return fmt::format("<scbf.RoutingReport: asked {} of {} servers, {} held a row>",
-                           r.requests, r.servers, r.servers_holding);
+        return fmt::format("<scbf.RoutingReport: asked {} of {}, {} held a row>", r.requests,
+                           counted(r.servers, "server"), r.servers_holding);
       });
 
   nb::class_<Answer>(module, "QueryAnswer", "The rows that a query found, and what it cost.")
@@ -286,8 +286,8 @@ void add_index(nb::module_& module) {
       .def("__len__", [](const Answer& a) { return a.rows.size(); })
       .def("__iter__", [](const Answer& a) { return nb::iter(a.rows); })
       .def("__repr__", [](const Answer& a) {
-        return fmt::format("<scbf.QueryAnswer: {} rows, asked {} of {} servers>", a.rows.size(),
-                           a.routing.requests, a.routing.servers);
+        return fmt::format("<scbf.QueryAnswer: {}, asked {} of {}>", counted(a.rows.size(), "row"),
+                           a.routing.requests, counted(a.routing.servers, "server"));
       });
 
   nb::class_<Self>(module, "SecondaryIndex",

@@ -6,6 +6,7 @@
 #include "outside.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
+#include "text.hpp"
 
 namespace scbf::python {
 namespace {
@@ -225,9 +226,9 @@ keys, a plain Bloom filter. Keys can be added, not removed.
       .def("__repr__", [](const Delta& d) {
         return d.whole() ? fmt::format("<scbf.Delta: whole, epoch {}, {} bytes>", d.epoch().number,
                                        d.message().size())
-                         : fmt::format("<scbf.Delta: epoch {} to {}, {} bits change, {} bytes>",
-                                       d.since().number, d.epoch().number, d.changes(),
-                                       d.message().size());
+                         : fmt::format("<scbf.Delta: epoch {} to {}, {} changed, {} bytes>",
+                                       d.since().number, d.epoch().number,
+                                       counted(d.changes(), "bit"), d.message().size());
       });
 
   static PyType_Slot replica_slots[] = {

@@ -10,6 +10,7 @@
 #include "module.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
 
@@ -35,7 +36,8 @@ void add_reports(nb::module_& module) {
              return pickled(nb::type<InsertReport>(), "_made", r.inserted, r.nulls);
            })
       .def("__repr__", [](const InsertReport& r) {
-        return fmt::format("<scbf.InsertReport: {} inserted, {} nulls>", r.inserted, r.nulls);
+        return fmt::format("<scbf.InsertReport: {} inserted, {}>", r.inserted,
+                           counted(r.nulls, "null"));
       });
 
   nb::class_<RemoveReport>(module, "RemoveReport", "What a removal did.")
@@ -56,8 +58,8 @@ void add_reports(nb::module_& module) {
                             r.nulls);
            })
       .def("__repr__", [](const RemoveReport& r) {
-        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {} nulls>",
-                           r.removed, r.absent, r.ambiguous, r.nulls);
+        return fmt::format("<scbf.RemoveReport: {} removed, {} absent, {} ambiguous, {}>",
+                           r.removed, r.absent, r.ambiguous, counted(r.nulls, "null"));
       });
 
   nb::class_<StageStatistics>(module, "StageStatistics", "The figures of one stage.")
@@ -94,9 +96,9 @@ void add_reports(nb::module_& module) {
               "expected share of keys whose removal would be ambiguous")
       .def("__repr__", [](const Statistics& s) {
         return fmt::format(
-            "<scbf.Statistics: {} stages, fill {:.3f}, about {:.0f} keys, false-positive rate "
+            "<scbf.Statistics: {}, fill {:.3f}, about {:.0f} keys, false-positive rate "
             "{:.3g}>",
-            s.stages.size(), s.fill, s.estimated_keys, s.estimated_fpr);
+            counted(s.stages.size(), "stage"), s.fill, s.estimated_keys, s.estimated_fpr);
       });
 
   nb::class_<KeyEstimate>(module, "KeyEstimate", "An estimate of a number of distinct keys.")

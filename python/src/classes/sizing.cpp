@@ -13,6 +13,7 @@
 #include "module.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/growth.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
 
@@ -87,6 +88,7 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_static("_of_bits", [](const Geometry& g) { return g.with(Cell::bit); })
       .def_prop_ro(
           "layout", [](const Geometry& g) { return to_string(g.layout()); },
+          nb::for_getter(nb::sig("def layout(self, /) -> Layout")),
           "``'split'``, ``'split_block'`` or ``'ranked'``")
       .def_prop_ro(
           "cell", [](const Geometry& g) { return to_string(g.cell()); },
@@ -153,6 +155,8 @@ Two filters can be combined only if their geometries and seeds are equal.
           },
           nb::arg("first_capacity"), nb::arg("fpr"), nb::arg("layout") = "split_block",
           nb::arg("growth") = kDefaultGrowth, nb::arg("tightening") = kDefaultTightening,
+          nb::sig("def tightening(first_capacity: int, fpr: float, layout: Layout = 'split_block', "
+                  "growth: float = 2.0, tightening: float = 0.8) -> Growth"),
           "Stages without end: stage i holds ``first_capacity · growth**i`` keys, at rates that "
           "add up to at most ``fpr``.")
       .def_prop_ro(
@@ -195,14 +199,17 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_prop_ro(
           "nbytes", [](const Plan& p) { return p.geometry.bytes(); }, "bytes of all counters")
       .def("__repr__", [](const Plan& p) {
-        return "<scbf.Plan: " + std::to_string(p.capacity) + " keys, " + p.geometry.describe() +
-               ">";
+        return "<scbf.Plan: " + counted(p.capacity, "key") + ", " + p.geometry.describe() + ">";
       });
 
   module.def(
       "plan", plan_of, nb::kw_only(), nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
       nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
       nb::arg("groups") = nb::none(), nb::arg("probes") = nb::none(),
+      nb::sig(
+          "def plan(*, capacity: int | None = None, fpr: float | None = None, memory_bytes: int | "
+          "None = None, layout: Layout | None = None, groups: int | None = None, probes: int | "
+          "None = None) -> Plan"),
       R"(Chooses a geometry from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from all three.
 
 Args:
