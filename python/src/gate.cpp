@@ -42,13 +42,33 @@ void wait(TryFor try_for) {
   }
 }
 
-void enter(Gate& gate, Passage::To purpose) {
+/// In the child of a fork, whoever was at the gate in another thread stays there for good.
+void notice_fork(Gate& gate) {
+  if (gate.forks.load(std::memory_order_acquire) == forks()) return;
+  static std::mutex one_thread;  // where there is no global lock
+  const std::lock_guard lock(one_thread);
+  if (gate.forks.load(std::memory_order_relaxed) == forks()) return;
+  const auto own = static_cast<int>(std::count(inside.begin(), inside.end(), &gate));
+  gate.lost += gate.users.exchange(own) - own;
+  gate.forks.store(forks(), std::memory_order_release);  // nobody is counted before
+}
+
+void take_turn(Gate& gate, Passage::To purpose) {
   if (is_inside(gate)) {
     // A reader may read again, even past one that waits for it to leave.
     if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
     throw Error(
         "the object is in use by the call that this one was made from, such as a progress "
         "callback: it cannot be changed now, nor asked while it is being changed");
+  }
+  if (gate.lost > 0) {
+    // Lost readers are in no reader's way.
+    if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
+    throw Error(
+        "another thread was using the object when this process was forked: in this process "
+        "it cannot be changed, nor asked if it was being changed. Load or make another one, or "
+        "start processes "
+        "by multiprocessing's 'spawn' or 'forkserver'");
   }
   // Who reads something already must not queue behind a change that waits for that.
   const bool in_turn = purpose == Passage::To::change || inside.empty();
@@ -62,7 +82,19 @@ void enter(Gate& gate, Passage::To purpose) {
   }
 }
 
+void enter(Gate& gate, Passage::To purpose) {
+  notice_fork(gate);
+  ++gate.users;
+  try {
+    take_turn(gate, purpose);
+  } catch (...) {
+    --gate.users;
+    throw;
+  }
+}
+
 void leave(Gate& gate, Passage::To purpose) {
+  --gate.users;
   if (purpose == Passage::To::read) {
     gate.mutex.unlock_shared();
   } else {

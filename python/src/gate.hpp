@@ -18,6 +18,12 @@ class Gate {
   std::timed_mutex next;
   /// Passages of either kind, counted under Python's global lock.
   int reading = 0, changing = 0;
+  /// Threads that hold a lock of this gate or wait for one.
+  std::atomic<int> users{0};
+  /// Of the process, when `users` was counted last; threads that it had then are not in a child.
+  std::atomic<unsigned> forks{0};
+  /// Users that a fork left behind, with what they had locked.
+  int lost = 0;
   /// Set by a passage to change; nobody passes afterwards.
   std::atomic<bool> closed{false};
 };
@@ -25,7 +31,8 @@ class Gate {
 /// A thread that passed the gate; a reader or the one that changes. Waits for its turn without
 /// Python's global lock. Made and destroyed with it. Throws what Ctrl-C raises meanwhile,
 /// InvalidArgument if the object is closed, and Error where waiting would never end, because the
-/// thread is inside already (a progress callback that changes the filter it reports on).
+/// thread is inside already (a progress callback that changes the filter it reports on), or because
+/// another thread was when this process was forked.
 class Passage {
  public:
   enum class To { read, change };

@@ -15,6 +15,7 @@ namespace {
 std::atomic<bool> ending{false};
 std::thread::id ender;          // the thread that ends the interpreter, once that has begun
 std::atomic<int> returning{0};  // threads that wait for the lock, or are about to
+std::atomic<unsigned> forks_seen{0};
 
 /// Calls take(), which waits for the lock; or never returns.
 template <class Take>
@@ -52,9 +53,14 @@ Outside::~Outside() {
 
 Inside::Inside() : state_(take_lock(PyGILState_Ensure)) {}
 
+unsigned forks() noexcept { return forks_seen.load(); }
+
 void watch_the_end() {
   // Threads that wait are not in the child of a fork.
-  ::pthread_atfork(nullptr, nullptr, [] { returning.store(0); });
+  ::pthread_atfork(nullptr, nullptr, [] {
+    returning.store(0);
+    forks_seen.fetch_add(1);
+  });
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(begin_to_end));
 }
 

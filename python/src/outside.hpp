@@ -35,7 +35,10 @@ class Inside {
   PyGILState_STATE state_;
 };
 
-/// Notices when the interpreter is about to end. Call it once, when the module is made.
+/// How many forks this process came out of since the module was made.
+unsigned forks() noexcept;
+
+/// Notices when the interpreter is about to end, and forks. Call it once, when the module is made.
 void watch_the_end();
 
 }  // namespace scbf::python

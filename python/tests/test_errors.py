@@ -207,7 +207,7 @@ def test_children_end_whatever_threads_were_at_work() -> None:
             if child == 0:
                 sys.exit(3)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-    """)
+    """, seconds=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -375,3 +375,89 @@ def test_two_whose_progress_waits_for_the_other_are_freed_by_an_interrupt() -> N
 
 def test_lookups_within_lookups_do_not_wait_for_each_other() -> None:
     assert check_process(WAITING.format(method="contains", writers=True)) == "False []\n"
+
+
+# ---- forks --------------------------------------------------------------------------------------
+
+FORK = """
+import os, sys, threading, time
+import numpy as np, scbf
+
+call, many = sys.argv[1], np.arange(1000)
+some, other = scbf.Filter(10_000, 0.001), scbf.Filter(10_000, 0.001)
+some.insert(many)
+inside, go_on = threading.Event(), threading.Event()
+
+def progress(done, all):
+    inside.set()
+    go_on.wait()
+
+thread = threading.Thread(target=lambda: getattr(some, call)(many, progress=progress))
+thread.start()
+inside.wait()
+
+def ends(name, work):
+    try: work()
+    except scbf.Error as error:
+        assert "when this process was forked" in str(error), error
+        return name + " fails"
+    return name + " works"
+
+child = os.fork()
+if child == 0:
+    other.insert(many)
+    assert other.contains(many).all()
+    print(ends("contains", lambda: some.contains(many)), ends("in", lambda: 1 in some),
+          ends("insert", lambda: some.insert(many)), ends("one", lambda: some.insert(1)),
+          ends("|=", lambda: other.merge(some)), ends("close", some.close), sep=", ", flush=True)
+    os._exit(0)
+for _ in range(100):
+    ended, code = os.waitpid(child, os.WNOHANG)
+    if ended: break
+    time.sleep(0.1)
+else:
+    os.kill(child, 9)
+    os._exit(3)
+go_on.set()
+thread.join()
+assert code == 0
+some.insert(many)
+assert some.contains(many).all()
+"""
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    ("insert", "contains fails, in fails, insert fails, one fails, |= fails, close fails\n"),
+    ("contains", "contains works, in works, insert fails, one fails, |= works, close fails\n"),
+])
+def test_a_child_that_was_forked_while_another_thread_used_the_filter(call: str, said: str) -> None:
+    assert check_process(FORK, call) == said
+
+
+def test_a_fork_in_a_call_and_forks_of_forks() -> None:
+    said = check_process("""
+        import os, scbf
+        some = scbf.Filter(1000, 0.001)
+
+        def in_child(work):
+            child = os.fork()
+            if child == 0:
+                work()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+
+        def check():
+            assert some.contains([1, 2]).tolist() == [True, False]
+            some.insert([3])
+            some.remove([3])
+
+        def progress(done, all):
+            in_child(lambda: print(some.contains([1]), flush=True))
+
+        some.insert([1])
+        some.contains([1], progress=progress)
+        check()
+        in_child(lambda: (check(), in_child(check)))
+        check()
+    """)
+    assert said == "[ True]\n"
