@@ -39,9 +39,10 @@ __all__ = ["ScbfExpr", "ScbfSeries"]
 
 
 def _contains(keys: polars.Series, filter: Asked, threads: int) -> polars.Series:
-    """The filter's answers, False for null keys. Series' own methods are for elsewhere: called by an engine that is
-    busy, most of them take milliseconds."""
-    return polars.Series(keys.name, filter.contains(keys, threads=threads))
+    """The filter's answers, null for null keys. Series' own methods only where they must be: called by an engine that
+    is busy, most of them take milliseconds."""
+    answers = polars.Series(keys.name, filter.contains(keys, threads=threads))
+    return answers.set(keys.is_null(), None) if keys.null_count() > 0 else answers
 
 
 @polars.api.register_expr_namespace("scbf")
@@ -64,10 +65,10 @@ class ScbfExpr:
             InvalidKey: when the query runs, for columns that cannot be keys.
         """
         check_asked(filter)
-        answers = self._keys.map_batches(
+        # One expression, which computes the keys once: they may be random, or expensive.
+        return self._keys.map_batches(
             partial(_contains, filter=filter, threads=threads), return_dtype=polars.Boolean, is_elementwise=True
         )
-        return polars.when(self._keys.is_not_null()).then(answers)
 
 
 @polars.api.register_series_namespace("scbf")
@@ -80,5 +81,4 @@ class ScbfSeries:
     def contains(self, filter: Asked, *, threads: int = 0) -> polars.Series:
         """As the expression's :meth:`ScbfExpr.contains`, at once: a Series of Boolean with the name of the keys."""
         check_asked(filter)
-        answers = _contains(self._keys, filter, threads)
-        return answers.set(self._keys.is_null(), None) if self._keys.null_count() > 0 else answers
+        return _contains(self._keys, filter, threads)

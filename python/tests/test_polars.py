@@ -54,6 +54,27 @@ def test_answers_are_the_filters_and_null_is_null(keys: Any, engine: str) -> Non
         assert True in expected
 
 
+@pytest.mark.parametrize("engine", ["eager", "in-memory", "streaming"])
+def test_keys_are_computed_once(engine: str) -> None:
+    calls = 0
+
+    def count(keys: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return keys
+
+    asked = pl.col("k").map_batches(count, return_dtype=pl.Int64).scbf.contains(filled([1]))
+    frame = pl.DataFrame({"k": [1, None, 2]})
+    answers = frame.select(asked) if engine == "eager" else frame.lazy().select(asked).collect(engine=engine)
+    assert answers["k"].to_list() == [True, None, False]
+    assert calls == 1
+
+
+def test_random_keys_are_those_that_are_asked_for() -> None:
+    asked = pl.DataFrame({"k": [1, None] * 500}).select(pl.col("k").shuffle(seed=None).scbf.contains(filled([1])))["k"]
+    assert (asked.sum(), asked.null_count()) == (500, 500)
+
+
 def test_types_are_known_before_the_query_runs() -> None:
     lazy = pl.LazyFrame({"k": [1.5]}).select(pl.col("k").scbf.contains(filled([])))
     assert lazy.collect_schema() == {"k": pl.Boolean}
