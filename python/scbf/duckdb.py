@@ -39,13 +39,22 @@ __all__ = ["register"]
 def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, threads: int = 0) -> None:
     """Makes ``name(key)`` a function of SQL: may the filter hold this key?
 
-    It takes integers of up to 64 bits, VARCHAR, BLOB and ENUM, each column with its own type, and returns BOOLEAN:
-    FALSE is certain, TRUE is wrong at the filter's rate, and NULL gives NULL. Cast HUGEINT, the type of sums of
-    integers, to BIGINT.
+    It returns BOOLEAN: FALSE is certain, TRUE is wrong at the filter's rate, and NULL gives NULL. It takes columns
+    of these types, each column with its own:
 
-    The filter is asked when a query runs, so later changes of the filter show in later queries. The connection
-    keeps the filter until it is closed or ``connection.remove_function(name)`` is called. Cursors of the connection
-    see the function, too.
+    * integers of up to 64 bits. Cast HUGEINT, the type of sums of integers, to BIGINT;
+    * VARCHAR, ENUM and JSON, which are their text;
+    * BLOB. BIT comes as the bytes that DuckDB has for it; cast it to VARCHAR;
+    * UUID, as its text in lower case with hyphens. After ``SET arrow_lossless_conversion = true`` DuckDB sends UUID
+      and BIT otherwise, and they are refused: cast them to VARCHAR, which gives the same keys under both settings.
+
+    All others are refused, such as BOOLEAN, DOUBLE, DECIMAL, DATE, TIMESTAMP and LIST.
+
+    The filter is asked whenever a query runs, prepared ones included, so later changes of the filter show in later
+    queries. (For that DuckDB is told that the function has side effects. The price: in a WHERE clause, it reads the
+    other columns that the query needs also for rows that will not pass.) The connection keeps the filter until it
+    is closed or ``connection.remove_function(name)`` is called. Call that only while no query uses the function:
+    otherwise DuckDB crashes. Cursors of the connection see the function, too.
 
     Args:
         connection: what ``duckdb.connect()`` returns.
@@ -65,4 +74,7 @@ def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, thread
         return pyarrow.array(filter.contains(columns[0], threads=threads))
 
     # Without parameters, any type: a function with a list of them would need a cast, and its own name for each.
-    connection.create_function(name, contains, None, "BOOLEAN", type="arrow")  # type: ignore[call-overload]
+    # With side effects, or DuckDB would answer for constants once, when a query is prepared.
+    connection.create_function(
+        name, contains, None, "BOOLEAN", type="arrow", side_effects=True  # type: ignore[call-overload]
+    )

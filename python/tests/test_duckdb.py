@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 
 import scbf  # noqa: E402
 import scbf.duckdb  # noqa: E402
-from support import GEOMETRY, check_process, filled  # noqa: E402
+from support import GEOMETRY, check_process, filled, one_by_one  # noqa: E402
 
 
 def test_examples_of_the_documentation() -> None:
@@ -102,6 +102,35 @@ def test_later_changes_show_in_later_queries_also_prepared_ones(connection: Any)
     filter.remove(1)
     filter.insert(2)
     assert connection.execute("EXECUTE q").fetchall() == [(False,), (True,)]
+
+
+def test_constants_are_asked_for_whenever_a_query_runs(connection: Any) -> None:
+    filter = filled([1])
+    scbf.duckdb.register(connection, "seen", filter)
+    connection.execute("PREPARE q AS SELECT seen(1), seen(2), count(*) FROM range(3) WHERE seen(1)")
+    assert connection.execute("EXECUTE q").fetchall() == [(True, False, 3)]
+    filter.insert(2)
+    assert connection.execute("EXECUTE q").fetchall() == [(True, True, 3)]
+    filter.remove(1)
+    assert connection.execute("EXECUTE q").fetchall() == [(False, True, 0)]
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+def test_other_types_are_their_text_or_refused(connection: Any, lossless: bool) -> None:
+    connection.execute(f"SET arrow_lossless_conversion = {lossless}")
+    uuid = "0b87f4d7-4a2c-4f0b-8a57-3f5d6e5b4c3a"
+    scbf.duckdb.register(connection, "seen", one_by_one([uuid, "101", '{"a":1}', 1]))
+    text = f"SELECT seen('{uuid.upper()}'::UUID::VARCHAR), seen('101'::BIT::VARCHAR), seen('{{\"a\":1}}'::JSON)"
+    assert connection.execute(text).fetchall() == [(True, True, True)]
+    for key in (f"'{uuid}'::UUID", "'101'::BIT"):
+        if lossless:
+            with pytest.raises(duckdb.Error, match="InvalidKey: .* extension type arrow.* cannot be keys: cast it to "):
+                connection.execute(f"SELECT seen({key})").fetchall()
+        else:
+            assert connection.execute(f"SELECT seen({key})").fetchall() == [(key.endswith("UUID"),)]
+    for key in ("1::HUGEINT", "1::UHUGEINT", "1::BIGNUM", "true", "TIMETZ '12:00:00+01'", "INTERVAL 1 DAY"):
+        with pytest.raises(duckdb.Error, match="InvalidKey: an Arrow column of .* cannot be keys"):
+            connection.execute(f"SELECT seen({key})").fetchall()
 
 
 def test_names(connection: Any) -> None:
