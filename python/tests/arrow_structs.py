@@ -2,6 +2,7 @@
 """Arrow's C structs by ctypes, to make arrays and streams that no library would make."""
 
 import ctypes as c
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,13 +88,24 @@ def _release_stream(struct: Any) -> None:
     struct.contents.release = ReleaseStream()
 
 
-def schema(format: bytes | None, children: Sequence[Schema] = (), dictionary: Schema | None = None) -> Schema:
-    made = Schema(format=format, release=_release_schema, n_children=len(children))
+def metadata(*texts: bytes, count: int | None = None) -> bytes:
+    """Keys and values, one after another, as a schema has them."""
+    entries = [len(text).to_bytes(4, sys.byteorder, signed=True) + text for text in texts]
+    return (len(texts) // 2 if count is None else count).to_bytes(4, sys.byteorder, signed=True) + b"".join(entries)
+
+
+def schema(
+    format: bytes | None,
+    children: Sequence[Schema] = (),
+    dictionary: Schema | None = None,
+    metadata: bytes | None = None,
+) -> Schema:
+    made = Schema(format=format, metadata=metadata, release=_release_schema, n_children=len(children))
     if children:
         made.children = (c.POINTER(Schema) * len(children))(*map(c.pointer, children))
     if dictionary:
         made.dictionary = c.pointer(dictionary)
-    _kept.append((made, children, dictionary))
+    _kept.append((made, children, dictionary, metadata))
     return made
 
 

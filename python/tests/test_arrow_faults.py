@@ -2,13 +2,14 @@
 """Arrow structs and objects that do not follow the rules: errors, never crashes."""
 
 import ctypes
+import re
 import textwrap
 from typing import Any
 
 import arrow_structs
 import pytest
 import scbf
-from arrow_structs import OneArray, OneStream, array, schema
+from arrow_structs import OneArray, OneStream, array, metadata, schema
 from support import check_process, filled
 
 NUMBERS = (ctypes.c_int64 * 4)(1, 2, 3, 4)
@@ -37,7 +38,7 @@ def numbers(count: int, *values: int) -> Any:
 WRONG: dict[str, tuple[Any, str]] = {
     "length": (lambda: (schema(b"l"), array(-1, [None, NUMBERS])), "its length is -1"),
     "offset": (lambda: (schema(b"l"), array(4, [None, NUMBERS], offset=-1)), "its offset -1"),
-    "no buffer": (lambda: (schema(b"l"), array(4, [None])), "buffer 1 of 4 values is missing"),
+    "no buffer": (lambda: (schema(b"l"), array(4, [None])), "format 'l' has 2 buffers, and this array 1"),
     "null buffer": (lambda: (schema(b"l"), array(4, [None, None])), "buffer 1 of 4 values is missing"),
     "no bytes": (lambda: (schema(b"u"), array(3, [None, OFFSETS, None])), "the buffer of the bytes is missing"),
     "offsets that fall": (
@@ -57,6 +58,32 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a view of negative length": (
         lambda: (schema(b"vu"), array(1, [None, numbers(4, -1), (ctypes.c_int64 * 1)()])),
         "value 0 has length -1",
+    ),
+    "a view of a buffer that is null": (
+        lambda: (schema(b"vu"), array(1, [None, numbers(4, 20), None, (ctypes.c_int64 * 1)(100)])),
+        "value 0 lies in a buffer that is missing",
+    ),
+    "text under a schema of integers": (
+        lambda: (schema(b"l"), array(3, [None, OFFSETS, b"abc"])), "format 'l' has 2 buffers, and this array 3"
+    ),
+    "integers under a schema of text": (
+        lambda: (schema(b"u"), array(3, [None, NUMBERS])), "format 'u' has 3 buffers, and this array 2"
+    ),
+    "integers under a schema of bytes of one width": (
+        lambda: (schema(b"w:8"), array(4, [None, NUMBERS, None])), "format 'w:8' has 2 buffers, and this array 3"
+    ),
+    "children under a schema of integers": (
+        lambda: (schema(b"l"), child(children=[child()])), "this array has children"
+    ),
+    "a dictionary under a schema of integers": (
+        lambda: (schema(b"l"), child(dictionary=child())), "this array has a dictionary"
+    ),
+    "text as indices": (
+        lambda: (schema(b"i", dictionary=schema(b"l")), array(3, [None, OFFSETS, b"abc"], dictionary=child())),
+        "format 'i' has 2 buffers, and this array 3",
+    ),
+    "a size that overflows": (
+        lambda: (schema(b"w:2147483647"), array(2**33, [None, NUMBERS])), "8589934592 values of 2147483647 bytes"
     ),
     "no columns": (lambda: (schema(b"+s", [schema(b"l")]), array(4, [None])), "it has other columns than its schema"),
     "no dictionary": (
@@ -111,10 +138,49 @@ def test_huge_arrays() -> None:
     """)
 
 
-@pytest.mark.parametrize("width", [b"-5", b"0", b"", b"x", b"99999999999999999999"])
+@pytest.mark.parametrize("width", [b"-5", b"", b"x", b"16junk", b" 8", b"+8", b"2147483648", b"4611686018427387904"])
 def test_widths(width: bytes) -> None:
-    with pytest.raises((scbf.InvalidKey, scbf.InvalidArgument)):
+    with pytest.raises(scbf.InvalidArgument, match=re.escape(f"format 'w:{width.decode()}', whose width is")):
         filled(OneArray(schema(b"w:" + width), array(4, [None, NUMBERS])))
+
+
+def test_the_width_0() -> None:
+    with pytest.raises(scbf.InvalidKey, match="there is nothing in them"):
+        filled(OneArray(schema(b"w:0"), array(4, [None, NUMBERS])))
+
+
+NAME = b"ARROW:extension:name"
+
+
+def test_metadata_without_an_extension_type() -> None:
+    for made in (metadata(), metadata(b"a", b"b"), metadata(b"", b""), metadata(b"x" + NAME, b"arrow.bool8"),
+                 metadata(b"a", NAME), metadata(NAME, b"")):
+        assert filled(OneArray(schema(b"l", metadata=made), child())) == filled([1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("where", ["column", "struct", "child", "dictionary", "indices"])
+def test_extension_types_wherever_they_are(where: str) -> None:
+    extended = metadata(b"other", b"", NAME, b"my.type", b"ARROW:extension:metadata", b"")
+    made = {
+        "column": lambda: (schema(b"l", metadata=extended), child()),
+        "struct": lambda: (schema(b"+s", [schema(b"l")], metadata=extended), array(4, [None], children=[child()])),
+        "child": lambda: (schema(b"+s", [schema(b"l", metadata=extended)]), array(4, [None], children=[child()])),
+        "dictionary": lambda: (schema(b"l", dictionary=schema(b"l", metadata=extended)), child(dictionary=child())),
+        "indices": lambda: (schema(b"l", dictionary=schema(b"l"), metadata=extended), child(dictionary=child())),
+    }[where]
+    with pytest.raises(scbf.InvalidKey, match="of the extension type my.type cannot be keys: cast it"):
+        filled(OneArray(*made()))
+
+
+@pytest.mark.parametrize("made", [
+    metadata(count=-1),
+    metadata(count=1) + b"\xff\xff\xff\xff",
+    metadata(b"key", count=1) + b"\0\0\0\x80",
+    metadata(b"key", count=1) + b"\xff\xff\xff\x7f",
+], ids=["count", "key", "value", "long value"])
+def test_metadata_that_lies(made: bytes) -> None:
+    with pytest.raises(scbf.InvalidArgument, match="in its schema's metadata"):
+        filled(OneArray(schema(b"l", metadata=made), child()))
 
 
 @pytest.mark.parametrize("format", [b"", b"?", b"lx", b"_pli128", b"vx", b"+", b"\xff"])

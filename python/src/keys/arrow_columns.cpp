@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "errors.hpp"
+#include "keys/arrow_extensions.hpp"
 
 namespace scbf::python {
 
@@ -59,11 +61,13 @@ std::string refusal(std::string_view format) {
   struct Entry {
     std::string_view prefix, name, advice;
   };
+  static constexpr std::string_view kFloatAdvice =
+      "round floating-point numbers to integers (pandas with missing values: astype('Int64'))";
   static constexpr Entry kEntries[] = {
       {"b", "bool", "true and false are no keys; was a mask given for the column?"},
-      {"e", "float16", "floating-point numbers cannot be keys: round them to integers"},
-      {"f", "float32", "floating-point numbers cannot be keys: round them to integers"},
-      {"g", "float64", "floating-point numbers cannot be keys: round them to integers"},
+      {"e", "float16", kFloatAdvice},
+      {"f", "float32", kFloatAdvice},
+      {"g", "float64", kFloatAdvice},
       {"d", "decimal", "cast it to a string or to int64"},
       {"td", "date", "cast it to int32 or int64, the same for all data of a filter"},
       {"tt", "time", "cast it to int64, in one unit for all data of a filter"},
@@ -101,8 +105,14 @@ KeyType key_type(std::string_view format) {
   if (format == "vu" || format == "vz") return {Values::view};
   if (format == "n") return {Values::null};
   if (format.starts_with("w:")) {
-    const long long width = std::strtoll(format.data() + 2, nullptr, 10);
-    if (width >= 1) return {Values::fixed, static_cast<std::size_t>(width)};
+    std::int32_t width = 0;
+    const char* const end = format.data() + format.size();
+    const auto [stop, error] = std::from_chars(format.data() + 2, end, width);
+    if (error != std::errc() || stop != end || width < 0) {
+      broken(fmt::format("format '{}', whose width is not a number from 0 to {}", printable(format),
+                         std::numeric_limits<std::int32_t>::max()));
+    }
+    if (width > 0) return {Values::fixed, static_cast<std::size_t>(width)};
     throw InvalidKey(
         "an Arrow column of byte strings of width 0 cannot be keys: there is nothing in them");
   }
@@ -228,7 +238,9 @@ class ViewColumn final : public Column {
         std::int64_t{value.offset} + value.length > sizes_[value.buffer]) {
       broken(fmt::format("value {} lies outside its buffer", i));
     }
-    return {view_.buffer<char>(2 + value.buffer) + value.offset, length};
+    const char* const data = view_.buffer<char>(2 + value.buffer);
+    if (!data) broken(fmt::format("value {} lies in a buffer that is missing", i));
+    return {data + value.offset, length};
   }
 
   ArrayView view_;
@@ -365,8 +377,29 @@ ArrayView view_of(const ArrowArray& array, std::size_t first = 0,
   return {&array, offset + first, size.value_or(length)};
 }
 
+/// Throws InvalidArgument if the array shows that it is of another type: producers hand over
+/// batches that are not of the schema of their stream.
+void check_parts(const ArrowSchema& schema, Values values, const ArrowArray& array) {
+  if (values == Values::null) return;  // nothing of the array is read
+  const std::int64_t buffers = values == Values::bytes32 || values == Values::bytes64 ? 3 : 2;
+  // Columns of views have more, and check that themselves.
+  if (values != Values::view && array.n_buffers != buffers) {
+    broken(
+        fmt::format("format '{}' has {} buffers, and this array {} (is it of the schema of its "
+                    "stream?)",
+                    printable(schema.format), buffers, array.n_buffers));
+  }
+  if (array.n_children != 0 || (array.dictionary && !schema.dictionary)) {
+    broken(
+        fmt::format("format '{}' has neither children nor a dictionary, and this array has {} "
+                    "(is it of the schema of its stream?)",
+                    printable(schema.format), array.n_children != 0 ? "children" : "a dictionary"));
+  }
+}
+
 std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& view, Kept kept) {
   const KeyType type = key_type(schema.format);
+  if (view.size > 0) check_parts(schema, type.values, *view.array);
   if (schema.dictionary) {
     if (!view.array->dictionary) broken("the dictionary of the values is missing");
     const ArrayView values = view_of(*view.array->dictionary);
@@ -401,6 +434,9 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
     case Values::fixed: {
       const auto* bytes = view.buffer<std::byte>(1);
       if (!bytes) broken("the buffer of the bytes is missing");
+      if (view.first + view.size > std::numeric_limits<std::ptrdiff_t>::max() / type.width) {
+        broken(fmt::format("{} values of {} bytes", view.first + view.size, type.width));
+      }
       return plain(KeyBatch::from_fixed({bytes + view.first * type.width, view.size * type.width},
                                         type.width));
     }
@@ -413,6 +449,7 @@ std::unique_ptr<Column> column_of(const ArrowSchema& schema, const ArrayView& vi
 /// Can the values be keys?
 void check_format(const ArrowSchema& schema) {
   if (!schema.format) broken("its schema has no format");
+  check_extension(schema);
   if (schema.dictionary && !is_index(key_type(schema.format).values)) {
     broken(fmt::format("format '{}' for the indices of a dictionary", printable(schema.format)));
   }
@@ -426,6 +463,7 @@ void check_schema(const ArrowSchema& schema) {
   if (!schema.release) broken("its schema is released");
   if (!schema.format) broken("its schema has no format");
   if (std::string_view(schema.format) != "+s") return check_format(schema);
+  check_extension(schema);
   if (schema.n_children != 1) {
     std::string names;
     for (std::int64_t i = 0; i < schema.n_children && schema.children && schema.children[i]; ++i) {
