@@ -184,6 +184,12 @@ def test_duckdb() -> None:
             filled(database.sql("SELECT 1 AS a, 2 AS b"))
         with pytest.raises(scbf.InvalidKey, match="decimal"):
             filled(database.sql("SELECT 1.5"))
+        database.execute("SET arrow_lossless_conversion = true")
+        named = {"1::HUGEINT": r"arrow.opaque \(hugeint\)", "true": "arrow.bool8", "uuid()": "arrow.uuid"}
+        for key, name in named.items():
+            with pytest.raises(scbf.InvalidKey, match=f"the extension type {name} cannot be keys"):
+                filled(database.sql(f"SELECT {key}"))
+        check_column(lambda: database.sql("SELECT 'a' UNION ALL SELECT NULL ORDER BY 1 NULLS LAST"), ["a", None])
 
 
 def test_nanoarrow() -> None:
@@ -211,6 +217,13 @@ def test_pandas() -> None:
     check_column(lambda: pd.RangeIndex(5), list(range(5)))
     check_column(lambda: pd.DataFrame({"key": [1, 2]}), [1, 2])
     check_column(lambda: pd.Series([], dtype=object), [])
+    check_column(lambda: pd.Series([1, -2, 3], dtype=">i8"), [1, -2, 3])
+    check_column(lambda: pd.Series([1, 0, 2], dtype="Sparse[int64]"), [1, 0, 2])
+    check_column(lambda: pd.array(NUMBERS, dtype="Int64"), NUMBERS)
+    check_column(lambda: pd.array([2**64 - 1, None, 2**53 + 1], dtype="UInt64"), [2**64 - 1, None, 2**53 + 1])
+    check_column(lambda: pd.array(TEXT, dtype="string"), TEXT)
+    check_column(lambda: pd.Series([None, None], dtype="category"), [None, None])
+    check_column(lambda: pd.Categorical([None, None]), [None, None])
     frame = pd.DataFrame({"key": [1, 2, 3]}, index=[30, 20, 10])
     assert frame[filled([2]).contains(frame["key"])]["key"].tolist() == [2]
     with pytest.raises(scbf.InvalidKey, match="float64"):
@@ -219,6 +232,45 @@ def test_pandas() -> None:
         filled(pd.Series(pd.to_datetime(["2020-01-01"])))
     with pytest.raises(scbf.InvalidKey, match="bool"):
         filled(pd.Series([True]))
+
+
+@pytest.mark.parametrize(("keys", "message"), [
+    ("pd.Series([1j])", "an array of complex numbers cannot be keys"),
+    ("pd.Series([1, 'a'], dtype='category')", "'a' is text or bytes, and the keys before it are numbers"),
+    ("pd.Series([1.5, 0], dtype='Sparse[float64]')", "an array of float64 cannot be keys: round"),
+    ("pd.DataFrame({'key': np.array([1, 2], '>i8')})", "this array has 2 dimensions"),
+    ("pd.array([True, None], dtype='boolean')", "true and false are no keys"),
+    ("pd.Series(pd.period_range('2026', periods=2, freq='D'))", "the extension type pandas.period cannot be keys"),
+    ("pd.Series(pd.interval_range(0, 2))", "the extension type pandas.interval cannot be keys: choose one"),
+    ("pd.Series([pd.NaT], dtype=object)", "NaT is a NaTType"),
+])
+def test_pandas_that_cannot_be_keys(keys: str, message: str) -> None:
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(scbf.InvalidKey, match=message):
+        filled(eval(keys, {"pd": pd, "np": np}))
+
+
+def test_errors_of_pandas_that_are_none_of_the_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    pd = pytest.importorskip("pandas")
+    for error in (MemoryError, KeyboardInterrupt):
+        def bang(self: object, requested_schema: object = None, error: type[BaseException] = error) -> Any:
+            raise error
+
+        monkeypatch.setattr(pd.Series, "__arrow_c_stream__", bang)
+        with pytest.raises(error):
+            filled(pd.Series([1]))
+
+
+def test_floating_point_numbers_of_pandas_say_how_they_become_integers() -> None:
+    pd = pytest.importorskip("pandas")
+    gap = pd.DataFrame({"key": [1, None, 2]})
+    with pytest.raises(scbf.InvalidKey, match=r"holds only whole numbers and NaN: .* astype\('Int64'\)"):
+        filled(gap["key"])
+    check_column(lambda: gap["key"].astype("Int64"), [1, None, 2])
+    with pytest.raises(scbf.InvalidKey, match=r"type float64 cannot be keys: round .* astype\('Int64'\)"):
+        filled(gap)
+    customers = pd.DataFrame({"id": [1, None, 5]}, dtype="Int64")
+    assert customers[~filled(gap["key"].astype("Int64")).contains(customers["id"])].index.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -279,6 +331,37 @@ def test_bad_types(name: str) -> None:
         with pytest.raises(scbf.InvalidKey):
             some.contains(column)
     assert some == filled([1])
+
+
+def extended(kind: Any, storage: Any) -> Any:
+    return pa.ExtensionArray.from_storage(kind, storage)
+
+
+EXTENDED = {
+    "arrow.uuid": extended(pa.uuid(), pa.array([b"x" * 16], pa.binary(16))),
+    "arrow.bool8": extended(pa.bool8(), pa.array([1], pa.int8())),
+    r"arrow.opaque \(money\)": extended(pa.opaque(pa.int64(), "money", "some database"), pa.array([1])),
+    "arrow.fixed_shape_tensor": pa.nulls(1, pa.fixed_shape_tensor(pa.int8(), [1])),
+}
+
+
+@pytest.mark.parametrize("name", EXTENDED)
+def test_extension_types_are_not_their_storage(name: str) -> None:
+    column = EXTENDED[name]
+    dictionary = pa.DictionaryArray.from_arrays(pa.array([0]), column)
+    for given in (column, pa.chunked_array([column]), pa.table({"key": column}), column.slice(0, 0), dictionary):
+        with pytest.raises(scbf.InvalidKey, match=f"an Arrow column of the extension type {name} cannot be keys: "):
+            filled(given)
+
+
+def test_extension_types_become_keys_as_their_messages_say() -> None:
+    assert filled(EXTENDED["arrow.uuid"].cast(pa.binary(16))) == filled([b"x" * 16])
+    assert filled(EXTENDED[r"arrow.opaque \(money\)"].storage) == filled([1])
+
+
+def test_json_is_its_text() -> None:
+    text = ['{"a": 1}', None, "2"]
+    check_column(lambda: pa.array(text, pa.json_()), text)
 
 
 def test_bad_types_in_a_dictionary() -> None:

@@ -167,3 +167,29 @@ interrupted("generator", lambda: some.insert(forever()))
 interrupted("progress", lambda: some.insert([1], progress=lambda *_: time.sleep(10)))
 some.insert([1])
 """)
+
+
+def test_python_code_behind_a_reader_of_arrow() -> None:
+    pytest.importorskip("pyarrow")
+    check("""
+import pyarrow as pa
+def batches(error=None):
+    for i in range(100):
+        if error: raise error
+        time.sleep(0.02)
+        yield pa.record_batch({"a": [i]})
+schema = pa.schema({"a": pa.int64()})
+pa.record_batch({"a": [0]})  # imports pandas, which may lose an interrupt
+some = scbf.Filter(1_000_000, 0.01)
+for name in ("insert", "contains", "remove"):
+    interrupted(name, lambda: getattr(some, name)(pa.RecordBatchReader.from_batches(schema, batches())))
+assert 0 < some.keys_inserted < 100
+for error in (KeyboardInterrupt(), KeyboardInterrupt("now or later")):
+    try: some.insert(pa.RecordBatchReader.from_batches(schema, batches(error)))
+    except KeyboardInterrupt: continue
+    sys.exit("not interrupted")
+for error in (RuntimeError("KeyboardInterrupt"), RuntimeError("Detail: Python exception: KeyboardInterrupt")):
+    try: some.insert(pa.RecordBatchReader.from_batches(schema, batches(error)))
+    except scbf.IoError: continue
+    sys.exit("interrupted")
+""")

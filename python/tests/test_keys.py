@@ -350,6 +350,19 @@ def test_moments_cannot_be_keys(unit: str) -> None:
             filled(np.zeros(3, f"{kind}[{unit}]"))
 
 
+@pytest.mark.parametrize(("keys", "message"), [
+    ([1.0, float("nan"), -2.0], r"holds only whole numbers and NaN: make them integers, .* astype\('int64'\)"),
+    ([1.0, 2.0**53], r"holds only whole numbers: make them integers by astype\('int64'\)"),
+    ([1.0, 1.5], ": round"),
+    ([1.0, float("inf")], ": round"),
+    ([1.0, 2.0**54], ": round"),
+])
+def test_whole_floating_point_numbers_are_told_apart(keys: list[float], message: str) -> None:
+    for array in (np.array(keys), np.array(keys, ">f8")[::-1]):
+        with pytest.raises(scbf.InvalidKey, match=f"an array of float64 cannot be keys.*{message}"):
+            filled(array)
+
+
 def test_complex_arrays_are_called_complex() -> None:
     with pytest.raises(scbf.InvalidKey, match="complex"):
         filled(np.zeros(3, complex))

@@ -8,6 +8,7 @@
 
 #include "errors.hpp"
 #include "keys/arrow_columns.hpp"
+#include "keys/single_key.hpp"
 #include "outside.hpp"
 
 namespace nb = nanobind;
@@ -38,6 +39,15 @@ class OneArray final : public KeySource {
   Released<ArrowArray> array_;
 };
 
+/// Of Ctrl-C in Python code that a stream of pyarrow runs, nothing is left but the traceback in
+/// pyarrow's message, whose last line names the exception.
+bool tells_of_interrupt(std::string_view message) {
+  if (message.find("Detail: Python exception: Traceback") == message.npos) return false;
+  while (message.ends_with('\n')) message.remove_suffix(1);
+  message.remove_prefix(message.rfind('\n') + 1);
+  return message == "KeyboardInterrupt" || message.starts_with("KeyboardInterrupt: ");
+}
+
 class ArrayStream final : public KeySource {
  public:
   /// `in_memory`: is the stream of a table or chunked array, and not of a reader?
@@ -50,10 +60,12 @@ class ArrayStream final : public KeySource {
   }
   std::unique_ptr<Column> next() override {
     Released<ArrowArray> array;
+    int code = 0;
     {
       Outside others_may_run;
-      check(stream_->get_next(stream_.get(), array.get()));
+      code = stream_->get_next(stream_.get(), array.get());
     }
+    check(code);
     return array.released() ? nullptr : column_of(*schema_, std::move(array));
   }
   bool runs_python() const noexcept override { return !in_memory_; }
@@ -63,6 +75,10 @@ class ArrayStream final : public KeySource {
     if (code == 0) return;
     const char* message =
         stream_->get_last_error ? stream_->get_last_error(stream_.get()) : nullptr;
+    if (message && tells_of_interrupt(message)) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw nb::python_error();
+    }
     throw IoError(fmt::format("the Arrow stream of the keys failed: {}",
                               printable(message ? message : std::strerror(code))));
   }
@@ -77,6 +93,13 @@ bool lacks_pyarrow(const nb::python_error& error) {
   if (!error.matches(PyExc_ImportError)) return false;
   const nb::object text = nb::str(error.value());
   return std::string_view(nb::str(text).c_str()).find("pyarrow") != std::string_view::npos;
+}
+
+/// pandas has columns that PyArrow makes nothing of, such as sparse ones and those of the other
+/// byte order. Not of memory that is short, nor of Ctrl-C.
+bool is_refusal_of_pandas(const nb::python_error& error, nb::handle object) {
+  return is_of_package(object, "pandas") && error.matches(PyExc_Exception) &&
+         !error.matches(PyExc_MemoryError);
 }
 
 }  // namespace
@@ -97,7 +120,7 @@ std::unique_ptr<KeySource> arrow_source(nb::handle object) {
           nb::hasattr(object, "__len__") && !nb::hasattr(object, "execute"));
     }
   } catch (nb::python_error& error) {
-    if (!lacks_pyarrow(error)) throw;
+    if (!lacks_pyarrow(error) && !is_refusal_of_pandas(error, object)) throw;
   }
   return nullptr;
 }

@@ -13,8 +13,8 @@
 namespace scbf::python {
 
 /// The keys of an object that has __arrow_c_stream__ or __arrow_c_array__; null if it has neither,
-/// or if it cannot use them here (pandas without pyarrow). Throws InvalidKey if the type of the
-/// column cannot be keys, and whatever the object raises.
+/// or if it cannot use them: pandas without pyarrow, or with a column that pyarrow does not take.
+/// Throws InvalidKey if the type of the column cannot be keys, and whatever the object raises.
 std::unique_ptr<KeySource> arrow_source(nanobind::handle object);
 
 }  // namespace scbf::python

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstdlib>
 #include <cstring>
@@ -270,6 +271,23 @@ class TextColumn final : public Column {
   bool swapped_;
 };
 
+/// For float64: throws InvalidKey, saying how they become integers, if all are whole or NaN.
+void refuse_if_whole(const Items& items, bool swapped) {
+  constexpr double kMostExact = 9007199254740992;  // 2^53: beyond, integers have lost digits
+  bool has_nan = false;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const double value = load<double>(items.item(i), swapped);
+    has_nan |= std::isnan(value);
+    if (!std::isnan(value) && (value != std::trunc(value) || std::abs(value) > kMostExact)) return;
+  }
+  throw InvalidKey(
+      has_nan ? "an array of float64 cannot be keys. This one holds only whole numbers and NaN: "
+                "make them integers, in pandas by astype('Int64'), which keeps missing values, in "
+                "NumPy by astype('int64') without the NaN"
+              : "an array of float64 cannot be keys. This one holds only whole numbers: make them "
+                "integers by astype('int64')");
+}
+
 }  // namespace
 
 std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
@@ -305,6 +323,8 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
     const KeyBatch keys = KeyBatch::from_fixed(data, items.width());
     return plain_column(keys, data, std::move(items).release());
   }
+  const Items items(std::move(buffer));
+  if (format.code == 'd') refuse_if_whole(items, format.swapped);
   refuse(view, format.code);
 }
 

@@ -10,6 +10,7 @@
 #include "keys/arrow.hpp"
 #include "keys/buffers.hpp"
 #include "keys/objects.hpp"
+#include "keys/single_key.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
@@ -18,26 +19,36 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
+/// As NumPy has it. Where NumPy would make floating-point numbers, because integers or categories
+/// of pandas have missing values, it makes objects.
 nb::object as_array(nb::handle object) {
-  return nb::module_::import_("numpy").attr("asarray")(object);
+  const nb::object numpy = nb::module_::import_("numpy");
+  nb::object array = numpy.attr("asarray")(object);
+  if (const char kind = dtype_kind(object);
+      dtype_kind(array) == 'f' && kind != 'f' && kind != '\0') {
+    array = numpy.attr("asarray")(object, nb::arg("dtype") = numpy.attr("object_"));
+  }
+  return array;
 }
 
-/// A column of Python objects, as of pandas, which Arrow would have of one type.
-bool is_of_objects(nb::handle object) {
-  if (dtype_kind(object) != 'O' || !nb::hasattr(object, "__array__")) return false;
+/// Columns, such as those of pandas, that say more as arrays of NumPy than as Arrow's: of Python
+/// objects, which Arrow would have of one type; of float64, whose values tell what to do; and of
+/// categories where there are none, so that their type means nothing.
+bool is_better_as_array(nb::handle object) {
+  const char kind = dtype_kind(object);
+  if (kind != 'O' && !(kind == 'f' && is_of_package(object, "pandas"))) return false;
+  if (!nb::hasattr(object, "__array__")) return false;
   const nb::object dtype = object.attr("dtype");
-  return nb::hasattr(dtype, "name") && nb::isinstance<nb::str>(nb::object(dtype.attr("name"))) &&
-         std::string_view(nb::str(nb::object(dtype.attr("name"))).c_str()) == "object";
+  if (nb::hasattr(dtype, "categories")) return nb::len(nb::object(dtype.attr("categories"))) == 0;
+  if (!nb::hasattr(dtype, "name")) return false;
+  const nb::object name = dtype.attr("name");
+  return nb::isinstance<nb::str>(name) &&
+         std::string_view(nb::cast<nb::str>(name).c_str()) == (kind == 'O' ? "object" : "float64");
 }
 
 /// As Arrow, Polars offers the addresses of such objects, as bytes of one width.
 bool is_of_polars_objects(nb::handle object) {
-  if (!nb::hasattr(object, "dtype")) return false;
-  const nb::object module = object.type().attr("__module__");
-  if (!nb::isinstance<nb::str>(module) ||
-      !std::string_view(nb::str(module).c_str()).starts_with("polars")) {
-    return false;
-  }
+  if (!nb::hasattr(object, "dtype") || !is_of_package(object, "polars")) return false;
   return std::string_view(nb::str(nb::object(object.attr("dtype"))).c_str()) == "Object";
 }
 
@@ -72,7 +83,7 @@ std::unique_ptr<KeySource> keys_of(nb::handle object, std::uint64_t seed) {
     throw InvalidKey(
         "a column of Python objects in Polars: cast it to String or Int64, or give its to_list()");
   }
-  if (is_of_objects(object)) return buffer_source(as_array(object), seed);
+  if (is_better_as_array(object)) return buffer_source(as_array(object), seed);
   if (auto source = arrow_source(object)) return source;
   if (nb::hasattr(object, "__cuda_array_interface__")) {
     throw BackendUnavailable(

@@ -91,6 +91,13 @@ char dtype_kind(nb::handle object) {
   return nb::isinstance<nb::str>(kind) ? nb::cast<nb::str>(kind).c_str()[0] : '\0';
 }
 
+bool is_of_package(nb::handle object, std::string_view package) {
+  const nb::object module = object.type().attr("__module__");
+  if (!nb::isinstance<nb::str>(module)) return false;
+  const std::string_view name = nb::cast<nb::str>(module).c_str();
+  return name == package || (name.starts_with(package) && name[package.size()] == '.');
+}
+
 bool is_null(PyObject* object) {
   if (object == Py_None) return true;
   if (PyFloat_Check(object) || (dtype_kind(object) == 'f' && !PySequence_Check(object))) {

@@ -40,6 +40,9 @@ bool is_null(PyObject* object);
 /// The kind of an object's NumPy data type, such as 'M' for moments; 0 if it has none.
 char dtype_kind(nanobind::handle object);
 
+/// Is the object's type of a package, such as "pandas"?
+bool is_of_package(nanobind::handle object, std::string_view package);
+
 /// repr(object), shortened, for messages.
 std::string shown(PyObject* object);
 /// Why the object cannot be a key, and what to do.
