@@ -9,6 +9,10 @@ from typing import overload
 import numpy
 
 
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 class MemberLists:
     """For each of n keys, the members that may hold it, in ascending order.
 
@@ -44,4 +48,4 @@ class MemberLists:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"<scbf.MemberLists: {len(self)} keys, {len(self.members)} members in all>"
+        return f"<scbf.MemberLists: {_counted(len(self), 'key')}, {_counted(len(self.members), 'member')} in all>"

@@ -32,6 +32,7 @@ def test_find() -> None:
         with pytest.raises(IndexError, match=f"key {i}"):
             found[i]
     assert repr(found) == "<scbf.MemberLists: 5 keys, 4 members in all>"
+    assert repr(bank.find(["a"])) == "<scbf.MemberLists: 1 key, 1 member in all>"
     assert bank.find("b") == [0, 1] and bank.find(b"d") == []
     assert lists(bank.find([])) == [] and bank.find([]).offsets.tolist() == [0]
     assert lists(bank.find(iter(["c", "a"]))) == [[1], [0]]
