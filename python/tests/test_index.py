@@ -25,6 +25,20 @@ def index(tmp_path: Path) -> Iterator[scbf.SecondaryIndex]:
         yield made
 
 
+def test_layouts(tmp_path: Path) -> None:
+    bytes_of = {}
+    for layout in ("split_block", "split", "ranked"):
+        with scbf.SecondaryIndex.create(tmp_path / layout, **SETTINGS, layout=layout) as made:
+            made.load(row_of(key, random.Random(key)) for key in range(100))
+            assert [row["id"] for row in made.query({"city": "c3"})] == [
+                f"{key:04}" for key in range(100) if row_of(key, random.Random(key))["city"] == "c3"]
+            bytes_of[layout] = made.statistics()["filter_bytes"]
+    assert bytes_of["ranked"] < 0.6 * bytes_of["split"] < bytes_of["split_block"]
+    with pytest.raises(scbf.errors.InvalidArgument, match="'rankd'"):
+        scbf.SecondaryIndex.create(tmp_path / "new", **SETTINGS, layout="rankd")
+    assert not (tmp_path / "new").exists()
+
+
 def row_of(key: int, chance: random.Random) -> Row:
     tags = ",".join(f"t{chance.randrange(6)}" for _ in range(chance.randrange(4)))
     return {"id": f"{key:04}", "city": chance.choice(["", "Ürümqi", "Oslo", f"c{key % 7}"]), "note": "n" * key,

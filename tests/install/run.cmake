@@ -111,8 +111,11 @@ if(WITH_CLI)
   endforeach()
   if(fish)
     must_run(${fish} -c [=[
-      source $argv[1]; set said (complete -C 'scbf build --fpr 1% --cap' 2>&1)
-      string match -q -- '--capacity*' "$said"; or begin; echo "$said"; exit 1; end]=]
-      ${share}/fish/vendor_completions.d/scbf.fish)
+      source $argv[1]
+      set said (complete -C 'scbf build --fpr 1% --cap' 2>&1)
+      if not string match -q -- '--capacity*' "$said"
+        echo "$said"
+        exit 1
+      end]=] ${share}/fish/vendor_completions.d/scbf.fish)
   endif()
 endif()

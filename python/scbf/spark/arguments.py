@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import numbers
 import operator
-from typing import Any
+from typing import Any, get_args
 
 from scbf import BloomFilter, Filter, Geometry, Plan, Replica, plan
 from scbf.errors import InvalidArgument
-
-_LAYOUTS = ("split_block", "split", "ranked")
+from scbf.typing import Layout
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
@@ -42,11 +41,12 @@ def check_geometry(geometry: Any) -> None:
         raise InvalidArgument(f"geometry {geometry!r}: must be a scbf.Geometry")
 
 
-def plan_for(capacity: int | None, fpr: float, layout: str | None) -> Plan:
+def plan_for(capacity: int | None, fpr: float, layout: Layout | None) -> Plan:
     """scbf.plan(), for one key if no capacity is given. Raises InvalidArgument for all that cannot be planned."""
     check_fpr(fpr)
-    if layout is not None and layout not in _LAYOUTS:
-        raise InvalidArgument(f"layout {layout!r}: must be one of {', '.join(map(repr, _LAYOUTS))}")
+    layouts = get_args(Layout)
+    if layout is not None and layout not in layouts:
+        raise InvalidArgument(f"layout {layout!r}: must be one of {', '.join(map(repr, layouts))}")
     many = 1 if capacity is None else whole_number("capacity", capacity, 1, 2**64 - 1)
     return plan(capacity=many, fpr=float(fpr), layout=layout)
 

@@ -69,7 +69,7 @@ Row row_of(const TableSchema& schema, nb::handle fields) {
 std::unique_ptr<Self> create(const std::filesystem::path& path, const std::string& key,
                              const std::vector<std::string>& columns, const nb::object& indexed,
                              double fpr, std::uint64_t region_values, std::uint32_t servers,
-                             std::uint64_t seed, bool sync) {
+                             std::string_view layout, std::uint64_t seed, bool sync) {
   TableSchema schema{.key = key};
   for (const std::string& name : columns) schema.columns.push_back({.name = name});
   const bool has_separators = nb::isinstance<nb::dict>(indexed);
@@ -80,10 +80,13 @@ std::unique_ptr<Self> create(const std::filesystem::path& path, const std::strin
     if (has_separators && !nb::object(indexed[item]).is_none())
       column.separator = encoded(indexed[item], "a separator");
   }
+  const IndexPlan plan{.fpr = fpr,
+                       .region_values = region_values,
+                       .servers = servers,
+                       .seed = seed,
+                       .layout = layout_from_string(layout)};
   Outside others_may_run;
-  return hold(SecondaryIndex::create(
-      path, schema, {.fpr = fpr, .region_values = region_values, .servers = servers, .seed = seed},
-      {.sync = sync}));
+  return hold(SecondaryIndex::create(path, schema, plan, {.sync = sync}));
 }
 
 std::unique_ptr<Self> open(const std::filesystem::path& path, bool read_only, bool sync) {
@@ -309,11 +312,12 @@ Fields are text or bytes. One process at a time has an index open for writing; a
       .def_static("create", &create, nb::arg("path"), nb::kw_only(), nb::arg("key"),
                   nb::arg("columns"), nb::arg("indexed"), nb::arg("fpr") = 0.01,
                   nb::arg("region_values") = IndexPlan{}.region_values, nb::arg("servers") = 1,
-                  nb::arg("seed") = 0, nb::arg("sync") = false,
+                  nb::arg("layout") = "split_block", nb::arg("seed") = 0, nb::arg("sync") = false,
                   nb::sig("def create(path: str | os.PathLike[str], *, key: str, columns: "
                           "Sequence[str], indexed: Iterable[str] | Mapping[str, str | None], fpr: "
-                          "float = 0.01, region_values: int = 16384, servers: int = 1, seed: int = "
-                          "0, sync: bool = False) -> SecondaryIndex"),
+                          "float = 0.01, region_values: int = 16384, servers: int = 1, layout: "
+                          "Layout = 'split_block', seed: int = 0, sync: bool = False) "
+                          "-> SecondaryIndex"),
                   R"(Creates an index in a directory that is empty or does not exist.
 
 Args:
@@ -323,6 +327,7 @@ Args:
     fpr: bound on the false-positive rate of a region's filter.
     region_values: distinct values of a region that its first stage is made for.
     servers: that share the regions.
+    layout: of the filters; 'ranked' takes half the memory, and changes cost more.
     sync: acknowledge a write once it is on disk; otherwise once the operating system has it.
 Raises:
     InvalidArgument, IoError.)")
