@@ -14,18 +14,22 @@
 
 namespace scbf::cli {
 
-FileLock::FileLock(const std::string& path) {
+FileLock::FileLock(const std::string& path) : FileLock() {
   for (bool told = false;;) {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);  // NFS locks only what may be written
+    if (fd_ < 0) fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd_ < 0) return;
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       if (!std::exchange(told, true)) {
-        note(fmt::format("{}: waiting for another command that changes it", display_name(path)));
+        note(
+            fmt::format("{}: waiting for another command that changes it (for ever, if a pipe "
+                        "joins the two)",
+                        display_name(path)));
       }
       while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
       }
     }
-    // Whoever had it has put another file in place of this one.
+    // The last holder may have replaced the file: then lock the new one.
     struct stat mine {
     }, there{};
     if (::fstat(fd_, &mine) != 0 || ::stat(path.c_str(), &there) != 0 || same_file(mine, there)) {

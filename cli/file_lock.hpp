@@ -13,9 +13,9 @@ namespace scbf::cli {
 class FileLock {
  public:
   FileLock() = default;
-  /// Waits until no other command has it, and says so on standard error if that is not at once.
-  /// The file is then what the last one has written. If the file cannot be opened, does nothing:
-  /// whoever reads it next says why.
+  /// Waits until no other command holds it; if it must wait, says so on standard error. Open the
+  /// file afterwards: it is then the one that the last holder wrote. Does nothing if the file
+  /// cannot be opened; reading it will say why.
   explicit FileLock(const std::string& path);
   FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileLock& operator=(FileLock&& other) noexcept {

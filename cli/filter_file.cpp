@@ -189,11 +189,17 @@ Destination changed_filter(const std::string& file, const std::string& out,
         fmt::format("{}: a pipe cannot be replaced: write the result elsewhere by -o OUT or -o -",
                     display_name(file)));
   }
-  if (out.empty()) rules.replace = Destination::Rules::Replace::anything;  // reading it tells more
+  if (out.empty())
+    rules.replace =
+        Destination::Rules::Replace::anything;  // opening it says whether it is a filter
   Destination to = out.empty() ? Destination(file, file, rules)
                                : Destination("-o " + in_quotes(out), out, rules);
   struct stat replaced {};
-  if (::stat(to.path().c_str(), &replaced) == 0 && same_file(replaced, status)) to.lock();
+  // (Standard input is open already: what another command writes now is not seen there.)
+  if (!is_standard_input(file) && ::stat(to.path().c_str(), &replaced) == 0 &&
+      same_file(replaced, status)) {
+    to.lock();
+  }
   return to;
 }
 

@@ -82,7 +82,8 @@ class Destination {
   void write(const std::function<void(Output&)>& produce) const;
   /// Prints a report: to standard output, or to standard error if the result goes there.
   void report(std::string_view text) const;
-  /// The path is read, changed and replaced: keeps others from doing so as long as this lives.
+  /// Locks the file (FileLock) until this object is destroyed: for verbs that read it before they
+  /// replace it.
   void lock() { lock_ = FileLock(path_); }
 
  private:

@@ -276,7 +276,7 @@ Run set_up_insert(CommandLine& line) {
   options->add_to(line);
   line.footer(
       R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was. Commands
-that change one file wait for each other.
+that change the same file run one after another.
 
 Examples:
   scbf insert words.scbf new_words.txt
@@ -304,7 +304,8 @@ Run set_up_remove(CommandLine& line) {
   line.footer(
       R"(An absent key is left alone and reported as absent; the exit code is 1 if all keys are absent. In a
 filter that grows, a key that several stages claim stays and is reported as ambiguous. FILE is replaced
-as a whole; on failure it stays as it was. Commands that change one file wait for each other.
+as a whole; on failure it stays as it was. Commands that change the same file run one after another: do
+not pipe the absent keys into one that changes FILE, too, but write them to a LIST first.
 
 Remove only keys that were inserted, and each as often as it was. Of keys that are not in the filter, the
 share of its false-positive rate looks present. Removing such a key lowers counters of other keys, and

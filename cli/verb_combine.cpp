@@ -167,7 +167,8 @@ Run set_up_merge(CommandLine& line) {
       R"(Filters can be merged if layout, geometry and seed are equal: build them with the same --capacity,
 --fpr and --seed. Filters that grow need only equal seeds; stages that cannot be merged are appended.
 FILE may hold bits ('scbf project'); then the bits of all others are added, whatever these hold.
-If filters cannot be merged, nothing is written and the exit code is 4.
+If filters cannot be merged, nothing is written and the exit code is 4. Commands that change the same file run
+one after another.
 
 Examples:
   scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf
@@ -180,7 +181,7 @@ Run set_up_subtract(CommandLine& line) {
   options->add_to(line);
   line.footer(
       R"(Undoes merge, except where counters are saturated; their number is reported. A filter
-that FILE does not contain is refused with exit code 4.
+that FILE does not contain is refused with exit code 4. Commands that change the same file run one after another.
 
 Examples:
   scbf subtract week.scbf monday.scbf

@@ -145,7 +145,8 @@ Run set_up_delta(CommandLine& line) {
       R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' or 'scbf build --bits' made at first, and those
 of FILTER, and makes PUBLISHED the bits of FILTER. Each call is an epoch, and its delta applies to the bits
 of the epoch before. The first delta has all bits; so has any other for which that is shorter. A copy of PUBLISHED serves a reader
-who has lost a delta. Any other verb that changes PUBLISHED ends its epochs: readers then begin anew.
+who has lost a delta. Any other verb that changes PUBLISHED ends its epochs: readers then begin anew. Commands
+that change the same file run one after another.
 
 Examples:
   scbf delta published.scbf words.scbf -o 1.delta
@@ -171,7 +172,8 @@ Run set_up_apply(CommandLine& line) {
       R"(Each delta must begin at the epoch that FILE then has, of the same history; otherwise nothing is
 written, and the exit code is 4. A whole delta applies to bits of any earlier epoch, and is a compressed
 filter of bits itself: a reader begins with a copy of it. What is written here is not compressed, unless
---compress asks for that, and so can be mapped by 'scbf query'.
+--compress asks for that, and so can be mapped by 'scbf query'. Commands that change the same
+file run one after another.
 
 Examples:
   scbf apply reader.scbf 2.delta

@@ -57,7 +57,7 @@ Run set_up_project(CommandLine& line) {
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
       R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the
-memory and of the file (in layout ranked, from a half to five sixths). Keys cannot be removed or counted
+memory and of the file (in layout ranked, from about a half to seven eighths). Keys cannot be removed or counted
 there: keep FILE for that. FILE is verified, and read in memory for the bits only.
 
 Examples:

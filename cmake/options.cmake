@@ -2,7 +2,7 @@
 add_library(scbf_options INTERFACE)
 target_compile_features(scbf_options INTERFACE cxx_std_20)
 set(scbf_cxx_options "")
-if(PROJECT_IS_TOP_LEVEL)  # warnings within another project would be nobody's
+if(PROJECT_IS_TOP_LEVEL)  # in another project they would only be noise
   set(scbf_cxx_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion -Wno-missing-field-initializers)  # designated initialisers leave defaults out
 endif()

@@ -123,7 +123,7 @@ void DeviceFilter::check_usable() const {
 
 void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
   check_usable();
-  check_changes("insert");
+  refuse_ranked_counters("insert");
   const Run run = run_of(options);
   run_insert(ref(), keys, nullptr, run);
   run_book_keys(keys, words_ + geometry_.words() + kInserted, run);
@@ -151,7 +151,7 @@ void DeviceFilter::find_async(const DeviceKeys& keys, std::uint64_t* indices, st
 void DeviceFilter::count_async(const DeviceKeys& keys, std::uint8_t* out,
                                const DeviceOptions& options) const {
   check_usable();
-  check_changes("count");
+  refuse_ranked_counters("count");
   const FilterRef filter = ref();
   run_count({&filter, 1}, keys, out, nullptr, run_of(options));
 }
@@ -162,8 +162,8 @@ void DeviceFilter::check_counts(const char* what) const {
       fmt::format("{}: the filter has bits, not counters ({})", what, geometry_.describe()));
 }
 
-/// May the cells change, and be counted, on a device?
-void DeviceFilter::check_changes(const char* what) const {
+/// Throws InvalidArgument for counters in the layout ranked, which a device can only look up.
+void DeviceFilter::refuse_ranked_counters(const char* what) const {
   if (geometry_.layout() != Layout::ranked || geometry_.cell() == Cell::bit) return;
   throw InvalidArgument(fmt::format(
       "{}: on a device, keys can only be looked up in a filter of layout ranked ({}): change the "
@@ -175,7 +175,7 @@ void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
                                 const DeviceOptions& options) {
   check_usable();
   check_counts("remove");
-  check_changes("remove");
+  refuse_ranked_counters("remove");
   const Run run = run_of(options);
   const FilterRef filter = ref();
   run_remove({&filter, 1}, keys, verdicts, words_ + geometry_.words() + kRemovals, nullptr, nullptr,
@@ -229,7 +229,7 @@ void DeviceFilter::check_compatible(const DeviceFilter& other, const Geometry& w
 
 void DeviceFilter::merge_async(const DeviceFilter& other, const DeviceOptions& options) {
   check_compatible(other, geometry_);
-  check_changes("merge");
+  refuse_ranked_counters("merge");
   const Run run = run_of(options);
   run_merge(geometry_, words_, other.words_, run);
   run_add_books(words_ + geometry_.words(), other.words_ + geometry_.words(), kBooks, run);
@@ -238,7 +238,7 @@ void DeviceFilter::merge_async(const DeviceFilter& other, const DeviceOptions& o
 SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOptions& options) {
   check_compatible(other, geometry_);
   check_counts("subtract");
-  check_changes("subtract");
+  refuse_ranked_counters("subtract");
   const Run run = run_of(options);
   const SubtractCounts counts = run_check_subtract(words_, other.words_, geometry_.words(), run);
   if (counts.below > 0) {
@@ -256,7 +256,7 @@ SubtractReport DeviceFilter::subtract(const DeviceFilter& other, const DeviceOpt
 
 void DeviceFilter::project_async(DeviceFilter& bits, const DeviceOptions& options) const {
   check_counts("project");
-  check_changes("project");
+  refuse_ranked_counters("project");
   check_compatible(bits, geometry_.with(Cell::bit));
   run_project(bits.words_, words_, bits.geometry_.words(), run_of(options));
   check(cudaMemcpyAsync(bits.words_ + bits.geometry_.words(), words_ + geometry_.words(),
@@ -274,7 +274,7 @@ std::vector<Histogram> DeviceFilter::histograms(const DeviceOptions& options) co
   check_usable();
   if (geometry_.layout() == Layout::ranked) {
     throw InvalidArgument(fmt::format(
-        "histograms: a filter of layout ranked ({}) is counted on the host: download it",
+        "histograms: a filter of layout ranked ({}) is counted on the host, where it came from",
         geometry_.describe()));
   }
   return run_histograms(ref(), run_of(options));

@@ -50,7 +50,7 @@ void notice_fork(Gate& gate) {
   if (gate.forks.load(std::memory_order_relaxed) == forks()) return;
   const auto own = static_cast<int>(std::count(inside.begin(), inside.end(), &gate));
   gate.lost += gate.users.exchange(own) - own;
-  gate.forks.store(forks(), std::memory_order_release);  // nobody is counted before
+  gate.forks.store(forks(), std::memory_order_release);  // last: enter() counts after it
 }
 
 void take_turn(Gate& gate, Passage::To purpose) {
@@ -65,9 +65,8 @@ void take_turn(Gate& gate, Passage::To purpose) {
     // Lost readers are in no reader's way.
     if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
     throw Error(
-        "another thread was using the object when this process was forked: in this process "
-        "it cannot be changed, nor asked if it was being changed. Load or make another one, or "
-        "start processes "
+        "another thread was using the object when this process was forked: here it cannot be "
+        "changed, nor asked if it was being changed. Load or make another one, or start processes "
         "by multiprocessing's 'spawn' or 'forkserver'");
   }
   // Who reads something already must not queue behind a change that waits for that.
@@ -94,12 +93,12 @@ void enter(Gate& gate, Passage::To purpose) {
 }
 
 void leave(Gate& gate, Passage::To purpose) {
-  --gate.users;
   if (purpose == Passage::To::read) {
     gate.mutex.unlock_shared();
   } else {
     gate.mutex.unlock();
   }
+  --gate.users;
 }
 
 #ifdef Py_GIL_DISABLED

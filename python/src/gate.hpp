@@ -20,7 +20,7 @@ class Gate {
   int reading = 0, changing = 0;
   /// Threads that hold a lock of this gate or wait for one.
   std::atomic<int> users{0};
-  /// Of the process, when `users` was counted last; threads that it had then are not in a child.
+  /// forks() when `users` was last right. After another fork, the other threads counted are gone.
   std::atomic<unsigned> forks{0};
   /// Users that a fork left behind, with what they had locked.
   int lost = 0;

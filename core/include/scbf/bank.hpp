@@ -48,7 +48,7 @@ struct MemberKeys {
 };
 
 /// How a bank's memory is divided, in bytes. Rows take a quarter of the memory of the counters when
-/// every number below the capacity has a member (of `ranked`, from a half to five sixths).
+/// every number below the capacity has a member (of `ranked`, from about a half to seven eighths).
 struct BankMemory {
   std::uint64_t counters = 0;  ///< of all members
   std::uint64_t rows = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BloomFilter: the bits of a split counting Bloom filter, for whoever only asks. One bit stands for
 // each counter and says whether it is 0, so that the answers are those of the counters, key by key,
-// from a quarter of the memory; in layout ranked from a half to five sixths. (Fan, Cao, Almeida,
-// Broder 2000: a proxy counts at home, and gives the bits to the others.)
+// from a quarter of the memory; in layout ranked from about a half to seven eighths. (Fan, Cao,
+// Almeida, Broder 2000: a proxy counts at home, and gives the bits to the others.)
 //
 //   scbf::BloomFilter reader(filter);                 // the bits of a scbf::Filter
 //   scbf::BloomFilter built(1'000'000, 0.01);         // or a plain Bloom filter, built from keys

@@ -17,12 +17,11 @@ namespace scbf {
 namespace detail {
 
 template <class T>
-inline constexpr bool kIsCharacter =
-    std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
-    std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
+inline constexpr bool kIsCharacter = std::is_same_v<T, wchar_t> || std::is_same_v<T, char32_t>;
 
-/// The type of keys that elements of type T are: of integers the one with as many bits, since there
-/// are several of 64 bits (long and long long).
+/// The key type of elements of type T. Integers take the fixed-width type of their size, because
+/// long and long long are two types of 64 bits. (They are read as that type by the library, which
+/// is compiled apart: with optimization across it and the caller, use the fixed-width types.)
 template <class T>
 struct KeyElement {
   static constexpr bool kInteger =

@@ -119,8 +119,9 @@ struct Plan {
 };
 
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another
-/// group when that saves at least a tenth of the memory at the same capacity and rate (with all
-/// three given also where only more groups fit). Throws InvalidArgument, naming value and limit,
+/// group when that saves at least a tenth of the memory at the same capacity and rate, or gains as
+/// much where a group is at its limit of blocks (with all three given also where only more groups
+/// fit). Throws InvalidArgument, naming value and limit,
 /// when fewer than two of capacity, fpr and memory are given, or one is out of range, or the
 /// request cannot be met. Cost: a few milliseconds; of ranked with memory, where geometries are
 /// searched for the best one, up to two seconds.

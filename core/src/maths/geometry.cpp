@@ -67,14 +67,6 @@ Geometry Geometry::ranked(std::uint32_t positions, std::uint64_t blocks,
   return {Layout::ranked, kRankedSlices, blocks, positions, spill_slots};
 }
 
-namespace {
-
-std::string counted(std::uint64_t n, std::string_view thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-}
-
-}  // namespace
-
 std::string Geometry::describe() const {
   const bool bits = cell_ == Cell::bit;
   switch (layout_) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "maths/counted.hpp"
 #include "maths/sizing_search.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
@@ -26,10 +27,6 @@ constexpr double kUselessFpr = 0.99;
 
 /// As large as a line of counters, or of their bits.
 const Geometry kOneBlock = Geometry::split_block(1, 1);
-
-std::string plural(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 double ratio(std::uint64_t a, std::uint64_t b) {
   return static_cast<double>(a) / static_cast<double>(b);
@@ -134,7 +131,7 @@ std::optional<Option> best_groups(const PlanRequest& request) {
     const auto next = option(layout, request, groups + 1);
     if (past_use(request, *current) || !next) return std::nullopt;
     if (current->geometry.blocks_per_group() == kMaxBlocksPerGroup) {
-      // It leaves memory over, so that more groups are judged by what they hold.
+      // More groups can use the memory that it leaves over: compare capacities, or rates.
       return 1 -
              (request.fpr ? ratio(current->capacity, next->capacity) : next->fpr / current->fpr);
     }
@@ -190,8 +187,8 @@ Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, co
       fmt::format("memory {} bytes: capacity {} at fpr {} needs at least {} bytes in layout {}{}",
                   memory, *request.capacity, *request.fpr, need, to_string(layout),
                   !parts                    ? ""
-                  : layout == Layout::split ? " with " + plural(parts, "slice")
-                                            : " with " + plural(parts, "group")));
+                  : layout == Layout::split ? " with " + counted(parts, "slice")
+                                            : " with " + counted(parts, "group")));
 }
 
 // ---- words ------------------------------------------------------------------------------------
@@ -228,10 +225,10 @@ std::string why(const PlanRequest& request, const Option& made) {
   const std::uint32_t parts = blocks ? geometry.groups() : geometry.probes();
   std::string text =
       fmt::format("{} with {}{}: {:.1f} counters and {} per key", to_string(geometry.layout()),
-                  plural(parts, blocks ? "group" : "slice"),
+                  counted(parts, blocks ? "group" : "slice"),
                   request.groups || request.probes ? " as asked" : "",
                   static_cast<double>(geometry.counters()) / static_cast<double>(made.capacity),
-                  plural(geometry.cache_lines_per_key(), "cache line"));
+                  counted(geometry.cache_lines_per_key(), "cache line"));
   if (!request.capacity) text += fmt::format(", room for {} keys", made.capacity);
   if (!request.fpr) text += fmt::format(", rate {:.3g}", made.fpr);
   text += ".";
@@ -243,7 +240,7 @@ std::string why(const PlanRequest& request, const Option& made) {
   } else if (const auto other = sizing::smallest(Layout::split_block, made.capacity, made.fpr)) {
     text += fmt::format(" split_block would {} and touch {} per key.",
                         memory_words(ratio(other->bytes(), geometry.bytes())),
-                        plural(other->cache_lines_per_key(), "cache line"));
+                        counted(other->cache_lines_per_key(), "cache line"));
   }
 
   const double collisions = hash_collision_fpr(static_cast<double>(made.capacity));

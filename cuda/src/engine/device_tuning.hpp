@@ -38,7 +38,7 @@ struct Tuning {
   static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
 
   bool should_partition(const Geometry& geometry, std::size_t keys) const noexcept {
-    if (geometry.layout() == Layout::ranked) return false;  // its bits are in no array
+    if (geometry.layout() == Layout::ranked) return false;  // no arrays to partition
     const Array array(geometry, 0);
     if (path == Path::direct || !fits(plan_partitions(array, limits))) return false;
     if (path == Path::partitioned) return true;

@@ -136,7 +136,7 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
         geometry: in place of capacity, for a filter that shall be merged with others of this geometry.
         seed: of the hash.
-        bits: a BloomFilter, for who only asks: a quarter of the memory (of ``ranked``, more) and less to send; no
+        bits: a BloomFilter, for readers that only ask: a quarter of the memory (of ``ranked``, more) and less to send; no
             removal.
         width: tasks of the first level of the tree; by default one for each core of the cluster.
         fan_in: messages that a task of a later level adds up.
@@ -158,6 +158,8 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr:
         width = whole_number("width", width, 1, _MOST_TASKS)
     fan_in = whole_number("fan_in", fan_in, 2, _MOST_TASKS)
     seed = check_seed(seed)
+    if report is not None and not callable(report):
+        raise InvalidArgument(f"report {report!r}: must be a function of a BuildReport")
     keys = all_keys(df, key)
     chosen, counted = _plan(keys, capacity, fpr, layout, geometry)
     shape = tree.shape_for(df.sparkSession, BloomFilter if bits else Filter,

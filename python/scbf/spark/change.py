@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
@@ -78,36 +75,20 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
     coming = None if insert is None else all_keys(insert, key)
     departure = None if leaving is None else _built_for(filter, leaving)
     arrival = None if coming is None else _built_for(filter, coming)
-    inexact = 0
-    with _ctrl_c_waits():
-        if departure is not None:
-            inexact = _subtract(cast(Filter, filter), cast(Filter, departure))
+
+    def both() -> int:
+        inexact = 0 if departure is None else _subtract(cast(Filter, filter), cast(Filter, departure))
         if arrival is not None:
             filter.merge(arrival)  # type: ignore[arg-type]
+        return inexact
+
+    # In another thread, which no signal interrupts: leaving the block waits until both are done.
+    with ThreadPoolExecutor(1) as pool:
+        inexact = pool.submit(both).result()
     figures = filter.statistics()
     check_rate(figures.estimated_keys, figures.estimated_fpr, None, fpr, filter,
                "build a new filter, of a larger capacity")
     return inexact
-
-
-@contextlib.contextmanager
-def _ctrl_c_waits() -> Iterator[None]:
-    """Holds SIGINT back until the block has ended.
-
-    Python runs handlers of signals in the main thread only, so other threads are not interrupted anyway.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or handler is None:  # None: not Python's
-        yield
-        return
-    came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            signal.raise_signal(signal.SIGINT)
 
 
 def counter_geometry(filter: Filter | BloomFilter) -> Geometry:

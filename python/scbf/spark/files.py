@@ -64,6 +64,8 @@ def save(filter: Filter | BloomFilter, path: str | os.PathLike[str], *, compress
     if local is not None:
         _save_locally(filter, local, compress)
         return
+    if _is_folder(system, target, name):
+        raise _is_a_folder(name)
     with tempfile.TemporaryDirectory(prefix="scbf-") as folder:
         complete = Path(folder) / "filter.scbf"
         filter.save(complete, compress=compress)
@@ -139,6 +141,8 @@ def _local(system: Any, target: Any, name: str) -> Path | None:
 
 
 def _save_locally(filter: Filter | BloomFilter, local: Path, compress: bool) -> None:
+    if not local.name:  # the root
+        raise _is_a_folder(str(local))
     try:
         local.parent.mkdir(parents=True, exist_ok=True)
         # Hadoop's checksums of an old file; it would find the new one damaged.
@@ -172,6 +176,13 @@ def _resolved(spark: SparkSession, name: str) -> tuple[Any, Any]:
 def _java_path(spark: SparkSession, local: Path) -> Any:
     """Hadoop's Path of a local file. The constructor of one string would take "a:b" for a scheme and keep "%20"."""
     return _hadoop(spark)[0].Path("file", None, str(local))
+
+
+def _is_folder(system: Any, path: Any, name: str) -> bool:
+    try:
+        return system.exists(path) and system.getFileStatus(path).isDirectory()
+    except Exception as error:
+        raise _java_error(name, error) from error
 
 
 def _upload(spark: SparkSession, system: Any, complete: Path, target: Any, name: str) -> None:
@@ -269,7 +280,7 @@ def _file(spark: SparkSession, name: str) -> DataFrame:
     except PySparkException as error:
         raise _connect_error(name, error) from error
     # Of a folder, these are the files in it, and none if it is empty.
-    path = posixpath.normpath(re.sub(r"^[A-Za-z][\w+.-]*:(//[^/]*)?", "", name))
+    path = re.sub(r"^//+", "/", posixpath.normpath(re.sub(r"^[A-Za-z][\w+.-]*:(//[^/]*)?", "", name)))
     if len(found) != 1 or not (found[0] == path or not path.startswith("/") and found[0].endswith("/" + path)):
         raise _is_a_folder(name)
     return files

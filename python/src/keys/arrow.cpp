@@ -95,8 +95,8 @@ bool lacks_pyarrow(const nb::python_error& error) {
   return std::string_view(nb::str(text).c_str()).find("pyarrow") != std::string_view::npos;
 }
 
-/// pandas has columns that PyArrow makes nothing of, such as sparse ones and those of the other
-/// byte order. Not of memory that is short, nor of Ctrl-C.
+/// pandas has columns that PyArrow refuses, such as sparse ones and those of the other byte order.
+/// MemoryError and Ctrl-C are no refusals.
 bool is_refusal_of_pandas(const nb::python_error& error, nb::handle object) {
   return is_of_package(object, "pandas") && error.matches(PyExc_Exception) &&
          !error.matches(PyExc_MemoryError);

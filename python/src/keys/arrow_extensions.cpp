@@ -15,7 +15,7 @@ namespace scbf::python {
 namespace {
 
 /// A schema's metadata: the number of entries, then the key and the value of each, and before every
-/// text its length. How long all of it is, nothing says; real ones are far below this.
+/// text its length. Nothing says how long it is in all; real metadata are far shorter.
 constexpr std::int64_t kMostMetadataBytes = std::int64_t{64} << 20;
 
 class Metadata {

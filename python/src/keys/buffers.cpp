@@ -324,7 +324,7 @@ std::unique_ptr<Column> buffer_column(std::unique_ptr<Buffer> buffer) {
     return plain_column(keys, data, std::move(items).release());
   }
   const Items items(std::move(buffer));
-  if (format.code == 'd') refuse_if_whole(items, format.swapped);
+  if (format.code == 'd' && items.width() == sizeof(double)) refuse_if_whole(items, format.swapped);
   refuse(view, format.code);
 }
 

@@ -85,6 +85,29 @@ def interrupted(monkeypatch):
     monkeypatch.setattr(change, "_subtract", subtract_and_interrupt)
 
 
+def test_no_signal_comes_between_the_halves_of_an_update(spark, monkeypatch):
+    """Nor one whose handler raises, as those of timeouts do."""
+    subtract = change._subtract
+
+    def subtract_slowly(*arguments):
+        inexact = subtract(*arguments)
+        signal.raise_signal(signal.SIGALRM)
+        return inexact
+
+    def expire(number, frame):
+        raise TimeoutError
+
+    monkeypatch.setattr(change, "_subtract", subtract_slowly)
+    old = signal.signal(signal.SIGALRM, expire)
+    try:
+        filter = filter_of(range(1000))
+        with pytest.raises(TimeoutError):
+            scbf.spark.update(filter, "id", remove=spark.range(400), insert=spark.range(1000, 1300))
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert filter == filter_of(range(400, 1300))
+
+
 def test_ctrl_c_waits_for_both_halves_of_an_update(spark, interrupted):
     filter = filter_of(range(1000))
     handler = signal.getsignal(signal.SIGINT)

@@ -45,8 +45,8 @@ struct DeviceOptions {
 
 /// Owns counters, or bits, as its geometry says (Geometry::cell), on the device that is current
 /// when it is made. Movable (errors.hpp: "Moving"). Of bits, remove, subtract and to_filter throw
-/// InvalidArgument; of the layout ranked histograms do and, if it has counters, all but lookups,
-/// clear, download and to_filter.
+/// InvalidArgument. Of the layout ranked, histograms throws it; if the filter has counters, so does
+/// all but lookups, clear, download and to_filter.
 /// Calls throw InvalidArgument if another device is current. All pointers must be to memory
 /// that the device can read and write, large enough for the batch; they are not checked. Functions
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
@@ -154,7 +154,7 @@ class DeviceFilter {
   std::uint64_t booked(std::size_t which, cudaStream_t stream) const;
   void check_compatible(const DeviceFilter& other, const Geometry& wanted) const;
   void check_counts(const char* what) const;
-  void check_changes(const char* what) const;
+  void refuse_ranked_counters(const char* what) const;
   template <class AnyFilter>
   void copy_from(const AnyFilter& filter, cudaStream_t stream);
 

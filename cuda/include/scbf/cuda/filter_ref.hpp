@@ -22,7 +22,8 @@ namespace scbf::cuda {
 
 /// Geometry, seed and words, of counters or of bits. Threads may insert, look up and count at once:
 /// each counter or bit is read at some moment between call and return, independently of the others.
-/// Counters in the layout `ranked` can only be looked up: insert and count end the kernel (`trap`).
+/// Counters in the layout `ranked` can only be looked up: insert and count end the kernel (`trap`),
+/// and on a host the process, since neither can throw.
 class FilterRef {
  public:
   /// `words` points to geometry.words() words, 64-byte aligned, which must outlive the view.
