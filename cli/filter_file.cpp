@@ -189,9 +189,9 @@ Destination changed_filter(const std::string& file, const std::string& out,
         fmt::format("{}: a pipe cannot be replaced: write the result elsewhere by -o OUT or -o -",
                     display_name(file)));
   }
-  if (out.empty())
-    rules.replace =
-        Destination::Rules::Replace::anything;  // opening it says whether it is a filter
+  if (out.empty()) {  // opening it says whether it is a filter
+    rules.replace = Destination::Rules::Replace::anything;
+  }
   Destination to = out.empty() ? Destination(file, file, rules)
                                : Destination("-o " + in_quotes(out), out, rules);
   struct stat replaced {};

@@ -24,10 +24,6 @@ constexpr std::uint64_t kCopyWords = std::uint64_t{1} << 20;
 
 enum Book : std::size_t { kInserted, kRemovals, kBooks };
 
-std::uint64_t* allocate(const Geometry& geometry) {
-  return allocate_words(geometry.words() + kBooks, geometry.describe());
-}
-
 template <class AnyFilter>
 const Geometry& only_geometry(const AnyFilter& filter) {
   if (filter.stages() == 1) return filter.geometry();
@@ -48,7 +44,9 @@ Run run_of(const DeviceOptions& options) {
 }  // namespace
 
 DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStream_t stream)
-    : geometry_(geometry), seed_(seed), words_(allocate(geometry)) {
+    : geometry_(geometry),
+      seed_(seed),
+      words_(allocate_words(geometry.words() + kBooks, geometry.describe())) {
   try {
     check(cudaGetDevice(&device_), "asking for the current device");
     clear_async(stream);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "cuda/engine_support.hpp"
 #include "engine/operations.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "support/host_device.hpp"
@@ -65,21 +66,7 @@ cuda::Tuning tuning_of(const EngineCase& c, std::size_t scratch_bytes) {
   return t;
 }
 
-cuda::ValueKeys view(const std::vector<std::uint64_t>& keys) {
-  return {keys.data(), keys.size(), false, {}};
-}
-
-/// Inserts, and compares how many cells were filled, if they are counted.
-void insert_and_count(HostDevice& device, const cuda::FilterRef& filter,
-                      const cuda::ValueKeys& keys, const cuda::Tuning& tuning, bool counts,
-                      const std::vector<std::uint64_t>& words) {
-  const std::uint64_t before = nonzero_in(filter.geometry().cell(), words);
-  std::uint64_t filled = 1000;
-  cuda::insert(device, filter, keys, tuning, counts ? &filled : nullptr);
-  const std::uint64_t change = nonzero_in(filter.geometry().cell(), words) - before;
-  ASSERT_EQ(filled, 1000 + (counts ? change : 0));
-}
-/// The same of a removal, and of cells that were emptied.
+/// As insert_and_count, of a removal and of cells that were emptied.
 void remove_and_count(HostDevice& device, const cuda::FilterRef& filter,
                       const cuda::ValueKeys& keys, std::uint8_t* verdicts,
                       const cuda::Tuning& tuning, bool counts,
@@ -89,26 +76,6 @@ void remove_and_count(HostDevice& device, const cuda::FilterRef& filter,
   cuda::remove(device, filter, keys, verdicts, tuning, counts ? &emptied : nullptr);
   const std::uint64_t change = before - nonzero_in(filter.geometry().cell(), words);
   ASSERT_EQ(emptied, 1000 + (counts ? change : 0));
-}
-
-/// Compares lookups, and their three forms of answers.
-template <class Model>
-void compare_lookups(HostDevice& device, const cuda::FilterRef& filter, const Model& model,
-                     const std::vector<std::uint64_t>& keys) {
-  Answers out(keys.size(), 0xCC);
-  cuda::look<false>(device, filter, view(keys), cuda::ByteAnswers{out.data()});
-  ASSERT_TRUE(same_answers(out, contains(model, keys)));
-  Answers bits((keys.size() + 7) / 8, 0xCC), want_bits(bits.size());
-  cuda::look<false>(device, filter, view(keys), cuda::BitAnswers{bits.data()});
-  model.contains_bits(keys, want_bits);
-  ASSERT_TRUE(same_answers(bits, want_bits));
-  std::vector<std::uint64_t> indices(keys.size(), 0xCC), want_indices(keys.size(), 0xCC);
-  std::uint64_t found = 0xCC;
-  cuda::find(device, filter, view(keys), indices.data(), &found);
-  ASSERT_EQ(found, model.find(keys, want_indices).hits);
-  indices.resize(found);
-  want_indices.resize(found);
-  ASSERT_EQ(indices, want_indices);
 }
 
 /// Compares histograms, in which padding counts as zeros.
@@ -246,55 +213,6 @@ TEST_P(Engine, WholeFilters) {
   ASSERT_TRUE(same_words(words, model.words()));
 
   compare_histograms(device, filter);
-}
-
-// ---- the layout ranked --------------------------------------------------------------------------
-
-/// A key for every seven counters, so that blocks spill and are stuck.
-std::vector<std::uint64_t> crowding(const Geometry& geometry) {
-  return random_keys(geometry.counters() / 7, 8);
-}
-
-class RankedEngine : public ::testing::TestWithParam<Shape> {
- protected:
-  static constexpr std::uint64_t kSeed = 7;
-
-  const Geometry geometry = GetParam().geometry;
-  HostDevice device{2};
-};
-INSTANTIATE_TEST_SUITE_P(All, RankedEngine, ::testing::ValuesIn(ranked_shapes(40'000)),
-                         [](const auto& shape) { return shape.param.name; });
-
-TEST_P(RankedEngine, LookupsOfCounters) {
-  scbf::Filter model(geometry, {.seed = kSeed, .backend = "scalar"});
-  model.insert(crowding(geometry));
-  std::vector<std::uint64_t> words(model.words().begin(), model.words().end());
-  const cuda::FilterRef filter(geometry, kSeed, words.data());
-  auto asked = crowding(geometry);
-  const auto others = random_keys(3000, 9);
-  asked.insert(asked.end(), others.begin(), others.end());
-  for (const std::size_t n : {std::size_t{1}, std::size_t{31}, std::size_t{33}, asked.size()}) {
-    SCOPED_TRACE("batch of " + std::to_string(n));
-    ASSERT_NO_FATAL_FAILURE(compare_lookups(
-        device, filter, model, {asked.end() - static_cast<std::ptrdiff_t>(n), asked.end()}));
-  }
-}
-
-TEST_P(RankedEngine, Bits) {
-  BloomFilter model(geometry.with(Cell::bit), {.seed = kSeed, .backend = "scalar"});
-  std::vector<std::uint64_t> words(model.words().size());
-  const cuda::FilterRef filter(model.geometry(), kSeed, words.data());
-  const auto keys = crowding(geometry);
-  for (const Path path : {Path::direct, Path::partitioned}) {
-    cuda::Tuning tuning;
-    tuning.path = path;
-    ASSERT_NO_FATAL_FAILURE(
-        insert_and_count(device, filter, view(keys), tuning, path == Path::direct, words));
-    model.insert(keys);
-    ASSERT_TRUE(same_words(words, model.words()));
-  }
-  ASSERT_NO_FATAL_FAILURE(compare_lookups(device, filter, model, random_keys(5000, 9)));
-  ASSERT_NO_FATAL_FAILURE(compare_lookups(device, filter, model, keys));
 }
 
 // ---- filters of bits ----------------------------------------------------------------------------
