@@ -108,8 +108,9 @@ class Subject {
 
 class Ours final : public Subject {
  public:
-  Ours(Layout layout, Cell cell, std::uint64_t n, Path path)
-      : filter_(geometry_for(layout, n, 0.01).with(cell), 1), options_{.path = path} {}
+  Ours(Layout layout, Cell cell, std::uint64_t n, Path path, bool alone)
+      : filter_(geometry_for(layout, n, 0.01).with(cell), 1),
+        options_{.path = path, .alone = alone} {}
   void insert(const std::uint64_t* keys, std::size_t n) override {
     filter_.insert_async({keys, n}, options_);
   }
@@ -169,9 +170,9 @@ struct Kind {
   std::unique_ptr<Subject> (*make)(std::uint64_t n);
 };
 
-template <Layout layout, Path path, Cell cell = Cell::counter>
+template <Layout layout, Path path, Cell cell = Cell::counter, bool alone = false>
 std::unique_ptr<Subject> ours(std::uint64_t n) {
-  return std::make_unique<Ours>(layout, cell, n, path);
+  return std::make_unique<Ours>(layout, cell, n, path, alone);
 }
 template <class Filter>
 std::unique_ptr<Subject> usual(std::uint64_t n) {
@@ -181,6 +182,8 @@ std::unique_ptr<Subject> usual(std::uint64_t n) {
 std::vector<Kind> kinds() {
   return {{"split_block_direct", true, ours<Layout::split_block, Path::direct>},
           {"split_block_partitioned", true, ours<Layout::split_block, Path::partitioned>},
+          {"split_block_partitioned_alone", true,
+           ours<Layout::split_block, Path::partitioned, Cell::counter, true>},
           {"split_direct", true, ours<Layout::split, Path::direct>},
           {"split_partitioned", true, ours<Layout::split, Path::partitioned>},
           {"split_block_bits_direct", false, ours<Layout::split_block, Path::direct, Cell::bit>},
@@ -506,7 +509,6 @@ void add(const std::string& name, Run run) {
   benchmark::RegisterBenchmark(name.c_str(), run)
       ->UseManualTime()
       ->Iterations(1)
-      ->Repetitions(5)
       ->ComputeStatistics(
           "min", [](const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); })
       ->ComputeStatistics(
@@ -536,14 +538,14 @@ void add_filter(const Kind& kind, std::uint64_t n) {
 }
 
 void add_all() {
-  // In L2 (50 MB on Hopper), around it, and in memory.
-  for (const std::size_t mib : {8, 64, 8192}) {
+  // Filters in L2 (60 MiB on an H200), around it, and in memory; and floors of memory as large.
+  for (const std::size_t mib : {22, 65, 5450}) {
     for (const std::string access : {"sector_read", "line_read", "line_update", "stream_copy"}) {
       add(fmt::format("floor/access:{}/mib:{}", access, mib),
           [=](benchmark::State& state) { run_floor(state, access, mib << 20); });
     }
   }
-  for (const std::uint64_t n : {1'500'000ull, 12'000'000ull, 1'000'000'000ull}) {
+  for (const std::uint64_t n : {4'000'000ull, 12'000'000ull, 1'000'000'000ull}) {
     for (const Kind& kind : kinds()) add_filter(kind, n);
     add(fmt::format("hit/filter:split_block/n:{}/keys:bytes24", n),
         [=](benchmark::State& state) { run_strings(state, n); });
@@ -571,8 +573,13 @@ int run(int argc, char** argv) {
   const char* commit = std::getenv("SCBF_BENCH_COMMIT");
   benchmark::AddCustomContext("commit", commit != nullptr ? commit : SCBF_BENCH_COMMIT);
   add_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return EXIT_FAILURE;
+  // Before the user's options, so that they can say otherwise.
+  std::string repetitions = "--benchmark_repetitions=5";
+  std::vector<char*> arguments(argv, argv + argc);
+  arguments.insert(arguments.begin() + 1, repetitions.data());
+  argc = static_cast<int>(arguments.size());
+  benchmark::Initialize(&argc, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(argc, arguments.data())) return EXIT_FAILURE;
   benchmark::RunSpecifiedBenchmarks();
   return EXIT_SUCCESS;
 }
