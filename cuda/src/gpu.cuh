@@ -8,7 +8,6 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
@@ -57,6 +56,14 @@ class GpuWarp {
     return v;
 #endif
   }
+  template <unsigned distance, class T>
+  SCBF_INLINE OfLane<T> across(const OfLane<T>& v) const {
+#if defined(__CUDA_ARCH__)
+    return {__shfl_xor_sync(kAll, v.value, static_cast<int>(distance))};
+#else
+    return v;
+#endif
+  }
   template <unsigned width, class T, class Join>
   SCBF_INLINE OfLane<T> joined_among(OfLane<T> v, [[maybe_unused]] Join join) const {
 #if defined(__CUDA_ARCH__)
@@ -80,6 +87,11 @@ class GpuWarp {
     return __reduce_add_sync(kAll, v.value);
 #else
     return joined_among<kWarp>(v, [](T a, T b) { return a + b; }).value;
+#endif
+  }
+  SCBF_INLINE void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncwarp();
 #endif
   }
 
@@ -113,6 +125,31 @@ class GpuThreads {
     if (lane == 0 && sum != 0) Atomic().add(total, sum);
 #else
     *total += work(0u);
+#endif
+  }
+  template <class Amount, class Place>
+  SCBF_INLINE void allot(std::uint32_t* next, Amount amount, Place place) const {
+#if defined(__CUDA_ARCH__)
+    const unsigned lane = threadIdx.x % kWarp;
+    const std::uint32_t mine = amount(threadIdx.x);
+    std::uint32_t sum = mine;  // of this lane and those below
+    for (unsigned distance = 1; distance < kWarp; distance *= 2) {
+      const std::uint32_t below = __shfl_up_sync(0xFFFF'FFFFu, sum, distance);
+      if (lane >= distance) sum += below;
+    }
+    std::uint32_t first = lane == kWarp - 1 ? atomicAdd(next, sum) : 0;
+    first = __shfl_sync(0xFFFF'FFFFu, first, kWarp - 1);
+    place(threadIdx.x, first + sum - mine);
+#else
+    place(0u, std::exchange(*next, *next + amount(0u)));
+#endif
+  }
+  template <class Work>
+  SCBF_INLINE void each_warp(Work work) const {
+#if defined(__CUDA_ARCH__)
+    work(GpuWarp(threadIdx.x % kWarp), threadIdx.x / kWarp);
+#else
+    work(GpuWarp(0), 0u);
 #endif
   }
   SCBF_INLINE void sync() const {
@@ -191,7 +228,8 @@ __global__ void __launch_bounds__(kThreads, kGridBlocksPerProcessor) grid_kernel
 class Gpu : public StreamMemory {
  private:
   // CUB's functions are called twice: first for the size of their temporary memory, then with it.
-  auto sorting(cub::DoubleBuffer<std::uint64_t>& buffers, std::size_t n, unsigned first_bit,
+  template <class T>
+  auto sorting(cub::DoubleBuffer<T>& buffers, std::size_t n, unsigned first_bit,
                unsigned last_bit) {
     return [=, this, &buffers](void* memory, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(memory, bytes, buffers, n, static_cast<int>(first_bit),
@@ -262,13 +300,14 @@ class Gpu : public StreamMemory {
           "launching a cooperative kernel");
   }
 
+  template <class T>
   std::size_t sort_bytes(std::size_t n, unsigned first_bit, unsigned last_bit) {
-    cub::DoubleBuffer<std::uint64_t> buffers;
+    cub::DoubleBuffer<T> buffers;
     return bytes_for(sorting(buffers, n, first_bit, last_bit));
   }
-  std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
-                      unsigned last_bit) {
-    cub::DoubleBuffer<std::uint64_t> buffers(a, b);
+  template <class T>
+  T* sort(T* a, T* b, std::size_t n, unsigned first_bit, unsigned last_bit) {
+    cub::DoubleBuffer<T> buffers(a, b);
     run(sorting(buffers, n, first_bit, last_bit));
     return buffers.Current();
   }
@@ -314,9 +353,6 @@ class Gpu : public StreamMemory {
       check(cudaGetDevice(&device), "asking for the device");
       check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
             "asking for the shared memory of the device");
-      // Partitions are powers of two, and the system reserves a part of the shared memory: what
-      // exceeds a power of two is left unused.
-      most = static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
     }
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
           "asking for shared memory");

@@ -61,7 +61,13 @@ cuda::Tuning tuning_of(const EngineCase& c, std::size_t scratch_bytes) {
   t.alone = c.alone;
   // Partitions have a few lines, so that small filters have many of them. There are few
   // reservations, so that keys wait for each other and there are many windows.
-  t.limits = {.least_log2_words = 4, .most_log2_words = 6, .part_positions = c.part};
+  t.limits = {.least_log2_words = 4,
+              .most_log2_words = 6,
+              .least_log2_blocks = 1,
+              .most_log2_blocks = 3,
+              .sorted_bytes = 400,  // some 70 keys at a time
+              .part_positions = c.part,
+              .narrow = c.threads != 1};
   t.most_log2_reservations = 7;
   return t;
 }
@@ -327,12 +333,13 @@ TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
   const cuda::Part part{0, kWords, 0, cuda::Part::kWhole};
   const std::uint64_t total = cuda::PartCount::of(kWords, 1u << 16);
   std::uint64_t filled = 0, want = 0;
-  const cuda::AddParts<cuda::CounterCells, true> add{{cuda::Array(geometry, 0), words.data(), 11},
-                                                     positions.data(),
-                                                     &part,
-                                                     &total,
-                                                     false,
-                                                     &filled};
+  const cuda::AddToSlice<cuda::CounterCells, true, std::uint64_t> add{
+      {cuda::Array(geometry, 0), words.data(), 11},
+      positions.data(),
+      &part,
+      &total,
+      false,
+      &filled};
   std::uint64_t lost = 0;
   twice_at_once(
       static_cast<int>(scaled(2000, 200)),
@@ -343,6 +350,44 @@ TEST(SeveralStreams, PartitionedInsertionsLoseNothing) {
       [&] {
         for (std::uint64_t w = 0; w < kWords; ++w) {
           lost += 2 - (words[w] >> w % 16 * 4);
+          words[w] = 0;
+        }
+        want += kWords;
+      });
+  EXPECT_EQ(lost, 0u);
+  EXPECT_EQ(filled, want) << "both streams counted a counter, or neither did";
+}
+
+TEST(SeveralStreams, PartitionedInsertionsIntoBlocksLoseNothing) {
+  constexpr std::uint64_t kBlocks = 256, kWords = kBlocks * 8;
+  const Geometry geometry = Geometry::split_block(1, kBlocks);
+  std::vector<std::uint64_t> words(kWords), positions(kBlocks);
+  // A key in each block, whose counter in word i is number (block + i) % 16.
+  for (std::uint64_t b = 0; b < kBlocks; ++b) {
+    positions[b] = b << 32;
+    for (unsigned i = 0; i < 8; ++i) positions[b] |= (b + i) % 16 << 4 * i;
+  }
+  const cuda::Part part{0, kBlocks, 0, cuda::Part::kWhole};
+  const std::uint64_t total = cuda::PartCount::of(kBlocks, 1u << 16);
+  std::uint64_t filled = 0, want = 0, lost = 0;
+  const cuda::AddToBlocks<cuda::CounterCells, true> add{
+      {cuda::Array(geometry, 0), words.data(), 11},
+      positions.data(),
+      &part,
+      &total,
+      100,
+      false,
+      &filled};
+  twice_at_once(
+      static_cast<int>(scaled(2000, 200)),
+      [&] {
+        std::vector<std::uint64_t> shared(
+            cuda::KeysByBlock<cuda::CounterCells>::numbers(kBlocks, 100) / 2, 0xCC);
+        add(HostThreads(64), 0, shared.data());
+      },
+      [&] {
+        for (std::uint64_t w = 0; w < kWords; ++w) {
+          lost += (words[w] ^ std::uint64_t{2} << (w / 8 + w % 8) % 16 * 4) != 0;
           words[w] = 0;
         }
         want += kWords;
@@ -368,12 +413,13 @@ TEST(SeveralStreams, PartitionedInsertionsOfBitsLoseNothing) {
       [&] {
         const auto& mine = positions[std::this_thread::get_id() == first ? 0 : 1];
         std::vector<std::uint64_t> demand(kWords, 0xCC);
-        cuda::AddParts<cuda::BitCells, true>{{cuda::Array(geometry, 0), words.data(), 11},
-                                             mine.data(),
-                                             &part,
-                                             &total,
-                                             false,
-                                             &filled}(HostThreads(64), 0, demand.data());
+        cuda::AddToSlice<cuda::BitCells, true, std::uint64_t>{
+            {cuda::Array(geometry, 0), words.data(), 11},
+            mine.data(),
+            &part,
+            &total,
+            false,
+            &filled}(HostThreads(64), 0, demand.data());
       },
       [&] {
         for (std::uint64_t& word : words) {

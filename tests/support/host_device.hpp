@@ -15,6 +15,7 @@
 #include <numeric>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace scbf_test {
@@ -43,6 +44,12 @@ class HostWarp {
     for (unsigned l = 0; l < kLanes; ++l) results[l] = values[l / width * width + which];
     return results;
   }
+  template <unsigned distance, class T>
+  PerLane<T> across(const PerLane<T>& values) const {
+    PerLane<T> results;
+    for (unsigned l = 0; l < kLanes; ++l) results[l] = values[l ^ distance];
+    return results;
+  }
   template <unsigned width, class T, class Join>
   PerLane<T> joined_among(const PerLane<T>& values, Join join) const {
     PerLane<T> results;
@@ -62,6 +69,7 @@ class HostWarp {
   T sum(const PerLane<T>& values) const {
     return std::accumulate(values.begin(), values.end(), T{0});
   }
+  void sync() const {}
 };
 
 /// The threads of a block run one after another: a phase ends where `each` does.
@@ -78,6 +86,16 @@ class HostThreads {
     for (unsigned rank = 0; rank < threads_; ++rank) {
       std::atomic_ref(*total).fetch_add(work(rank), std::memory_order_relaxed);
     }
+  }
+  template <class Amount, class Place>
+  void allot(std::uint32_t* next, Amount amount, Place place) const {
+    for (unsigned rank = 0; rank < threads_; ++rank) {
+      place(rank, std::exchange(*next, *next + amount(rank)));
+    }
+  }
+  template <class Work>
+  void each_warp(Work work) const {
+    for (unsigned index = 0; index < threads_ / HostWarp::kLanes; ++index) work(HostWarp(), index);
   }
   void sync() const {}
 
@@ -112,8 +130,8 @@ class HostDevice {
   }
 
   /// Returns the array that holds the result: sometimes a, sometimes b.
-  std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
-                      unsigned last_bit) const {
+  template <class T>
+  T* sort(T* a, T* b, std::size_t n, unsigned first_bit, unsigned last_bit) const {
     const unsigned bits = last_bit - first_bit;
     const auto digit = [=](std::uint64_t x) {
       return bits == 64 ? x : x >> first_bit & ((std::uint64_t{1} << bits) - 1);
@@ -121,7 +139,7 @@ class HostDevice {
     std::stable_sort(a, a + n, [&](auto x, auto y) { return digit(x) < digit(y); });
     if (n % 2 == 0) return a;
     std::copy(a, a + n, b);
-    std::fill(a, a + n, kPoison);
+    std::fill(a, a + n, static_cast<T>(kPoison));
     return b;
   }
   void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) const {
@@ -154,7 +172,10 @@ class HostDevice {
     return poisoned<T>(n);
   }
   // The algorithms above need no memory of their own.
-  std::size_t sort_bytes(std::size_t, unsigned, unsigned) const { return 1; }
+  template <class T>
+  std::size_t sort_bytes(std::size_t, unsigned, unsigned) const {
+    return 1;
+  }
   std::size_t sum_bytes(std::size_t) const { return 1; }
   template <class Index, class Wanted>
   std::size_t select_bytes(Index, Wanted) const {

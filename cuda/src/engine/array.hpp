@@ -22,6 +22,9 @@ class Array {
     return geometry.cache_lines_per_key();
   }
 
+  SCBF_INLINE std::uint32_t index() const noexcept { return index_; }
+  /// Is it a group, an array of blocks?
+  SCBF_INLINE bool in_blocks() const noexcept { return geometry_.layout() == Layout::split_block; }
   SCBF_INLINE std::uint64_t words() const noexcept {
     return in_blocks() ? geometry_.blocks_per_group() * block_words()
                        : geometry_.slice_stride_words();
@@ -36,27 +39,17 @@ class Array {
   }
   /// How many slices it has.
   SCBF_INLINE std::uint32_t slices() const noexcept { return in_blocks() ? kWordsPerBlock : 1; }
-  /// How many shares a position has (see cells.hpp), each in a word of its own.
-  template <class Cells>
-  SCBF_INLINE std::uint32_t shares() const noexcept {
-    return in_blocks() ? Cells::kBlockWords : 1;
-  }
-  /// Share i of a position; its word is counted from first_word().
-  template <class Cells>
-  SCBF_INLINE typename Cells::Share share(std::uint64_t position, std::uint32_t i) const noexcept {
-    return in_blocks() ? Cells::in_block(position, i) : Cells::in_slice(position);
-  }
   /// For b ≥ 3, position >> (word_bits() + b) is the number of the 2^b words that contain its
   /// shares.
   unsigned word_bits() const noexcept {
-    const auto log2 = [](std::uint64_t power) {
-      return static_cast<unsigned>(std::countr_zero(power));
-    };
-    return in_blocks() ? 32 - log2(block_words()) : log2(geometry_.cells_per_word());
+    return in_blocks() ? 32 - log2_block_words() : log2(geometry_.cells_per_word());
   }
+  unsigned log2_block_words() const noexcept { return log2(block_words()); }
 
  private:
-  SCBF_INLINE bool in_blocks() const noexcept { return geometry_.layout() == Layout::split_block; }
+  static unsigned log2(std::uint64_t power) noexcept {
+    return static_cast<unsigned>(std::countr_zero(power));
+  }
   SCBF_INLINE std::uint64_t block_words() const noexcept {
     return kCountersPerBlock / 64 * geometry_.cell_bits();
   }

@@ -21,9 +21,15 @@ struct Tuning {
   /// Does nothing else change the filter during an insertion? Then the partitioned path needs no
   /// atomic operations on the filter.
   bool alone = true;
-  /// Filters up to this size are assumed to lie in the second-level cache; changes are then direct.
-  std::uint64_t cached_bytes = std::uint64_t{24} << 20;
-  PartitionLimits limits{.least_log2_words = 11, .most_log2_words = 13, .part_positions = 1u << 16};
+  /// Changes of filters up to this size are direct, since much of them lies in the second-level
+  /// cache.
+  std::uint64_t cached_bytes = std::uint64_t{100} << 20;
+  PartitionLimits limits{.least_log2_words = 11,
+                         .most_log2_words = 13,
+                         .least_log2_blocks = 9,
+                         .most_log2_blocks = 12,
+                         .sorted_bytes = std::size_t{96} << 10,
+                         .part_positions = 1u << 16};
   /// Log2 of the most reservations of keys that are decided in order: 8 MiB of them.
   unsigned most_log2_reservations = 20;
   /// Keys of a removal from several filters that are looked up, and then decided, together.
@@ -33,14 +39,14 @@ struct Tuning {
   /// From this many keys per line on, the pass over the filter pays: sorting moves a position four
   /// times, while a direct change moves a whole line both ways.
   /// Of bits it moves half of one.
-  static constexpr double kKeysPerLine = 0.7, kKeysPerLineOfBits = 2;
+  static constexpr double kKeysPerLine = 1.25, kKeysPerLineOfBits = 2;
   /// Two copies of the positions, and the demands of divided partitions.
   static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
 
   bool should_partition(const Geometry& geometry, std::size_t keys) const noexcept {
     if (geometry.layout() == Layout::ranked) return false;  // no arrays to partition
     const Array array(geometry, 0);
-    if (path == Path::direct || !fits(plan_partitions(array, limits))) return false;
+    if (path == Path::direct || !fit<std::uint64_t>(plan_partitions(array, limits))) return false;
     if (path == Path::partitioned) return true;
     const double lines = static_cast<double>(array.words() / kWordsPerBlock);
     const double per_line = geometry.cell() == Cell::bit ? kKeysPerLineOfBits : kKeysPerLine;
@@ -48,7 +54,13 @@ struct Tuning {
            static_cast<double>(std::min(keys, keys_at_once(geometry))) >= per_line * lines;
   }
 
-  /// How many keys one pass takes; fewer than 2^32.
+  /// How many of n keys one pass takes, so that all passes take about as many.
+  std::size_t keys_of_pass(const Geometry& geometry, std::size_t n) const noexcept {
+    const std::size_t most = keys_at_once(geometry);
+    const std::size_t passes = (n + most - 1) / most;
+    return (n + passes - 1) / passes;
+  }
+  /// How many keys one pass takes at most; fewer than 2^32.
   std::size_t keys_at_once(const Geometry& geometry) const noexcept {
     const std::size_t budget =
         scratch_bytes > 0 ? scratch_bytes : std::max<std::size_t>(geometry.bytes(), kLeastScratch);

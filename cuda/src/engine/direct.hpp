@@ -129,8 +129,8 @@ SCBF_INLINE void add_up(const Warp& warp,
 /// Adds keys. If counting, *filled += how many cells were 0 and are not any more.
 template <class Cells, bool counting>
 struct AddDirect {
-  /// Counting takes more registers than the compiler would give it. (See blocks_for.)
-  static constexpr unsigned kBlocksPerProcessor = counting && Cells::kCell == Cell::counter ? 4 : 0;
+  /// In blocks of counters, 64 registers hold all that four loads bring. (See blocks_for.)
+  static constexpr unsigned kBlocksPerProcessor = Cells::kCell == Cell::counter ? 4 : 0;
 
   FilterRef filter;
   ValueKeys keys;

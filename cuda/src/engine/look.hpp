@@ -144,7 +144,7 @@ struct ByteAnswers {
   SCBF_INLINE void put(const Warp& warp, std::size_t first, std::size_t n,
                        const Answers& answers) const {
     warp.each([&](unsigned l) {
-      if (first + l < n) out[first + l] = static_cast<std::uint8_t>(answers[l]);
+      if (first + l < n) store_streaming(out + first + l, static_cast<std::uint8_t>(answers[l]));
     });
   }
 };
@@ -182,37 +182,26 @@ struct JoinedAnswers {
   }
 };
 
-/// answer i = the smallest counter of key i (counting), or whether that is not 0. RankedCells have
-/// no counts.
-template <bool counting, class Cells, class Answers>
-struct Look {
+/// The hash and the answer of each lane's key.
+template <class Warp>
+struct Looked {
+  typename Warp::template PerLane<std::uint64_t> hash;
+  typename Warp::template PerLane<unsigned> answer;
+};
+
+/// Looks up keys first … first + 31, as far as they exist: the smallest counter of each (counting),
+/// or whether that is not 0. RankedCells have no counts.
+template <bool counting, class Cells, class Warp>
+SCBF_INLINE Looked<Warp> look_up(const Warp& warp, const FilterRef& filter, const ValueKeys& keys,
+                                 std::size_t first) {
   static_assert(!counting || !std::is_same_v<Cells, RankedCells>);
-  /// In blocks of counters, 64 registers hold all that four loads bring. (See blocks_for.)
-  static constexpr unsigned kBlocksPerProcessor = Cells::kCell == Cell::counter ? 4 : 0;
-
-  FilterRef filter;
-  ValueKeys keys;
-  Answers answers;
-
-  /// Runs keys first … first + 31, as far as they exist.
-  template <class Warp>
-  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    const auto there =
-        warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
-    const auto hash = warp.each(
-        [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
-    auto answer = least(warp, hash);
-    answer = warp.each([&](unsigned l) {
-      const unsigned a = there[l] ? answer[l] : 0;
-      return counting ? a : unsigned{a != 0};
-    });
-    answers.put(warp, first, keys.n, answer);
-  }
-
- private:
-  template <class Warp>
-  SCBF_INLINE auto least(const Warp& warp,
-                         const typename Warp::template PerLane<std::uint64_t>& hash) const {
+  const auto there =
+      warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
+  Looked<Warp> looked;
+  looked.hash = warp.each(
+      [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+  const auto& hash = looked.hash;
+  const auto least = [&] {
     if constexpr (std::is_same_v<Cells, RankedCells>) {
       return held_in_ranked(warp, filter, hash);
     } else {
@@ -223,6 +212,30 @@ struct Look {
                                      : unsigned{filter.holds<Cells>(hash[l])};
                    });
     }
+  }();
+  looked.answer = warp.each([&](unsigned l) {
+    const unsigned a = there[l] ? least[l] : 0;
+    return counting ? a : unsigned{a != 0};
+  });
+  return looked;
+}
+
+/// In blocks of counters, 48 registers hold all that four loads bring. (See blocks_for.)
+template <class Cells>
+inline constexpr unsigned kBlocksOfLookups = Cells::kCell == Cell::counter ? 5 : 0;
+
+/// answer i = that of key i.
+template <bool counting, class Cells, class Answers>
+struct Look {
+  static constexpr unsigned kBlocksPerProcessor = kBlocksOfLookups<Cells>;
+
+  FilterRef filter;
+  ValueKeys keys;
+  Answers answers;
+
+  template <class Warp>
+  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
+    answers.put(warp, first, keys.n, look_up<counting, Cells>(warp, filter, keys, first).answer);
   }
 };
 

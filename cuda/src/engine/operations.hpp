@@ -6,16 +6,20 @@
 //   for_thread_blocks(n, bytes, f)  f(threads, i, shared) for i < n with shared memory each; the
 //                                   policy Threads has each(f) for f(rank), add_up(total, f) for
 //                                   *total += f(0) + … + f(size() − 1), where other blocks add,
-//                                   too, size() and sync()
+//                                   too, allot(next, amount, place) for place(rank, first), where
+//                                   first + [0, amount(rank)) is the rank's own share of what is
+//                                   counted by *next, in shared memory, each_warp(f) for f(warp,
+//                                   index), size() and sync()
 //   for_grid(f)                     f(grid), see decide_in_order
-//   sort(a, b, n, first, last)      sorts n words by bits first … last − 1, keeping the order of
-//                                   equals; a and b hold n each; returns the one with the result
+//   sort(a, b, n, first, last)      sorts n integers of 64 or 32 bits by bits first … last − 1,
+//                                   keeping the order of equals; a and b hold n each; returns the
+//                                   one with the result
 //   exclusive_sum(in, out, n)
 //   select(n, f, out, count)        the i < n with f(i), ascending, and how many
 //   reduce(n, f)                    f(0) + … + f(n − 1); waits for it
 //   fill(words, n, value)           value is 0 or all ones
 //   temporary<T>(n)                 memory for n of T, given back when destroyed; get()
-//   sort_bytes(n, first, last), sum_bytes(n), select_bytes(n, f)
+//   sort_bytes<T>(n, first, last), sum_bytes(n), select_bytes(n, f)
 //                                   temporary memory that these algorithms take
 //   reserve(bytes)                  asks for it now, instead of when they run
 // All except reduce return before the work is done. Memory is allocated before anything is changed.
@@ -31,6 +35,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/block_parts.hpp"
 #include "engine/device_tuning.hpp"
 #include "engine/direct.hpp"
 #include "engine/look.hpp"
@@ -39,6 +44,7 @@
 #include "engine/removal_from_one.hpp"
 #include "engine/removal_from_several.hpp"
 #include "engine/reservations.hpp"
+#include "engine/slice_parts.hpp"
 #include "engine/statistics.hpp"
 #include "engine/value_keys.hpp"
 #include "engine/warp.hpp"
@@ -100,51 +106,91 @@ class PartitionedChanges {
   static std::size_t algorithm_bytes(Device& device, const Geometry& geometry,
                                      std::size_t most_keys, const PartitionLimits& limits) {
     const PartitionPlan plan = plan_partitions(Array(geometry, 0), limits);
-    return std::max(device.sort_bytes(most_keys, plan.shift, plan.shift + plan.bits),
-                    device.sum_bytes(plan.partitions + 1));
+    const auto sort_bytes = [&](auto any_position) {
+      return device.template sort_bytes<decltype(any_position)>(most_keys, plan.shift,
+                                                                plan.shift + plan.bits);
+    };
+    return std::max({sort_bytes(std::uint64_t{}),
+                     fit<std::uint32_t>(plan) ? sort_bytes(std::uint32_t{}) : 0,
+                     device.sum_bytes(plan.partitions + 1)});
   }
 
   /// Adds the keys' demands to the filter; `alone` as in Tuning, `filled` as in insert().
   void add(const ValueKeys& keys, bool alone, std::uint64_t* filled) {
-    for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
-      const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
-      const std::uint64_t* positions = sort_by_partition(partitions.array, keys, nullptr);
-      with_cells_and_counting(filter_.geometry(), filled, [&](auto cells, auto counting) {
-        device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
-                                  AddParts<decltype(cells), counting()>{
-                                      partitions, positions, parts_.get(), total(), alone, filled});
+    with_cells_and_counting(filter_.geometry(), filled, [&](auto cells, auto counting) {
+      each_array([&](const Partitions& partitions, auto any_position) {
+        using Position = decltype(any_position);
+        locate<Position>(partitions.array, keys, nullptr);
+        add_sorted<decltype(cells), counting()>(partitions, keys.n,
+                                                sort_by_partition<Position>(keys.n), alone, filled);
       });
-    }
+    });
   }
 
-  /// Takes the demands of the keys with verdict 1 from the filter. Lines in which a counter would
-  /// fall below zero are marked instead. `emptied` as in remove().
+  /// verdicts[i] = 1 if key i is present, else 0.
+  void look(const ValueKeys& keys, std::uint8_t* verdicts) {
+    each_array([&](const Partitions& partitions, auto any_position) {
+      using Position = decltype(any_position);
+      if (partitions.array.index() > 0) return;
+      device_.for_warps(keys.n, LookAndLocate<Position>{filter_, partitions.array, keys, verdicts,
+                                                        nowhere<Position>(), memory_a<Position>()});
+    });
+  }
+  /// After look(): takes the demands of the keys with verdict 1 from the filter. Lines in which a
+  /// counter would fall below zero are marked instead. `emptied` as in remove().
   void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks,
             std::uint64_t* emptied) {
-    for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
-      const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
-      const std::uint64_t* positions = sort_by_partition(partitions.array, keys, verdicts);
-      const std::size_t divided = keys.n / limits_.part_positions;
-      device_.fill(demand_.get(), divided << plan_.log2_words, 0);
-      with_counting(emptied, [&](auto counting) {
-        device_.for_thread_blocks(parts_of(keys.n), partition_bytes(),
-                                  TakeParts<counting()>{partitions, positions, parts_.get(),
-                                                        total(), demand_.get(), marks, emptied});
+    const std::size_t divided = keys.n / limits_.part_positions;
+    with_counting(emptied, [&](auto counting) {
+      each_array([&](const Partitions& partitions, auto any_position) {
+        using Position = decltype(any_position);
+        if (partitions.array.index() > 0) locate<Position>(partitions.array, keys, verdicts);
+        const Position* sorted = sort_by_partition<Position>(keys.n);
+        device_.fill(demand_.get(), divided << plan_.log2_words, 0);
+        take_sorted<counting()>(partitions, keys.n, sorted, marks, emptied);
         device_.for_thread_blocks(divided, 0,
                                   TakeDivided<counting()>{partitions, divided_.get(), total(),
                                                           demand_.get(), marks, emptied});
       });
-    }
+    });
   }
 
  private:
-  const std::uint64_t* sort_by_partition(const Array& array, const ValueKeys& keys,
-                                         const std::uint8_t* only) {
-    device_.for_each(keys.n,
-                     LocateKeys{filter_, array, keys, only, plan_.nowhere(), positions_a_.get()});
-    const std::uint64_t* sorted = device_.sort(positions_a_.get(), positions_b_.get(), keys.n,
-                                               plan_.shift, plan_.shift + plan_.bits);
-    device_.for_each(plan_.partitions + 1, FindBounds{sorted, keys.n, plan_.shift, bounds_.get()});
+  /// use(partitions, Position()) for each array, with the smallest type that holds its positions.
+  template <class Use>
+  void each_array(Use use) {
+    for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
+      const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
+      if (!partitions.array.in_blocks() && limits_.narrow && fit<std::uint32_t>(plan_)) {
+        use(partitions, std::uint32_t{});
+      } else {
+        use(partitions, std::uint64_t{});
+      }
+    }
+  }
+
+  template <class Position>
+  Position nowhere() const {
+    return static_cast<Position>(plan_.nowhere());
+  }
+  template <class Position>
+  Position* memory_a() const {
+    return reinterpret_cast<Position*>(positions_a_.get());
+  }
+  template <class Position>
+  void locate(const Array& array, const ValueKeys& keys, const std::uint8_t* only) {
+    using Locate = LocateKeys<Position>;
+    device_.for_each(Locate::threads(keys.n),
+                     Locate{filter_, array, keys, only, nowhere<Position>(), memory_a<Position>()});
+  }
+  /// Sorts n positions, and lists the parts.
+  template <class Position>
+  const Position* sort_by_partition(std::size_t n) {
+    const Position* sorted =
+        device_.sort(memory_a<Position>(), reinterpret_cast<Position*>(positions_b_.get()), n,
+                     plan_.shift, plan_.shift + plan_.bits);
+    device_.for_each(plan_.partitions + 1,
+                     FindBounds<Position>{sorted, n, plan_.shift, bounds_.get()});
     device_.for_each(plan_.partitions + 1, CountParts{bounds_.get(), plan_.partitions,
                                                       limits_.part_positions, counts_.get()});
     device_.exclusive_sum(counts_.get(), sums_.get(), plan_.partitions + 1);
@@ -152,11 +198,47 @@ class PartitionedChanges {
                                                  parts_.get(), divided_.get()});
     return sorted;
   }
+
+  template <class Cells, bool counting, class Position>
+  void add_sorted(const Partitions& partitions, std::size_t n, const Position* sorted, bool alone,
+                  std::uint64_t* filled) {
+    if constexpr (std::is_same_v<Position, std::uint64_t>) {
+      if (partitions.array.in_blocks()) {
+        const ChunkPlan chunk = chunk_plan<Cells>(n);
+        const AddToBlocks<Cells, counting> work{partitions, sorted, parts_.get(), total(),
+                                                chunk.keys, alone,  filled};
+        return device_.for_thread_blocks(parts_of(n), chunk.bytes, work);
+      }
+    }
+    const AddToSlice<Cells, counting, Position> work{partitions, sorted, parts_.get(),
+                                                     total(),    alone,  filled};
+    device_.for_thread_blocks(parts_of(n), partition_bytes(), work);
+  }
+  template <bool counting, class Position>
+  void take_sorted(const Partitions& partitions, std::size_t n, const Position* sorted,
+                   const Marks& marks, std::uint64_t* emptied) {
+    if constexpr (std::is_same_v<Position, std::uint64_t>) {
+      if (partitions.array.in_blocks()) {
+        const ChunkPlan chunk = chunk_plan<CounterCells>(n);
+        const TakeFromBlocks<counting> work{partitions, sorted,        parts_.get(), total(),
+                                            chunk.keys, demand_.get(), marks,        emptied};
+        return device_.for_thread_blocks(parts_of(n), chunk.bytes, work);
+      }
+    }
+    const TakeFromSlice<counting, Position> work{partitions,    sorted, parts_.get(), total(),
+                                                 demand_.get(), marks,  emptied};
+    device_.for_thread_blocks(parts_of(n), partition_bytes(), work);
+  }
+
   const std::uint64_t* total() const { return sums_.get() + plan_.partitions; }
   std::size_t parts_of(std::size_t n) const {
     return plan_.partitions + n / limits_.part_positions;
   }
   std::size_t partition_bytes() const { return sizeof(std::uint64_t) << plan_.log2_words; }
+  template <class Cells>
+  ChunkPlan chunk_plan(std::size_t n) const {
+    return ChunkPlan::of<Cells>(plan_, n / plan_.partitions, limits_.sorted_bytes);
+  }
 
   template <class T>
   using Temporary = decltype(std::declval<Device&>().template temporary<T>(0));
@@ -191,7 +273,7 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
     });
     return;
   }
-  const std::size_t most = std::min(keys.n, tuning.keys_at_once(filter.geometry()));
+  const std::size_t most = tuning.keys_of_pass(filter.geometry(), keys.n);
   PartitionedChanges<Device> partitioned(device, filter, most, false, tuning.limits);
   device.reserve(most_bytes(keys.n, most, [&](std::size_t n) {
     return PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), n, tuning.limits);
@@ -243,6 +325,20 @@ void book_those(Device& device, std::size_t n, Holds holds, std::uint64_t* book)
   device.for_each(std::min(n, BookThose<Holds>::kThreads), BookThose<Holds>{holds, n, book});
 }
 
+/// Counting is not for counters in the layout ranked.
+template <bool counting, class Device, class Answers>
+void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const Answers& answers) {
+  if constexpr (!counting) {
+    if (filter.geometry().layout() == Layout::ranked && filter.geometry().cell() == Cell::counter) {
+      device.for_warps(keys.n, Look<false, RankedCells, Answers>{filter, keys, answers});
+      return;
+    }
+  }
+  with_cells(filter.geometry(), [&](auto cells) {
+    device.for_warps(keys.n, Look<counting, decltype(cells), Answers>{filter, keys, answers});
+  });
+}
+
 /// verdicts[i] = 1 if key i was removed, else 0. *emptied += how many counters became 0, unless
 /// `emptied` is null.
 template <class Device>
@@ -251,7 +347,7 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
   if (keys.n == 0) return;
   const Geometry& geometry = filter.geometry();
   const bool by_partition = tuning.should_partition(geometry, keys.n);
-  const std::size_t most = std::min(keys.n, tuning.keys_at_once(geometry));
+  const std::size_t most = tuning.keys_of_pass(geometry, keys.n);
   const std::size_t mark_words = Marks::words_for(geometry);
   auto mark_memory = device.template temporary<std::uint64_t>(mark_words);
   OrderMemory<Device> in_order(device, tuning, geometry.cache_lines_per_key(), most);
@@ -270,10 +366,11 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
     const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
     std::uint8_t* verdict = verdicts + first;
     device.fill(mark_memory.get(), mark_words, 0);
-    device.for_warps(part.n, Look<false, CounterCells, ByteAnswers>{filter, part, {verdict}});
     if (by_partition) {
+      partitioned->look(part, verdict);
       partitioned->take(part, verdict, marks, emptied);
     } else {
+      look<false>(device, filter, part, ByteAnswers{verdict});
       with_counting(emptied, [&](auto counting) {
         device.for_warps(part.n, TakeDirect<counting()>{filter, part, verdict, marks, emptied});
       });
@@ -323,20 +420,6 @@ void remove_from_several(Device& device, std::span<const FilterRef> filters, con
     }
     book_those(device, part.n, HasVerdict{verdict, kAmbiguous}, ambiguous);
   }
-}
-
-/// Counting is not for counters in the layout ranked.
-template <bool counting, class Device, class Answers>
-void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const Answers& answers) {
-  if constexpr (!counting) {
-    if (filter.geometry().layout() == Layout::ranked && filter.geometry().cell() == Cell::counter) {
-      device.for_warps(keys.n, Look<false, RankedCells, Answers>{filter, keys, answers});
-      return;
-    }
-  }
-  with_cells(filter.geometry(), [&](auto cells) {
-    device.for_warps(keys.n, Look<counting, decltype(cells), Answers>{filter, keys, answers});
-  });
 }
 
 /// indices = those of the keys that may be present, ascending; *hits = how many there are.

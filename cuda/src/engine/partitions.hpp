@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The partitioned path, for large batches of changes; one array at a time. Positions are sorted by
-// partition, a part of the array that fits into the shared memory of a multiprocessor. One block of
-// threads then counts in shared memory, from zero, the *demand* on its partition: how much each
-// counter is to change, sixteen packed counters to a word as in the filter. At the end the demand
-// is added to the filter or taken from it, word by word, by plain loads and stores: no other block
-// of threads works on that partition. (Where insertions on other streams may run at the same time,
-// it is added by compare-and-swap, which is exact whatever they do.)
+// partition, a part of the array. One block of threads then finds the *demand* on its partition:
+// how much each counter is to change, sixteen packed counters to a word as in the filter. The
+// demand is added to the filter or taken from it, word by word, by plain loads and stores: no other
+// block of threads works on that partition. (Where insertions on other streams may run at the same
+// time, it is added by compare-and-swap, which is exact whatever they do.) How a demand is found
+// depends on the layout: slice_parts.hpp, block_parts.hpp.
 //
 // In filters of bits a demand is the bits that are asked for, sixty-four to a word, and is joined
 // with those of the filter.
@@ -23,9 +23,11 @@
 #include <cstdint>
 
 #include "engine/array.hpp"
+#include "engine/look.hpp"
 #include "engine/loops.hpp"
 #include "engine/marks.hpp"
 #include "engine/value_keys.hpp"
+#include "engine/warp.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
@@ -35,9 +37,15 @@ namespace scbf::cuda {
 
 /// Limits for planning partitions; tests make them small.
 struct PartitionLimits {
-  unsigned least_log2_words;     ///< of a partition; ≥ 3, a line
-  unsigned most_log2_words;      ///< what shared memory holds
+  /// Of a slice, words of a partition: the most that shared memory holds, and 2^3, a line, at
+  /// least.
+  unsigned least_log2_words, most_log2_words;
+  /// Of a group, blocks of a partition.
+  unsigned least_log2_blocks, most_log2_blocks;
+  /// Of a group, shared memory for the keys of a partition, sorted by block.
+  std::size_t sorted_bytes;
   std::uint32_t part_positions;  ///< positions that one block of threads takes
+  bool narrow = true;            ///< May positions in a slice have 32 bits, if that is enough?
 };
 
 /// How an array is cut into partitions of equal size.
@@ -65,36 +73,84 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
   const auto passes = [](const PartitionPlan& plan) {
     return (plan.bits + kBitsPerPass - 1) / kBitsPerPass;
   };
-  const unsigned least_passes = passes(with(limits.most_log2_words));
-  for (unsigned log2_words = limits.least_log2_words; log2_words < limits.most_log2_words;
-       ++log2_words) {
-    if (passes(with(log2_words)) <= least_passes) return with(log2_words);
+  unsigned log2_words = limits.least_log2_words, most_log2_words = limits.most_log2_words;
+  if (array.in_blocks()) {
+    log2_words = limits.least_log2_blocks + array.log2_block_words();
+    most_log2_words = limits.most_log2_blocks + array.log2_block_words();
   }
-  return with(limits.most_log2_words);
+  const unsigned least_passes = passes(with(most_log2_words));
+  while (log2_words < most_log2_words && passes(with(log2_words)) > least_passes) ++log2_words;
+  return with(log2_words);
 }
 
-/// Do all positions, nowhere() included, fit into 64 bits?
-inline bool fits(const PartitionPlan& plan) noexcept { return plan.shift + plan.bits <= 64; }
+/// Do all positions, nowhere() included, fit into this type?
+template <class Position>
+bool fit(const PartitionPlan& plan) noexcept {
+  return plan.shift + plan.bits <= 8 * sizeof(Position);
+}
 
-/// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1; else
-/// nowhere.
+/// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1, otherwise
+/// `nowhere`. A Position is an integer of 64 or 32 bits.
+template <class Position>
 struct LocateKeys {
+  /// Each thread locates so many keys, a warp apart, and so has as many loads under way at once.
+  static constexpr std::size_t kAtOnce = 4;
+  static std::size_t threads(std::size_t keys) noexcept {
+    return (keys + kWarp * kAtOnce - 1) / (kWarp * kAtOnce) * kWarp;
+  }
+
   FilterRef filter;
   Array array;
   ValueKeys keys;
   const std::uint8_t* only;
-  std::uint64_t nowhere;
-  std::uint64_t* positions;
+  Position nowhere;
+  Position* positions;
 
-  SCBF_INLINE void operator()(std::size_t i) const noexcept {
-    const bool wanted = keys.valid(i) && (only == nullptr || only[i] == 1);
-    positions[i] = wanted ? array.position(keys.hash(filter, i)) : nowhere;
+  SCBF_INLINE void operator()(std::size_t thread) const noexcept {
+    const std::size_t first = thread / kWarp * kWarp * kAtOnce + thread % kWarp;
+    Position found[kAtOnce];
+    for (std::size_t a = 0; a < kAtOnce; ++a) {
+      const std::size_t i = first + a * kWarp;
+      const bool wanted = i < keys.n && keys.valid(i) && (only == nullptr || only[i] == 1);
+      found[a] = wanted ? static_cast<Position>(array.position(keys.hash(filter, i))) : nowhere;
+    }
+    for (std::size_t a = 0; a < kAtOnce; ++a) {
+      const std::size_t i = first + a * kWarp;
+      if (i < keys.n) positions[i] = found[a];
+    }
+  }
+};
+
+/// verdicts[i] = 1 if key i is present, else 0; positions as by LocateKeys of the keys with verdict
+/// 1.
+template <class Position>
+struct LookAndLocate {
+  static constexpr unsigned kBlocksPerProcessor = kBlocksOfLookups<CounterCells>;
+
+  FilterRef filter;
+  Array array;
+  ValueKeys keys;
+  std::uint8_t* verdicts;
+  Position nowhere;
+  Position* positions;
+
+  /// Runs keys first … first + 31, as far as they exist.
+  template <class Warp>
+  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
+    const auto looked = look_up<false, CounterCells>(warp, filter, keys, first);
+    ByteAnswers{verdicts}.put(warp, first, keys.n, looked.answer);
+    warp.each([&](unsigned l) {
+      if (first + l >= keys.n) return;
+      positions[first + l] =
+          looked.answer[l] != 0 ? static_cast<Position>(array.position(looked.hash[l])) : nowhere;
+    });
   }
 };
 
 /// bounds[p] = the index of the first of n sorted positions that is in partition p or a later one.
+template <class Position>
 struct FindBounds {
-  const std::uint64_t* positions;
+  const Position* positions;
   std::size_t n;
   unsigned shift;
   std::uint64_t* bounds;
@@ -196,37 +252,26 @@ struct Partitions {
   SCBF_INLINE std::uint64_t line_of(std::uint32_t partition, std::uint64_t line) const noexcept {
     return (array.first_word() + (std::uint64_t{partition} << log2_words)) / kWordsPerBlock + line;
   }
-
-  /// Counts the demand of a part in shared memory. The caller must sync() before it reads the
-  /// demand.
-  template <class Cells, class Threads>
-  SCBF_INLINE void count_demand(const Threads& threads, const std::uint64_t* positions,
-                                const Part& part, std::uint64_t* demand) const {
-    const std::uint64_t inside = partition_words() - 1;
-    threads.each([&](unsigned rank) {
-      for (std::uint64_t w = rank; w <= inside; w += threads.size()) demand[w] = 0;
-    });
-    threads.sync();
-    // Threads that share a position touch neighbouring words. Each thread fetches several positions
-    // at once: a multiprocessor has too few threads to wait for them one by one.
-    constexpr unsigned kAtOnce = 4;
-    const std::uint32_t sharers = array.shares<Cells>();
-    const std::uint32_t step = threads.size() / sharers;
-    threads.each([&](unsigned rank) {
-      for (std::uint32_t i = rank / sharers; i < part.count; i += step * kAtOnce) {
-        std::uint64_t fetched[kAtOnce];
-        for (unsigned a = 0; a < kAtOnce; ++a) {
-          if (i + a * step < part.count) fetched[a] = positions[part.first + i + a * step];
-        }
-        for (unsigned a = 0; a < kAtOnce; ++a) {
-          if (i + a * step >= part.count) break;
-          const auto share = array.share<Cells>(fetched[a], rank % sharers);
-          Cells::add(demand + (share.word & inside), share);
-        }
-      }
-    });
-  }
 };
+
+/// visit(position) for n positions. Each thread fetches several at once: a multiprocessor has too
+/// few threads to wait for them one by one.
+template <class Threads, class Position, class Visit>
+SCBF_INLINE void each_position(const Threads& threads, const Position* positions, std::uint32_t n,
+                               Visit visit) {
+  constexpr unsigned kAtOnce = 4;
+  threads.each([&](unsigned rank) {
+    for (std::uint32_t i = rank; i < n; i += threads.size() * kAtOnce) {
+      Position fetched[kAtOnce];
+      for (unsigned a = 0; a < kAtOnce; ++a) {
+        if (i + a * threads.size() < n) fetched[a] = positions[i + a * threads.size()];
+      }
+      for (unsigned a = 0; a < kAtOnce; ++a) {
+        if (i + a * threads.size() < n) visit(fetched[a]);
+      }
+    }
+  });
+}
 
 /// Runs work(rank) by all threads. If counting, *total += the sum of what it returns.
 template <bool counting, class Threads, class Work>
@@ -237,46 +282,6 @@ SCBF_INLINE void each_or_add_up(const Threads& threads, Work work, std::uint64_t
     threads.each(work);
   }
 }
-
-/// filter += demand, part by part. If counting, *filled += how many cells were 0 and are not any
-/// more.
-template <class Cells, bool counting>
-struct AddParts {
-  Partitions partitions;
-  const std::uint64_t* positions;
-  const Part* parts;
-  const std::uint64_t* total;  ///< PartCount of all parts
-  bool alone;                  ///< see Tuning
-  std::uint64_t* filled;
-
-  template <class Threads>
-  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
-                              std::uint64_t* demand) const {
-    if (index >= PartCount::parts(*total)) return;
-    const Part part = parts[index];
-    partitions.count_demand<Cells>(threads, positions, part, demand);
-    threads.sync();
-    const bool owns = alone && part.divided == Part::kWhole;
-    std::uint64_t* words = partitions.words(part.partition);
-    const std::uint64_t size = partitions.size(part.partition);
-    const auto add = [&](unsigned rank) {
-      std::uint32_t mine = 0;
-      for (std::uint64_t w = rank; w < size; w += threads.size()) {
-        if (demand[w] == 0) continue;
-        std::uint64_t before;
-        if (owns) {
-          before = words[w];
-          words[w] = Cells::joined(before, demand[w]);
-        } else {
-          before = Cells::join(words + w, demand[w]);
-        }
-        if (counting) mine += Cells::nonzero_only_in(demand[w], before);
-      }
-      return mine;
-    };
-    each_or_add_up<counting>(threads, add, filled);
-  }
-};
 
 /// Takes a partition's demand from its counters, line by line. A line in which a counter would fall
 /// below zero is left as it is, and marked. If counting, *emptied += how many counters became 0.
@@ -317,39 +322,6 @@ SCBF_INLINE void take_demand(const Threads& threads, const Partitions& partition
   };
   each_or_add_up<counting>(threads, take, emptied);
 }
-
-/// filter −= demand for partitions that are not divided. The parts of divided ones are added up in
-/// `divided_demand`, zeroed before, with partition_words() words for each. Counters that become 0
-/// are counted as by take_demand.
-template <bool counting>
-struct TakeParts {
-  Partitions partitions;
-  const std::uint64_t* positions;
-  const Part* parts;
-  const std::uint64_t* total;
-  std::uint64_t* divided_demand;
-  Marks marks;
-  std::uint64_t* emptied;
-
-  template <class Threads>
-  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
-                              std::uint64_t* demand) const {
-    if (index >= PartCount::parts(*total)) return;
-    const Part part = parts[index];
-    partitions.count_demand<CounterCells>(threads, positions, part, demand);
-    threads.sync();
-    if (part.divided == Part::kWhole) {
-      take_demand<counting>(threads, partitions, part.partition, demand, marks, emptied);
-    } else {
-      std::uint64_t* all = divided_demand + (std::uint64_t{part.divided} << partitions.log2_words);
-      threads.each([&](unsigned rank) {
-        for (std::uint64_t w = rank; w < partitions.partition_words(); w += threads.size()) {
-          if (demand[w] != 0) add_all(Atomic(), all + w, demand[w]);
-        }
-      });
-    }
-  }
-};
 
 /// filter −= demand for the partitions that were divided.
 template <bool counting>

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/device_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 
@@ -20,7 +21,8 @@ struct ValueKeys {
 
   SCBF_INLINE bool valid(std::size_t i) const noexcept { return validity.valid(i); }
   SCBF_INLINE std::uint64_t hash(const FilterRef& filter, std::size_t i) const noexcept {
-    return hashed ? values[i] : filter.hash(values[i]);
+    const std::uint64_t value = load_streaming(values + i);
+    return hashed ? value : filter.hash(value);
   }
   /// Keys first … first + count − 1.
   ValueKeys part(std::size_t first, std::size_t count) const noexcept {

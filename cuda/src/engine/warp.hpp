@@ -6,8 +6,10 @@
 //   of_neighbour<w>(v, i) PerLane of v of the i-th among w neighbouring lanes, w | 32
 //   joined_among<w>(v, f) PerLane of all v among them, joined by f, which is associative and
 //                         commutative
+//   across<d>(v)          PerLane of v of lane l ^ d
 //   ballot(v)             bit i = v[i] is not 0
 //   sum(v)                v[0] + … + v[31], of 32-bit integers
+//   sync()                what lanes have read or written in memory comes before what they do next
 #pragma once
 
 namespace scbf::cuda {

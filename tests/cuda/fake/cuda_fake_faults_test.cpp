@@ -464,7 +464,7 @@ TEST(Failures, ADeviceThatIsLostSaysSoAndNothingHangs) {
     };
     fake_cuda::fail_call([](auto f) { return f == "cudaLaunchKernel"; }, 7, cudaErrorIllegalAddress,
                          true);
-    is_lost("insert", [&] { filter.insert(asked()); });
+    is_lost("insert", [&] { filter.insert(asked(), {.path = scbf::Path::partitioned}); });
     for (const auto& operation : operations<Filter>()) {
       is_lost(operation.name, [&] { operation.run(filter, {}); });
       is_lost(operation.name, [&] { operation.run(other, {}); });

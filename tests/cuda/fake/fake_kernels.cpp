@@ -39,10 +39,13 @@ class FakeGpu : public StreamMemory {
     launch([=] { HostDevice().for_grid(work); });
   }
 
-  std::size_t sort_bytes(std::size_t n, unsigned, unsigned) { return 1 + n / 8; }
-  std::uint64_t* sort(std::uint64_t* a, std::uint64_t* b, std::size_t n, unsigned first_bit,
-                      unsigned last_bit) {
-    run(sort_bytes(n, first_bit, last_bit),
+  template <class T>
+  std::size_t sort_bytes(std::size_t n, unsigned, unsigned) {
+    return 1 + n / 8;
+  }
+  template <class T>
+  T* sort(T* a, T* b, std::size_t n, unsigned first_bit, unsigned last_bit) {
+    run(sort_bytes<T>(n, first_bit, last_bit),
         [=] { HostDevice().sort(a, b, n, first_bit, last_bit); });
     return n % 2 == 0 ? a : b;  // as HostDevice has it
   }

@@ -98,6 +98,13 @@ std::uint64_t inserted(T what, T into, std::uint64_t position, std::uint64_t len
   return held(static_cast<T>((held(into) & ~mask) | (held(what) << position & mask)));
 }
 
+/// `length` ones, the lowest of them bit `position`, as far as they lie among 32.
+std::uint64_t mask_of_bits(std::uint64_t position, std::uint64_t length) {
+  if (position >= 32) return 0;
+  const std::uint64_t ones = length >= 32 ? 0xFFFF'FFFFu : (std::uint64_t{1} << length) - 1;
+  return ones << position & 0xFFFF'FFFFu;
+}
+
 std::uint64_t permuted(std::uint64_t a, std::uint64_t b, std::uint64_t selectors) {
   const std::uint64_t bytes = (a & 0xFFFF'FFFF) | b << 32;
   std::uint64_t result = 0;
@@ -212,6 +219,8 @@ void compute_as(const Instruction& i, Lanes lanes, Row& to, const std::array<con
       });
     case Op::insert_bits:
       return each([&](unsigned l) { return inserted<U>(ux(l), uy(l), (*c)[l], (*d)[l]); });
+    case Op::mask_bits:
+      return each([&](unsigned l) { return mask_of_bits((*a)[l], (*b)[l]); });
     case Op::permute_bytes:
       return each([&](unsigned l) { return permuted((*a)[l], (*b)[l], (*c)[l]); });
     case Op::reverse_bits:

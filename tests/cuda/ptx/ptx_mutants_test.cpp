@@ -64,8 +64,8 @@ std::string what_differs(Path path, const scbf::Geometry& geometry) {
   };
 
   auto keys = random_keys(1000, 1);
-  keys.insert(keys.end(), 40, 42);  // saturates its counters
-  keys.insert(keys.end(), 40, 43);
+  keys.insert(keys.end(), 80, 42);  // saturates its counters, and crowds its blocks
+  keys.insert(keys.end(), 80, 43);
   for (int i = 0; i < 30; ++i) keys.push_back(static_cast<std::uint64_t>(i % 3));
   const OnDevice<std::uint64_t> there(keys);
   filter.insert({there.get(), keys.size()}, options);
@@ -110,7 +110,7 @@ std::string noticed(Path path, std::uint64_t seed, const scbf::Geometry& geometr
 /// in some of a key's counters.
 std::string noticed(Path path, std::uint64_t seed) {
   return noticed(path, seed, scbf::Geometry::split_block(2, 150)) +
-         noticed(path, seed, scbf::Geometry::split_block(2, 40));
+         noticed(path, seed, scbf::Geometry::split_block(2, 12));
 }
 
 struct Mutant {
@@ -152,17 +152,20 @@ std::string mutated(const Mutant& mutant) {
 }
 
 const std::string kAddDirect = "AddDirectINS0_12CounterCellsELb0",
-                  kAddParts = "ILj512ENS0_8AddPartsINS0_12CounterCellsELb0";
+                  kAddToBlocks = "ILj512ENS0_11AddToBlocksINS0_12CounterCellsELb0";
 const std::string kAddAndCount = "AddDirectINS0_12CounterCellsELb1",
-                  kAddPartsAndCount = "ILj512ENS0_8AddPartsINS0_12CounterCellsELb1";
-const std::string kTakeDirect = "TakeDirectILb0", kTakeParts = "ILj512ENS0_9TakePartsILb0",
+                  kAddToBlocksAndCount = "ILj512ENS0_11AddToBlocksINS0_12CounterCellsELb1";
+const std::string kTakeDirect = "TakeDirectILb0",
+                  kTakeFromBlocks = "ILj512ENS0_14TakeFromBlocksILb0",
                   kTakeAndCount = "TakeDirectILb1",
-                  kTakePartsAndCount = "ILj512ENS0_9TakePartsILb1",
+                  kTakeFromBlocksAndCount = "ILj512ENS0_14TakeFromBlocksILb1",
                   kResolve = "grid_kernelINS0_7Resolve";
 const std::string kLook = "LookILb0ENS0_12CounterCellsENS0_11ByteAnswers";
 const std::string kSpin = R"((ld\.acquire\.gpu\.u32[^@]*)@%p\d+ bra[^;]*;)";
 const std::string kBarrier = R"(bar\.sync\s+0;)";
 const std::string kSwap = R"(cas\.b64\s+(%rd\d+), \[(%r\w+)\], %rd\d+, (%rd\d+);)";
+
+const std::string kNext = R"(atom\.shared\.add\.u32\s+(%r\d+), \[(%r\w+)\], 1;)";
 
 const std::string kFound = R"((setp\.ne\.s64\s+%p\d+, )(%rd\d+), %rd\d+;)";
 const std::string kLoadCached = R"((ld\.relaxed\.cta\.global\.u64\s+%rd\d+, \[%rd\d+)\])";
@@ -183,9 +186,14 @@ std::vector<Mutant> mutants() {
       {"swap_of_insertion_is_not_atomic", direct, kAddDirect, R"(atom\.global\.)" + kSwap,
        "ld.volatile.global.u64 $1, [$2]; st.volatile.global.u64 [$2], $3;", kEvery,
        "counters differ after insertion"},
-      {"swap_in_shared_memory_is_not_atomic", partitioned, kAddParts, R"(atom\.shared\.)" + kSwap,
+      {"swap_in_shared_memory_is_not_atomic", partitioned, kAddToBlocks,
+       R"(atom\.shared\.)" + kSwap,
        "ld.volatile.shared.u64 $1, [$2]; st.volatile.shared.u64 [$2], $3;", kEvery,
        "counters differ after insertion"},
+      {"place_among_the_keys_of_a_block_is_not_taken", partitioned, kAddToBlocks, kNext,
+       "ld.volatile.shared.u32 $1, [$2];", kEvery, "counters differ after insertion"},
+      {"lanes_do_not_exchange_words", partitioned, kAddToBlocks, kButterfly, "mov.b32 $1, $2;",
+       kEvery, "counters differ after insertion"},
       {"swap_of_removal_is_not_atomic", direct, kTakeDirect, R"(atom\.global\.)" + kSwap,
        "ld.volatile.global.u64 $1, [$2]; st.volatile.global.u64 [$2], $3;", kEvery, "differ"},
       {"counter_saturates_early", direct, kAddDirect, R"((setp\.ne\.s64\s+%p\d+, %rd\d+,) 15;)",
@@ -227,10 +235,10 @@ std::vector<Mutant> mutants() {
        R"((redux[^@]*or\.pred\s+%p\d+, )%p\d+, (%p\d+);)", "$1$2, $2;", kEvery, kFilledDiffer},
       {"counters_of_one_count_as_filled", direct, kAddAndCount,
        R"((add\.s32\s+%r\d+, %r\d+,) 252645135;)", "$1 235802126;", kEvery, kFilledDiffer},
-      {"lanes_do_not_add_up_what_they_filled_in_parts", partitioned, kAddPartsAndCount, kSum,
+      {"lanes_do_not_add_up_what_they_filled_in_parts", partitioned, kAddToBlocksAndCount, kSum,
        "mov.b32 $1, $2;", kEvery, kFilledDiffer},
-      {"filled_counters_are_not_added_up_in_parts", partitioned, kAddPartsAndCount, kAtomicAdd, "",
-       kEvery, kFilledDiffer},
+      {"filled_counters_are_not_added_up_in_parts", partitioned, kAddToBlocksAndCount, kAtomicAdd,
+       "", kEvery, kFilledDiffer},
       {"lanes_do_not_add_up_what_they_emptied", direct, kTakeAndCount, kSum, "mov.b32 $1, $2;",
        kEvery, kEmptiedDiffer},
       {"emptied_counters_are_not_added_up", direct, kTakeAndCount, kAtomicAdd, "", kEvery,
@@ -242,18 +250,21 @@ std::vector<Mutant> mutants() {
        kEmptiedDiffer},
       {"what_is_taken_in_order_does_not_count_as_emptied", direct, kResolve, kAtomicAdd, "", 2,
        kEmptiedDiffer},
-      {"lanes_do_not_add_up_what_they_emptied_in_parts", partitioned, kTakePartsAndCount, kSum,
+      {"lanes_do_not_add_up_what_they_emptied_in_parts", partitioned, kTakeFromBlocksAndCount, kSum,
        "mov.b32 $1, $2;", kEvery, kEmptiedDiffer},
-      {"emptied_counters_are_not_added_up_in_parts", partitioned, kTakePartsAndCount, kAtomicAdd,
-       "", kEvery, kEmptiedDiffer},
+      {"emptied_counters_are_not_added_up_in_parts", partitioned, kTakeFromBlocksAndCount,
+       kAtomicAdd, "", kEvery, kEmptiedDiffer},
       {"word_is_not_aligned", direct, kAddDirect, kLoadCached, "$1+4]", kEvery,
        "an access of 8 bytes at an address that is not aligned"},
       {"word_lies_outside", direct, kAddDirect, kLoadCached, "$1+19200]", kEvery,
        "a read outside of the device's memory"},
-      {"no_barrier_before_counting", partitioned, kAddParts, kBarrier, "", 0, "a race: "},
-      {"no_barrier_after_counting", partitioned, kAddParts, kBarrier, "", 1, "a race: "},
-      {"no_barrier_in_removal", partitioned, kTakeParts, kBarrier, "", 1, "a race: "},
-      {"barrier_by_some_threads", partitioned, kAddParts, kBarrier,
+      {"no_barrier_before_counting", partitioned, kAddToBlocks, kBarrier, "", 1, "a race: "},
+      {"no_barrier_after_counting", partitioned, kAddToBlocks, kBarrier, "", 2, "a race: "},
+      {"no_barrier_before_sorting", partitioned, kAddToBlocks, kBarrier, "", 3,
+       "outside of the shared memory"},
+      {"no_barrier_after_sorting", partitioned, kAddToBlocks, kBarrier, "", 4, "a race: "},
+      {"no_barrier_in_removal", partitioned, kTakeFromBlocks, kBarrier, "", kEvery, "a race: "},
+      {"barrier_by_some_threads", partitioned, kAddToBlocks, kBarrier,
        "{ .reg .pred few; .reg .b32 t; mov.u32 t, %tid.x; setp.lt.u32 few, t, 40; @few bar.sync 0; "
        "}",
        1, "barrier"},
@@ -310,7 +321,7 @@ TEST(TheKernels, GiveNothingToNotice) {
 TEST(TheKernels, GiveNothingToNoticeInLargePartitions) {
   ptx::take_counts();
   // So large that partitions of 128 KiB save a pass of sorting.
-  EXPECT_EQ(noticed(Path::partitioned, 1, scbf::Geometry::split_block(1, 270'000)), "");
+  EXPECT_EQ(noticed(Path::partitioned, 1, scbf::Geometry::split(1, 35'000'000)), "");
   const auto counts = ptx::take_counts();
   EXPECT_TRUE(std::any_of(counts.begin(), counts.end(), [](const auto& count) {
     return count.first.find("thread_blocks_kernel<1024u") != std::string::npos;

@@ -42,6 +42,7 @@ const std::unordered_map<std::string_view, Form>& simple_forms() {
       {"shl", {Op::shift_left, 2}},
       {"shr", {Op::shift_right, 2}},
       {"bfi", {Op::insert_bits, 4}},
+      {"bmsk.clamp", {Op::mask_bits, 2}},
       {"prmt", {Op::permute_bytes, 3}},
       {"brev", {Op::reverse_bits, 1}},
       {"clz", {Op::leading_zeros, 1}},
@@ -426,13 +427,15 @@ class Parser : private Reader {
     if (base == "ld") {
       i.op = Op::load;
       if (of_block && relaxed) i.order = Order::of_block;
-      opcode.has("L1::no_allocate");  // a hint
+      opcode.has("L1::no_allocate");  // hints
+      opcode.has("cs");
       if (opcode.has("nc")) i.order = Order::read_only;
       list(i.to, 0, [&] { return result(); });
       want(",");
       address(i);
     } else if (base == "st") {
       i.op = Op::store;
+      opcode.has("cs");  // a hint
       address(i);
       want(",");
       list(i.from_rows, 1, [&] { return operand(); });

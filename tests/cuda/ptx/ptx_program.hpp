@@ -56,6 +56,7 @@ enum class Op : std::uint8_t {
   shift_left,
   shift_right,
   insert_bits,
+  mask_bits,
   permute_bytes,
   reverse_bits,
   leading_zeros,

@@ -13,6 +13,25 @@
 
 namespace scbf::cuda {
 
+/// Loads and stores what is used once, such as keys and answers, so that it leaves the second-level
+/// cache before the filter does. Other threads must not write there meanwhile.
+template <class T>
+SCBF_INLINE T load_streaming(const T* from) noexcept {
+#if defined(__CUDA_ARCH__)
+  return __ldcs(from);
+#else
+  return *from;
+#endif
+}
+template <class T>
+SCBF_INLINE void store_streaming(T* to, T value) noexcept {
+#if defined(__CUDA_ARCH__)
+  __stcs(to, value);
+#else
+  *to = value;
+#endif
+}
+
 struct WordPair {
   std::uint64_t low, high;
 };
@@ -55,6 +74,18 @@ struct Atomic {
     return {load(words), load(words + 1)};
 #endif
   }
+  /// Two neighbouring words, 16-byte aligned, in one access.
+  SCBF_INLINE void store_pair(std::uint64_t* words, const WordPair& pair) const noexcept {
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.volatile.v2.u64 [%0], {%1, %2};"
+                 :
+                 : "l"(words), "l"(pair.low), "l"(pair.high)
+                 : "memory");
+#else
+    store(words, pair.low);
+    store(words + 1, pair.high);
+#endif
+  }
   SCBF_INLINE void store(std::uint64_t* word, std::uint64_t value) const noexcept {
 #if defined(__CUDA_ARCH__)
     *const_cast<volatile std::uint64_t*>(word) = value;
@@ -93,6 +124,28 @@ struct Atomic {
     atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
 #else
     std::atomic_ref(*word).fetch_add(value, std::memory_order_relaxed);
+#endif
+  }
+  /// Of 32 bits: adds 1, and returns what the number was.
+  SCBF_INLINE std::uint32_t next(std::uint32_t* number) const noexcept {
+#if defined(__CUDA_ARCH__)
+    return atomicAdd(number, 1u);
+#else
+    return std::atomic_ref(*number).fetch_add(1, std::memory_order_relaxed);
+#endif
+  }
+  SCBF_INLINE std::uint32_t load(const std::uint32_t* number) const noexcept {
+#if defined(__CUDA_ARCH__)
+    return *const_cast<const volatile std::uint32_t*>(number);
+#else
+    return std::atomic_ref(*const_cast<std::uint32_t*>(number)).load(std::memory_order_relaxed);
+#endif
+  }
+  SCBF_INLINE void store(std::uint32_t* number, std::uint32_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+    *const_cast<volatile std::uint32_t*>(number) = value;
+#else
+    std::atomic_ref(*number).store(value, std::memory_order_relaxed);
 #endif
   }
   /// Sets the word to the smaller of itself and `value`.

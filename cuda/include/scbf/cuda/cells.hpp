@@ -70,11 +70,26 @@ struct CounterCells {
     return take_ones(Atomic(), counters.words, counters.shifts, wanted);
   }
   SCBF_INLINE static std::uint64_t joined(std::uint64_t a, std::uint64_t b) noexcept {
-    return detail::added(a, b);
+    return added_soon(a, b);
   }
   /// word = joined(word, more), whatever other threads do. Returns what the word was.
   SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more) noexcept {
-    return add_all(Atomic(), word, more);
+    return join(word, more, Atomic().load(word));
+  }
+  /// The same where the word was `seen` a moment ago.
+  SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more,
+                                        std::uint64_t seen) noexcept {
+    return add_all_to(Atomic(), word, more, seen);
+  }
+  /// joined(word, what a key has in word i of its block).
+  SCBF_INLINE static std::uint64_t with_key(std::uint64_t word, std::uint32_t nibbles,
+                                            std::uint32_t i) noexcept {
+    return detail::incremented(word, detail::shift_of_nibble(nibbles, i));
+  }
+  /// The same where the word has had fewer than 15 keys.
+  SCBF_INLINE static std::uint64_t with_next(std::uint64_t word, std::uint32_t nibbles,
+                                             std::uint32_t i) noexcept {
+    return word + (std::uint64_t{1} << detail::shift_of_nibble(nibbles, i));
   }
   /// How many cells are not 0 in word a and 0 in word b.
   SCBF_INLINE static std::uint32_t nonzero_only_in(std::uint64_t a, std::uint64_t b) noexcept {
@@ -183,7 +198,19 @@ struct BitCells {
     return a | b;
   }
   SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more) noexcept {
-    return Atomic().set_bits(word, more);
+    return join(word, more, Atomic().load(word));
+  }
+  SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more,
+                                        std::uint64_t seen) noexcept {
+    return (seen & more) == more ? seen : Atomic().join_bits(word, more);
+  }
+  SCBF_INLINE static std::uint64_t with_key(std::uint64_t word, std::uint32_t nibbles,
+                                            std::uint32_t i) noexcept {
+    return word | detail::block_mask(nibbles, i);
+  }
+  SCBF_INLINE static std::uint64_t with_next(std::uint64_t word, std::uint32_t nibbles,
+                                             std::uint32_t i) noexcept {
+    return with_key(word, nibbles, i);
   }
   SCBF_INLINE static std::uint32_t nonzero_only_in(std::uint64_t a, std::uint64_t b) noexcept {
     return detail::bits_set(a & ~b);

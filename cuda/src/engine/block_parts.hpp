@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// Demands on a group of split_block: all that a key has in its block. A block of threads sorts the
+// keys of its part once more, by block of the filter, in shared memory, as many at a time as fit
+// there: a *chunk*. Then neighbouring lanes, one for each two words of a block, take one block
+// after another, and each counts in registers what the block's keys ask of its words. So a key
+// costs two atomic operations in shared memory, not one for each of its eight counters.
+//
+// Keys of crowded blocks are not sorted, since few lanes would work on many keys: their demands are
+// counted in shared memory as they come. Counters there are soon at 15, and then only read.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/direct.hpp"
+#include "engine/loops.hpp"
+#include "engine/marks.hpp"
+#include "engine/partitions.hpp"
+#include "engine/warp.hpp"
+#include "scbf/cuda/atomic.hpp"
+#include "scbf/cuda/cells.hpp"
+#include "scbf/cuda/words.hpp"
+
+namespace scbf::cuda {
+
+/// The keys of a chunk, in shared memory, sorted by block of their partition. The order of the keys
+/// of a block is left open.
+template <class Cells>
+class KeysByBlock {
+ public:
+  /// Lanes that share a block, with two words each.
+  static constexpr unsigned kSharers = Cells::kBlockWords / 2;
+  /// A block of more keys is crowded.
+  static constexpr std::uint32_t kCrowded = 64;
+
+  /// 32-bit numbers of shared memory for so many blocks, an even number, and keys; aligned to 8
+  /// bytes.
+  static constexpr std::size_t numbers(std::size_t blocks, std::size_t keys) noexcept {
+    return 2 + 2 * blocks + keys;
+  }
+
+  SCBF_INLINE KeysByBlock(std::uint32_t* shared, const Partitions& partitions,
+                          std::uint32_t partition) noexcept
+      : next_(shared),
+        counts_(shared + 2),
+        ends_(counts_ + partitions.partition_words() / Cells::kBlockWords),
+        nibbles_(ends_ + partitions.partition_words() / Cells::kBlockWords),
+        inside_(static_cast<std::uint32_t>(partitions.partition_words() / Cells::kBlockWords) - 1),
+        blocks_(static_cast<std::uint32_t>(partitions.size(partition) / Cells::kBlockWords)),
+        words_(partitions.words(partition)) {}
+
+  /// Waits for all threads before and after.
+  template <class Threads>
+  SCBF_INLINE void sort(const Threads& threads, const std::uint64_t* positions,
+                        std::uint32_t n) const {
+    threads.sync();
+    threads.each([&](unsigned rank) {
+      for (std::uint32_t b = rank; b <= inside_; b += threads.size()) counts_[b] = 0;
+      if (rank == 0) *next_ = 0;
+    });
+    threads.sync();
+    const auto block_of = [&](std::uint64_t position) {
+      return static_cast<std::uint32_t>(detail::block_of(position)) & inside_;
+    };
+    each_position(threads, positions, n,
+                  [&](std::uint64_t p) { Atomic().next(counts_ + block_of(p)); });
+    threads.sync();
+    for (std::uint32_t first = 0; first <= inside_; first += threads.size()) {
+      threads.allot(
+          next_, [&](unsigned rank) { return first + rank <= inside_ ? counts_[first + rank] : 0; },
+          [&](unsigned rank, std::uint32_t begin) {
+            const std::uint32_t b = first + rank;
+            if (b > inside_) return;
+            ends_[b] = begin;
+            if (counts_[b] > kCrowded) empty_crowd(b);
+          });
+    }
+    threads.sync();
+    each_position(threads, positions, n, [&](std::uint64_t p) {
+      const std::uint32_t b = block_of(p);
+      const auto nibbles = static_cast<std::uint32_t>(p);
+      if (counts_[b] > kCrowded) {
+        add_to_crowd(b, nibbles);
+      } else {
+        nibbles_[Atomic().next(ends_ + b)] = nibbles;
+      }
+    });
+    threads.sync();
+  }
+
+  /// What n keys, all that the chunk has of this block, ask of its words 2·i and 2·i + 1.
+  SCBF_INLINE WordPair demand(std::uint32_t block, std::uint32_t n, unsigned i) const noexcept {
+    if (n > kCrowded) return {crowd(block)[2 * i], crowd(block)[2 * i + 1]};
+    const std::uint32_t end = ends_[block];
+    WordPair demand{0, 0};
+    if (n <= kCounterMax) {
+      SCBF_NOT_UNROLLED
+      for (std::uint32_t k = end - n; k < end; ++k) {
+        demand = {Cells::with_next(demand.low, nibbles_[k], 2 * i),
+                  Cells::with_next(demand.high, nibbles_[k], 2 * i + 1)};
+      }
+    } else {
+      SCBF_NOT_UNROLLED
+      for (std::uint32_t k = end - n; k < end; ++k) {
+        demand = {Cells::with_key(demand.low, nibbles_[k], 2 * i),
+                  Cells::with_key(demand.high, nibbles_[k], 2 * i + 1)};
+      }
+    }
+    return demand;
+  }
+  /// The words 2·i and 2·i + 1.
+  SCBF_INLINE std::uint64_t* pair(std::uint32_t block, unsigned i) const noexcept {
+    return words_ + std::uint64_t{block} * Cells::kBlockWords + 2 * i;
+  }
+
+  /// visit(warp, block, n, before) with each lane's block, how many keys the chunk has of it, and,
+  /// if that is not 0, what its pair holds. That of lane l is number l % kSharers. If counting,
+  /// *total += the sum of what it returns for all lanes.
+  template <bool counting, class Threads, class Visit>
+  SCBF_INLINE void each_block(const Threads& threads, std::uint64_t* total, Visit visit) const {
+    constexpr unsigned kAtOnce = 2;  // blocks of a lane whose words are fetched together
+    const unsigned step = threads.size() / kSharers;
+    threads.each_warp([&](const auto& warp, unsigned index) {
+      using Warp = std::remove_cvref_t<decltype(warp)>;
+      auto counted = warp.each([](unsigned) { return std::int32_t{0}; });
+      const std::uint32_t begin = index * (kWarp / kSharers);
+      for (std::uint32_t first = begin; first < blocks_; first += step * kAtOnce) {
+        typename Warp::template PerLane<std::uint32_t> block[kAtOnce], n[kAtOnce];
+        typename Warp::template PerLane<WordPair> before[kAtOnce];
+        for (unsigned a = 0; a < kAtOnce; ++a) {
+          block[a] = warp.each([&](unsigned l) { return first + a * step + l / kSharers; });
+          n[a] = warp.each(
+              [&](unsigned l) { return block[a][l] < blocks_ ? counts_[block[a][l]] : 0; });
+          before[a] = warp.each([&](unsigned l) {
+            return n[a][l] != 0 ? Atomic().load_pair(pair(block[a][l], l % kSharers))
+                                : WordPair{0, 0};
+          });
+        }
+        for (unsigned a = 0; a < kAtOnce; ++a) {
+          const auto change = visit(warp, block[a], n[a], before[a]);
+          if (counting) warp.each([&](unsigned l) { counted[l] += change[l]; });
+        }
+      }
+      if (counting) add_up(warp, counted, total);
+    });
+  }
+
+ private:
+  // The sum of a crowded block's keys lies where their nibbles would, which need more memory.
+  static_assert(kCrowded >= 2 * Cells::kBlockWords);
+
+  SCBF_INLINE std::uint64_t* crowd(std::uint32_t block) const noexcept {
+    return reinterpret_cast<std::uint64_t*>(nibbles_ + (ends_[block] + 1) / 2 * 2);
+  }
+  SCBF_INLINE void empty_crowd(std::uint32_t block) const noexcept {
+    std::uint64_t* sum = crowd(block);
+    for (unsigned i = 0; i < Cells::kBlockWords; ++i) sum[i] = 0;
+  }
+  SCBF_INLINE void add_to_crowd(std::uint32_t block, std::uint32_t nibbles) const noexcept {
+    std::uint64_t* sum = crowd(block);
+    SCBF_NOT_UNROLLED
+    for (unsigned i = 0; i < Cells::kBlockWords; ++i) {
+      Cells::add(sum + i, Cells::in_block(0u, nibbles, i));
+    }
+  }
+
+  std::uint32_t* next_;
+  std::uint32_t* counts_;   // of keys, for each block
+  std::uint32_t* ends_;     // of its keys among the nibbles; if it is crowded, where its sum begins
+  std::uint32_t* nibbles_;  // of the keys
+  std::uint32_t inside_, blocks_;
+  std::uint64_t* words_;
+};
+
+/// How the keys of partitions are sorted by block: how many at once, and what memory that takes.
+struct ChunkPlan {
+  std::uint32_t keys;
+  std::size_t bytes;  ///< of shared memory
+
+  /// For about so many keys in a partition. (If there are more, there are more chunks.)
+  template <class Cells>
+  static ChunkPlan of(const PartitionPlan& plan, std::uint64_t expected_keys,
+                      std::size_t most_bytes) noexcept {
+    const std::size_t blocks = plan.partition_words() / Cells::kBlockWords;
+    // TakeFromBlocks has a number more for each block, and two.
+    const std::size_t tables = KeysByBlock<Cells>::numbers(blocks, 0) + blocks + 2;
+    const std::size_t most = std::max(most_bytes / sizeof(std::uint32_t), tables + 1) - tables;
+    const auto keys = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(most, kLeastKeys + expected_keys + expected_keys / 8));
+    return {keys, (tables + keys + 1) / 2 * sizeof(std::uint64_t)};
+  }
+
+ private:
+  static constexpr std::uint64_t kLeastKeys = 1024;  // some more than expected, also of few
+};
+
+/// How many cells are not 0 in pair a and 0 in pair b.
+template <class Cells>
+SCBF_INLINE std::int32_t nonzero_only_in(const WordPair& a, const WordPair& b) noexcept {
+  return static_cast<std::int32_t>(Cells::nonzero_only_in(a.low, b.low) +
+                                   Cells::nonzero_only_in(a.high, b.high));
+}
+
+/// group += demand, part by part. If counting, *filled += how many cells were 0 and are not any
+/// more.
+template <class Cells, bool counting>
+struct AddToBlocks {
+  Partitions partitions;
+  const std::uint64_t* positions;
+  const Part* parts;
+  const std::uint64_t* total;  ///< PartCount of all parts
+  std::uint32_t chunk;         ///< keys
+  bool alone;                  ///< see Tuning
+  std::uint64_t* filled;
+
+  template <class Threads>
+  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
+                              std::uint64_t* shared) const {
+    if (index >= PartCount::parts(*total)) return;
+    const Part part = parts[index];
+    const bool owns = alone && part.divided == Part::kWhole;
+    const KeysByBlock<Cells> keys(reinterpret_cast<std::uint32_t*>(shared), partitions,
+                                  part.partition);
+    for (std::uint32_t first = 0; first < part.count; first += chunk) {
+      const std::uint32_t left = part.count - first;
+      keys.sort(threads, positions + part.first + first, left < chunk ? left : chunk);
+      keys.template each_block<counting>(
+          threads, filled,
+          [&](const auto& warp, const auto& block, const auto& n, const auto& before) {
+            const auto demand = warp.each([&](unsigned l) {
+              return n[l] == 0 ? WordPair{0, 0} : keys.demand(block[l], n[l], l % keys.kSharers);
+            });
+            if (!owns) return join(warp, keys, block, demand, before);
+            return warp.each([&](unsigned l) -> std::int32_t {
+              if (n[l] == 0) return 0;
+              const WordPair after{Cells::joined(before[l].low, demand[l].low),
+                                   Cells::joined(before[l].high, demand[l].high)};
+              Atomic().store_pair(keys.pair(block[l], l % keys.kSharers), after);
+              return counting ? nonzero_only_in<Cells>(demand[l], before[l]) : 0;
+            });
+          });
+    }
+  }
+
+ private:
+  /// Adds the demand while others may change the words. The lanes of two neighbouring blocks first
+  /// exchange a word of each pair, so that an access of the warp covers whole blocks: so fewer
+  /// sectors are touched.
+  template <class Warp>
+  SCBF_INLINE auto join(const Warp& warp, const KeysByBlock<Cells>& keys,
+                        const typename Warp::template PerLane<std::uint32_t>& block,
+                        const typename Warp::template PerLane<WordPair>& demand,
+                        const typename Warp::template PerLane<WordPair>& before) const {
+    constexpr unsigned kSharers = KeysByBlock<Cells>::kSharers;
+    const auto is_second = [](unsigned l) { return l / kSharers % 2 == 1; };
+    const auto exchanged = [&](const auto& pairs) {
+      const auto given = warp.template across<kSharers>(
+          warp.each([&](unsigned l) { return is_second(l) ? pairs[l].low : pairs[l].high; }));
+      return warp.each([&](unsigned l) {
+        return is_second(l) ? WordPair{given[l], pairs[l].high} : WordPair{pairs[l].low, given[l]};
+      });
+    };
+    const auto wanted = exchanged(demand), seen = exchanged(before);
+    const auto other = warp.template across<kSharers>(block);
+    // Of the first block, then of the second, a lane now has one word: its lower one if it is
+    // among the lanes of the first block, otherwise its higher one.
+    return warp.each([&](unsigned l) -> std::int32_t {
+      const std::uint32_t first = is_second(l) ? other[l] : block[l];
+      const std::uint32_t second = is_second(l) ? block[l] : other[l];
+      std::int32_t mine = 0;
+      const auto add = [&](std::uint32_t to, std::uint64_t want, std::uint64_t saw) {
+        if (want == 0) return;
+        const std::uint64_t was =
+            Cells::join(keys.pair(to, l % kSharers) + is_second(l), want, saw);
+        if (counting) mine += static_cast<std::int32_t>(Cells::nonzero_only_in(want, was));
+      };
+      add(first, wanted[l].low, seen[l].low);
+      add(second, wanted[l].high, seen[l].high);
+      return mine;
+    });
+  }
+};
+
+/// group −= demand for partitions that are not divided; a block in which a counter would fall below
+/// zero is left as it is, and its line marked. The parts of divided ones are added up in
+/// `divided_demand`, zeroed before, with partition_words() words for each. If counting, *emptied +=
+/// how many counters became 0.
+template <bool counting>
+struct TakeFromBlocks {
+  Partitions partitions;
+  const std::uint64_t* positions;
+  const Part* parts;
+  const std::uint64_t* total;
+  std::uint32_t chunk;
+  std::uint64_t* divided_demand;
+  Marks marks;
+  std::uint64_t* emptied;
+
+  template <class Threads>
+  SCBF_INLINE void operator()(const Threads& threads, std::size_t index,
+                              std::uint64_t* shared) const {
+    if (index >= PartCount::parts(*total)) return;
+    const Part part = parts[index];
+    auto* numbers = reinterpret_cast<std::uint32_t*>(shared);
+    const Failures failures{numbers, numbers + 2};
+    const auto blocks = static_cast<std::uint32_t>(partitions.partition_words() / kWordsPerBlock);
+    const Keys keys(numbers + 2 + blocks, partitions, part.partition);
+    if (part.divided != Part::kWhole) {
+      std::uint64_t* all = divided_demand + (std::uint64_t{part.divided} << partitions.log2_words);
+      return each_chunk(threads, part, keys,
+                        [&](std::uint32_t) { add_demand(threads, keys, all); });
+    }
+    failures.clear(threads, blocks);
+    each_chunk(threads, part, keys,
+               [&](std::uint32_t number) { take(threads, part, keys, number, failures); });
+    // What earlier chunks took from a block in which a later one failed is given back.
+    if (part.count <= chunk) return;
+    threads.sync();
+    if (!failures.there_are()) return;
+    each_chunk(threads, part, keys,
+               [&](std::uint32_t number) { give_back(threads, keys, number, failures); });
+  }
+
+ private:
+  using Keys = KeysByBlock<CounterCells>;
+
+  /// In which chunk a block failed.
+  struct Failures {
+    static constexpr std::uint32_t kNever = 0xFFFF'FFFFu;
+    std::uint32_t* any;
+    std::uint32_t* chunk_of;
+
+    template <class Threads>
+    SCBF_INLINE void clear(const Threads& threads, std::uint32_t blocks) const {
+      threads.each([&](unsigned rank) {
+        for (std::uint32_t b = rank; b < blocks; b += threads.size()) chunk_of[b] = kNever;
+        if (rank == 0) *any = 0;
+      });
+    }
+    SCBF_INLINE void note(std::uint32_t block, std::uint32_t chunk) const {
+      Atomic().store(chunk_of + block, chunk);
+      Atomic().store(any, 1);
+    }
+    SCBF_INLINE std::uint32_t of(std::uint32_t block) const {
+      return Atomic().load(chunk_of + block);
+    }
+    SCBF_INLINE bool there_are() const { return Atomic().load(any) != 0; }
+  };
+
+  template <class Threads, class Act>
+  SCBF_INLINE void each_chunk(const Threads& threads, const Part& part, const Keys& keys,
+                              Act act) const {
+    std::uint32_t number = 0;
+    for (std::uint32_t first = 0; first < part.count; first += chunk) {
+      const std::uint32_t left = part.count - first;
+      keys.sort(threads, positions + part.first + first, left < chunk ? left : chunk);
+      act(number++);
+    }
+  }
+
+  template <class Threads>
+  SCBF_INLINE void add_demand(const Threads& threads, const Keys& keys, std::uint64_t* all) const {
+    keys.template each_block<false>(
+        threads, nullptr, [&](const auto& warp, const auto& block, const auto& n, const auto&) {
+          return warp.each([&](unsigned l) -> std::int32_t {
+            if (n[l] == 0) return 0;
+            const unsigned i = l % keys.kSharers;
+            const WordPair demand = keys.demand(block[l], n[l], i);
+            std::uint64_t* pair = all + std::uint64_t{block[l]} * kWordsPerBlock + 2 * i;
+            add_all(Atomic(), pair, demand.low);
+            add_all(Atomic(), pair + 1, demand.high);
+            return 0;
+          });
+        });
+  }
+
+  template <class Threads>
+  SCBF_INLINE void take(const Threads& threads, const Part& part, const Keys& keys,
+                        std::uint32_t number, const Failures& failures) const {
+    keys.template each_block<counting>(
+        threads, emptied,
+        [&](const auto& warp, const auto& block, const auto& n, const auto& before) {
+          constexpr unsigned kSharers = Keys::kSharers;
+          const auto takes = warp.each(
+              [&](unsigned l) { return n[l] != 0 && failures.of(block[l]) == Failures::kNever; });
+          const auto demand = warp.each([&](unsigned l) {
+            return takes[l] ? keys.demand(block[l], n[l], l % kSharers) : WordPair{0, 0};
+          });
+          const auto low =
+              warp.each([&](unsigned l) { return subtracted_soon(before[l].low, demand[l].low); });
+          const auto high = warp.each(
+              [&](unsigned l) { return subtracted_soon(before[l].high, demand[l].high); });
+          const std::uint32_t failing = warp.ballot(
+              warp.each([&](unsigned l) { return (low[l].below | high[l].below) != 0; }));
+          if (failing != 0) warp.sync();  // `failures` has been read
+          return warp.each([&](unsigned l) -> std::int32_t {
+            if (!takes[l]) return 0;
+            if ((failing >> l / kSharers * kSharers & ((1u << kSharers) - 1)) != 0) {
+              if (l % kSharers != 0) return 0;
+              marks.mark(partitions.line_of(part.partition, block[l]));
+              failures.note(block[l], number);
+              return 0;
+            }
+            const WordPair after{low[l].word, high[l].word};
+            Atomic().store_pair(keys.pair(block[l], l % kSharers), after);
+            return counting ? nonzero_only_in<CounterCells>(before[l], after) : 0;
+          });
+        });
+  }
+
+  template <class Threads>
+  SCBF_INLINE void give_back(const Threads& threads, const Keys& keys, std::uint32_t number,
+                             const Failures& failures) const {
+    keys.template each_block<counting>(
+        threads, emptied,
+        [&](const auto& warp, const auto& block, const auto& n, const auto& before) {
+          return warp.each([&](unsigned l) -> std::int32_t {
+            if (n[l] == 0) return 0;
+            const std::uint32_t failed_in = failures.of(block[l]);
+            if (failed_in == Failures::kNever || number >= failed_in) return 0;
+            const WordPair demand = keys.demand(block[l], n[l], l % keys.kSharers);
+            const WordPair after = {CounterCells::joined(before[l].low, demand.low),
+                                    CounterCells::joined(before[l].high, demand.high)};
+            Atomic().store_pair(keys.pair(block[l], l % keys.kSharers), after);
+            return counting ? -nonzero_only_in<CounterCells>(after, before[l]) : 0;
+          });
+        });
+  }
+};
+
+}  // namespace scbf::cuda
