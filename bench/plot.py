@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import field_tables
+import gpu_tables
 import python_tables
 import spark_tables
 import tables
@@ -270,6 +271,9 @@ def main():
                tables.Systems({"context": {}, "rows": []}, None))
     of_systems = tables.SYSTEMS | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES
     made |= {name: make(systems) for name, make in of_systems.items()}
+    if gpu_path := newest(folder, "gpu"):
+        on_gpu = tables.Systems(json.loads(gpu_path.read_text()), gpu_path.name)
+        made |= {name: make(on_gpu) for name, make in gpu_tables.TABLES.items()}
     if missing := [name for name, table in made.items() if not table]:
         print(f"plot.py: {path or folder} has no rows for {', '.join(missing)}: left as they are",
               file=sys.stderr)
