@@ -41,7 +41,7 @@ struct Tuning {
   /// Measured: 1.3 for insertions beside which others may run, 0.7 for removals, 1.5 for bits.
   static constexpr double kKeysPerLine = 1.25, kKeysPerLineOfBits = 2;
   /// Two copies of the positions, and the demands of divided partitions.
-  static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 2;
+  static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 4;
 
   bool should_partition(const Geometry& geometry, std::size_t keys) const noexcept {
     if (geometry.layout() == Layout::ranked) return false;  // no arrays to partition
