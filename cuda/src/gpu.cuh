@@ -183,7 +183,7 @@ class GpuGrid {
 
 inline constexpr unsigned kThreads = 256;
 /// Threads of a block that uses shared memory. A multiprocessor of Hopper holds three blocks of 64
-/// KiB each; of larger ones it holds only one, which must then bring all the threads.
+/// KiB each; of larger ones it holds one or two, which must then bring more threads.
 inline constexpr unsigned kThreadsOfBlock = 512, kThreadsOfLargeBlock = 1024;
 inline constexpr std::size_t kLargeBlockBytes = std::size_t{72} << 10;
 inline constexpr unsigned kThreadsPerProcessor = 1536;

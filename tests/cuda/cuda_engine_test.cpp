@@ -42,7 +42,8 @@ std::vector<EngineCase> engine_cases(const std::vector<Shape>& shapes) {
     cases.push_back({shape, Path::direct, 3, 64});
     cases.push_back({shape, Path::partitioned, 1, 1u << 16});  // no partition is divided
     cases.push_back({shape, Path::partitioned, 2, 1u << 16, false});
-    cases.push_back({shape, Path::partitioned, 3, 64});  // most partitions are divided
+    cases.push_back({shape, Path::partitioned, 3, 64});   // most partitions are divided
+    cases.push_back({shape, Path::partitioned, 2, 200});  // into parts of several chunks
   }
   return cases;
 }

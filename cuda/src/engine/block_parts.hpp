@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Demands on a group of split_block: all that a key has in its block. A block of threads sorts the
-// keys of its part once more, by block of the filter, in shared memory, as many at a time as fit
-// there: a *chunk*. Then neighbouring lanes, one for each two words of a block, take one block
-// after another, and each counts in registers what the block's keys ask of its words. So a key
-// costs two atomic operations in shared memory, not one for each of its eight counters.
+// Demands on a group of split_block. A key asks for all its counters of one block at once. A block
+// of threads sorts the keys of its part once more, by block of the filter, in shared memory, as
+// many at a time as fit there: a *chunk*. Then neighbouring lanes, one for each two words of a
+// block, take one block after another, and each counts in registers what the block's keys ask of
+// its words. So a key costs two atomic operations in shared memory, not one for each of its eight
+// counters.
 //
 // Keys of crowded blocks are not sorted, since few lanes would work on many keys: their demands are
 // counted in shared memory as they come. Counters there are soon at 15, and then only read.
@@ -35,8 +36,8 @@ class KeysByBlock {
   /// A block of more keys is crowded.
   static constexpr std::uint32_t kCrowded = 64;
 
-  /// 32-bit numbers of shared memory for so many blocks, an even number, and keys; aligned to 8
-  /// bytes.
+  /// How many 32-bit numbers of shared memory it needs for so many blocks and keys. The number of
+  /// blocks is even and the memory aligned to 8 bytes, so that sums of 64 bits are aligned, too.
   static constexpr std::size_t numbers(std::size_t blocks, std::size_t keys) noexcept {
     return 2 + 2 * blocks + keys;
   }
@@ -51,7 +52,7 @@ class KeysByBlock {
         blocks_(static_cast<std::uint32_t>(partitions.size(partition) / Cells::kBlockWords)),
         words_(partitions.words(partition)) {}
 
-  /// Waits for all threads before and after.
+  /// Sorts n positions by block. Waits for all threads before and after.
   template <class Threads>
   SCBF_INLINE void sort(const Threads& threads, const std::uint64_t* positions,
                         std::uint32_t n) const {
@@ -116,9 +117,10 @@ class KeysByBlock {
   }
 
   /// visit(warp, block, n, before) with each lane's block, how many keys the chunk has of it, and,
-  /// if that is not 0, what its pair holds. That of lane l is number l % kSharers. If counting,
-  /// *total += the sum of what it returns for all lanes.
-  template <bool counting, class Threads, class Visit>
+  /// if that is not 0 and what the filter holds is wanted, what the lane's pair holds. Lane l has
+  /// pair l % kSharers of its block. If counting, *total += the sum of what it returns for all
+  /// lanes.
+  template <bool counting, bool wants_before = true, class Threads, class Visit>
   SCBF_INLINE void each_block(const Threads& threads, std::uint64_t* total, Visit visit) const {
     constexpr unsigned kAtOnce = 2;  // blocks of a lane whose words are fetched together
     const unsigned step = threads.size() / kSharers;
@@ -134,8 +136,9 @@ class KeysByBlock {
           n[a] = warp.each(
               [&](unsigned l) { return block[a][l] < blocks_ ? counts_[block[a][l]] : 0; });
           before[a] = warp.each([&](unsigned l) {
-            return n[a][l] != 0 ? Atomic().load_pair(pair(block[a][l], l % kSharers))
-                                : WordPair{0, 0};
+            return wants_before && n[a][l] != 0
+                       ? Atomic().load_pair(pair(block[a][l], l % kSharers))
+                       : WordPair{0, 0};
           });
         }
         for (unsigned a = 0; a < kAtOnce; ++a) {
@@ -264,8 +267,8 @@ struct AddToBlocks {
     };
     const auto wanted = exchanged(demand), seen = exchanged(before);
     const auto other = warp.template across<kSharers>(block);
-    // Of the first block, then of the second, a lane now has one word: its lower one if it is
-    // among the lanes of the first block, otherwise its higher one.
+    // A lane now has one word of each block: the lower one of its pair if it belongs to the first
+    // block, otherwise the higher one.
     return warp.each([&](unsigned l) -> std::int32_t {
       const std::uint32_t first = is_second(l) ? other[l] : block[l];
       const std::uint32_t second = is_second(l) ? block[l] : other[l];
@@ -362,7 +365,7 @@ struct TakeFromBlocks {
 
   template <class Threads>
   SCBF_INLINE void add_demand(const Threads& threads, const Keys& keys, std::uint64_t* all) const {
-    keys.template each_block<false>(
+    keys.template each_block<false, false>(
         threads, nullptr, [&](const auto& warp, const auto& block, const auto& n, const auto&) {
           return warp.each([&](unsigned l) -> std::int32_t {
             if (n[l] == 0) return 0;
@@ -389,9 +392,9 @@ struct TakeFromBlocks {
             return takes[l] ? keys.demand(block[l], n[l], l % kSharers) : WordPair{0, 0};
           });
           const auto low =
-              warp.each([&](unsigned l) { return subtracted_soon(before[l].low, demand[l].low); });
+              warp.each([&](unsigned l) { return subtracted_fast(before[l].low, demand[l].low); });
           const auto high = warp.each(
-              [&](unsigned l) { return subtracted_soon(before[l].high, demand[l].high); });
+              [&](unsigned l) { return subtracted_fast(before[l].high, demand[l].high); });
           const std::uint32_t failing = warp.ballot(
               warp.each([&](unsigned l) { return (low[l].below | high[l].below) != 0; }));
           if (failing != 0) warp.sync();  // `failures` has been read

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that decide how a batch is worked on, all in one place: where they were measured, on an
-// H200 (docs/cuda.md).
+// The sizes that decide how a batch is worked on, all in one place. Those that were measured were
+// measured on an H200 (docs/cuda.md).
 #pragma once
 
 #include <algorithm>
@@ -36,25 +36,29 @@ struct Tuning {
   std::size_t claimed_keys = std::size_t{1} << 20;
 
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
-  /// From this many keys per line on, the pass over the filter pays: sorting moves a position four
-  /// times, while a direct change moves a whole line both ways. Of bits it moves half of one.
-  /// Measured: 1.3 for insertions beside which others may run, 0.7 for removals, 1.5 for bits.
-  static constexpr double kKeysPerLine = 1.25, kKeysPerLineOfBits = 2;
+  /// From this many keys per line of an array on, the pass over the filter pays: sorting moves a
+  /// position four times, while a direct change moves a whole line both ways. (Bits: from
+  /// counting.)
+  double least_keys_per_line(const Geometry& geometry, bool removes) const noexcept {
+    if (geometry.cell() == Cell::bit) return 2;
+    if (geometry.layout() == Layout::split) return removes ? 0.95 : 0.6;
+    return removes ? 0.65 : alone ? 0.5 : 1.25;
+  }
   /// Two copies of the positions, and the demands of divided partitions.
   static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 4;
 
-  bool should_partition(const Geometry& geometry, std::size_t keys) const noexcept {
+  /// For an insertion or a removal of so many keys, one at least.
+  bool should_partition(const Geometry& geometry, std::size_t keys, bool removes) const noexcept {
     if (geometry.layout() == Layout::ranked) return false;  // no arrays to partition
     const Array array(geometry, 0);
     if (path == Path::direct || !fit<std::uint64_t>(plan_partitions(array, limits))) return false;
     if (path == Path::partitioned) return true;
     const double lines = static_cast<double>(array.words() / kWordsPerBlock);
-    const double per_line = geometry.cell() == Cell::bit ? kKeysPerLineOfBits : kKeysPerLine;
-    return geometry.bytes() > cached_bytes &&
-           static_cast<double>(std::min(keys, keys_at_once(geometry))) >= per_line * lines;
+    return geometry.bytes() > cached_bytes && static_cast<double>(keys_of_pass(geometry, keys)) >=
+                                                  least_keys_per_line(geometry, removes) * lines;
   }
 
-  /// How many of n keys one pass takes, so that all passes take about as many.
+  /// How many of n > 0 keys one pass takes, so that all passes take about as many.
   std::size_t keys_of_pass(const Geometry& geometry, std::size_t n) const noexcept {
     const std::size_t most = keys_at_once(geometry);
     const std::size_t passes = (n + most - 1) / most;

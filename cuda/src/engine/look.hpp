@@ -18,7 +18,7 @@ namespace scbf::cuda {
 
 /// Loads sixteen bytes in one access and does not keep them in the first-level cache, since no
 /// second key needs them. They must not be written while the kernel runs.
-SCBF_INLINE WordPair load_pair(const std::uint64_t* words) noexcept {
+SCBF_INLINE WordPair load_pair_uncached(const std::uint64_t* words) noexcept {
 #if defined(__CUDA_ARCH__)
   WordPair pair;
   asm("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
@@ -31,7 +31,7 @@ SCBF_INLINE WordPair load_pair(const std::uint64_t* words) noexcept {
 }
 
 /// The same with eight bytes.
-SCBF_INLINE std::uint64_t load_once(const std::uint64_t* word) noexcept {
+SCBF_INLINE std::uint64_t load_uncached(const std::uint64_t* word) noexcept {
 #if defined(__CUDA_ARCH__)
   std::uint64_t loaded;
   asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(loaded) : "l"(word));
@@ -84,8 +84,8 @@ SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
     least = warp.each([&](unsigned l) {
       WordPair pairs[kSharers];
       for (unsigned s = 0; s < kSharers; ++s) {
-        pairs[s] =
-            load_pair(words + l % kSharers * kWords + std::uint64_t{blocks[s][l]} * kWordsPerBlock);
+        pairs[s] = load_pair_uncached(words + l % kSharers * kWords +
+                                      std::uint64_t{blocks[s][l]} * kWordsPerBlock);
       }
       FourBytes four = 0;
       for (unsigned s = 0; s < kSharers; ++s) {
@@ -124,7 +124,7 @@ SCBF_INLINE auto held_in_ranked(const Warp& warp, const FilterRef& filter,
     std::uint64_t words[kSharers];
     for (unsigned s = 0; s < kSharers; ++s) {
       shares[s] = RankedCells::in_block(blocks[s][l], all_positions[s][l], l % kSharers);
-      words[s] = load_once(filter.words() + shares[s].word);
+      words[s] = load_uncached(filter.words() + shares[s].word);
     }
     FourBytes four = 0;
     for (unsigned s = 0; s < kSharers; ++s) {

@@ -129,11 +129,11 @@ class PartitionedChanges {
 
   /// verdicts[i] = 1 if key i is present, else 0.
   void look(const ValueKeys& keys, std::uint8_t* verdicts) {
-    each_array([&](const Partitions& partitions, auto any_position) {
+    with_position([&](auto any_position) {
       using Position = decltype(any_position);
-      if (partitions.array.index() > 0) return;
-      device_.for_warps(keys.n, LookAndLocate<Position>{filter_, partitions.array, keys, verdicts,
-                                                        nowhere<Position>(), memory_a<Position>()});
+      device_.for_warps(
+          keys.n, LookAndLocate<Position>{filter_, Array(filter_.geometry(), 0), keys, verdicts,
+                                          nowhere<Position>(), memory_a<Position>()});
     });
   }
   /// After look(): takes the demands of the keys with verdict 1 from the filter. Lines in which a
@@ -156,17 +156,25 @@ class PartitionedChanges {
   }
 
  private:
-  /// use(partitions, Position()) for each array, with the smallest type that holds its positions.
+  /// use(Position()) with the smallest type that holds positions.
+  template <class Use>
+  void with_position(Use use) {
+    const bool in_blocks = Array(filter_.geometry(), 0).in_blocks();
+    if (!in_blocks && limits_.narrow && fit<std::uint32_t>(plan_)) {
+      use(std::uint32_t{});
+    } else {
+      use(std::uint64_t{});
+    }
+  }
+  /// use(partitions, Position()) for each array.
   template <class Use>
   void each_array(Use use) {
-    for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
-      const Partitions partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words};
-      if (!partitions.array.in_blocks() && limits_.narrow && fit<std::uint32_t>(plan_)) {
-        use(partitions, std::uint32_t{});
-      } else {
-        use(partitions, std::uint64_t{});
+    with_position([&](auto any_position) {
+      for (std::uint32_t a = 0; a < Array::count(filter_.geometry()); ++a) {
+        use(Partitions{Array(filter_.geometry(), a), filter_.words(), plan_.log2_words},
+            any_position);
       }
-    }
+    });
   }
 
   template <class Position>
@@ -267,7 +275,7 @@ template <class Device>
 void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning,
             std::uint64_t* filled) {
   if (keys.n == 0) return;
-  if (!tuning.should_partition(filter.geometry(), keys.n)) {
+  if (!tuning.should_partition(filter.geometry(), keys.n, false)) {
     with_cells_and_counting(filter.geometry(), filled, [&](auto cells, auto counting) {
       device.for_warps(keys.n, AddDirect<decltype(cells), counting()>{filter, keys, filled});
     });
@@ -346,7 +354,7 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
             const Tuning& tuning, std::uint64_t* emptied) {
   if (keys.n == 0) return;
   const Geometry& geometry = filter.geometry();
-  const bool by_partition = tuning.should_partition(geometry, keys.n);
+  const bool by_partition = tuning.should_partition(geometry, keys.n, true);
   const std::size_t most = tuning.keys_of_pass(geometry, keys.n);
   const std::size_t mark_words = Marks::words_for(geometry);
   auto mark_memory = device.template temporary<std::uint64_t>(mark_words);

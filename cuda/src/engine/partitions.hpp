@@ -37,10 +37,9 @@ namespace scbf::cuda {
 
 /// Limits for planning partitions; tests make them small.
 struct PartitionLimits {
-  /// Of a slice, words of a partition: the most that shared memory holds, and 2^3, a line, at
-  /// least.
+  /// Of a slice, words of a partition: at least 2^3, a line; at most what shared memory holds.
   unsigned least_log2_words, most_log2_words;
-  /// Of a group, blocks of a partition.
+  /// Of a group, blocks of a partition: at least 2.
   unsigned least_log2_blocks, most_log2_blocks;
   /// Of a group, shared memory for the keys of a partition, sorted by block.
   std::size_t sorted_bytes;
@@ -59,6 +58,12 @@ struct PartitionPlan {
   /// The position of keys that have none.
   std::uint64_t nowhere() const noexcept { return partitions << shift; }
 };
+
+/// Do all positions, nowhere() included, fit into this type?
+template <class Position>
+bool fit(const PartitionPlan& plan) noexcept {
+  return plan.shift + plan.bits <= 8 * sizeof(Position);
+}
 
 /// Positions are sorted eight bits at a time. The plan has the fewest sorting passes and, with that
 /// many, the smallest partitions, so that many are worked on at once.
@@ -79,14 +84,11 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
     most_log2_words = limits.most_log2_blocks + array.log2_block_words();
   }
   const unsigned least_passes = passes(with(most_log2_words));
-  while (log2_words < most_log2_words && passes(with(log2_words)) > least_passes) ++log2_words;
+  while (log2_words < most_log2_words &&
+         (passes(with(log2_words)) > least_passes || !fit<std::uint64_t>(with(log2_words)))) {
+    ++log2_words;
+  }
   return with(log2_words);
-}
-
-/// Do all positions, nowhere() included, fit into this type?
-template <class Position>
-bool fit(const PartitionPlan& plan) noexcept {
-  return plan.shift + plan.bits <= 8 * sizeof(Position);
 }
 
 /// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1, otherwise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations on 64-bit words: those of a GPU, or those of the host, where the same source is
-// tested.
+// Accesses to memory that the language has no words for, as they are on a GPU or, where the same
+// source is tested, on the host: atomic operations on 64-bit words and 32-bit numbers, and accesses
+// that leave the cache first.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ struct CounterCells {
     return take_ones(Atomic(), counters.words, counters.shifts, wanted);
   }
   SCBF_INLINE static std::uint64_t joined(std::uint64_t a, std::uint64_t b) noexcept {
-    return added_soon(a, b);
+    return added_fast(a, b);
   }
   /// word = joined(word, more), whatever other threads do. Returns what the word was.
   SCBF_INLINE static std::uint64_t join(std::uint64_t* word, std::uint64_t more) noexcept {

@@ -151,11 +151,11 @@ SCBF_INLINE Taken take_ones(Atomic atomic, std::uint64_t* const (&words)[n],
 }
 
 /// detail::added, in fewer instructions where no counter is above 7, as nearly everywhere.
-SCBF_INLINE std::uint64_t added_soon(std::uint64_t a, std::uint64_t b) noexcept {
+SCBF_INLINE std::uint64_t added_fast(std::uint64_t a, std::uint64_t b) noexcept {
   return ((a | b) & detail::kHighBits) == 0 ? a + b : detail::added(a, b);
 }
 /// detail::subtracted, likewise.
-SCBF_INLINE detail::Difference subtracted_soon(std::uint64_t a, std::uint64_t b) noexcept {
+SCBF_INLINE detail::Difference subtracted_fast(std::uint64_t a, std::uint64_t b) noexcept {
   if (((a | b) & detail::kHighBits) != 0) return detail::subtracted(a, b);
   const std::uint64_t difference = (a | detail::kHighBits) - b;  // the high bit is left where a ≥ b
   return {difference ^ detail::kHighBits, (~difference & detail::kHighBits) >> 3, 0};
@@ -167,7 +167,7 @@ template <class Atomic>
 SCBF_INLINE std::uint64_t add_all_to(Atomic atomic, std::uint64_t* word, std::uint64_t counters,
                                      std::uint64_t seen) {
   for (;;) {
-    const std::uint64_t next = added_soon(seen, counters);
+    const std::uint64_t next = added_fast(seen, counters);
     if (next == seen || atomic.exchange(word, seen, next)) return seen;
   }
 }
