@@ -44,8 +44,11 @@ struct Tuning {
     if (geometry.layout() == Layout::split) return removes ? 0.95 : 0.6;
     return removes ? 0.65 : alone ? 0.5 : 1.25;
   }
-  /// Two copies of the positions, and the demands of divided partitions.
-  static constexpr std::size_t kScratchPerKey = 2 * sizeof(std::uint64_t) + 4;
+  /// Two copies of the position, and a part of the demands of divided partitions.
+  std::size_t scratch_per_key(const Geometry& geometry) const noexcept {
+    const Array array(geometry, 0);
+    return 2 * position_bytes(array, plan_partitions(array, limits), limits) + 4;
+  }
 
   /// For an insertion or a removal of so many keys, one at least.
   bool should_partition(const Geometry& geometry, std::size_t keys, bool removes) const noexcept {
@@ -68,7 +71,7 @@ struct Tuning {
   std::size_t keys_at_once(const Geometry& geometry) const noexcept {
     const std::size_t budget =
         scratch_bytes > 0 ? scratch_bytes : std::max<std::size_t>(geometry.bytes(), kLeastScratch);
-    return std::clamp<std::size_t>(budget / kScratchPerKey, limits.part_positions,
+    return std::clamp<std::size_t>(budget / scratch_per_key(geometry), limits.part_positions,
                                    std::size_t{1} << 31);
   }
 

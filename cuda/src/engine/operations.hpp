@@ -92,8 +92,8 @@ class PartitionedChanges {
         plan_(plan_partitions(Array(filter.geometry(), 0), limits)),
         most_parts_(plan_.partitions + most_keys / limits.part_positions),
         most_divided_(most_keys / limits.part_positions),
-        positions_a_(device.template temporary<std::uint64_t>(most_keys)),
-        positions_b_(device.template temporary<std::uint64_t>(most_keys)),
+        positions_a_(device.template temporary<std::uint64_t>(position_words(most_keys))),
+        positions_b_(device.template temporary<std::uint64_t>(position_words(most_keys))),
         bounds_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
         counts_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
         sums_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
@@ -159,12 +159,17 @@ class PartitionedChanges {
   /// use(Position()) with the smallest type that holds positions.
   template <class Use>
   void with_position(Use use) {
-    const bool in_blocks = Array(filter_.geometry(), 0).in_blocks();
-    if (!in_blocks && limits_.narrow && fit<std::uint32_t>(plan_)) {
+    if (bytes_of_position() == sizeof(std::uint32_t)) {
       use(std::uint32_t{});
     } else {
       use(std::uint64_t{});
     }
+  }
+  std::size_t bytes_of_position() const {
+    return position_bytes(Array(filter_.geometry(), 0), plan_, limits_);
+  }
+  std::size_t position_words(std::size_t keys) const {
+    return (keys * bytes_of_position() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
   }
   /// use(partitions, Position()) for each array.
   template <class Use>

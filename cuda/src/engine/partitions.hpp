@@ -91,6 +91,12 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
   return with(log2_words);
 }
 
+/// Of a position of the array: 4 if that is enough, in a slice, otherwise 8.
+inline std::size_t position_bytes(const Array& array, const PartitionPlan& plan,
+                                  const PartitionLimits& limits) noexcept {
+  return !array.in_blocks() && limits.narrow && fit<std::uint32_t>(plan) ? 4 : 8;
+}
+
 /// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1, otherwise
 /// `nowhere`. A Position is an integer of 64 or 32 bits.
 template <class Position>

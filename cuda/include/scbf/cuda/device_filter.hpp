@@ -55,9 +55,10 @@ struct DeviceOptions {
 /// are exact (unless DeviceOptions::alone says otherwise). Anything else on several streams needs
 /// events.
 ///
-/// Temporary memory of a batch: for lookups none; for partitioned insertions and removals up to 20
-/// bytes per key, within scratch_bytes; for removals also 4 bytes per key, a 512th of the filter,
-/// and up to 8 MiB; for byte strings 8 bytes per key, for their hashes; for find 1 byte per key.
+/// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 20 bytes
+/// per key, or 12 in split below 2^32 counters a slice, within scratch_bytes; for removals also 4
+/// bytes per key, a 512th of the filter, and up to 8 MiB; for byte strings 8 bytes per key, for
+/// their hashes; for find 1 byte per key.
 ///
 /// Constructors throw BackendUnavailable where there is no device, or no driver for it.
 /// Every call throws CudaError if CUDA refuses it, and OutOfDeviceMemory, changing nothing, if
