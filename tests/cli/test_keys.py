@@ -162,7 +162,7 @@ class Lines(CommandTest):
         self.write("in.txt", lines(words(100_000)))
         self.scbf("build", "--threads", 1, "-o", "want.scbf", "in.txt")
         kept = set()
-        for mebibytes in range(60, 0, -1):
+        for mebibytes in range(80, 0, -1):  # the program takes half of that
             limit = (mebibytes << 20,) * 2
             process = self.run_raw(
                 "build", "--threads", "1", "--json", "--force", "-o", "f.scbf", "in.txt",

@@ -263,7 +263,7 @@ std::vector<Mutant> mutants() {
       {"no_barrier_before_sorting", partitioned, kAddToBlocks, kBarrier, "", 3,
        "outside of the shared memory"},
       {"no_barrier_after_sorting", partitioned, kAddToBlocks, kBarrier, "", 4, "a race: "},
-      {"no_barrier_in_removal", partitioned, kTakeFromBlocks, kBarrier, "", kEvery, "a race: "},
+      {"no_barrier_in_removal", partitioned, kTakeFromBlocks, kBarrier, "", kEvery, "differ"},
       {"barrier_by_some_threads", partitioned, kAddToBlocks, kBarrier,
        "{ .reg .pred few; .reg .b32 t; mov.u32 t, %tid.x; setp.lt.u32 few, t, 40; @few bar.sync 0; "
        "}",
