@@ -26,7 +26,7 @@ Tuning ask(int device) {
   const std::uint64_t shared = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   tuning.limits.most_log2_words =
       static_cast<unsigned>(std::bit_width(shared / sizeof(std::uint64_t))) - 1;
-  tuning.limits.sorted_bytes = shared / sizeof(std::uint64_t) * sizeof(std::uint64_t);
+  tuning.limits.sorted_bytes = shared;
   return tuning;
 }
 

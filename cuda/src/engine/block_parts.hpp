@@ -189,7 +189,8 @@ struct ChunkPlan {
     const std::size_t blocks = plan.partition_words() / Cells::kBlockWords;
     // TakeFromBlocks has a number more for each block, and two.
     const std::size_t tables = KeysByBlock<Cells>::numbers(blocks, 0) + blocks + 2;
-    const std::size_t most = std::max(most_bytes / sizeof(std::uint32_t), tables + 1) - tables;
+    const std::size_t numbers = most_bytes / sizeof(std::uint64_t) * 2;  // whole words
+    const std::size_t most = std::max(numbers, tables + 1) - tables;
     const auto keys = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(most, kLeastKeys + expected_keys + expected_keys / 8));
     return {keys, (tables + keys + 1) / 2 * sizeof(std::uint64_t)};

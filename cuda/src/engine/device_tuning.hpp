@@ -37,8 +37,8 @@ struct Tuning {
 
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
   /// From this many keys per line of an array on, the pass over the filter pays: sorting moves a
-  /// position four times, while a direct change moves a whole line both ways. (Bits: from
-  /// counting.)
+  /// position four times, while a direct change moves a whole line both ways. From the rows with
+  /// keys_per_call of gpu_bench on one H200; of bits, from counting bytes.
   double least_keys_per_line(const Geometry& geometry, bool removes) const noexcept {
     if (geometry.cell() == Cell::bit) return 2;
     if (geometry.layout() == Layout::split) return removes ? 0.95 : 0.6;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -318,14 +319,53 @@ TEST(TheKernels, GiveNothingToNotice) {
   }
 }
 
+/// Those of these kernels that have run, since the last call, with so many threads that a block of
+/// them has a multiprocessor to itself.
+std::set<std::string> ran_with_many_threads(const std::set<std::string>& kernels) {
+  std::set<std::string> ran;
+  for (const auto& [name, count] : ptx::take_counts()) {
+    for (const std::string& kernel : kernels) {
+      if (name.find("thread_blocks_kernel<1024u, scbf::cuda::" + kernel) != std::string::npos) {
+        ran.insert(kernel);
+      }
+    }
+  }
+  return ran;
+}
+
 TEST(TheKernels, GiveNothingToNoticeInLargePartitions) {
   ptx::take_counts();
   // So large that partitions of 128 KiB save a pass of sorting.
   EXPECT_EQ(noticed(Path::partitioned, 1, scbf::Geometry::split(1, 35'000'000)), "");
-  const auto counts = ptx::take_counts();
-  EXPECT_TRUE(std::any_of(counts.begin(), counts.end(), [](const auto& count) {
-    return count.first.find("thread_blocks_kernel<1024u") != std::string::npos;
-  })) << "the partitions were small";
+  const std::set<std::string> kernels{"AddToSlice", "TakeFromSlice"};
+  EXPECT_EQ(ran_with_many_threads(kernels), kernels) << "the partitions were small";
+}
+
+TEST(TheKernels, GiveNothingToNoticeWhereAPartitionHasManyKeys) {
+  ptx::set_settings({.most_instructions = 1'000'000'000});
+  ptx::take_counts();
+  const scbf::Geometry geometry = scbf::Geometry::split_block(1, 512);  // one partition
+  const scbf::cuda::DeviceOptions options{.path = Path::partitioned};
+  scbf::Filter model(geometry, {.seed = 5, .backend = "scalar"});
+  DeviceFilter filter(geometry, 5);
+  const auto same = [&] {
+    std::vector<std::uint64_t> words(geometry.words());
+    filter.download(words);
+    return same_words(words, model.words());
+  };
+  const auto keys = random_keys(16'000, 3);
+  const OnDevice<std::uint64_t> there(keys);
+  filter.insert({there.get(), keys.size()}, options);
+  model.insert(keys, {.threads = 1});
+  EXPECT_TRUE(same());
+  const Answers want = remove(model, keys);
+  const Answered verdicts(keys.size());
+  filter.remove({there.get(), keys.size()}, verdicts.get(), options);
+  EXPECT_TRUE(same_answers(verdicts.to_host(), want));
+  EXPECT_TRUE(same());
+  EXPECT_EQ(fake_cuda::take_problems(), std::vector<std::string>{});
+  const std::set<std::string> kernels{"AddToBlocks", "TakeFromBlocks"};
+  EXPECT_EQ(ran_with_many_threads(kernels), kernels) << "the partition had few keys";
 }
 
 }  // namespace
