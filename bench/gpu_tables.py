@@ -12,6 +12,7 @@ FILTERS = {
     "split_block_bits_partitioned": "`split_block`, bits, partitioned",
     "split_direct": "`split`, direct",
     "split_partitioned": "`split`, partitioned",
+    "ranked": "`ranked`",
     "bit_filter": "plain blocked Bloom filter",
     "textbook": "textbook counting",
 }
@@ -40,6 +41,8 @@ def gpu(results):
     def of(name, operation, n):
         return rate(results.one(op=operation, filter=name, n=n, keys="uniform", keys_per_call=None))
 
+    if results.one(op="hit", filter="split_block_direct", n=LARGE, keys="uniform") is None:
+        return ""
     rows = []
     for access, what in (("line_read", "*floor:* a random line read"),
                          ("line_update", "*floor:* a random line updated")):
@@ -49,8 +52,8 @@ def gpu(results):
                                   for cell in cells for wanted in (False, True, False)])
     for name, what in FILTERS.items():
         large = results.one(op="hit", filter=name, n=LARGE, keys="uniform")
-        if large is None:
-            return ""
+        if large is None:  # the result is older than the filter
+            continue
         rows.append([what, number(large["bits_per_key"])] +
                     [of(name, operation, n) for n in (SMALL, AROUND, LARGE)
                      for operation in ("insert", "hit", "remove")])

@@ -139,7 +139,7 @@ HWY_INLINE std::size_t zero_rows_of_ranked(const RankedBits& bits, const std::ui
     const std::uint64_t* const line = ranked_line(words, places[i]);
     for (unsigned j = 0; j < kRankedSlices; ++j) {
       rows[zeros] = bits.number(places[i], j);
-      zeros += !RankedSlice(line, j, detail::position_of(places[i], j)).in_use();
+      zeros += !ranked_slice(line, j, detail::position_of(places[i], j)).in_use();
     }
   });
   return zeros;

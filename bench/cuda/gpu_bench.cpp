@@ -168,6 +168,7 @@ struct Kind {
   std::string name;
   bool removes = false;
   std::unique_ptr<Subject> (*make)(std::uint64_t n);
+  bool takes_repeated = true;  ///< is it for keys that repeat?
 };
 
 template <Layout layout, Path path, Cell cell = Cell::counter, bool alone = false>
@@ -191,6 +192,7 @@ std::vector<Kind> kinds() {
            ours<Layout::split_block, Path::partitioned, Cell::bit>},
           {"split_bits_direct", false, ours<Layout::split, Path::direct, Cell::bit>},
           {"split_bits_partitioned", false, ours<Layout::split, Path::partitioned, Cell::bit>},
+          {"ranked", false, ours<Layout::ranked, Path::automatic>, false},
           {"bit_filter", false, usual<BitFilter>},
           {"textbook", false, usual<Textbook>}};
 }
@@ -523,6 +525,7 @@ void add_filter(const Kind& kind, std::uint64_t n) {
   };
   for (const char* operation : {"insert", "miss", "hit"}) row(operation, Keys::uniform);
   for (const char* operation : {"insert", "hit"}) {
+    if (!kind.takes_repeated) break;
     row(operation, Keys::zipf);
     row(operation, Keys::one);
   }

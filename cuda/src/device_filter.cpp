@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -43,12 +45,41 @@ Run run_of(const DeviceOptions& options) {
 
 }  // namespace
 
+/// Work that is enqueued on several streams, by any host threads, and done one after another.
+class DeviceFilter::Turns {
+ public:
+  Turns() { check(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "creating an event"); }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+  ~Turns() { ignore(cudaEventDestroy(done_)); }
+
+  template <class Enqueue>
+  void take(cudaStream_t stream, Enqueue enqueue) {
+    const std::scoped_lock lock(mutex_);
+    if (recorded_) check(cudaStreamWaitEvent(stream, done_, 0), "waiting for another stream");
+    recorded_ = true;
+    try {
+      enqueue();
+    } catch (...) {
+      ignore(cudaEventRecord(done_, stream));  // some of it may be under way
+      throw;
+    }
+    check(cudaEventRecord(done_, stream), "recording an event");
+  }
+
+ private:
+  std::mutex mutex_;
+  cudaEvent_t done_ = nullptr;
+  bool recorded_ = false;
+};
+
 DeviceFilter::DeviceFilter(const Geometry& geometry, std::uint64_t seed, cudaStream_t stream)
     : geometry_(geometry),
       seed_(seed),
       words_(allocate_words(geometry.words() + kBooks, geometry.describe())) {
   try {
     check(cudaGetDevice(&device_), "asking for the current device");
+    if (ref().is_ranked()) turns_ = std::make_unique<Turns>();
     clear_async(stream);
   } catch (...) {
     release();
@@ -88,7 +119,8 @@ DeviceFilter::DeviceFilter(DeviceFilter&& other) noexcept
     : geometry_(other.geometry_),
       seed_(other.seed_),
       device_(other.device_),
-      words_(std::exchange(other.words_, nullptr)) {}
+      words_(std::exchange(other.words_, nullptr)),
+      turns_(std::move(other.turns_)) {}
 
 DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
   if (this != &other) {
@@ -97,6 +129,7 @@ DeviceFilter& DeviceFilter::operator=(DeviceFilter&& other) noexcept {
     seed_ = other.seed_;
     device_ = other.device_;
     words_ = std::exchange(other.words_, nullptr);
+    turns_ = std::move(other.turns_);
   }
   return *this;
 }
@@ -121,9 +154,13 @@ void DeviceFilter::check_usable() const {
 
 void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
   check_usable();
-  refuse_ranked_counters("insert");
   const Run run = run_of(options);
-  run_insert(ref(), keys, nullptr, run);
+  const auto enqueue = [&] { run_insert(ref(), keys, nullptr, run); };
+  if (turns_ != nullptr) {
+    turns_->take(options.stream, enqueue);
+  } else {
+    enqueue();
+  }
   run_book_keys(keys, words_ + geometry_.words() + kInserted, run);
 }
 
@@ -160,12 +197,12 @@ void DeviceFilter::check_counts(const char* what) const {
       fmt::format("{}: the filter has bits, not counters ({})", what, geometry_.describe()));
 }
 
-/// Throws InvalidArgument for counters in the layout ranked, which a device can only look up.
+/// Throws InvalidArgument for counters in the layout ranked, for what a device does not do there.
 void DeviceFilter::refuse_ranked_counters(const char* what) const {
-  if (geometry_.layout() != Layout::ranked || geometry_.cell() == Cell::bit) return;
+  if (!ref().is_ranked()) return;
   throw InvalidArgument(fmt::format(
-      "{}: on a device, keys can only be looked up in a filter of layout ranked ({}): change the "
-      "Filter on the host and copy it again, or use layout split_block",
+      "{}: on a device, a filter of layout ranked ({}) takes only insertions and lookups: do it on "
+      "the host (to_filter), or use layout split_block",
       what, geometry_.describe()));
 }
 

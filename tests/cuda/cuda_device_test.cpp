@@ -400,8 +400,8 @@ TEST_P(OfDevice, KernelsOfTheProgramUseTheView) {
 }
 #endif
 
-/// In the layout ranked a device answers for a filter of the host, and builds bits.
-TEST(RankedOnDevice, AnswersAndBuildsBits) {
+/// In the layout ranked a device answers for a filter of the host, and builds counters and bits.
+TEST(RankedOnDevice, AnswersAndBuilds) {
   SCBF_NEEDS_DEVICE();
   const auto geometry = scbf::Geometry::ranked(82, 120, 20);
   scbf::Filter model(geometry, {.seed = 3, .backend = "scalar"});
@@ -413,13 +413,17 @@ TEST(RankedOnDevice, AnswersAndBuildsBits) {
   const OnDevice<std::uint8_t> out(asked.size()), packed((asked.size() + 7) / 8);
   Answers want_packed((asked.size() + 7) / 8);
   const std::uint64_t hits = model.contains_bits(asked, want_packed).hits;
-  const DeviceFilter copy(model);
-  DeviceFilter built(geometry.with(scbf::Cell::bit), 3), other(built.geometry(), 3);
-  built.insert({there.get(), keys.size() / 2});
-  other.insert({there.get() + keys.size() / 2, keys.size() - keys.size() / 2});
-  built.merge_async(other);
-  ASSERT_TRUE(same_words(words_of(built), scbf::BloomFilter(model).words()));
-  for (const DeviceFilter* each : {&copy, const_cast<const DeviceFilter*>(&built)}) {
+  const std::size_t half = keys.size() / 2;
+  DeviceFilter copy(model), counters(geometry, 3);
+  DeviceFilter bits(geometry.with(scbf::Cell::bit), 3), other(bits.geometry(), 3);
+  bits.insert({there.get(), half});
+  other.insert({there.get() + half, keys.size() - half});
+  bits.merge_async(other);
+  ASSERT_TRUE(same_words(words_of(bits), scbf::BloomFilter(model).words()));
+  counters.insert({there.get(), half});
+  counters.insert({there.get() + half, keys.size() - half});
+  ASSERT_TRUE(same_words(words_of(counters), model.words()));
+  for (const DeviceFilter* each : {&copy, &counters, &bits}) {
     each->contains({asked_there.get(), asked.size()}, out.get());
     EXPECT_TRUE(same_answers(out.to_host(), scbf_test::contains(model, asked)));
     each->contains_bits({asked_there.get(), asked.size()}, packed.get());
@@ -428,14 +432,43 @@ TEST(RankedOnDevice, AnswersAndBuildsBits) {
     EXPECT_EQ(each->keys_inserted(), keys.size());
   }
   EXPECT_EQ(copy.to_filter(), model);
+  EXPECT_EQ(counters.to_filter(), model);
+}
+
+/// Insertions on several streams take turns.
+TEST(RankedOnDevice, InsertionsOnSeveralStreams) {
+  SCBF_NEEDS_DEVICE();
+  const auto geometry = scbf::Geometry::ranked(82, 120, 20);
+  scbf::Filter model(geometry, {.seed = 3, .backend = "scalar"});
+  const auto keys = random_keys(geometry.counters() / 7, 15);
+  model.insert(keys);
+  const OnDevice<std::uint64_t> there(keys);
+  cudaStream_t streams[2] = {};
+  for (cudaStream_t& stream : streams) {
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  }
+  DeviceFilter filter(geometry, 3);
+  DeviceFilter::synchronize();  // it is zeroed on the null stream
+  const std::size_t part = keys.size() / 4;
+  for (std::size_t i = 0; i < 4; ++i) {
+    filter.insert_async({there.get() + i * part, i < 3 ? part : keys.size() - 3 * part},
+                        {.stream = streams[i % 2]});
+  }
+  for (cudaStream_t stream : streams) {
+    DeviceFilter::synchronize(stream);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  }
+  EXPECT_TRUE(same_words(words_of(filter), model.words()));
+  EXPECT_EQ(filter.keys_inserted(), keys.size());
 }
 
 TEST(RankedOnDevice, WhatIsForTheHostIsRefused) {
   SCBF_NEEDS_DEVICE();
   const auto geometry = scbf::Geometry::ranked(82, 120, 20);
   DeviceFilter filter(geometry, 0), bits(geometry.with(scbf::Cell::bit), 0);
-  const char* const why = "on a device, keys can only be looked up in a filter of layout ranked";
-  SCBF_EXPECT_THROW(filter.insert({nullptr, 0}), scbf::InvalidArgument, why);
+  const char* const why =
+      "on a device, a filter of layout ranked (ranked, 120 blocks of 4 times 82 "
+      "positions, 20 may spill) takes only insertions and lookups";
   SCBF_EXPECT_THROW(filter.remove({nullptr, 0}, nullptr), scbf::InvalidArgument, why);
   SCBF_EXPECT_THROW(filter.count({nullptr, 0}, nullptr), scbf::InvalidArgument, why);
   SCBF_EXPECT_THROW(filter.merge_async(filter), scbf::InvalidArgument, why);

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout ranked in the CUDA engine, on the host: lookups of counters, and filters of bits.
+// The layout ranked in the CUDA engine, on the host: insertions into counters and lookups of them,
+// and filters of bits.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "cuda/engine_support.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/key_batch.hpp"
 
 namespace {
 
@@ -28,6 +36,90 @@ class RankedEngine : public ::testing::TestWithParam<Shape> {
 };
 INSTANTIATE_TEST_SUITE_P(All, RankedEngine, ::testing::ValuesIn(ranked_shapes(40'000)),
                          [](const auto& shape) { return shape.param.name; });
+
+/// How a batch is cut up.
+struct Cut {
+  const char* name;
+  unsigned log2_blocks;      ///< of a partition
+  std::size_t sorted_bytes;  ///< for the keys of a chunk
+  std::size_t scratch_bytes;
+
+  cuda::Tuning tuning() const {
+    cuda::Tuning tuning;
+    tuning.scratch_bytes = scratch_bytes;
+    tuning.limits = {.least_log2_words = 4,
+                     .most_log2_words = 6,
+                     .least_log2_blocks = log2_blocks,
+                     .most_log2_blocks = log2_blocks,
+                     .sorted_bytes = sorted_bytes,
+                     .part_positions = 64};
+    return tuning;
+  }
+};
+constexpr Cut kCuts[] = {{"in one piece", 9, 96 << 10, 1 << 20},
+                         {"partitions of two blocks", 1, 96 << 10, 1 << 20},
+                         {"chunks of a few keys", 3, 400, 1 << 20},
+                         {"passes of a few hundred keys", 3, 96 << 10, 20 * 300}};
+
+/// Words that are inserted into, beside a model.
+class Inserted {
+ public:
+  Inserted(HostDevice& device, const Geometry& geometry, std::uint64_t seed,
+           const cuda::Tuning& tuning)
+      : device_(device),
+        tuning_(tuning),
+        model_(geometry, {.seed = seed, .backend = "scalar"}),
+        words_(geometry.words()),
+        filter_(geometry, seed, words_.data()) {}
+
+  void insert(const std::vector<std::uint64_t>& keys, std::span<const std::byte> validity = {}) {
+    const std::uint64_t before = model_.nonzero();
+    const scbf::KeyBatch batch(keys);
+    model_.insert(validity.empty() ? batch : batch.with_validity(validity));
+    counts_ = !counts_;
+    std::uint64_t filled = 1000;
+    auto values = view(keys);
+    values.validity = cuda::Validity(validity.data());
+    cuda::insert(device_, filter_, values, tuning_, counts_ ? &filled : nullptr);
+    ASSERT_TRUE(same_words(words_, model_.words()));
+    ASSERT_EQ(filled, 1000 + (counts_ ? model_.nonzero() - before : 0));
+  }
+  scbf::Filter& model() { return model_; }
+
+ private:
+  HostDevice& device_;
+  cuda::Tuning tuning_;
+  scbf::Filter model_;
+  std::vector<std::uint64_t> words_;
+  cuda::FilterRef filter_;
+  bool counts_ = true;
+};
+
+TEST_P(RankedEngine, InsertionsIntoCounters) {
+  for (const Cut& cut : kCuts) {
+    SCOPED_TRACE(cut.name);
+    Inserted filter(device, geometry, kSeed, cut.tuning());
+    ASSERT_NO_FATAL_FAILURE(filter.insert({}));
+    ASSERT_NO_FATAL_FAILURE(filter.insert({1}));
+    // The first blocks spill, then more between them, until some are stuck.
+    const std::size_t part = geometry.counters() / 20;
+    const auto keys = random_keys(5 * part, 8);
+    for (auto begin = keys.begin(); begin != keys.end();
+         begin += static_cast<std::ptrdiff_t>(part)) {
+      ASSERT_NO_FATAL_FAILURE(filter.insert({begin, begin + static_cast<std::ptrdiff_t>(part)}));
+    }
+    EXPECT_GT(filter.model().statistics().saturated, 0u);
+    // Counts that stay at 255, in a block that spills by them.
+    ASSERT_NO_FATAL_FAILURE(filter.insert(std::vector<std::uint64_t>(300, keys.front())));
+    ASSERT_NO_FATAL_FAILURE(filter.insert(std::vector<std::uint64_t>(2, keys.front())));
+  }
+}
+
+TEST_P(RankedEngine, NullKeysAreNotInserted) {
+  Inserted filter(device, geometry, kSeed, kCuts[0].tuning());
+  const auto keys = crowding(geometry);
+  ASSERT_NO_FATAL_FAILURE(filter.insert(keys, std::vector(keys.size() / 8 + 1, std::byte{0x9D})));
+}
 
 TEST_P(RankedEngine, LookupsOfCounters) {
   scbf::Filter model(geometry, {.seed = kSeed, .backend = "scalar"});

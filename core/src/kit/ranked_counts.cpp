@@ -11,11 +11,6 @@ namespace scbf {
 
 namespace {
 
-/// Where the count of a position is among those of an entry.
-unsigned index_of(const RankedShape& shape, unsigned slice, unsigned position) noexcept {
-  return slice * shape.positions + position;
-}
-
 /// Calls visit(position) for the positions of a slice that are in use, in order.
 template <class Visit>
 void for_each_in_use(const std::uint64_t* line, unsigned j, const RankedShape& shape, Visit visit) {
@@ -48,14 +43,6 @@ class List {
   unsigned length_ = 0;
   std::uint64_t bits_ = 0;
 };
-
-/// Calls visit(position, count) for the counts of a list, in order; see for_each_listed.
-template <class Visit>
-void for_each_count(const std::uint64_t* line, unsigned j, const RankedShape& shape, Visit visit) {
-  for_each_listed(shape, line, j, [&](bool upper, std::uint64_t one, unsigned count) {
-    visit(64 * upper + static_cast<unsigned>(std::countr_zero(one)), count);
-  });
-}
 
 /// Do counts fit into lists? They have no room for what stays.
 template <class CountAt>
@@ -92,8 +79,8 @@ std::uint64_t* spill(const SpillTable& table, std::uint64_t* line, std::uint64_t
   std::uint64_t* const entry = table.add(block);
   if (entry != nullptr) {
     for (unsigned j = 0; j < kRankedSlices; ++j) {
-      for_each_count(line, j, shape, [&](unsigned position, unsigned count) {
-        table.set_count(entry, index_of(shape, j, position), count);
+      for_each_count(shape, line, j, [&](unsigned position, unsigned count) {
+        table.set_count(entry, shape.index_of(j, position), count);
       });
     }
   }
@@ -107,7 +94,7 @@ void take_back(const SpillTable& table, const std::uint64_t* entry, std::uint64_
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     List list;
     for_each_in_use(line, j, shape, [&](unsigned position) {
-      list.append(table.count(entry, index_of(shape, j, position)));
+      list.append(table.count(entry, shape.index_of(j, position)));
     });
     const std::uint64_t bitmap = line[kRankedSlices + j] & shape.bitmap;
     store_word(line + kRankedSlices + j, bitmap | list.in(shape));
@@ -132,10 +119,10 @@ std::uint32_t add_to_closed(const Geometry& geometry, std::uint64_t* words,
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     const unsigned position = detail::position_of(place, j);
     if (entry != nullptr) {
-      const unsigned i = index_of(shape, j, position);
+      const unsigned i = shape.index_of(j, position);
       table.set_count(entry, i, std::min(table.count(entry, i) + 1, kMostSpilled));
     }
-    const RankedSlice slice(line, j, position);
+    const RankedSlice slice = ranked_slice(line, j, position);
     filled += !slice.in_use();
     store_word(line + j, slice.first | slice.low);
     store_word(line + kRankedSlices + j, slice.second | slice.high);
@@ -154,11 +141,11 @@ std::uint32_t take_from_spilled(const Geometry& geometry, std::uint64_t* words,
   std::uint32_t emptied = 0;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     const unsigned position = detail::position_of(place, j);
-    const unsigned i = index_of(shape, j, position), count = table.count(entry, i);
+    const unsigned i = shape.index_of(j, position), count = table.count(entry, i);
     if (count == kMostSpilled || count == 0) continue;  // 0 only if the entry is damaged
     table.set_count(entry, i, count - 1);
     if (count > 1) continue;
-    const RankedSlice slice(line, j, position);
+    const RankedSlice slice = ranked_slice(line, j, position);
     store_word(line + j, slice.first & ~slice.low);
     store_word(line + kRankedSlices + j, slice.second & ~slice.high);
     ++emptied;
@@ -178,7 +165,7 @@ unsigned least_of_spilled(const Geometry& geometry, const std::uint64_t* words,
   if (entry == nullptr) return kCounterMax;  // stuck: it may be there as often as that, or more
   unsigned least = kCounterMax;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
-    least = std::min(least, table.count(entry, index_of(shape, j, detail::position_of(place, j))));
+    least = std::min(least, table.count(entry, shape.index_of(j, detail::position_of(place, j))));
   }
   return std::max(least, 1u);  // 0 only if the entry is damaged
 }
@@ -199,14 +186,14 @@ BlockCounts read_block(const Geometry& geometry, const std::uint64_t* words, std
       for (unsigned j = 0; j < kRankedSlices; ++j) {
         for (unsigned position = 0; position < shape.positions; ++position) {
           all.counts[j][position] =
-              static_cast<std::uint8_t>(table.count(entry, index_of(shape, j, position)));
+              static_cast<std::uint8_t>(table.count(entry, shape.index_of(j, position)));
         }
       }
       return all;
     }
   }
   for (unsigned j = 0; j < kRankedSlices; ++j) {
-    for_each_count(line, j, shape, [&](unsigned position, unsigned count) {
+    for_each_count(shape, line, j, [&](unsigned position, unsigned count) {
       all.counts[j][position] = static_cast<std::uint8_t>(all.stuck ? 1 : count);
     });
   }
@@ -245,7 +232,7 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
     for (unsigned position = 0; position < shape.positions; ++position) {
       const unsigned count = counts.counts[j][position];
       if (!in_lists) {
-        table.set_count(entry, index_of(shape, j, position), count);
+        table.set_count(entry, shape.index_of(j, position), count);
       } else if (count > 0) {
         list.append(count);
       }

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "kit/ranked_block.hpp"
+#include "kit/ranked_slice.hpp"
 
 namespace scbf {
 
@@ -26,11 +26,6 @@ struct RankedLists {
   void (*subtract)(const RankedShape& shape, std::uint64_t* from,
                    const std::uint64_t* what) noexcept;
 };
-
-/// How many keys the lists of a block hold.
-SCBF_INLINE unsigned keys_in_lists(const RankedShape& shape, const std::uint64_t* line) noexcept {
-  return static_cast<unsigned>(std::bit_width(line[kRankedSlices] >> shape.upper));
-}
 
 /// A slice whose counts change: two words, and where one of its counts begins.
 struct RankedList {
@@ -71,11 +66,20 @@ SCBF_INLINE void for_each_listed(const RankedShape& shape, const std::uint64_t* 
   for (const bool upper : {false, true}) {
     std::uint64_t used = upper ? line[kRankedSlices + j] & shape.bitmap : line[j];
     for (; used != 0; used &= used - 1) {
-      const auto zeros = list == 0 ? 0 : static_cast<unsigned>(std::countr_zero(list));
+      const unsigned zeros = list == 0 ? 0 : detail::zeros_below(list);
       list = list >> zeros >> 1;
       visit(upper, used & (0 - used), zeros + 1);
     }
   }
+}
+
+/// Calls visit(position, count) for the counts of a list, in order; see for_each_listed.
+template <class Visit>
+SCBF_INLINE void for_each_count(const RankedShape& shape, const std::uint64_t* line, unsigned j,
+                                Visit visit) {
+  for_each_listed(shape, line, j, [&](bool upper, std::uint64_t one, unsigned count) SCBF_INLINED {
+    visit(64 * upper + detail::zeros_below(one), count);
+  });
 }
 
 /// into += from; the lists have room.
@@ -103,7 +107,8 @@ SCBF_INLINE void add_lists(const RankedShape& shape, std::uint64_t* into,
 template <class Select>
 SCBF_INLINE bool add_ranked_lists(const RankedShape& shape, std::uint64_t* into,
                                   const std::uint64_t* from) noexcept {
-  const unsigned mine = keys_in_lists(shape, into), theirs = keys_in_lists(shape, from);
+  const unsigned mine = keys_in_list(shape, into[kRankedSlices]);
+  const unsigned theirs = keys_in_list(shape, from[kRankedSlices]);
   if (mine + theirs > shape.most_keys) return false;
   if (mine >= theirs) {
     add_lists<Select>(shape, into, from);

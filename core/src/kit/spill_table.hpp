@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "scbf/detail/hash.hpp"
 #include "scbf/geometry.hpp"
 
 namespace scbf {
@@ -25,6 +26,7 @@ inline std::uint64_t spill_home(const Geometry& geometry, std::uint64_t block) n
 }
 
 /// Word is const for reading. Any words are safe: what is read and written lies in the table.
+/// Copied to a device, it answers there, too.
 template <class Word>
 class BasicSpillTable {
  public:
@@ -37,8 +39,15 @@ class BasicSpillTable {
         entry_(geometry.spill_entry_words()),
         first_(words + blocks_ * kWordsPerBlock) {}
 
+  /// The table with entries that lie elsewhere.
+  BasicSpillTable with_entries_at(Word* first) const noexcept {
+    BasicSpillTable table = *this;
+    table.first_ = first;
+    return table;
+  }
+
   /// The entry of a block, or null.
-  Word* find(std::uint64_t block) const noexcept {
+  SCBF_INLINE Word* find(std::uint64_t block) const noexcept {
     const std::uint64_t slot = slot_of(block);
     return slot < end_of(block) && number(slot) == block + 1 ? at(slot) : nullptr;
   }
@@ -51,32 +60,35 @@ class BasicSpillTable {
   // In an entry.
 
   /// Count i of all 4·S.
-  static unsigned count(const Word* entry, unsigned i) noexcept {
+  SCBF_INLINE static unsigned count(const Word* entry, unsigned i) noexcept {
     return static_cast<unsigned>(entry[1 + i / 8] >> (i % 8 * 8)) & 0xFFu;
   }
-  static void set_count(std::uint64_t* entry, unsigned i, unsigned count) noexcept {
+  SCBF_INLINE static void set_count(std::uint64_t* entry, unsigned i, unsigned count) noexcept {
     const unsigned shift = i % 8 * 8;
     std::uint64_t& word = entry[1 + i / 8];
     word = (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{count} << shift;
   }
 
-  std::uint64_t slots() const noexcept { return slots_; }
-  Word* at(std::uint64_t slot) const noexcept { return first_ + slot * entry_; }
+  SCBF_INLINE std::uint64_t slots() const noexcept { return slots_; }
+  SCBF_INLINE std::uint64_t entry_words() const noexcept { return entry_; }
+  SCBF_INLINE Word* at(std::uint64_t slot) const noexcept { return first_ + slot * entry_; }
   /// The block of a slot plus 1, or 0.
-  std::uint64_t number(std::uint64_t slot) const noexcept { return *at(slot) >> 32; }
-
- private:
-  /// As spill_home, and in the table for any number.
-  std::uint64_t home(std::uint64_t block) const noexcept {
+  SCBF_INLINE std::uint64_t number(std::uint64_t slot) const noexcept { return *at(slot) >> 32; }
+  /// Of a table with slots: as spill_home, and in the table for any number.
+  SCBF_INLINE std::uint64_t home(std::uint64_t block) const noexcept {
     const std::uint64_t home = block * homes_ / blocks_;
     return home < homes_ ? home : homes_ - 1;
   }
+  /// How many slots from its home on an entry may lie in.
+  SCBF_INLINE std::uint64_t reach() const noexcept { return reach_; }
+
+ private:
   /// Behind the last slot in reach of the block.
-  std::uint64_t end_of(std::uint64_t block) const noexcept {
+  SCBF_INLINE std::uint64_t end_of(std::uint64_t block) const noexcept {
     return homes_ == 0 ? 0 : home(block) + reach_;
   }
   /// The first slot in reach that is unused or has this block or a later one.
-  std::uint64_t slot_of(std::uint64_t block) const noexcept {
+  SCBF_INLINE std::uint64_t slot_of(std::uint64_t block) const noexcept {
     const std::uint64_t end = end_of(block);
     std::uint64_t slot = homes_ == 0 ? 0 : home(block);
     while (slot < end && number(slot) != 0 && number(slot) <= block) ++slot;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array is what one choice addresses: a group of split_block, a slice of split. A key's position
-// in an array is one 64-bit number that sorts by memory. Written in terms of these, the engine
-// works for both layouts.
+// An array is what one choice addresses: a group of split_block, a slice of split, all blocks of
+// ranked. A key's position in an array is one 64-bit number that sorts by memory. Written in terms
+// of these, the engine works for all layouts.
 #pragma once
 
 #include <bit>
@@ -16,15 +16,15 @@ namespace scbf::cuda {
 class Array {
  public:
   SCBF_INLINE Array(const Geometry& geometry, std::uint32_t index) noexcept
-      : geometry_(geometry), index_(index) {}
+      : index_(index), geometry_(geometry) {}
 
   static std::uint32_t count(const Geometry& geometry) noexcept {
     return geometry.cache_lines_per_key();
   }
 
   SCBF_INLINE std::uint32_t index() const noexcept { return index_; }
-  /// Is it a group, an array of blocks?
-  SCBF_INLINE bool in_blocks() const noexcept { return geometry_.layout() == Layout::split_block; }
+  /// Is it an array of blocks?
+  SCBF_INLINE bool in_blocks() const noexcept { return geometry_.in_blocks(); }
   SCBF_INLINE std::uint64_t words() const noexcept {
     return in_blocks() ? geometry_.blocks_per_group() * block_words()
                        : geometry_.slice_stride_words();
@@ -54,8 +54,19 @@ class Array {
     return kCountersPerBlock / 64 * geometry_.cell_bits();
   }
 
-  Geometry geometry_;
   std::uint32_t index_;
+
+ protected:
+  Geometry geometry_;
+};
+
+/// All blocks of a filter of layout ranked.
+class RankedArray : public Array {
+ public:
+  explicit RankedArray(const Geometry& geometry) noexcept : Array(geometry, 0) {}
+  SCBF_INLINE std::uint64_t position(std::uint64_t hash) const noexcept {
+    return detail::ranked_place(geometry_, hash);
+  }
 };
 
 }  // namespace scbf::cuda

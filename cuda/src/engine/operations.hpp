@@ -41,6 +41,7 @@
 #include "engine/look.hpp"
 #include "engine/marks.hpp"
 #include "engine/partitions.hpp"
+#include "engine/ranked_insertion.hpp"
 #include "engine/removal_from_one.hpp"
 #include "engine/removal_from_several.hpp"
 #include "engine/reservations.hpp"
@@ -275,11 +276,25 @@ std::size_t most_bytes(std::size_t n, std::size_t most, BytesFor bytes_for) {
   return rest == 0 ? bytes_for(most) : std::max(bytes_for(most), bytes_for(rest));
 }
 
+/// *filled += how many positions were not in use and are now, unless `filled` is null.
+template <class Device>
+void insert_into_ranked(Device& device, const FilterRef& filter, const ValueKeys& keys,
+                        const Tuning& tuning, std::uint64_t* filled) {
+  const std::size_t most = tuning.keys_of_pass(filter.geometry(), keys.n);
+  RankedInsertion<Device> insertion(device, filter, most, tuning.limits);
+  device.reserve(
+      most_bytes(keys.n, most, [&](std::size_t n) { return insertion.algorithm_bytes(n); }));
+  for (std::size_t first = 0; first < keys.n; first += most) {
+    insertion.add(keys.part(first, std::min(most, keys.n - first)), filled);
+  }
+}
+
 /// *filled += how many counters, or bits, were 0 and are not any more, unless `filled` is null.
 template <class Device>
 void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, const Tuning& tuning,
             std::uint64_t* filled) {
   if (keys.n == 0) return;
+  if (filter.is_ranked()) return insert_into_ranked(device, filter, keys, tuning, filled);
   if (!tuning.should_partition(filter.geometry(), keys.n, false)) {
     with_cells_and_counting(filter.geometry(), filled, [&](auto cells, auto counting) {
       device.for_warps(keys.n, AddDirect<decltype(cells), counting()>{filter, keys, filled});
@@ -342,7 +357,7 @@ void book_those(Device& device, std::size_t n, Holds holds, std::uint64_t* book)
 template <bool counting, class Device, class Answers>
 void look(Device& device, const FilterRef& filter, const ValueKeys& keys, const Answers& answers) {
   if constexpr (!counting) {
-    if (filter.geometry().layout() == Layout::ranked && filter.geometry().cell() == Cell::counter) {
+    if (filter.is_ranked()) {
       device.for_warps(keys.n, Look<false, RankedCells, Answers>{filter, keys, answers});
       return;
     }

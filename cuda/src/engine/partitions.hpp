@@ -98,8 +98,8 @@ inline std::size_t position_bytes(const Array& array, const PartitionPlan& plan,
 }
 
 /// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1, otherwise
-/// `nowhere`. A Position is an integer of 64 or 32 bits.
-template <class Position>
+/// `nowhere`. A Position is an integer of 64 or 32 bits; ArrayOfLayout is Array or RankedArray.
+template <class Position, class ArrayOfLayout = Array>
 struct LocateKeys {
   /// Each thread locates so many keys, a warp apart, and so has as many loads under way at once.
   static constexpr std::size_t kAtOnce = 4;
@@ -108,7 +108,7 @@ struct LocateKeys {
   }
 
   FilterRef filter;
-  Array array;
+  ArrayOfLayout array;
   ValueKeys keys;
   const std::uint8_t* only;
   Position nowhere;

@@ -127,6 +127,29 @@ TEST_P(DeviceFilterOf, InsertionsOnTwoStreamsAddUpOnAnyPath) {
   EXPECT_TRUE(same_words(words(filter), model.words()));
 }
 
+/// Into counters in the layout ranked, insertions on several streams take turns, although nothing
+/// waits for them here, also in a filter that was moved.
+TEST(RankedOnTwoStreams, InsertionsTakeTurns) {
+  const Geometry geometry = Geometry::ranked(82, 40, 10);
+  const Stream one, two;
+  const auto keys = random_keys(3000, 1), others = random_keys(3000, 2);
+  const OnDevice<std::uint64_t> there(keys), others_there(others);
+  Filter model(geometry, {.seed = kSeed, .backend = "scalar"});
+  DeviceFilter first(geometry, kSeed);
+  DeviceFilter filter(std::move(first));
+  DeviceFilter::synchronize();  // it is zeroed on the null stream
+  for (int i = 0; i < 3; ++i) {
+    filter.insert_async({there.get(), 3000}, {.stream = one});
+    filter.insert_async({others_there.get(), 3000}, {.stream = two});
+    model.insert(keys);
+    model.insert(others);
+  }
+  DeviceFilter::synchronize(one);
+  DeviceFilter::synchronize(two);
+  EXPECT_TRUE(same_words(words(filter), model.words()));
+  EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+}
+
 /// Counts allocations, and takes memory from no pool.
 class CountingMemory final : public scbf::cuda::MemoryResource {
  public:

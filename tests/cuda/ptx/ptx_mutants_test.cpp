@@ -93,12 +93,31 @@ std::string what_differs(Path path, const scbf::Geometry& geometry) {
   return counted.nonzero() != model.nonzero() ? "the number of emptied counters differs\n" : "";
 }
 
-/// The same, with what the interpreter and the fake runtime noticed.
-std::string noticed(Path path, std::uint64_t seed, const scbf::Geometry& geometry) {
+/// Inserts batches into a filter of layout ranked, of which some blocks spill and some are stuck.
+std::string what_differs_in_ranked() {
+  const auto geometry = scbf::Geometry::ranked(82, 120, 90);
+  scbf::Filter model(geometry, {.seed = 5, .backend = "scalar"});
+  DeviceFilter filter(geometry, 5);
+  for (const std::uint64_t batch : {1, 2, 3}) {
+    auto keys = random_keys(2100, batch);
+    keys.insert(keys.end(), 140, 42);  // at last more often than is counted
+    const OnDevice<std::uint64_t> there(keys);
+    filter.insert({there.get(), keys.size()});
+    model.insert(keys, {.threads = 1});
+    std::vector<std::uint64_t> words(geometry.words());
+    filter.download(words);
+    if (!same_words(words, model.words())) return "counters differ after insertion\n";
+  }
+  return "";
+}
+
+/// What differs, with what the interpreter and the fake runtime noticed.
+template <class WhatDiffers>
+std::string noticed(std::uint64_t seed, WhatDiffers what_differs) {
   ptx::set_settings({.seed = seed, .most_instructions = 1'000'000'000});
   std::string all;
   try {
-    all = what_differs(path, geometry);
+    all = what_differs();
   } catch (const std::exception& error) {
     all = std::string(error.what()) + '\n';
   }
@@ -110,8 +129,8 @@ std::string noticed(Path path, std::uint64_t seed, const scbf::Geometry& geometr
 /// The same in a filter for these keys, and in one that they crowd, where removal finds too little
 /// in some of a key's counters.
 std::string noticed(Path path, std::uint64_t seed) {
-  return noticed(path, seed, scbf::Geometry::split_block(2, 150)) +
-         noticed(path, seed, scbf::Geometry::split_block(2, 12));
+  return noticed(seed, [=] { return what_differs(path, scbf::Geometry::split_block(2, 150)); }) +
+         noticed(seed, [=] { return what_differs(path, scbf::Geometry::split_block(2, 12)); });
 }
 
 struct Mutant {
@@ -177,6 +196,10 @@ const std::string kButterfly = R"(shfl\.sync\.bfly\.b32\s+(%r\d+)\|%p\d+, (%r\d+
 /// The operand of a shuffle that makes it one of four or eight lanes.
 const std::string kFourLanes = R"((mov\.u32\s+%r\d+,) 7199;)";
 const std::string kEightLanes = R"((mov\.u32\s+%r\d+,) 6175;)";
+
+const std::string kAddToLists = "ILj512ENS0_10AddToListsILb0",
+                  kPlaceEntries = "ILj512ENS0_12PlaceEntries", kTakeEntries = "TakeEntries",
+                  kWriteEntries = "WriteEntries", kAddLeftOver = "AddLeftOverILb0";
 
 const std::string kFilledDiffer = "the number of filled counters differs";
 const std::string kEmptiedDiffer = "the number of emptied counters differs";
@@ -293,29 +316,73 @@ std::vector<Mutant> mutants() {
   };
 }
 
+/// Of insertions into the layout ranked, which have only one path.
+std::vector<Mutant> mutants_of_ranked() {
+  const std::string differ = "counters differ after insertion";
+  const std::string swap = R"(atom\.global\.)" + kSwap;
+  const std::string not_atomic =
+      "ld.volatile.global.u64 $1, [$2]; st.volatile.global.u64 [$2], $3;";
+  const auto mutant = [](std::string name, const std::string& kernel, std::string what,
+                         std::string by, int which, std::string says) {
+    return Mutant{std::move(name), Path::automatic, kernel,         std::move(what),
+                  std::move(by),   which,           std::move(says)};
+  };
+  return {
+      mutant("places_of_keys_left_over_are_not_taken", kAddToLists,
+             R"(atom\.global\.add\.u64\s+(%rd\d+), \[(%rd\d+)\], %rd\d+;)",
+             "ld.volatile.global.u64 $1, [$2];", kEvery, differ),
+      mutant("room_of_the_first_block_for_all", kAddToLists, kFourLanes, "$1 31;", kEvery, differ),
+      mutant("no_barrier_after_sorting_for_lists", kAddToLists, kBarrier, "", 4, "a race: "),
+      mutant("no_barrier_before_placing", kPlaceEntries, kBarrier, "", 0, "a race: "),
+      mutant("no_barrier_after_placing", kPlaceEntries, kBarrier, "", 1, "a race: "),
+      mutant("entries_that_were_there_are_not_listed", kTakeEntries,
+             R"(atom\.global\.or\.b64\s+%rd\d+, [^;]*;)", "", 0, differ),
+      mutant("lists_are_not_cleared", kWriteEntries, R"(st\.volatile\.global\.u64[^;]*;)", "",
+             kEvery, differ),
+      mutant("swap_of_a_spilled_count_is_not_atomic", kAddLeftOver, swap, not_atomic, kEvery,
+             differ),
+      mutant("spilled_count_stays_early", kAddLeftOver, R"((setp\.eq\.s64\s+%p\d+, %rd\d+,) 255;)",
+             "$1 254;", kEvery, differ),
+  };
+}
+
 constexpr std::uint64_t kSeeds = 3;
+
+/// Does noticed_with(seed) say what it should for one of a few seeds?
+template <class NoticedWith>
+void expect_noticed(const Mutant& mutant, NoticedWith noticed_with) {
+  const std::string text = mutated(mutant);
+  ASSERT_NE(text, "") << "there is no such place in the kernel any more";
+  ptx::replace_kernels(ptx::parse(text));
+  std::string all;
+  for (std::uint64_t seed = 1; seed <= kSeeds && all.find(mutant.says) == std::string::npos;
+       ++seed) {
+    all += noticed_with(seed);
+  }
+  ptx::replace_kernels({});
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, mutant.says, all);
+}
 
 class OfMutant : public ::testing::TestWithParam<Mutant> {};
 INSTANTIATE_TEST_SUITE_P(All, OfMutant, ::testing::ValuesIn(mutants()),
                          [](const auto& mutant) { return mutant.param.name; });
-
 TEST_P(OfMutant, IsNoticed) {
-  const std::string text = mutated(GetParam());
-  ASSERT_NE(text, "") << "there is no such place in the kernel any more";
-  ptx::replace_kernels(ptx::parse(text));
-  std::string all;
-  for (std::uint64_t seed = 1; seed <= kSeeds && all.find(GetParam().says) == std::string::npos;
-       ++seed) {
-    all += noticed(GetParam().path, seed);
-  }
-  ptx::replace_kernels({});
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, GetParam().says, all);
+  expect_noticed(GetParam(), [](std::uint64_t seed) { return noticed(GetParam().path, seed); });
+}
+
+class OfMutantOfRanked : public ::testing::TestWithParam<Mutant> {};
+INSTANTIATE_TEST_SUITE_P(All, OfMutantOfRanked, ::testing::ValuesIn(mutants_of_ranked()),
+                         [](const auto& mutant) { return mutant.param.name; });
+TEST_P(OfMutantOfRanked, IsNoticed) {
+  expect_noticed(GetParam(),
+                 [](std::uint64_t seed) { return noticed(seed, what_differs_in_ranked); });
 }
 
 TEST(TheKernels, GiveNothingToNotice) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     EXPECT_EQ(noticed(Path::direct, seed), "");
     EXPECT_EQ(noticed(Path::partitioned, seed), "");
+    EXPECT_EQ(noticed(seed, what_differs_in_ranked), "");
   }
 }
 
@@ -336,7 +403,8 @@ std::set<std::string> ran_with_many_threads(const std::set<std::string>& kernels
 TEST(TheKernels, GiveNothingToNoticeInLargePartitions) {
   ptx::take_counts();
   // So large that partitions of 128 KiB save a pass of sorting.
-  EXPECT_EQ(noticed(Path::partitioned, 1, scbf::Geometry::split(1, 35'000'000)), "");
+  const auto geometry = scbf::Geometry::split(1, 35'000'000);
+  EXPECT_EQ(noticed(1, [&] { return what_differs(Path::partitioned, geometry); }), "");
   const std::set<std::string> kernels{"AddToSlice", "TakeFromSlice"};
   EXPECT_EQ(ran_with_many_threads(kernels), kernels) << "the partitions were small";
 }

@@ -78,6 +78,22 @@ SCBF_INLINE constexpr unsigned bits_set(std::uint64_t word) noexcept {
   return static_cast<unsigned>(__builtin_popcountll(word));
 #endif
 }
+/// Zeros below the lowest one; the word is not 0.
+SCBF_INLINE constexpr unsigned zeros_below(std::uint64_t word) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<unsigned>(__ffsll(static_cast<long long>(word))) - 1;
+#else
+  return static_cast<unsigned>(__builtin_ctzll(word));
+#endif
+}
+/// Bits up to the highest one; 0 if there is none.
+SCBF_INLINE constexpr unsigned bits_up_to_highest(std::uint64_t word) noexcept {
+#if defined(__CUDA_ARCH__)
+  return 64 - static_cast<unsigned>(__clzll(static_cast<long long>(word)));
+#else
+  return word == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(word));
+#endif
+}
 /// histogram[v] += how many counters of the word are v. Bits of equal weight are processed
 /// together: sixteen counters per step, no table, no branch.
 template <class Counts>

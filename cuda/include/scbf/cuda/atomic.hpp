@@ -121,10 +121,15 @@ struct Atomic {
 #endif
   }
   SCBF_INLINE void add(std::uint64_t* word, std::uint64_t value) const noexcept {
+    (void)advance(word, value);
+  }
+  /// Adds, and returns what the word was.
+  SCBF_INLINE std::uint64_t advance(std::uint64_t* word, std::uint64_t by) const noexcept {
 #if defined(__CUDA_ARCH__)
-    atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
+    return atomicAdd(reinterpret_cast<unsigned long long*>(word),
+                     static_cast<unsigned long long>(by));
 #else
-    std::atomic_ref(*word).fetch_add(value, std::memory_order_relaxed);
+    return std::atomic_ref(*word).fetch_add(by, std::memory_order_relaxed);
 #endif
   }
   /// Of 32 bits: adds 1, and returns what the number was.

@@ -116,9 +116,10 @@ struct CounterCells {
 };
 
 /// Of a filter of counters in the layout ranked: whether its positions are in use, which is all
-/// that a lookup reads. Nothing can be added.
+/// that a lookup reads. Keys cannot be added one by one.
 struct RankedCells {
   static constexpr Cell kCell = Cell::counter;
+  static constexpr std::uint32_t kBlockWords = kWordsPerBlock;
 
   using Share = detail::Probe;
 

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -46,19 +47,22 @@ struct DeviceOptions {
 /// Owns counters, or bits, as its geometry says (Geometry::cell), on the device that is current
 /// when it is made. Movable (errors.hpp: "Moving"). Of bits, remove, subtract and to_filter throw
 /// InvalidArgument. Of the layout ranked, histograms throws it; if the filter has counters, so does
-/// all but lookups, clear, download and to_filter.
+/// all but insertions, lookups, clear, download and to_filter.
 /// Calls throw InvalidArgument if another device is current. All pointers must be to memory
 /// that the device can read and write, large enough for the batch; they are not checked. Functions
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
 /// Only streams order the calls on one filter. Insertions on several streams may run at once, on
 /// any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of keys
-/// are exact (unless DeviceOptions::alone says otherwise). Anything else on several streams needs
-/// events.
+/// are exact (unless DeviceOptions::alone says otherwise). Into counters in the layout ranked they
+/// take turns: an insertion begins on its stream when the one before, on any stream, is done.
+/// Anything else on several streams needs events.
 ///
 /// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 20 bytes
 /// per key, or 12 in split below 2^32 counters a slice, within scratch_bytes; for removals also 4
-/// bytes per key, a 512th of the filter, and up to 8 MiB; for byte strings 8 bytes per key, for
-/// their hashes; for find 1 byte per key.
+/// bytes per key, a 512th of the filter, and up to 8 MiB; for insertions into counters in the
+/// layout ranked, which are always partitioned, 16 bytes per key within scratch_bytes, 8 per block,
+/// and the table of spilled counts; for byte strings 8 bytes per key, for their hashes; for find 1
+/// byte per key.
 ///
 /// Constructors throw BackendUnavailable where there is no device, or no driver for it.
 /// Every call throws CudaError if CUDA refuses it, and OutOfDeviceMemory, changing nothing, if
@@ -159,10 +163,13 @@ class DeviceFilter {
   template <class AnyFilter>
   void copy_from(const AnyFilter& filter, cudaStream_t stream);
 
+  class Turns;
+
   Geometry geometry_;
   std::uint64_t seed_;
   int device_ = 0;
   std::uint64_t* words_ = nullptr;  // the counters or bits, then the numbers of keys
+  std::unique_ptr<Turns> turns_;    // of insertions, for counters in the layout ranked
 };
 
 }  // namespace scbf::cuda

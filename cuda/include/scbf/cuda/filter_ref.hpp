@@ -22,8 +22,8 @@ namespace scbf::cuda {
 
 /// Geometry, seed and words, of counters or of bits. Threads may insert, look up and count at once:
 /// each counter or bit is read at some moment between call and return, independently of the others.
-/// Counters in the layout `ranked` can only be looked up: insert and count end the kernel (`trap`),
-/// and on a host the process, since neither can throw.
+/// Counters in the layout `ranked` can only be looked up here: insert and count end the kernel
+/// (`trap`), and on a host the process, since neither can throw.
 class FilterRef {
  public:
   /// `words` points to geometry.words() words, 64-byte aligned, which must outlive the view.
@@ -38,6 +38,11 @@ class FilterRef {
   SCBF_INLINE std::uint32_t probes() const noexcept { return geometry_.probes(); }
   /// 64-byte lines of the filter that a key touches.
   SCBF_INLINE std::uint32_t lines() const noexcept { return geometry_.cache_lines_per_key(); }
+
+  /// Is it a filter of counters in the layout ranked?
+  SCBF_INLINE bool is_ranked() const noexcept {
+    return geometry_.layout() == Layout::ranked && !has_bits();
+  }
 
   // ---- keys to hashes ---------------------------------------------------------------------------
 
@@ -156,9 +161,6 @@ class FilterRef {
 
  private:
   SCBF_INLINE bool has_bits() const noexcept { return geometry_.cell() == Cell::bit; }
-  SCBF_INLINE bool is_ranked() const noexcept {
-    return geometry_.layout() == Layout::ranked && !has_bits();
-  }
   SCBF_INLINE static void end_kernel() noexcept {
 #if defined(__CUDA_ARCH__)
     asm("trap;");

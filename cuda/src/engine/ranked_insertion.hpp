@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Insertion into a filter of layout ranked, as a sequence of kernels (ranked_parts.hpp). It is
+// always partitioned: a block must not be changed by two threads at once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "engine/array.hpp"
+#include "engine/device_tuning.hpp"
+#include "engine/marks.hpp"
+#include "engine/partitions.hpp"
+#include "engine/ranked_parts.hpp"
+#include "engine/value_keys.hpp"
+#include "scbf/cuda/filter_ref.hpp"
+
+namespace scbf::cuda {
+
+/// Insertions of batches of up to `most_keys`. Owns the memory for them.
+template <class Device>
+class RankedInsertion {
+ public:
+  RankedInsertion(Device& device, const FilterRef& filter, std::size_t most_keys,
+                  const PartitionLimits& limits)
+      : device_(device),
+        filter_(filter),
+        array_(filter.geometry()),
+        limits_(limits),
+        plan_(plan_partitions(array_, limits)),
+        shape_(filter.geometry()),
+        table_(filter.geometry(), filter.words()),
+        positions_a_(device.template temporary<std::uint64_t>(most_keys)),
+        positions_b_(device.template temporary<std::uint64_t>(most_keys)),
+        bounds_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
+        numbers_(device.template temporary<std::uint64_t>(kNumbers)),
+        marks_(device.template temporary<std::uint64_t>(mark_words())),
+        listed_(device.template temporary<std::uint32_t>(blocks())),
+        slots_(device.template temporary<std::uint32_t>(blocks())),
+        away_(device.template temporary<std::uint64_t>(table_words())) {}
+
+  /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
+  std::size_t algorithm_bytes(std::size_t keys) const {
+    return std::max(
+        device_.template sort_bytes<std::uint64_t>(keys, plan_.shift, plan_.shift + plan_.bits),
+        device_.select_bytes(blocks(), IsMarked{marks()}));
+  }
+
+  /// *filled += how many positions of the filter were not in use and are now, unless `filled` is
+  /// null.
+  void add(const ValueKeys& keys, std::uint64_t* filled) {
+    if (filled != nullptr) {
+      add<true>(keys, filled);
+    } else {
+      add<false>(keys, filled);
+    }
+  }
+
+ private:
+  enum Number : std::size_t { kLeftOver, kListed, kNumbers };
+
+  template <bool counting>
+  void add(const ValueKeys& keys, std::uint64_t* filled) {
+    using Locate = LocateKeys<std::uint64_t, RankedArray>;
+    device_.for_each(Locate::threads(keys.n),
+                     Locate{filter_, array_, keys, nullptr, plan_.nowhere(), positions_a_.get()});
+    const std::uint64_t* sorted = device_.sort(positions_a_.get(), positions_b_.get(), keys.n,
+                                               plan_.shift, plan_.shift + plan_.bits);
+    device_.for_each(plan_.partitions + 1,
+                     FindBounds<std::uint64_t>{sorted, keys.n, plan_.shift, bounds_.get()});
+    device_.fill(numbers_.get(), kNumbers, 0);
+    device_.fill(marks_.get(), mark_words(), 0);
+    const LeftOver left_over{sorted == positions_a_.get() ? positions_b_.get() : positions_a_.get(),
+                             numbers_.get() + kLeftOver};
+    const ChunkPlan chunk =
+        ChunkPlan::of<RankedCells>(plan_, keys.n / plan_.partitions, limits_.sorted_bytes);
+    device_.for_thread_blocks(plan_.partitions, chunk.bytes,
+                              AddToLists<counting>{{array_, filter_.words(), plan_.log2_words},
+                                                   sorted,
+                                                   bounds_.get(),
+                                                   shape_,
+                                                   chunk.keys,
+                                                   left_over,
+                                                   marks(),
+                                                   filled});
+    lay_out_table();
+    device_.for_each(AddLeftOver<counting>::kThreads,
+                     AddLeftOver<counting>{table_, left_over, shape_, filter_.words(), filled});
+  }
+
+  /// Gives entries to the blocks that are marked.
+  void lay_out_table() {
+    const EntryList list{listed_.get(), numbers_.get() + kListed, slots_.get()};
+    device_.for_each(table_words(), TakeEntries{table_, away_.get(), marks()});
+    device_.select(blocks(), IsMarked{marks()}, listed_.get(), numbers_.get() + kListed);
+    device_.for_thread_blocks(1, PlaceEntries::kSharedWords * sizeof(std::uint64_t),
+                              PlaceEntries{table_, list});
+    device_.for_each(
+        WriteEntries::kThreads,
+        WriteEntries{table_, table_.with_entries_at(away_.get()), list, shape_, filter_.words()});
+  }
+
+  std::uint32_t blocks() const { return static_cast<std::uint32_t>(shape_.blocks); }
+  std::size_t table_words() const { return table_.slots() * table_.entry_words(); }
+  std::size_t mark_words() const { return Marks::words_for(filter_.geometry()); }
+  Marks marks() const { return Marks(marks_.get()); }
+
+  template <class T>
+  using Temporary = decltype(std::declval<Device&>().template temporary<T>(0));
+
+  Device& device_;
+  FilterRef filter_;
+  RankedArray array_;
+  PartitionLimits limits_;
+  PartitionPlan plan_;
+  RankedShape shape_;
+  SpillTable table_;
+  Temporary<std::uint64_t> positions_a_, positions_b_, bounds_, numbers_, marks_;
+  Temporary<std::uint32_t> listed_, slots_;
+  Temporary<std::uint64_t> away_;
+};
+
+}  // namespace scbf::cuda
