@@ -53,8 +53,16 @@ class DeviceFilter::Turns {
   Turns& operator=(const Turns&) = delete;
   ~Turns() { ignore(cudaEventDestroy(done_)); }
 
+  /// Throws InvalidArgument if the stream is being captured: in the graph, the order with work
+  /// outside of it would be lost.
   template <class Enqueue>
   void take(cudaStream_t stream, Enqueue enqueue) {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream, &capture), "asking whether a stream is being captured");
+    if (capture != cudaStreamCaptureStatusNone) {
+      throw InvalidArgument(
+          "insert: an insertion into a filter of layout ranked cannot be captured into a graph");
+    }
     const std::scoped_lock lock(mutex_);
     if (recorded_) check(cudaStreamWaitEvent(stream, done_, 0), "waiting for another stream");
     recorded_ = true;
@@ -308,9 +316,9 @@ void DeviceFilter::clear_async(cudaStream_t stream) {
 std::vector<Histogram> DeviceFilter::histograms(const DeviceOptions& options) const {
   check_usable();
   if (geometry_.layout() == Layout::ranked) {
-    throw InvalidArgument(fmt::format(
-        "histograms: a filter of layout ranked ({}) is counted on the host, where it came from",
-        geometry_.describe()));
+    throw InvalidArgument(
+        fmt::format("histograms: a filter of layout ranked ({}) is counted on the host (to_filter)",
+                    geometry_.describe()));
   }
   return run_histograms(ref(), run_of(options));
 }

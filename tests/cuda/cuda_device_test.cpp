@@ -435,6 +435,22 @@ TEST(RankedOnDevice, AnswersAndBuilds) {
   EXPECT_EQ(counters.to_filter(), model);
 }
 
+/// Several partitions, and chunks of the keys of one; more entries than get their slots at once.
+TEST(RankedOnDevice, InsertionsIntoManyBlocks) {
+  SCBF_NEEDS_DEVICE();
+  const auto geometry = scbf::Geometry::ranked(112, 700, 650);
+  scbf::Filter model(geometry, {.seed = 3, .backend = "scalar"});
+  DeviceFilter filter(geometry, 3);
+  for (const std::uint64_t seed : {1, 2}) {
+    auto keys = random_keys(7000, seed);
+    if (seed == 2) keys.insert(keys.end(), 7000, 42);
+    const OnDevice<std::uint64_t> there(keys);
+    filter.insert({there.get(), keys.size()});
+    model.insert(keys);
+    ASSERT_TRUE(same_words(words_of(filter), model.words()));
+  }
+}
+
 /// Insertions on several streams take turns.
 TEST(RankedOnDevice, InsertionsOnSeveralStreams) {
   SCBF_NEEDS_DEVICE();

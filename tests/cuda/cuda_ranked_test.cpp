@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -101,7 +102,7 @@ TEST_P(RankedEngine, InsertionsIntoCounters) {
     Inserted filter(device, geometry, kSeed, cut.tuning());
     ASSERT_NO_FATAL_FAILURE(filter.insert({}));
     ASSERT_NO_FATAL_FAILURE(filter.insert({1}));
-    // The first blocks spill, then more between them, until some are stuck.
+    // Blocks spill, then more between them, until some are stuck.
     const std::size_t part = geometry.counters() / 20;
     const auto keys = random_keys(5 * part, 8);
     for (auto begin = keys.begin(); begin != keys.end();
@@ -109,10 +110,63 @@ TEST_P(RankedEngine, InsertionsIntoCounters) {
       ASSERT_NO_FATAL_FAILURE(filter.insert({begin, begin + static_cast<std::ptrdiff_t>(part)}));
     }
     EXPECT_GT(filter.model().statistics().saturated, 0u);
-    // Counts that stay at 255, in a block that spills by them.
-    ASSERT_NO_FATAL_FAILURE(filter.insert(std::vector<std::uint64_t>(300, keys.front())));
-    ASSERT_NO_FATAL_FAILURE(filter.insert(std::vector<std::uint64_t>(2, keys.front())));
   }
+}
+
+/// A count that reaches 255 stays, in a block that spills by it.
+TEST_P(RankedEngine, InsertionsOfOneKey) {
+  for (const Cut& cut : kCuts) {
+    SCOPED_TRACE(cut.name);
+    Inserted filter(device, geometry, kSeed, cut.tuning());
+    ASSERT_NO_FATAL_FAILURE(filter.insert(random_keys(100, 8)));
+    for (const std::size_t times : {20, 100, 134, 1, 1, 300}) {  // 254, then 255, then more
+      ASSERT_NO_FATAL_FAILURE(filter.insert(std::vector<std::uint64_t>(times, 7)));
+    }
+  }
+}
+
+/// More entries than get their slots at once, and more blocks than threads write them.
+TEST(RankedEngineOfManyBlocks, Insertions) {
+  HostDevice device{2};
+  const auto geometry = Geometry::ranked(112, 1500, 1400);
+  Inserted filter(device, geometry, 7, kCuts[0].tuning());
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    ASSERT_NO_FATAL_FAILURE(filter.insert(random_keys(12'000, seed)));
+  }
+  const scbf::Statistics statistics = filter.model().statistics();
+  EXPECT_GT(statistics.saturated, 0u);
+  EXPECT_LT(statistics.saturated, 1500u * 4 * 112 / 4);  // few blocks are stuck
+}
+
+/// Words that no filter has give no counts that mean anything, but no access outside.
+TEST(RankedEngineOfManyBlocks, AnyWordsAreSafe) {
+  HostDevice device;
+  const auto geometry = Geometry::ranked(82, 60, 20);
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    auto words = random_keys(geometry.words(), seed);
+    if (seed % 2 == 0) {
+      for (std::uint64_t& word : words) word &= seed == 2 ? 0xFFFF'FFFFu : ~std::uint64_t{0} << 48;
+    }
+    const auto keys = random_keys(4000, seed);
+    std::uint64_t filled = 0;
+    cuda::insert(device, cuda::FilterRef(geometry, 7, words.data()), view(keys),
+                 kCuts[seed % 4].tuning(), &filled);
+    EXPECT_LE(filled, geometry.counters());
+  }
+}
+
+/// Of nearly as many blocks as there can be, positions fit 64 bits; of all, this is noticed.
+TEST(RankedEngineOfManyBlocks, PlanOfTheMost) {
+  const auto plan_of = [](std::uint64_t blocks) {
+    return cuda::RankedInsertion<HostDevice>::plan_of(
+        cuda::RankedArray(Geometry::ranked(82, blocks, 0)), cuda::Tuning().limits);
+  };
+  for (const std::uint64_t blocks :
+       std::initializer_list<std::uint64_t>{1, 1u << 31, 0xFFFF'FE00}) {
+    const cuda::PartitionPlan plan = plan_of(blocks);
+    EXPECT_EQ(plan.nowhere() >> plan.shift, plan.partitions) << blocks;
+  }
+  SCBF_EXPECT_THROW(plan_of(0xFFFF'FE01), scbf::InvalidArgument, "up to 4,294,966,784 blocks");
 }
 
 TEST_P(RankedEngine, NullKeysAreNotInserted) {

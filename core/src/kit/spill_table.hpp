@@ -25,8 +25,8 @@ inline std::uint64_t spill_home(const Geometry& geometry, std::uint64_t block) n
   return block * geometry.spill_homes() / geometry.blocks_per_group();  // both are below 2^32
 }
 
-/// Word is const for reading. Any words are safe: what is read and written lies in the table.
-/// Copied to a device, it answers there, too.
+/// Word is const for reading. Any words are safe: what is read and written lies in the table. find
+/// and what concerns single entries also work in device code.
 template <class Word>
 class BasicSpillTable {
  public:
@@ -69,6 +69,7 @@ class BasicSpillTable {
     word = (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{count} << shift;
   }
 
+  SCBF_INLINE std::uint64_t blocks() const noexcept { return blocks_; }
   SCBF_INLINE std::uint64_t slots() const noexcept { return slots_; }
   SCBF_INLINE std::uint64_t entry_words() const noexcept { return entry_; }
   SCBF_INLINE Word* at(std::uint64_t slot) const noexcept { return first_ + slot * entry_; }

@@ -44,15 +44,17 @@ struct Tuning {
     if (geometry.layout() == Layout::split) return removes ? 0.95 : 0.6;
     return removes ? 0.65 : alone ? 0.5 : 1.25;
   }
-  /// Two copies of the position, and a part of the demands of divided partitions.
+  /// Two copies of the position, and but for ranked a part of the demands of divided partitions.
   std::size_t scratch_per_key(const Geometry& geometry) const noexcept {
     const Array array(geometry, 0);
-    return 2 * position_bytes(array, plan_partitions(array, limits), limits) + 4;
+    return 2 * position_bytes(array, plan_partitions(array, limits), limits) +
+           (geometry.layout() == Layout::ranked ? 0 : 4);
   }
 
-  /// For an insertion or a removal of so many keys, one at least.
+  /// For an insertion or a removal of so many keys, one at least. (Insertions into counters in the
+  /// layout ranked are always partitioned: ranked_insertion.hpp.)
   bool should_partition(const Geometry& geometry, std::size_t keys, bool removes) const noexcept {
-    if (geometry.layout() == Layout::ranked) return false;  // no arrays to partition
+    if (geometry.layout() == Layout::ranked) return false;  // bits: blocks share words
     const Array array(geometry, 0);
     if (path == Path::direct || !fit<std::uint64_t>(plan_partitions(array, limits))) return false;
     if (path == Path::partitioned) return true;

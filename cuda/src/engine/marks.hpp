@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notes of a removal under way: verdicts, and lines in which a counter underflowed.
+// Notes of an operation under way: the verdicts of a removal, and marked lines.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,9 @@ inline constexpr std::uint8_t kAbsent = 0, kRemoved = 1, kAmbiguous = 2;
 inline constexpr std::uint8_t kContested = 3;  ///< yet to be decided, in batch order
 inline constexpr std::uint8_t kWaiting = 4;    ///< for a round: see ClaimedKeys
 
-/// A set of 64-byte lines of a filter: those in which more was asked of a counter than it holds.
-/// One bit per line, so a 512th of the filter.
+/// A set of 64-byte lines of a filter: in a removal those in which more was asked of a counter than
+/// it holds, in an insertion into ranked the blocks that spill. One bit per line, so a 512th of the
+/// filter.
 class Marks {
  public:
   /// How many words the set for a filter needs. They must be zero at first; word 0 says whether any

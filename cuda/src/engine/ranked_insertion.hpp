@@ -15,6 +15,7 @@
 #include "engine/ranked_parts.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
+#include "scbf/errors.hpp"
 
 namespace scbf::cuda {
 
@@ -28,7 +29,7 @@ class RankedInsertion {
         filter_(filter),
         array_(filter.geometry()),
         limits_(limits),
-        plan_(plan_partitions(array_, limits)),
+        plan_(plan_of(array_, limits)),
         shape_(filter.geometry()),
         table_(filter.geometry(), filter.words()),
         positions_a_(device.template temporary<std::uint64_t>(most_keys)),
@@ -39,6 +40,16 @@ class RankedInsertion {
         listed_(device.template temporary<std::uint32_t>(blocks())),
         slots_(device.template temporary<std::uint32_t>(blocks())),
         away_(device.template temporary<std::uint64_t>(table_words())) {}
+
+  /// Throws InvalidArgument for more than 2^32 − 512 blocks, with other limits somewhat fewer or
+  /// more: the position of a key that has none would not fit 64 bits.
+  static PartitionPlan plan_of(const RankedArray& array, const PartitionLimits& limits) {
+    const PartitionPlan plan = plan_partitions(array, limits);
+    if (fit<std::uint64_t>(plan)) return plan;
+    throw InvalidArgument(
+        "insert: a filter of layout ranked on a device takes insertions into up "
+        "to 4,294,966,784 blocks");
+  }
 
   /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
   std::size_t algorithm_bytes(std::size_t keys) const {
@@ -89,13 +100,15 @@ class RankedInsertion {
                      AddLeftOver<counting>{table_, left_over, shape_, filter_.words(), filled});
   }
 
-  /// Gives entries to the blocks that are marked.
+  /// Gives entries to the blocks that are marked. The table is left as it is until most of what
+  /// could fail to start has started.
   void lay_out_table() {
     const EntryList list{listed_.get(), numbers_.get() + kListed, slots_.get()};
-    device_.for_each(table_words(), TakeEntries{table_, away_.get(), marks()});
+    device_.for_each(table_.slots(), MarkEntry{table_, marks()});
     device_.select(blocks(), IsMarked{marks()}, listed_.get(), numbers_.get() + kListed);
     device_.for_thread_blocks(1, PlaceEntries::kSharedWords * sizeof(std::uint64_t),
                               PlaceEntries{table_, list});
+    device_.for_each(table_words(), MoveAway{table_, away_.get(), marks()});
     device_.for_each(
         WriteEntries::kThreads,
         WriteEntries{table_, table_.with_entries_at(away_.get()), list, shape_, filter_.words()});

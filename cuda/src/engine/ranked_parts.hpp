@@ -2,13 +2,13 @@
 // Insertion into a filter of layout ranked, in two steps.
 //
 // First, partition by partition, keys are added to the lists of their blocks: four lanes share a
-// block, one for each slice, and one after another add the block's keys to the two words of the
-// slice, in registers. Keys that find the lists full, or spilled, are left over.
+// block, one for each slice, and each adds the block's keys, one after another, to the two words of
+// its slice, in registers. Keys that find the lists full, or spilled, are left over.
 //
 // Then the table of spilled counts takes these. It is laid out anew, since in which slots entries
 // lie depends on which blocks have some, and on nothing else (kit/spill_table.hpp): the blocks that
 // have an entry or get one now are listed in order, one thread gives them their slots, and all
-// entries are written. At last the keys left over are counted there.
+// entries are written. Finally the keys left over are counted there.
 #pragma once
 
 #include <cstddef>
@@ -134,8 +134,21 @@ struct IsMarked {
   }
 };
 
-/// For each word of the table: moves it away, and if it begins an entry marks its block.
-struct TakeEntries {
+/// Marks the block of a slot's entry, if it has one. (In words that no filter has, it may be the
+/// entry of a block that does not exist.)
+struct MarkEntry {
+  SpillTable table;
+  Marks marks;
+
+  SCBF_INLINE void operator()(std::size_t slot) const noexcept {
+    if (!marks.any()) return;
+    const std::uint64_t number = table.number(slot);
+    if (number != 0 && number <= table.blocks()) marks.mark(number - 1);
+  }
+};
+
+/// Moves a word of the table away.
+struct MoveAway {
   SpillTable table;
   std::uint64_t* away;
   Marks marks;
@@ -144,7 +157,6 @@ struct TakeEntries {
     if (!marks.any()) return;
     std::uint64_t* const from = table.at(0) + word;
     away[word] = *from;
-    if (word % table.entry_words() == 0 && *from != 0) marks.mark((*from >> 32) - 1);
     *from = 0;
   }
 };
@@ -158,14 +170,14 @@ struct EntryList {
   std::uint32_t* slots;  ///< of each, or kNone
 };
 
-/// Gives the blocks of the list their slots: each the first behind that of the block before, but
-/// not before its home, if that is in reach. A block of threads finds homes; one thread does the
-/// rest, as each slot depends on the one before.
+/// Gives the blocks of the list their slots. Each gets the first slot that is at or behind its home
+/// and behind the slot of the block before; if that is out of reach, none. A block of threads finds
+/// the homes; one thread does the rest, as each slot depends on the one before.
 struct PlaceEntries {
   SpillTable table;
   EntryList list;
 
-  static constexpr std::uint32_t kAtOnce = 1024;
+  static constexpr std::uint32_t kAtOnce = 512;
   static constexpr std::size_t kSharedWords = kAtOnce + 1;
 
   template <class Threads>
@@ -193,7 +205,6 @@ struct PlaceEntries {
           list.slots[first + i] = static_cast<std::uint32_t>(slots[i]);
         }
       });
-      threads.sync();
     }
   }
 

@@ -127,29 +127,6 @@ TEST_P(DeviceFilterOf, InsertionsOnTwoStreamsAddUpOnAnyPath) {
   EXPECT_TRUE(same_words(words(filter), model.words()));
 }
 
-/// Into counters in the layout ranked, insertions on several streams take turns, although nothing
-/// waits for them here, also in a filter that was moved.
-TEST(RankedOnTwoStreams, InsertionsTakeTurns) {
-  const Geometry geometry = Geometry::ranked(82, 40, 10);
-  const Stream one, two;
-  const auto keys = random_keys(3000, 1), others = random_keys(3000, 2);
-  const OnDevice<std::uint64_t> there(keys), others_there(others);
-  Filter model(geometry, {.seed = kSeed, .backend = "scalar"});
-  DeviceFilter first(geometry, kSeed);
-  DeviceFilter filter(std::move(first));
-  DeviceFilter::synchronize();  // it is zeroed on the null stream
-  for (int i = 0; i < 3; ++i) {
-    filter.insert_async({there.get(), 3000}, {.stream = one});
-    filter.insert_async({others_there.get(), 3000}, {.stream = two});
-    model.insert(keys);
-    model.insert(others);
-  }
-  DeviceFilter::synchronize(one);
-  DeviceFilter::synchronize(two);
-  EXPECT_TRUE(same_words(words(filter), model.words()));
-  EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
-}
-
 /// Counts allocations, and takes memory from no pool.
 class CountingMemory final : public scbf::cuda::MemoryResource {
  public:
@@ -201,6 +178,30 @@ TEST_P(DeviceFilterOf, AllTemporaryMemoryIsTheCallers) {
   EXPECT_EQ(fake_cuda::calls_of("cudaMallocFromPoolAsync"), pool);
 }
 
+/// Calls change() with every allocation refused in turn, and sees that nothing is changed, until
+/// none is refused.
+template <class Change>
+void change_with_refusals(CountingMemory& memory, const DeviceFilter& filter, const Filter& model,
+                          Change change) {
+  int refusals = 0;
+  for (int nth = 1;; ++nth) {
+    memory.refuse(nth);
+    try {
+      change();
+    } catch (const scbf::cuda::OutOfDeviceMemory&) {
+      ++refusals;
+      ASSERT_TRUE(memory.all_back());
+      ASSERT_TRUE(same_words(words(filter), model.words())) << "refusal " << nth;
+      ASSERT_EQ(filter.keys_inserted(), model.keys_inserted());
+      ASSERT_EQ(filter.keys_removed(), model.keys_removed());
+      continue;
+    }
+    break;
+  }
+  EXPECT_GT(refusals, 5);
+  memory.refuse(0);
+}
+
 TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
   CountingMemory memory;
   const auto keys = random_keys(3000, 1);
@@ -210,27 +211,14 @@ TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
   filter.insert({there.get(), 3000}, options);
   model.insert(keys);
   for (const bool inserts : {true, false}) {
-    int refusals = 0;
-    for (int nth = 1;; ++nth) {
-      memory.refuse(nth);
-      try {
-        if (inserts) {
-          filter.insert({there.get(), 3000}, options);
-        } else {
-          filter.remove({there.get(), 3000}, answers.get(), options);
-        }
-      } catch (const scbf::cuda::OutOfDeviceMemory&) {
-        ++refusals;
-        ASSERT_TRUE(memory.all_back());
-        ASSERT_TRUE(same_words(words(filter), model.words())) << "refusal " << nth;
-        ASSERT_EQ(filter.keys_inserted(), model.keys_inserted());
-        ASSERT_EQ(filter.keys_removed(), model.keys_removed());
-        continue;
+    const auto change = [&] {
+      if (inserts) {
+        filter.insert({there.get(), 3000}, options);
+      } else {
+        filter.remove({there.get(), 3000}, answers.get(), options);
       }
-      break;
-    }
-    EXPECT_GT(refusals, 5);
-    memory.refuse(0);
+    };
+    ASSERT_NO_FATAL_FAILURE(change_with_refusals(memory, filter, model, change));
     if (inserts) {
       model.insert(keys);
     } else {
@@ -238,6 +226,66 @@ TEST_P(DeviceFilterOf, WhereTheCallersMemoryRunsOutNothingIsChanged) {
     }
     ASSERT_TRUE(same_words(words(filter), model.words()));
   }
+}
+
+/// A filter of counters in the layout ranked takes insertions and lookups.
+class RankedDeviceFilter : public ::testing::Test {
+ protected:
+  RankedDeviceFilter() { DeviceFilter::synchronize(); }  // it is zeroed on the null stream
+  const Geometry geometry = Geometry::ranked(82, 40, 10);
+  const std::vector<std::uint64_t> keys = random_keys(1500, 1);  // blocks spill and are stuck
+  const OnDevice<std::uint64_t> there{keys};
+  Filter model{geometry, {.seed = kSeed, .backend = "scalar"}};
+  DeviceFilter filter{geometry, kSeed};
+};
+
+/// Insertions on several streams take turns, although nothing here waits, also in a filter that was
+/// moved.
+TEST_F(RankedDeviceFilter, InsertionsOnTwoStreamsTakeTurns) {
+  const Stream one, two;
+  const auto others = random_keys(1500, 2);
+  const OnDevice<std::uint64_t> others_there(others);
+  DeviceFilter moved(std::move(filter));
+  const auto waits = [] {
+    return fake_cuda::calls_of("cudaStreamSynchronize") +
+           fake_cuda::calls_of("cudaDeviceSynchronize") +
+           fake_cuda::calls_of("cudaEventSynchronize");
+  };
+  const std::uint64_t before = waits();
+  for (int i = 0; i < 3; ++i) {
+    moved.insert_async({there.get(), 1500}, {.stream = one});
+    moved.insert_async({others_there.get(), 1500}, {.stream = two});
+    model.insert(keys);
+    model.insert(others);
+  }
+  EXPECT_EQ(waits(), before);
+  DeviceFilter::synchronize(one);
+  DeviceFilter::synchronize(two);
+  EXPECT_TRUE(same_words(words(moved), model.words()));
+  EXPECT_EQ(moved.keys_inserted(), model.keys_inserted());
+}
+
+TEST_F(RankedDeviceFilter, WhereTheCallersMemoryRunsOutNothingIsChanged) {
+  CountingMemory memory;
+  filter.insert({there.get(), 1000});
+  model.insert(std::span(keys).first(1000));
+  ASSERT_NO_FATAL_FAILURE(change_with_refusals(memory, filter, model, [&] {
+    filter.insert({there.get() + 1000, 500}, {.memory = &memory});
+  }));
+  EXPECT_TRUE(memory.all_back());
+  model.insert(std::span(keys).subspan(1000));
+  EXPECT_TRUE(same_words(words(filter), model.words()));
+}
+
+TEST_F(RankedDeviceFilter, IsNotInsertedIntoByAGraph) {
+  const Stream stream;
+  fake_cuda::set_capturing(stream, true);
+  SCBF_EXPECT_THROW(filter.insert_async({there.get(), 1500}, {.stream = stream}),
+                    scbf::InvalidArgument, "cannot be captured into a graph");
+  fake_cuda::set_capturing(stream, false);
+  filter.insert({there.get(), 1500}, {.stream = stream});
+  model.insert(keys);
+  EXPECT_TRUE(same_words(words(filter), model.words()));
 }
 
 TEST_P(DeviceFilterOf, GoesToAnotherDeviceAsAFilter) {

@@ -186,6 +186,11 @@ void set_schedule(Schedule schedule, std::uint64_t seed) {
   state().random.seed(seed);
 }
 
+void set_capturing(cudaStream_t stream, bool capturing) {
+  const std::scoped_lock lock(state().mutex);
+  stream_of(stream)->capturing = capturing;
+}
+
 void fail_call(std::function<bool(std::string_view)> which, std::uint64_t nth, cudaError_t error,
                bool sticky, std::uint64_t times) {
   const std::scoped_lock lock(state().mutex);
@@ -384,6 +389,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Stream* on = stream_of(stream);
   if (on == nullptr) return failed_with(cudaErrorInvalidResourceHandle);
   complete(stream == nullptr ? enqueue(*on, nullptr) : on->last);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const Call call("cudaStreamIsCapturing");
+  if (call.error() != cudaSuccess) return call.error();
+  const Stream* on = stream_of(stream);
+  if (on == nullptr) return failed_with(cudaErrorInvalidResourceHandle);
+  *status = on->capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

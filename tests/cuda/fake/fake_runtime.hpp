@@ -43,6 +43,8 @@ enum class Schedule {
   random,  ///< early or late, streams in any order
 };
 void set_schedule(Schedule schedule, std::uint64_t seed = 1);
+/// As if the stream were being captured into a graph: it only says so.
+void set_capturing(cudaStream_t stream, bool capturing);
 
 /// Of the calls of functions for which `which` is true, the nth (1 is the next) and those after it,
 /// `times` in all, return `error`. Functions that free memory free it nevertheless. A sticky error

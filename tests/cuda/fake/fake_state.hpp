@@ -41,6 +41,7 @@ struct Stream {
   bool blocking;  ///< waits for the null stream, and the null stream for it
   std::deque<Work> queue;
   TicketPtr last;
+  bool capturing = false;
 };
 
 struct Event {

@@ -32,7 +32,7 @@ namespace scbf::cuda {
 /// Options of one operation. The defaults suit most callers.
 struct DeviceOptions {
   cudaStream_t stream = nullptr;
-  Path path = Path::automatic;  ///< for changes; lookups have only one path
+  Path path = Path::automatic;  ///< for changes; lookups, and counters in ranked, have one path
   /// Most temporary memory of the partitioned path, approximately; 0 = the filter's own size, but
   /// at least 64 MiB.
   std::size_t scratch_bytes = 0;
@@ -54,15 +54,16 @@ struct DeviceOptions {
 /// Only streams order the calls on one filter. Insertions on several streams may run at once, on
 /// any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of keys
 /// are exact (unless DeviceOptions::alone says otherwise). Into counters in the layout ranked they
-/// take turns: an insertion begins on its stream when the one before, on any stream, is done.
-/// Anything else on several streams needs events.
+/// take turns: an insertion begins on its stream when the one before, on any stream, is done; it
+/// cannot be captured into a graph (InvalidArgument). Anything else on several streams needs
+/// events.
 ///
 /// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 20 bytes
 /// per key, or 12 in split below 2^32 counters a slice, within scratch_bytes; for removals also 4
 /// bytes per key, a 512th of the filter, and up to 8 MiB; for insertions into counters in the
-/// layout ranked, which are always partitioned, 16 bytes per key within scratch_bytes, 8 per block,
-/// and the table of spilled counts; for byte strings 8 bytes per key, for their hashes; for find 1
-/// byte per key.
+/// layout ranked, which are always partitioned, 16 bytes per key within scratch_bytes, 8 bytes per
+/// block, a 512th of the filter, and as much as the table of spilled counts; for byte strings 8
+/// bytes per key, for their hashes; for find 1 byte per key.
 ///
 /// Constructors throw BackendUnavailable where there is no device, or no driver for it.
 /// Every call throws CudaError if CUDA refuses it, and OutOfDeviceMemory, changing nothing, if
