@@ -64,6 +64,7 @@ from scbf.errors import (
     MembersFull,
     NotOnHost,
     OutOfDeviceMemory,
+    OverfullWarning,
     ReadOnly,
     RemovalStopped,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "MembersFull",
     "NotOnHost",
     "OutOfDeviceMemory",
+    "OverfullWarning",
     "Plan",
     "ReadOnly",
     "Removal",

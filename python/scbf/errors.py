@@ -101,6 +101,11 @@ class FilterFull(Error):
     nulls: int
 
 
+class OverfullWarning(UserWarning):
+    """A filter holds clearly more keys than it was made for, so that its false-positive rate is more than
+    a quarter above the plan. Raised once for a filter, when its keys are in."""
+
+
 class RemovalStopped(Error):
     """Memory, mostly of a device, ended in the middle of a removal.
 

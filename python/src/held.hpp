@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gate.hpp"
+#include "planned_for.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::python {
@@ -18,6 +19,8 @@ struct Held {
   mutable Gate gate;
   /// Buffers of its counters that are in use (memoryview, numpy.asarray).
   mutable std::atomic<int> exports{0};
+  /// Of a filter that was made for a number of keys.
+  PlannedFor planned;
 
   explicit Held(Value&& from) : value(std::move(from)) {}
 

@@ -112,6 +112,6 @@ def test_other_processes(method: str) -> None:
             total |= part
         assert total == filled(np.arange(2000))
         assert pool.submit(ask, total, range(3000)).result(40).sum() == 2000
-        with pytest.raises(scbf.FilterFull, match="all 1 stages are full") as raised:
+        with pytest.raises(scbf.FilterFull, match="the only stage is full") as raised:
             pool.submit(fail, 0).result(40)
         assert raised.value.processed > 0

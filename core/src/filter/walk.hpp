@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -63,9 +64,10 @@ std::size_t stage_with_room(Stages& stages, std::uint64_t processed, const Inser
     if (stage.nonzero_at_most < stage.shape.full_at) return s;
   }
   if (stages.size() >= stages.growth().most_stages()) {
-    throw_full(fmt::format("all {} stages are full ({}): begin another filter, or plan for more "
-                           "keys or stages",
-                           stages.size(), stages.growth().describe()),
+    const std::string which =
+        stages.size() == 1 ? "the only stage is" : fmt::format("all {} stages are", stages.size());
+    throw_full(fmt::format("{} full ({}): begin another filter, or plan for more keys or stages",
+                           which, stages.growth().describe()),
                processed, done);
   }
   try {

@@ -189,20 +189,40 @@ InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::
   return sum;
 }
 
+/// Warns if the filter holds clearly more keys than it was made for.
+template <class F>
+void warn_if_overfull(Held<F>& self) {
+  std::string warning;
+  {
+    const Passage inside(self.gate, Passage::To::read);
+    // Another thread may have looked meanwhile.
+    if (self.planned.is_due(self.value.keys_inserted())) warning = self.planned.look(self.value);
+  }
+  if (warning.empty()) return;
+  const auto overfull = nanobind::module_::import_("scbf.errors").attr("OverfullWarning");
+  if (PyErr_WarnEx(overfull.ptr(), warning.c_str(), 1) != 0) throw nanobind::python_error();
+}
+
 /// None for one key.
 template <class F>
 nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions& options) {
+  nanobind::object result = nanobind::none();
+  bool is_due = false;  // to look whether it is overfull
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     const BriefPassage inside(self.gate, Passage::To::change);
     key.visit([&](auto k) { self.value.insert(k); });
-    return nanobind::none();
+    is_due = self.planned.is_due(self.value.keys_inserted());
+  } else {
+    result = nanobind::cast(insert_from(keys, seed_of(self), options.progress,
+                                        [&](const Parts& parts, Run& run, InsertReport& sum) {
+                                          const Passage inside(self.gate, Passage::To::change);
+                                          insert_parts(self, parts, run, options.batch, sum);
+                                          is_due = self.planned.is_due(self.value.keys_inserted());
+                                        }));
   }
-  return nanobind::cast(insert_from(keys, seed_of(self), options.progress,
-                                    [&](const Parts& parts, Run& run, InsertReport& sum) {
-                                      const Passage inside(self.gate, Passage::To::change);
-                                      insert_parts(self, parts, run, options.batch, sum);
-                                    }));
+  if (is_due) warn_if_overfull(self);
+  return result;
 }
 
 /// Where the caller wants to know what became of each key of a removal, or nowhere.

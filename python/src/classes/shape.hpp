@@ -31,22 +31,30 @@ struct Shape {
   Cell cell = Cell::counter;
 };
 
-inline Growth growth_of(const Shape& shape) {
+/// A growth, and the plan if it was chosen by one.
+struct Size {
+  Growth growth;
+  std::optional<Plan> plan = {};
+};
+
+inline Size size_of(const Shape& shape) {
   const bool planned = shape.capacity || shape.fpr || shape.memory_bytes || shape.layout;
   if (int{planned} + int{shape.geometry.has_value()} + int{shape.growth.has_value()} != 1) {
     throw InvalidArgument(
         "give two of capacity, fpr and memory_bytes, or a geometry, or a growth; for example "
         "Filter(capacity=1_000_000, fpr=0.01)");
   }
-  if (shape.growth) return *shape.growth;
-  if (shape.geometry) return Growth::one(*shape.geometry);
+  if (shape.growth) return {*shape.growth};
+  if (shape.geometry) return {Growth::one(*shape.geometry)};
   PlanRequest request{.capacity = shape.capacity,
                       .fpr = shape.fpr,
                       .memory_bytes = shape.memory_bytes,
                       .cell = shape.cell};
   if (shape.layout) request.layout = layout_from_string(*shape.layout);
-  return Growth::one(plan(request).geometry);
+  const Plan chosen = plan(request);
+  return {Growth::one(chosen.geometry), chosen};
 }
+inline Growth growth_of(const Shape& shape) { return size_of(shape).growth; }
 
 /// A whole number from `least` to 2^64 - 1; as a float, too, such as 1e6. Throws InvalidArgument.
 inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint64_t least) {
@@ -73,13 +81,13 @@ void construct(Held<F>* self, const nb::object& capacity, std::optional<double> 
                const nb::object& memory_bytes, std::optional<std::string_view> layout,
                std::optional<Geometry> geometry, std::optional<Growth> growth,
                const nb::object& seed, std::string_view backend) {
-  const Growth chosen =
-      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth,
-                 std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
+  const Size size = size_of({whole_number_or_none(capacity, "capacity"), fpr,
+                             whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry,
+                             growth, std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
   const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
   Outside others_may_run;
-  std::construct_at(self, F(chosen, options));
+  std::construct_at(self, F(size.growth, options));
+  if (size.plan) self->planned.set(*size.plan);
 }
 
 }  // namespace scbf::python

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a filter was made for, to notice when it holds clearly more keys than that.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "scbf/sizing.hpp"
+
+namespace scbf::python {
+
+class PlannedFor {
+ public:
+  /// How far the rate may be above the plan: an estimate is not exact, and nor are capacities.
+  static constexpr double kWarnedFactor = 1.25;
+
+  /// Before the filter is used.
+  void set(const Plan& plan) noexcept {
+    capacity_ = plan.capacity;
+    fpr_ = plan.fpr;
+    look_at_.store(plan.capacity, std::memory_order_relaxed);
+  }
+
+  /// Is it time to look, when so many keys have been inserted? Rarely, so that the question costs
+  /// nothing.
+  bool is_due(std::uint64_t inserted) const noexcept {
+    return inserted > look_at_.load(std::memory_order_relaxed);
+  }
+  /// A warning, once, if the filter holds clearly more than planned, or nothing. For a filter of
+  /// one stage that nobody changes meanwhile.
+  template <class F>
+  std::string look(const F& filter) {
+    const double keys =
+        keys_for_fill(filter.fill(), static_cast<double>(filter.geometry().counters_per_slice()));
+    const double rate = predicted_fpr(filter.geometry(), keys);
+    const double uncertain = 2 * std::sqrt(static_cast<double>(capacity_));
+    if (rate <= kWarnedFactor * fpr_ || keys <= static_cast<double>(capacity_) + uncertain) {
+      // Repeated keys take no room. Next time when there are an eighth more.
+      const std::uint64_t inserted = filter.keys_inserted();
+      look_at_.store(inserted + std::max<std::uint64_t>(inserted / 8, 1),
+                     std::memory_order_relaxed);
+      return {};
+    }
+    look_at_.store(kNever, std::memory_order_relaxed);
+    return fmt::format(
+        "the filter was made for {} keys at a false-positive rate of {:.3g} and holds {}: its rate "
+        "is about {:.3g}; give it a larger capacity, or a growth, such as "
+        "Growth.tightening({}, {:.3g})",
+        capacity_, fpr_,
+        std::isfinite(keys) ? fmt::format("about {:.0f} distinct ones", keys) : "far more", rate,
+        capacity_, fpr_);
+  }
+
+ private:
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t capacity_ = 0;
+  double fpr_ = 0;
+  std::atomic<std::uint64_t> look_at_{kNever};
+};
+
+}  // namespace scbf::python

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A filter that holds clearly more keys than it was made for says so, once."""
+
+import pickle
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scbf
+
+KINDS = [scbf.Filter, scbf.BloomFilter]
+WARNING = r"the filter was made for 1000 keys at a false-positive rate of 0\.01 and holds about \d+ distinct ones"
+
+
+@pytest.fixture
+def as_errors() -> Iterator[None]:
+    """Whoever warns, fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def keys(first: int, n: int) -> np.ndarray[Any, Any]:
+    return np.arange(first, first + n, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_too_many_keys_it_warns_once(kind: Any) -> None:
+    filter = kind(1000, 0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        filter.insert(keys(0, 1000))
+    with pytest.warns(scbf.OverfullWarning, match=WARNING):
+        filter.insert(keys(1000, 500))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        filter.insert(keys(1500, 5000))
+    assert filter.contains(keys(0, 6500)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_keys_one_by_one(kind: Any) -> None:
+    filter = kind(1000, 0.01)
+    with pytest.warns(scbf.OverfullWarning, match=WARNING) as caught:
+        for i in range(3000):
+            filter.insert(f"key {i}")
+    assert len(caught) == 1
+
+
+def test_as_an_error_it_leaves_the_keys_in() -> None:
+    filter = scbf.Filter(1000, 0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(scbf.OverfullWarning):
+            filter.insert(keys(0, 2000))
+    assert filter.contains(keys(0, 2000)).all()
+    assert filter.keys_inserted == 2000
+
+
+def test_where_keys_can_no_longer_be_told_from_the_fill() -> None:
+    filter = scbf.BloomFilter(100, 0.01)
+    with pytest.warns(scbf.OverfullWarning, match=r"holds far more: its rate is about 1;"):
+        filter.insert(keys(0, 100_000))
+
+
+@pytest.mark.usefixtures("as_errors")
+class TestDoesNotWarn:
+    def test_of_repeated_keys(self) -> None:
+        filter = scbf.Filter(1000, 0.01)
+        for _ in range(20):
+            filter.insert(keys(0, 1000))
+
+    def test_of_keys_that_others_made_room_for(self) -> None:
+        filter = scbf.Filter(1000, 0.01)
+        for first in range(0, 10_000, 500):
+            filter.insert(keys(first, 500))
+            filter.remove(keys(first, 500))
+
+    def test_of_a_few_more(self) -> None:
+        filter = scbf.Filter(1000, 0.01)
+        filter.insert(keys(0, 1030))
+
+    def test_of_few_keys_where_estimates_are_uncertain(self) -> None:
+        for capacity in range(1, 20):
+            scbf.Filter(capacity, 0.01).insert(keys(0, capacity + 1))
+
+    def test_where_nothing_was_planned_for(self) -> None:
+        planned = scbf.Filter(1000, 0.01)
+        for filter in (scbf.Filter(geometry=planned.geometry), pickle.loads(pickle.dumps(planned)), planned.copy(),
+                       scbf.Filter(growth=scbf.Growth.tightening(1000, 0.01))):  # fmt: skip
+            filter.insert(keys(0, 5000))
