@@ -233,7 +233,7 @@ Block* block_of(const void* data) {
 
 namespace {
 
-struct sigaction before;  ///< what handled SIGSEGV before
+struct sigaction handled_before;  ///< SIGSEGV
 
 /// Opens a block when the device touches it first. (Opening all of a device's blocks for each piece
 /// of work took most of the tests' time.)
@@ -247,7 +247,7 @@ void open_touched(int, siginfo_t* fault, void*) {
     block->next_opened = s.opened;
     s.opened = block;
   } else {
-    ::sigaction(SIGSEGV, &before, nullptr);  // the access is wrong and faults again
+    ::sigaction(SIGSEGV, &handled_before, nullptr);  // the access is wrong and faults again
   }
 }
 
@@ -258,7 +258,7 @@ void open_memory(int device) {
     struct sigaction action = {};
     action.sa_sigaction = open_touched;
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    return ::sigaction(SIGSEGV, &action, &before) == 0;
+    return ::sigaction(SIGSEGV, &action, &handled_before) == 0;
   }();
   State& s = state();
   if (s.open_device == device) return;
