@@ -316,9 +316,10 @@ void DeviceFilter::clear_async(cudaStream_t stream) {
 std::vector<Histogram> DeviceFilter::histograms(const DeviceOptions& options) const {
   check_usable();
   if (geometry_.layout() == Layout::ranked) {
-    throw InvalidArgument(
-        fmt::format("histograms: a filter of layout ranked ({}) is counted on the host (to_filter)",
-                    geometry_.describe()));
+    throw InvalidArgument(fmt::format(
+        "histograms: a filter of layout ranked ({}) is counted on the host (to_filter; of bits, "
+        "download)",
+        geometry_.describe()));
   }
   return run_histograms(ref(), run_of(options));
 }

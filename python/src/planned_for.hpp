@@ -32,8 +32,8 @@ class PlannedFor {
   bool is_due(std::uint64_t inserted) const noexcept {
     return inserted > look_at_.load(std::memory_order_relaxed);
   }
-  /// A warning, once, if the filter holds clearly more than planned, or nothing. For a filter of
-  /// one stage that nobody changes meanwhile.
+  /// A warning, once, if the filter, of one stage, holds clearly more than planned; or nothing.
+  /// Nobody may change the filter meanwhile.
   template <class F>
   std::string look(const F& filter) {
     const double keys =
@@ -47,7 +47,8 @@ class PlannedFor {
                      std::memory_order_relaxed);
       return {};
     }
-    look_at_.store(kNever, std::memory_order_relaxed);
+    // Of several threads that look at once, one warns.
+    if (look_at_.exchange(kNever, std::memory_order_relaxed) == kNever) return {};
     return fmt::format(
         "the filter was made for {} keys at a false-positive rate of {:.3g} and holds {}: its rate "
         "is about {:.3g}; give it a larger capacity, or a growth, such as "
