@@ -35,7 +35,7 @@ using scbf::Path;
 [[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
 
 // Each of the first kRarer allocations is made to fail; after them, ever rarer ones.
-constexpr std::size_t kRarer = kSanitized ? 2 : 16;
+constexpr std::size_t kRarer = kSanitized ? 4 : 16;
 
 /// If members grow, members 0 to 4 and the last one have one to three stages. The bit of the last
 /// one may be in another word of the rows.

@@ -125,7 +125,7 @@ TEST_P(RankedEngine, InsertionsOfOneKey) {
   }
 }
 
-/// More entries than get their slots at once, and more blocks than threads write them.
+/// More entries than get their slots at once, and more keys left over than threads count them.
 TEST(RankedEngineOfManyBlocks, Insertions) {
   HostDevice device{2};
   const auto geometry = Geometry::ranked(112, 1500, 1400);
@@ -136,7 +136,6 @@ TEST(RankedEngineOfManyBlocks, Insertions) {
   const scbf::Statistics statistics = filter.model().statistics();
   EXPECT_GT(statistics.saturated, 0u);
   EXPECT_LT(statistics.saturated, 1500u * 4 * 112 / 4);  // few blocks are stuck
-  // More keys are left over than threads count them.
   ASSERT_NO_FATAL_FAILURE(filter.insert(random_keys(80'000, 4)));
 }
 

@@ -96,7 +96,7 @@ class RankedInsertion {
                                                    marks(),
                                                    filled});
     lay_out_table();
-    device_.for_each(AddLeftOver<counting>::kThreads,
+    device_.for_each(kThreadsOfList,
                      AddLeftOver<counting>{table_, left_over, shape_, filter_.words(), filled});
   }
 
@@ -109,9 +109,8 @@ class RankedInsertion {
     device_.for_thread_blocks(1, PlaceEntries::kSharedWords * sizeof(std::uint64_t),
                               PlaceEntries{table_, list});
     device_.for_each(table_words(), MoveAway{table_, away_.get(), marks()});
-    device_.for_each(
-        WriteEntries::kThreads,
-        WriteEntries{table_, table_.with_entries_at(away_.get()), list, shape_, filter_.words()});
+    device_.for_each(kThreadsOfList, WriteEntries{table_, table_.with_entries_at(away_.get()), list,
+                                                  shape_, filter_.words()});
   }
 
   std::uint32_t blocks() const { return static_cast<std::uint32_t>(shape_.blocks); }

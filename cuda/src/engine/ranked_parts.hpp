@@ -161,6 +161,9 @@ struct MoveAway {
   }
 };
 
+/// Threads that share a list whose length only the device knows.
+inline constexpr std::size_t kThreadsOfList = 64 * 1024;
+
 /// The blocks that are to have entries, in ascending order.
 struct EntryList {
   static constexpr std::uint32_t kNone = 0xFFFF'FFFFu;
@@ -223,17 +226,15 @@ struct PlaceEntries {
 };
 
 /// Writes the entries of the list: those that were there before, and the counts of blocks that
-/// spill now, whose lists it clears. kThreads threads share the work.
+/// spill now, whose lists it clears. By kThreadsOfList threads.
 struct WriteEntries {
-  static constexpr std::size_t kThreads = 64 * 1024;
-
   SpillTable table, before;
   EntryList list;
   RankedShape shape;
   std::uint64_t* words;  ///< of the filter
 
   SCBF_INLINE void operator()(std::size_t thread) const noexcept {
-    for (std::uint64_t i = thread; i < *list.how_many; i += kThreads) {
+    for (std::uint64_t i = thread; i < *list.how_many; i += kThreadsOfList) {
       const std::uint32_t block = list.blocks[i], slot = list.slots[i];
       const std::uint64_t* const old = before.find(block);
       std::uint64_t* const line = words + std::uint64_t{block} * kWordsPerBlock;
@@ -265,12 +266,10 @@ struct WriteEntries {
 };
 
 /// Counts the keys that are left over in the entries of their blocks, where they have some, and
-/// marks their positions as in use. kThreads threads share the work. If counting, *filled += how
-/// many positions were not in use and are now.
+/// marks their positions as in use. By kThreadsOfList threads. If counting, *filled += how many
+/// positions were not in use and are now.
 template <bool counting>
 struct AddLeftOver {
-  static constexpr std::size_t kThreads = 64 * 1024;
-
   SpillTable table;
   LeftOver left_over;
   RankedShape shape;
@@ -279,7 +278,7 @@ struct AddLeftOver {
 
   SCBF_INLINE void operator()(std::size_t thread) const noexcept {
     std::uint64_t filled_here = 0;
-    for (std::uint64_t i = thread; i < *left_over.how_many; i += kThreads) {
+    for (std::uint64_t i = thread; i < *left_over.how_many; i += kThreadsOfList) {
       const std::uint64_t place = left_over.positions[i];
       std::uint64_t* const entry = table.find(detail::block_of(place));
       for (unsigned j = 0; j < kRankedSlices; ++j) {
