@@ -24,7 +24,8 @@ NOT_RUN = {
 SMALLER = [("--trials 2000", "--trials 2"), ("--keys 1e8", "--keys 1e4"), ("--keys 10M", "--keys 1e4"),
            ("--capacity 1e8 --threads", "--capacity 1e4 --threads"),
            ("--capacity 1e8 --fpr 0.01 -o", "--capacity 1e4 --fpr 0.01 -o"), ("--sizes 1e8", "--sizes 1e4"),
-           ("scbf bench --operations", "scbf bench --sizes 1e4 --backends auto --operations")]
+           ("scbf bench --operations", "scbf bench --sizes 1e4 --backends auto --operations"),
+           ("scbf bench --calls", "scbf bench --sizes 1e4 --backends auto --calls")]
 INDEX_VERBS = ["create", "load", "put", "delete", "get", "query", "stats", "regions", "split", "merge",
                "move", "checkpoint", "check"]
 
@@ -135,10 +136,9 @@ class Help(ExamplesTest):
         self.sh("gzip -kf words.txt; mv words.txt.gz urls.gz; zstd -qf words.txt -o more_urls.zst"
                 if shutil.which("zstd") else
                 "gzip -kf words.txt; mv words.txt.gz urls.gz; cp words.txt more_urls.zst")
-        for name in ("words", "paths", "huge", "monday", "tuesday", "wednesday", "today"):
-            self.sh(f"scbf build --capacity 5000 -o {name}.scbf words.txt")
-        for name in ("ids", "more_ids"):
-            self.sh(f"scbf build --keys u64 -o {name}.scbf ids.u64")
+        self.sh("scbf build --capacity 5000 -o words.scbf words.txt; scbf build --keys u64 -o ids.scbf ids.u64; "
+                "for name in paths huge monday tuesday wednesday today; do cp words.scbf $name.scbf; done; "
+                "cp ids.scbf more_ids.scbf")
         self.sh("scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf; "
                 "cp week.scbf all.scbf")
         # Three epochs, of which the reader has the first; for 'delta', the last.
