@@ -38,23 +38,24 @@ using Keys = std::vector<std::uint64_t>;
 /// positions of the bitmaps, slice by slice and block by block.
 std::vector<std::uint64_t> bits_one_by_one(const Geometry& geometry,
                                            const std::vector<std::uint64_t>& counters) {
-  std::vector<bool> is_set;
+  std::vector<std::uint64_t> bits;
+  std::size_t count = 0;
+  const auto push = [&](std::uint64_t bit) {
+    if (count % 64 == 0) bits.push_back(0);
+    bits.back() |= bit << count++ % 64;
+  };
   if (geometry.layout() == scbf::Layout::ranked) {
     for (std::uint64_t slice = 0; slice < 4 * geometry.blocks_per_group(); ++slice) {
       const std::uint64_t first = slice / 4 * 8 + slice % 4;
       for (unsigned p = 0; p < geometry.positions(); ++p) {
-        is_set.push_back((counters[first + p / 64 * 4] >> p % 64 & 1) != 0);
+        push(counters[first + p / 64 * 4] >> p % 64 & 1);
       }
     }
-    while (is_set.size() % 128 != 0) is_set.push_back(false);
+    while (count % 128 != 0) push(0);
   } else {
-    for (std::size_t i = 0; i < counters.size() * 16; ++i) {
-      is_set.push_back((counters[i / 16] >> i % 16 * 4 & 15) != 0);
+    for (const std::uint64_t word : counters) {
+      for (unsigned i = 0; i < 16; ++i) push((word >> i * 4 & 15) != 0);
     }
-  }
-  std::vector<std::uint64_t> bits(is_set.size() / 64);
-  for (std::size_t i = 0; i < is_set.size(); ++i) {
-    bits[i / 64] |= std::uint64_t{is_set[i]} << i % 64;
   }
   return bits;
 }

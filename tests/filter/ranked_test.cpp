@@ -55,6 +55,7 @@ class Model {
       unsigned& count = block.counts[j][at.position[j]];
       count = std::min(count + 1, 255u);
     }
+    block.spills = spills(block);
     find_stuck();
   }
   bool remove(std::uint64_t hash) {
@@ -67,6 +68,7 @@ class Model {
       if (found->second == 255) continue;
       if (--found->second == 0) block.counts[j].erase(found);
     }
+    block.spills = spills(block);
     return true;
   }
   unsigned count(std::uint64_t hash) const {
@@ -91,7 +93,7 @@ class Model {
           words[number * 8 + j + bit / 64 * 4] |= std::uint64_t{1} << bit % 64;
         };
         unsigned end = g_.positions();
-        const bool in_lists = !spills(block) && stuck_.count(number) == 0;
+        const bool in_lists = !block.spills && stuck_.count(number) == 0;
         for (const auto& [position, count] : block.counts[j]) {
           set(position);
           end += count;
@@ -118,6 +120,7 @@ class Model {
  private:
   struct Block {
     std::array<std::map<unsigned, unsigned>, kSlices> counts;
+    bool spills = false;
   };
   bool spills(const Block& block) const {
     unsigned keys = 0;
@@ -132,7 +135,7 @@ class Model {
     std::map<std::uint64_t, std::uint64_t> slots;
     std::uint64_t next = 0;
     for (const auto& [number, block] : blocks_) {
-      if (!spills(block) || stuck_.count(number) != 0) continue;
+      if (!block.spills || stuck_.count(number) != 0) continue;
       const std::uint64_t home = number * g_.spill_homes() / g_.blocks_per_group();
       const std::uint64_t slot = std::max(home, next);
       if (g_.spill_slots() == 0 || slot >= home + g_.spill_reach()) {

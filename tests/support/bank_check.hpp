@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bank/bank_state.hpp"
@@ -20,12 +21,16 @@ namespace scbf_test {
 inline std::optional<std::string> wrong_bit(const scbf::Level& level) {
   const scbf::Geometry& geometry = level.shape.geometry;
   const scbf::RowsView rows = level.rows.view();
+  std::vector<std::pair<std::uint32_t, const std::uint64_t*>> stages;  // slot, counters
+  for (std::uint32_t slot = 0; slot < level.slots(); ++slot) {
+    if (const auto* words = level.column(slot).words) stages.emplace_back(slot, words);
+  }
+  std::vector<std::uint8_t> want(rows.stride);
   for (std::uint64_t row = 0; row < geometry.padded_counters(); ++row) {
-    std::vector<std::uint8_t> want(rows.stride);
-    for (std::uint32_t slot = 0; slot < level.slots(); ++slot) {
-      const std::uint64_t* words = level.column(slot).words;
-      const bool one = words != nullptr && scbf::is_in_row(geometry, words, row);
-      want[slot / 8] |= static_cast<std::uint8_t>(one << slot % 8);
+    std::fill(want.begin(), want.end(), 0);
+    for (const auto& [slot, words] : stages) {
+      want[slot / 8] |=
+          static_cast<std::uint8_t>(scbf::is_in_row(geometry, words, row) << slot % 8);
     }
     const std::uint8_t* got = rows.bytes + row * rows.stride;
     const auto at = std::mismatch(want.begin(), want.end(), got);
