@@ -136,9 +136,11 @@ class Help(ExamplesTest):
         self.sh("gzip -kf words.txt; mv words.txt.gz urls.gz; zstd -qf words.txt -o more_urls.zst"
                 if shutil.which("zstd") else
                 "gzip -kf words.txt; mv words.txt.gz urls.gz; cp words.txt more_urls.zst")
-        self.sh("scbf build --capacity 5000 -o words.scbf words.txt; scbf build --keys u64 -o ids.scbf ids.u64; "
-                "for name in paths huge monday tuesday wednesday today; do cp words.scbf $name.scbf; done; "
-                "cp ids.scbf more_ids.scbf")
+        self.sh("scbf build --capacity 5000 -o words.scbf words.txt")
+        for name in ("paths", "huge", "monday", "tuesday", "wednesday", "today"):
+            shutil.copy(self.path("words.scbf"), self.path(f"{name}.scbf"))
+        self.sh("scbf build --keys u64 -o ids.scbf ids.u64")
+        shutil.copy(self.path("ids.scbf"), self.path("more_ids.scbf"))
         self.sh("scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf; "
                 "cp week.scbf all.scbf")
         # Three epochs, of which the reader has the first; for 'delta', the last.
