@@ -106,7 +106,7 @@ HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexc
   const auto missing = hn::AndNot(hn::Load(tag, block), key_bits(place));
   return hn::AllTrue(tag, hn::Eq(missing, hn::Zero(tag)));
 }
-/// Counts the bits that were 0, for at most kMostKeys keys.
+/// Counts the bits that were 0, for at most kMostKeys keys in all groups.
 struct BitTally {
   using Tag16 = hn::Repartition<std::uint16_t, BitTag>;
 
@@ -130,7 +130,7 @@ struct BitTally {
   }
   hn::Vec<Tag16> lanes;
 };
-static_assert(kMostKeys <= 0xFFFF);
+static_assert(kMostKeys * kMaxGroups <= 0xFFFF);
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
@@ -243,6 +243,24 @@ inline std::uint64_t BitBlockAdd(const Geometry&, std::uint64_t* words,
 
 #endif
 
+/// Keys that are present have no bit that is 0, so that adding them changes nothing.
+inline std::uint64_t BitBlockAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
+                                    const Fetch& fetch, std::uint8_t* answers) noexcept {
+  BitTally filled;
+  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kBitBlockWords; };
+  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    bool present = true;
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      const std::uint64_t place = keys.position(a, i);
+      std::uint64_t* const block = bit_block_of(words + a * keys.array_words, place);
+      present &= block_has(block, place);
+      filled.add(block, place);
+    }
+    answers[i] = !present;
+  });
+  return filled.total();
+}
+
 // ---- a single key, as in block-inl.h ------------------------------------------------------------
 
 /// The key's place in one group of the filter, and its block there.
@@ -298,23 +316,44 @@ inline void BitSliceTest(const Geometry&, const std::uint64_t* words,
       });
 }
 
+/// Sets a bit. Returns whether it was 0.
+HWY_INLINE bool set_bit(std::uint64_t* words, std::uint64_t position) noexcept {
+  std::uint64_t& word = words[position / 64];
+  const unsigned shift = position % 64;
+  const bool filled = !detail::bit_at(word, shift);
+  word |= std::uint64_t{1} << shift;
+  return filled;
+}
+
 inline std::uint64_t BitSliceAdd(const Geometry&, std::uint64_t* words,
                                  const std::uint64_t* positions, std::size_t n,
                                  const Fetch& fetch) noexcept {
   std::uint64_t filled = 0;
   for_each_counter<Cell::bit>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
-    std::uint64_t& word = words[positions[i] / 64];
-    const unsigned shift = positions[i] % 64;
-    filled += !detail::bit_at(word, shift);
-    word |= std::uint64_t{1} << shift;
+    filled += set_bit(words, positions[i]);
   });
   return filled;
 }
 
-inline constexpr ArrayKernels kBitBlockKernels = {BlockLocate, BitBlockTest, nullptr,
-                                                  BitBlockAdd, nullptr,      nullptr};
-inline constexpr ArrayKernels kBitSliceKernels = {SliceLocate, BitSliceTest, nullptr,
-                                                  BitSliceAdd, nullptr,      nullptr};
+inline std::uint64_t BitSliceAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
+                                    const Fetch& fetch, std::uint8_t* answers) noexcept {
+  std::uint64_t filled = 0;
+  const auto word_of = [](std::uint64_t position) { return position / 64; };
+  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    unsigned own = 0;
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      own += set_bit(words + a * keys.array_words, keys.position(a, i));
+    }
+    answers[i] = own > 0;
+    filled += own;
+  });
+  return filled;
+}
+
+inline constexpr ArrayKernels kBitBlockKernels = {
+    BlockLocate, BitBlockTest, nullptr, BitBlockAdd, BitBlockAddNew, nullptr, nullptr};
+inline constexpr ArrayKernels kBitSliceKernels = {
+    SliceLocate, BitSliceTest, nullptr, BitSliceAdd, BitSliceAddNew, nullptr, nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

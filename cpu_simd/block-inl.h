@@ -307,6 +307,16 @@ struct KeyTally {
   std::uint32_t sum = 0;
 };
 
+/// `counters` with `one` added, unless a key's own are `full`.
+HWY_INLINE Block::Vector plus(Block::Vector counters, Block::Vector mine, Block::Vector full,
+                              Block::Vector one) noexcept {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return hn::IfThenElse(hn::Ne(mine, full), hn::Add(counters, one), counters);
+#else
+  return hn::Add(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
+#endif
+}
+
 /// Adds one key to a block. `filled` counts the counters that became non-zero.
 template <class Key, class Tally>
 HWY_INLINE void add_to_block(std::uint64_t* block, Key key, Tally& filled) noexcept {
@@ -317,15 +327,34 @@ HWY_INLINE void add_to_block(std::uint64_t* block, Key key, Tally& filled) noexc
     const auto counters = hn::Load(tag, block + part * Block::lanes);
     const auto full = hn::Shl(fifteen, Block::shifts(key, part));
     const auto mine = hn::And(counters, full);
-    const auto one = hn::And(full, ones);
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-    const auto next = hn::IfThenElse(hn::Ne(mine, full), hn::Add(counters, one), counters);
-#else
-    const auto next = hn::Add(counters, hn::IfThenZeroElse(hn::Eq(mine, full), one));
-#endif
-    hn::Store(next, tag, block + part * Block::lanes);
+    hn::Store(plus(counters, mine, full, hn::And(full, ones)), tag, block + part * Block::lanes);
     filled += hn::Eq(mine, hn::Zero(tag));
   }
+}
+
+/// The same if the block does not hold the key. Returns whether it was added. There is no branch,
+/// since it cannot be predicted which keys are new.
+template <class Key, class Tally>
+HWY_INLINE bool add_if_absent(std::uint64_t* block, Key key, Tally& filled) noexcept {
+  const Block::Tag tag;
+  const auto fifteen = hn::Set(tag, 15);
+  Block::Vector counters[Block::parts], full[Block::parts];
+  Block::Mask any_empty;
+  for (std::size_t part = 0; part < Block::parts; ++part) {
+    counters[part] = hn::Load(tag, block + part * Block::lanes);
+    full[part] = hn::Shl(fifteen, Block::shifts(key, part));
+    const auto empty = hn::Eq(hn::And(counters[part], full[part]), hn::Zero(tag));
+    filled += empty;  // of a key that the block holds, none is
+    any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
+  }
+  const bool absent = !hn::AllFalse(tag, any_empty);
+  const auto ones = hn::Set(tag, detail::kLowBits & (std::uint64_t{0} - absent));
+  for (std::size_t part = 0; part < Block::parts; ++part) {
+    const auto mine = hn::And(counters[part], full[part]);
+    hn::Store(plus(counters[part], mine, full[part], hn::And(full[part], ones)), tag,
+              block + part * Block::lanes);
+  }
+  return absent;
 }
 
 inline std::uint64_t BlockAdd(const Geometry&, std::uint64_t* words, const std::uint64_t* positions,
@@ -385,6 +414,45 @@ HWY_INLINE LessOne less_one(const std::uint64_t* block, Key key) noexcept {
   return less;
 }
 
+/// Calls visit(i, present, block_in) for all keys, in order; block_in(a) is the key's block in
+/// array a.
+template <class Visit>
+HWY_INLINE void for_each_in_arrays(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                                   Visit visit) noexcept {
+  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
+  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    const auto block_in = [&](std::uint32_t a) HWY_ATTR {
+      return Block::words_of(words + a * keys.array_words, keys.position(a, i));
+    };
+    bool present = true;
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      present &= holds_all(block_in(a), Place{keys.position(a, i)});
+    }
+    visit(i, present, block_in);
+  });
+}
+
+inline std::uint64_t BlockAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
+                                 const Fetch& fetch, std::uint8_t* answers) noexcept {
+  LaneTally filled;
+  if (keys.arrays == 1) {
+    for_each_block(words, keys.positions, keys.keys, fetch,
+                   [&](std::size_t i, Spread key) HWY_ATTR {
+                     std::uint64_t* block = Block::words_of(words, keys.positions[i]);
+                     answers[i] = add_if_absent(block, key, filled);
+                   });
+    return filled.sum();
+  }
+  for_each_in_arrays(words, keys, fetch, [&](std::size_t i, bool present, auto block_in) HWY_ATTR {
+    answers[i] = !present;
+    if (present) return;
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      add_to_block(block_in(a), Place{keys.position(a, i)}, filled);
+    }
+  });
+  return filled.sum();
+}
+
 inline std::uint64_t BlockTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
                                       const Fetch& fetch, std::uint8_t* answers) noexcept {
   LaneTally emptied;
@@ -398,15 +466,7 @@ inline std::uint64_t BlockTakePresent(const Geometry&, std::uint64_t* words, con
                    });
     return emptied.sum();
   }
-  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
-  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    const auto block_in = [&](std::uint32_t a) HWY_ATTR {
-      return Block::words_of(words + a * keys.array_words, keys.position(a, i));
-    };
-    bool present = true;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      present &= holds_all(block_in(a), Place{keys.position(a, i)});
-    }
+  for_each_in_arrays(words, keys, fetch, [&](std::size_t i, bool present, auto block_in) HWY_ATTR {
     answers[i] = present;
     if (!present) return;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) {
@@ -502,8 +562,8 @@ HWY_INLINE std::uint32_t take_key_in(std::uint32_t groups, const Geometry& geome
   return emptied.sum;
 }
 
-inline constexpr ArrayKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast,
-                                               BlockAdd,    BlockTakePresent, BlockTake};
+inline constexpr ArrayKernels kBlockKernels = {BlockLocate, BlockTest,        BlockLeast, BlockAdd,
+                                               BlockAddNew, BlockTakePresent, BlockTake};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

@@ -39,16 +39,22 @@ std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noe
   return filled;
 }
 
-/// Takes keys away one by one, each from all arrays, so that verdicts are those of sequential
-/// removal.
-RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
-                          std::uint8_t* verdicts) noexcept {
-  RemovedKeys removed;
+/// A change of keys one after another, whose answers say which were changed: add_new or
+/// take_present.
+struct KeyByKey {
+  Operation operation;
+  decltype(ArrayKernels::take_present) change;
+};
+
+/// Changes keys one by one, each in all arrays, so that answers are those of a sequential change.
+ChangedKeys change_directly(const FilterArrays& filter, const KeyBatch& keys, const KeyByKey& by,
+                            std::uint8_t* answers) noexcept {
+  ChangedKeys changed;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
   // A multiple of 8, so that each array's positions begin on a cache line.
   const std::size_t most = std::min(kStripKeys, kStripPositions / filter.arrays / 8 * 8);
-  const auto take = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
+  const auto change = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
     for (std::size_t i = first; i < end; i += most) {
       const std::size_t n = std::min(most, end - i);
       const std::size_t valid = filter.hash(keys, i, n, hashes.data());
@@ -57,17 +63,34 @@ RemovedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
                                     positions.data() + a * most);
       }
       const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
-      removed.emptied += filter.array_kernels.take_present(filter.view.geometry, filter.view.words,
-                                                           located, fetch, verdicts + i);
-      removed.keys += count_hits({verdicts + i, valid});
-      spread_answers(keys, i, n, verdicts + i);
+      changed.turned +=
+          by.change(filter.view.geometry, filter.view.words, located, fetch, answers + i);
+      changed.keys += count_hits({answers + i, valid});
+      spread_answers(keys, i, n, answers + i);
     }
   };
-  at_best_distance(Operation::remove, filter.view.geometry, 0, keys.size(), take);
-  return removed;
+  at_best_distance(by.operation, filter.view.geometry, 0, keys.size(), change);
+  return changed;
 }
 
 // ---- partition by partition ---------------------------------------------------------------------
+
+/// Changes a window's keys in a filter of one array: within a partition they are in batch order,
+/// and no other partition has their counters.
+ChangedKeys change_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
+                               const KeyByKey& by, std::uint8_t* answers) noexcept {
+  const Array array = filter.array(0);
+  ChangedKeys changed;
+  pass.scatter_all(keys);
+  changed.turned = pass.drain<AnswerWriter<kYesOrNo>>(
+      array,
+      [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t* part) {
+        return by.change(filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch,
+                         part);
+      });
+  changed.keys = pass.bring_back<kYesOrNo>(array, answers);
+  return changed;
+}
 
 /// Are nearly all keys of this window present? Asks some of them, one of each stretch. Where in its
 /// stretch it lies, the hash of the one before says: no order of the batch is always missed.
@@ -108,7 +131,7 @@ void keep_contested(const FilterArrays& filter, const ConflictResolver& resolver
 
 /// Takes away the keys in play, then settles the contested ones: the verdicts of keys that were not
 /// present at their turn become 0.
-RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMemory& conflicts,
+ChangedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMemory& conflicts,
                       std::uint8_t* verdicts) {
   std::pmr::monotonic_buffer_resource memory(conflicts.words(), conflicts.bytes(),
                                              std::pmr::null_memory_resource());
@@ -116,11 +139,11 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
   for (std::size_t t = 0; t < pass.shards().size(); ++t) kept += pass.shards()[t].kept;
   Underflows underflows(kept * filter.view.geometry.probes(), memory);
   std::mutex mutex;
-  RemovedKeys removed;
+  ChangedKeys removed;
   for (std::uint32_t a = 0; a < filter.arrays; ++a) {
     const Array array = filter.array(a);
     pass.scatter_kept(array);
-    removed.emptied += pass.drain<NoAnswers>(
+    removed.turned += pass.drain<NoAnswers>(
         array,
         [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t*) {
           std::array<std::uint64_t, kSegmentEntries * kWordsPerBlock> room;
@@ -149,13 +172,14 @@ RemovedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
       --removed.keys;
     }
   }
-  removed.emptied -= resolver.finish();
+  removed.turned -= resolver.finish();
   return removed;
 }
 
-RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
-                             const HostMemory& conflicts, std::uint8_t* verdicts) {
-  RemovedKeys removed;
+ChangedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
+                             const KeyByKey& by, const HostMemory& conflicts,
+                             std::uint8_t* verdicts) {
+  ChangedKeys removed;
   if (filter.arrays > 1) {
     // The more keys are contested, the more there is to settle. So keys are only taken away in the
     // hope that they are present if nearly all of them are; otherwise they are looked up first.
@@ -166,15 +190,7 @@ RemovedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const
     }
     removed = take_kept(filter, pass, conflicts, verdicts);
   } else {
-    const Array array = filter.array(0);
-    pass.scatter_all(keys);
-    removed.emptied =
-        pass.drain<AnswerWriter<kYesOrNo>>(array, [&](const std::uint64_t* positions, std::size_t n,
-                                                      const Fetch& fetch, std::uint8_t* answers) {
-          return filter.array_kernels.take_present(filter.view.geometry, filter.words(array),
-                                                   {positions, n, n, 1, 0}, fetch, answers);
-        });
-    removed.keys = pass.bring_back<kYesOrNo>(array, verdicts);
+    removed = change_by_position(filter, pass, keys, by, verdicts);
   }
   pass.spread(keys, verdicts);
   return removed;
@@ -214,9 +230,29 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice&
   return filled;
 }
 
-RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
+ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
+                         Choice& choice, const BatchOptions& options) noexcept {
+  const KeyByKey by = {Operation::insert_new, filter.array_kernels.add_new};
+  if (choice.way == Way::direct) return change_directly(filter, keys, by, answers);
+  std::optional<ChangePass> pass;
+  try {
+    pass.emplace(filter, choice, options);
+  } catch (const std::bad_alloc&) {
+    choice.way = Way::direct;
+    return change_directly(filter, keys, by, answers);
+  }
+  ChangedKeys added;
+  pass->for_each_window(keys, [&] {
+    added += change_by_position(filter, *pass, keys, by, answers);
+    pass->spread(keys, answers);
+  });
+  return added;
+}
+
+ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       Choice& choice, const BatchOptions& options) noexcept {
-  if (choice.way == Way::direct) return take_directly(filter, keys, verdicts);
+  const KeyByKey by = {Operation::remove, filter.array_kernels.take_present};
+  if (choice.way == Way::direct) return change_directly(filter, keys, by, verdicts);
   std::optional<ChangePass> pass;
   HostMemory conflicts;
   try {
@@ -227,11 +263,11 @@ RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
     }
   } catch (const std::bad_alloc&) {
     choice.way = Way::direct;
-    return take_directly(filter, keys, verdicts);
+    return change_directly(filter, keys, by, verdicts);
   }
-  RemovedKeys removed;
+  ChangedKeys removed;
   pass->for_each_window(
-      keys, [&] { removed += take_by_position(filter, *pass, keys, conflicts, verdicts); });
+      keys, [&] { removed += take_by_position(filter, *pass, keys, by, conflicts, verdicts); });
   return removed;
 }
 

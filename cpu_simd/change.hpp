@@ -20,19 +20,24 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice&
 /// Adds the keys that the pass has taken in. Returns how many counters became non-zero.
 std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcept;
 
-struct RemovedKeys {
-  std::uint64_t keys = 0;     ///< removed
-  std::uint64_t emptied = 0;  ///< counters that became zero
+struct ChangedKeys {
+  std::uint64_t keys = 0;    ///< inserted, or removed
+  std::uint64_t turned = 0;  ///< counters that became non-zero, or zero
 
-  RemovedKeys& operator+=(const RemovedKeys& more) noexcept {
+  ChangedKeys& operator+=(const ChangedKeys& more) noexcept {
     keys += more.keys;
-    emptied += more.emptied;
+    turned += more.turned;
     return *this;
   }
 };
+/// Inserts the keys that are absent at their turn, as if one after another, in batch order;
+/// answers[i] = 1 if key i was inserted. Throws nothing, as add_keys. A filter of several arrays
+/// must go the direct way.
+ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
+                         Choice& choice, const BatchOptions& options) noexcept;
 /// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.
 /// Throws nothing, as add_keys.
-RemovedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
+ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       Choice& choice, const BatchOptions& options) noexcept;
 
 }  // namespace scbf

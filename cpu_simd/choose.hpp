@@ -13,7 +13,7 @@
 
 namespace scbf {
 
-enum class Operation : std::uint8_t { lookup, insert, remove };
+enum class Operation : std::uint8_t { lookup, insert, insert_new, remove };
 
 enum class Way : std::uint8_t {
   few,          ///< too few keys for strips and their buffers to pay

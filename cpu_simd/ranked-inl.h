@@ -204,6 +204,21 @@ HWY_INLINE unsigned add_to_ranked(std::uint64_t* words, const std::uint64_t* pla
   blocks.store(hn::Or(blocks.first, first_bit), hn::Or(list, second_bit), words, places);
   return static_cast<unsigned>(hn::CountTrue(tag, unused));
 }
+/// Where counts begin, for the keys whose bits are in `which`. For others nowhere: nothing moves.
+template <std::size_t keys, class Vector>
+HWY_INLINE Vector begin_of(unsigned which, Vector begin) noexcept {
+#if HWY_TARGET <= HWY_AVX3
+  const unsigned lanes = (which & 1) * 15 | (which >> 1) * 240;
+  if constexpr (keys == 2) {
+    begin.raw = _mm512_maskz_mov_epi64(static_cast<__mmask8>(lanes), begin.raw);
+  } else {
+    begin.raw = _mm256_maskz_mov_epi64(static_cast<__mmask8>(lanes), begin.raw);
+  }
+  return begin;
+#else
+  return which != 0 ? begin : hn::Zero(typename RankedBlocks<keys>::Tag());
+#endif
+}
 /// ranked_take from the blocks that hold their keys, as the bits of `held` say.
 template <std::size_t keys, class Vector = typename RankedBlocks<keys>::Vector>
 HWY_INLINE unsigned take_from_ranked(std::uint64_t* words, const std::uint64_t* places,
@@ -211,17 +226,7 @@ HWY_INLINE unsigned take_from_ranked(std::uint64_t* words, const std::uint64_t* 
                                      unsigned held) noexcept {
   const typename RankedBlocks<keys>::Tag tag;
   const auto zero = hn::Zero(tag);
-  // At none: nothing moves.
-#if HWY_TARGET <= HWY_AVX3
-  const unsigned lanes = (held & 1) * 15 | (held >> 1) * 240;
-  if constexpr (keys == 2) {
-    begin.raw = _mm512_maskz_mov_epi64(static_cast<__mmask8>(lanes), begin.raw);
-  } else {
-    begin.raw = _mm256_maskz_mov_epi64(static_cast<__mmask8>(lanes), begin.raw);
-  }
-#else
-  begin = held != 0 ? begin : zero;
-#endif
+  begin = begin_of<keys>(held, begin);
   const auto last = hn::AndNot(hn::VecFromMask(tag, hn::Eq(hn::And(blocks.second, begin), zero)),
                                hn::Set(tag, ~std::uint64_t{0}));
   const auto stay = hn::And(blocks.second, hn::Sub(begin, hn::Set(tag, 1)));
@@ -522,6 +527,32 @@ inline std::uint64_t RankedAdd(const Geometry& geometry, std::uint64_t* words,
   return filled;
 }
 
+inline std::uint64_t RankedAddNew(const Geometry& geometry, std::uint64_t* words,
+                                  const Located& keys, const Fetch& fetch,
+                                  std::uint8_t* answers) noexcept {
+  const RankedShape shape(geometry);
+  const std::uint64_t* const places = keys.positions;
+  std::uint64_t filled = 0;
+  const auto alone = [&](std::size_t i) HWY_ATTR {
+    answers[i] = !holds_ranked(words, places + i);
+    if (answers[i] != 0) filled += add_ranked(geometry, words, places[i], shape);
+  };
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  for_each_change(words, places, keys.keys, fetch, shape, alone,
+                  [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
+                    const unsigned absent = held_in(pack) ^ ((1u << kRankedPack) - 1);
+                    filled += add_to_ranked(words, places + i, pack,
+                                            begin_of<kRankedPack>(absent, begin));
+                    for (std::size_t key = 0; key < kRankedPack; ++key) {
+                      answers[i + key] = absent >> key & 1;
+                    }
+                  });
+#else
+  for_each_change(words, places, keys.keys, fetch, shape, alone, Nothing());
+#endif
+  return filled;
+}
+
 inline std::uint64_t RankedTakePresent(const Geometry& geometry, std::uint64_t* words,
                                        const Located& keys, const Fetch& fetch,
                                        std::uint8_t* answers) noexcept {
@@ -583,8 +614,8 @@ HWY_INLINE std::uint32_t take_ranked_key(const Geometry& geometry, std::uint64_t
 }
 
 /// All keys have a single line, so `take` is not needed.
-inline constexpr ArrayKernels kRankedKernels = {RankedLocate, RankedTest,        RankedLeast,
-                                                RankedAdd,    RankedTakePresent, nullptr};
+inline constexpr ArrayKernels kRankedKernels = {
+    RankedLocate, RankedTest, RankedLeast, RankedAdd, RankedAddNew, RankedTakePresent, nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

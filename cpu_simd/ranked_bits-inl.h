@@ -186,6 +186,19 @@ inline std::uint64_t BitRankedAdd(const Geometry& geometry, std::uint64_t* words
 
 #endif
 
+inline std::uint64_t BitRankedAddNew(const Geometry& geometry, std::uint64_t* words,
+                                     const Located& keys, const Fetch& fetch,
+                                     std::uint8_t* answers) noexcept {
+  const RankedBits bits(geometry);
+  std::uint64_t filled = 0;
+  bits.for_each<1>(words, keys.positions, keys.keys, fetch, [&](std::size_t i) HWY_ATTR {
+    const unsigned own = bits.add(words, keys.positions[i]);
+    answers[i] = own > 0;
+    filled += own;
+  });
+  return filled;
+}
+
 // A single key.
 
 HWY_INLINE bool holds_ranked_bits(const Geometry& geometry, const std::uint64_t* words,
@@ -201,8 +214,8 @@ HWY_INLINE std::uint32_t add_ranked_bits(const Geometry& geometry, std::uint64_t
   return RankedBits(geometry).add(words, detail::ranked_place(geometry, hash));
 }
 
-inline constexpr ArrayKernels kBitRankedKernels = {RankedLocate, BitRankedTest, nullptr,
-                                                   BitRankedAdd, nullptr,       nullptr};
+inline constexpr ArrayKernels kBitRankedKernels = {
+    RankedLocate, BitRankedTest, nullptr, BitRankedAdd, BitRankedAddNew, nullptr, nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

@@ -55,6 +55,20 @@ class SimdBackend final : public Backend {
     return filled;
   }
 
+  NewKeys insert_new(CounterView view, const KeyBatch& keys, std::uint8_t* out,
+                     const BatchOptions& options) const override {
+    const FilterArrays filter(kernels_, view);
+    BatchOptions how = options;
+    // Whether a key is absent depends on all of its arrays, and a pass works on one after another.
+    if (filter.arrays > 1) how.path = Path::direct;
+    ChangedKeys added;
+    run_faster(Operation::insert_new, view.geometry, keys, how,
+               [&](std::size_t first, const KeyBatch& some, Choice& choice) {
+                 added += add_new_keys(filter, some, out + first, choice, how);
+               });
+    return {added.keys, added.turned};
+  }
+
   std::unique_ptr<BulkInsertion> begin_bulk(CounterView view,
                                             const BatchOptions& options) const override {
     return begin_bulk_insertion(FilterArrays(kernels_, view), options);
@@ -90,12 +104,12 @@ class SimdBackend final : public Backend {
                       const BatchOptions& options) const override {
     if (filters.size() > 1) return remove_from_several(*this, filters, keys, verdicts, changes);
     const FilterArrays filter(kernels_, filters[0]);
-    RemovedKeys removed;
+    ChangedKeys removed;
     run_faster(Operation::remove, filters[0].geometry, keys, options,
                [&](std::size_t first, const KeyBatch& some, Choice& choice) {
                  removed += take_keys(filter, some, verdicts + first, choice, options);
                });
-    changes[0] = {removed.keys, removed.emptied};
+    changes[0] = {removed.keys, removed.turned};
     return {removed.keys, 0};
   }
 

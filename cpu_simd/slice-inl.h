@@ -174,25 +174,38 @@ inline std::uint64_t SliceAdd(const Geometry&, std::uint64_t* words, const std::
   return turns_in(sum);
 }
 
-inline std::uint64_t SliceTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
-                                      const Fetch& fetch, std::uint8_t* answers) noexcept {
-  std::uint64_t emptied = 0;
+/// Changes keys one after another, each only if, at its turn, it is present in all arrays or not,
+/// as `wanted` says; answers[i] = 1 if it was changed.
+template <bool wanted>
+HWY_INLINE std::uint64_t slice_change(std::uint64_t* words, const Located& keys, const Fetch& fetch,
+                                      const NibbleSteps& steps, std::uint8_t* answers) noexcept {
+  std::uint64_t turned = 0;
   walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     bool present = true;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) {
       const std::uint64_t position = keys.position(a, i);
       present &= counter_in(*byte_of(words + a * keys.array_words, position), position) != 0;
     }
-    answers[i] = present;
-    if (!present) return;
+    answers[i] = present == wanted;
+    if (present != wanted) return;
     std::uint64_t sum = 0;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) {
       const std::uint64_t position = keys.position(a, i);
-      sum += step(byte_of(words + a * keys.array_words, position), position, kDecremented);
+      sum += step(byte_of(words + a * keys.array_words, position), position, steps);
     }
-    emptied += turns_in(sum);
+    turned += turns_in(sum);
   });
-  return emptied;
+  return turned;
+}
+
+inline std::uint64_t SliceAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
+                                 const Fetch& fetch, std::uint8_t* answers) noexcept {
+  return slice_change<false>(words, keys, fetch, kIncremented, answers);
+}
+
+inline std::uint64_t SliceTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
+                                      const Fetch& fetch, std::uint8_t* answers) noexcept {
+  return slice_change<true>(words, keys, fetch, kDecremented, answers);
 }
 
 inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
@@ -211,8 +224,8 @@ inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std
 
 #undef SCBF_GATHER
 
-inline constexpr ArrayKernels kSliceKernels = {SliceLocate, SliceTest,        SliceLeast,
-                                               SliceAdd,    SliceTakePresent, SliceTake};
+inline constexpr ArrayKernels kSliceKernels = {SliceLocate, SliceTest,        SliceLeast, SliceAdd,
+                                               SliceAddNew, SliceTakePresent, SliceTake};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

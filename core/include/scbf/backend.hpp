@@ -101,6 +101,11 @@ struct RemovalChange {
   std::uint64_t keys = 0;     ///< removed
   NonzeroChange emptied = 0;  ///< counters that became zero
 };
+/// What Backend::insert_new did.
+struct NewKeys {
+  std::uint64_t keys = 0;    ///< inserted
+  NonzeroChange filled = 0;  ///< counters that became non-zero
+};
 /// What Backend::remove did to all filters together.
 struct RemoveCounts {
   std::uint64_t removed = 0, ambiguous = 0;  ///< keys
@@ -183,6 +188,10 @@ class Backend {
   /// Adds 1 to the k counters of every valid key, saturating, or sets its bits. Returns how many
   /// became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
+  /// Inserts keys one after another, each only if the filter does not hold it at its turn. out[i] =
+  /// 1 if key i was inserted, else 0. By default key by key, by `contains` and `insert`.
+  virtual NewKeys insert_new(CounterView, const KeyBatch&, std::uint8_t* out,
+                             const BatchOptions&) const;
   /// Begins an insertion in many batches, with the counters of one by `insert` at its end. By
   /// default every batch is inserted as it comes. The view and the executor must outlive it, and
   /// nothing else may use the counters until it is finished. Throws std::bad_alloc.

@@ -78,6 +78,9 @@ class BloomFilter {
 
   /// Sets the k bits of each valid key in the oldest stage with room. Throws FilterFull.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
+  /// As Filter::insert_new.
+  InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
+                             const BatchOptions& options = {});
   /// One insertion in many batches of any size; see BulkInserter.
   BulkInserter bulk(const BatchOptions& options = {});
 
@@ -91,10 +94,14 @@ class BloomFilter {
   // One key; for loops use batches, they are many times faster.
   void insert(std::uint64_t key);
   void insert(std::string_view key);
+  bool insert_new(std::uint64_t key);
+  bool insert_new(std::string_view key);
   bool contains(std::uint64_t key) const;
   bool contains(std::string_view key) const;
   template <std::floating_point T>
   void insert(T) = delete;
+  template <std::floating_point T>
+  bool insert_new(T) = delete;
   template <std::floating_point T>
   bool contains(T) const = delete;
 

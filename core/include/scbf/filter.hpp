@@ -50,6 +50,12 @@ struct InsertReport {
   }
 };
 
+struct InsertNewReport {
+  std::uint64_t inserted = 0;  ///< keys that were absent at their turn
+  std::uint64_t present = 0;   ///< keys that were found at their turn; nothing was changed
+  std::uint64_t nulls = 0;
+};
+
 struct ContainsReport {
   std::uint64_t hits = 0;  ///< keys that may be present
   std::uint64_t nulls = 0;
@@ -295,6 +301,20 @@ class Filter {
   /// batch.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
 
+  /// Inserts each key that the filter does not hold at its turn, and says which: out[i] = 1 if
+  /// keys[i] was inserted, 0 if it was found, or null. So the first of equal keys may be new, the
+  /// others are not, and each key counts once, however often it comes. A new key is taken for an
+  /// old one at the filter's rate. Such a key is not inserted: to keep what was inserted removable,
+  /// remove the keys that were new, and no others.
+  ///
+  /// `out` may be empty; otherwise InvalidArgument is thrown unless out.size() == keys.size().
+  /// Cost: a little more than insert; where a key has several cache lines, and in filters that
+  /// grow, a lookup more, and changes by one thread. Throws FilterFull at the first new key for
+  /// which there is no room: out[i] is valid for i < processed(), and what these keys were but
+  /// inserted and null is found. Throws NotOnHost if the counters are in the memory of a device.
+  InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
+                             const BatchOptions& options = {});
+
   /// One insertion in many batches of any size; see BulkInserter.
   BulkInserter bulk(const BatchOptions& options = {});
 
@@ -353,6 +373,9 @@ class Filter {
   // An integer of another type is the same key as in a batch: signed ones are sign-extended.
   void insert(std::uint64_t key);
   void insert(std::string_view key);
+  /// Returns true if the key was absent; it is inserted then.
+  bool insert_new(std::uint64_t key);
+  bool insert_new(std::string_view key);
   bool contains(std::uint64_t key) const;
   bool contains(std::string_view key) const;
   Removal remove(std::uint64_t key);
@@ -362,6 +385,8 @@ class Filter {
   // Floating-point numbers cannot be keys. Without these, contains(1.5) would ask for 1.
   template <std::floating_point T>
   void insert(T) = delete;
+  template <std::floating_point T>
+  bool insert_new(T) = delete;
   template <std::floating_point T>
   bool contains(T) const = delete;
   template <std::floating_point T>

@@ -99,19 +99,29 @@ class ConstFilterRef {
 /// A view for changes and lookups; see Filter::ref.
 class FilterRef : public ConstFilterRef {
  public:
-  /// As Filter::insert and Filter::remove of one key; `remove` returns whether the key was there.
+  /// As Filter::insert, insert_new and remove of one key; `remove` returns whether the key was
+  /// there.
   void insert(std::uint64_t key) const noexcept { insert_hash(hash(key)); }
   void insert(std::string_view key) const noexcept { insert_hash(hash(key)); }
+  bool insert_new(std::uint64_t key) const noexcept { return insert_new_hash(hash(key)); }
+  bool insert_new(std::string_view key) const noexcept { return insert_new_hash(hash(key)); }
   bool remove(std::uint64_t key) const noexcept { return remove_hash(hash(key)); }
   bool remove(std::string_view key) const noexcept { return remove_hash(hash(key)); }
   template <std::floating_point T>
   void insert(T) const = delete;
+  template <std::floating_point T>
+  bool insert_new(T) const = delete;
   template <std::floating_point T>
   bool remove(T) const = delete;
 
   void insert_hash(std::uint64_t hash) const noexcept {
     numbers_.nonzero->add(functions_.add(geometry_, words_, hash));
     ++*numbers_.keys_inserted;
+  }
+  bool insert_new_hash(std::uint64_t hash) const noexcept {
+    if (contains_hash(hash)) return false;
+    insert_hash(hash);
+    return true;
   }
   bool remove_hash(std::uint64_t hash) const noexcept {
     const std::uint32_t emptied = functions_.take(geometry_, words_, hash);

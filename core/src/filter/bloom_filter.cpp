@@ -75,6 +75,11 @@ InsertReport BloomFilter::insert(const KeyBatch& keys, const BatchOptions& optio
   return state_->insert(keys, options);
 }
 
+InsertNewReport BloomFilter::insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                        const BatchOptions& options) {
+  return state_->insert_new(keys, out, options);
+}
+
 ContainsReport BloomFilter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                                      const BatchOptions& options) const {
   check_answers(keys.size(), out.size(), "out");
@@ -91,6 +96,8 @@ ContainsReport BloomFilter::find(const KeyBatch& keys, std::span<std::uint64_t> 
 
 void BloomFilter::insert(std::uint64_t key) { state_->insert_key(key); }
 void BloomFilter::insert(std::string_view key) { state_->insert_key(key); }
+bool BloomFilter::insert_new(std::uint64_t key) { return state_->insert_new_key(key); }
+bool BloomFilter::insert_new(std::string_view key) { return state_->insert_new_key(key); }
 bool BloomFilter::contains(std::uint64_t key) const { return state_->contains_key(key); }
 bool BloomFilter::contains(std::string_view key) const { return state_->contains_key(key); }
 

@@ -52,6 +52,11 @@ InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
   return state_->insert(keys, options);
 }
 
+InsertNewReport Filter::insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                   const BatchOptions& options) {
+  return state_->insert_new(keys, out, options);
+}
+
 ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                                 const BatchOptions& options) const {
   check_answers(keys.size(), out.size(), "out");
@@ -141,6 +146,8 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
 
 void Filter::insert(std::uint64_t key) { state_->insert_key(key); }
 void Filter::insert(std::string_view key) { state_->insert_key(key); }
+bool Filter::insert_new(std::uint64_t key) { return state_->insert_new_key(key); }
+bool Filter::insert_new(std::string_view key) { return state_->insert_new_key(key); }
 bool Filter::contains(std::uint64_t key) const { return state_->contains_key(key); }
 bool Filter::contains(std::string_view key) const { return state_->contains_key(key); }
 Removal Filter::remove(std::uint64_t key) { return remove_one(*state_, *this, key); }

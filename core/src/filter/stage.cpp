@@ -90,6 +90,17 @@ InsertReport Stage::insert(const KeyBatch& keys, const BatchOptions& options) {
   return book(keys);
 }
 
+std::uint64_t Stage::insert_new(const KeyBatch& keys, std::uint8_t* out,
+                                const BatchOptions& options) {
+  detail::KnownCount nonzero = known_nonzero;
+  known_nonzero.forget();  // if the backend throws, no wrong number is left
+  const NewKeys added = backend->insert_new(view(), keys, out, options);
+  nonzero.add(added.filled);
+  known_nonzero = nonzero;
+  keys_inserted += added.keys;
+  return added.keys;
+}
+
 InsertReport Stage::book(const KeyBatch& inserted) noexcept {
   const std::uint64_t nulls = inserted.nulls();
   keys_inserted += inserted.size() - nulls;

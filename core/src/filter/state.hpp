@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,8 @@ struct FilterState {
   // ---- keys
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
+  InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
+                             const BatchOptions& options);
   std::uint64_t contains(const KeyBatch& keys, std::uint8_t* out,
                          const BatchOptions& options) const;
   // One key: a std::uint64_t or a std::string_view.
@@ -59,11 +62,21 @@ struct FilterState {
     insert_hash(hash_of(key, seed));
   }
   template <class Key>
+  bool insert_new_key(const Key& key) {
+    check_insert_new();
+    const std::uint64_t hash = hash_of(key, seed);
+    if (contains_hash(hash)) return false;
+    insert_hash(hash);
+    return true;
+  }
+  template <class Key>
   bool contains_key(const Key& key) const {
     if (on_host()) return contains_hash(hash_of(key, seed));
     std::uint8_t answer = 0;
     return contains(one(key), &answer, kOneKey) == 1;
   }
+  /// Throws ReadOnly or NotOnHost.
+  void check_insert_new() const;
   // The same by its hash, on the host.
   void insert_hash(std::uint64_t hash);
   bool contains_hash(std::uint64_t hash) const;

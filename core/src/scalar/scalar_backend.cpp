@@ -160,6 +160,19 @@ class ScalarBackend final : public Backend {
     return filled;
   }
 
+  NewKeys insert_new(CounterView view, const KeyBatch& keys, std::uint8_t* out,
+                     const BatchOptions&) const override {
+    NewKeys added;
+    std::fill_n(out, keys.size(), std::uint8_t{0});
+    for_each_hash(keys, view.seed, [&](std::size_t i, std::uint64_t hash) {
+      if (has_key({view.geometry, view.seed, view.words}, hash)) return;
+      out[i] = 1;
+      ++added.keys;
+      *added.filled += add(view, hash);
+    });
+    return added;
+  }
+
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions&) const override {
     std::uint64_t hits = 0;

@@ -225,6 +225,38 @@ nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions&
   return result;
 }
 
+/// Which keys were new; for one key a bool.
+template <class F>
+nanobind::object insert_new(Held<F>& self, nanobind::object keys, nanobind::object out,
+                            const CallOptions& options) {
+  nanobind::object result;
+  bool is_due = false;  // to look whether it is overfull
+  SingleKey key;
+  if (is_single_key(keys.ptr(), key)) {
+    check_no_out(out);
+    const BriefPassage inside(self.gate, Passage::To::change);
+    result = nanobind::bool_(key.visit([&](auto k) { return self.value.insert_new(k); }));
+    is_due = self.planned.is_due(self.value.keys_inserted());
+  } else {
+    const Parts parts(*keys_of(keys, seed_of(self)));
+    Answers answers(std::move(out), parts, parts.size, "?B");
+    {
+      const Passage inside(self.gate, Passage::To::change);
+      Run run(options.progress, parts.size, self.value.seed());
+      InsertReport sum;
+      change_in_pieces<FilterFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+        const InsertNewReport report = self.value.insert_new(
+            batch, answers.span().subspan(first, batch.size()), options.batch);
+        return InsertReport{report.inserted, report.nulls};
+      });
+      is_due = self.planned.is_due(self.value.keys_inserted());
+    }
+    result = std::move(answers).template array<bool>();
+  }
+  if (is_due) warn_if_overfull(self);
+  return result;
+}
+
 /// Where the caller wants to know what became of each key of a removal, or nowhere.
 class Verdicts {
  public:

@@ -138,7 +138,42 @@ Raises:
     FilterFull: if no stage has room; says where to continue.
     ReadOnly: if the filter is mapped.
     KeyboardInterrupt: within a second of Ctrl-C. The keys inserted until then stay; keys_inserted says how
-        many.)");
+        many.)")
+      .def(
+          "insert_new",
+          [](Self& self, nb::object keys, nb::object out, unsigned threads, std::string_view path,
+             nb::object progress) {
+            return insert_new(self, std::move(keys), std::move(out),
+                              call_options(threads, path, std::move(progress)));
+          },
+          nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
+          nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
+          nb::sig("def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
+                  "= None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
+                  "-> Any"),
+          R"(Inserts the keys that are not there yet, one after another, and says which those were.
+
+Of equal keys only the first is new, so each key counts once. A new key is taken for an old one at the filter's
+rate. It is then not inserted: to remove keys later, remove those that were new, and no others.
+
+>>> import scbf
+>>> seen = scbf.Filter(capacity=1000, fpr=0.01)
+>>> seen.insert_new(["apple", "banana", "apple"])
+array([ True,  True, False])
+>>> seen.insert_new("banana")
+False
+
+Args:
+    keys: see the package's documentation.
+    out, threads, progress: as in contains().
+Returns:
+    an array of n bool (``out``, if that was given), True where the key was inserted; for one key a bool. Null
+    keys are False.
+Raises:
+    FilterFull: at the first new key for which no stage has room; says where to continue. ``out`` is valid up
+        to there.
+    NotOnHost: if the filter is on a GPU.
+    InvalidKey, ReadOnly, KeyboardInterrupt: as insert().)");
 
   // ---- shape and state
   cls.def_prop_ro("geometry", reading<F>([](const F& f) { return f.geometry(); }),

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filter::insert_new: inserts the keys that are absent at their turn.
+//
+// A filter of a single stage leaves that to its backend. In one that grows, the *candidates* are
+// the keys that no stage holds beforehand. Insertions only add, so any other key is found at its
+// turn, too. Candidates go to the stage with room, in steps as of every insertion, and the backend
+// tells which of them that stage does not hold at their turn: an equal key may have come before.
+// When the stage is full, all stages are asked again for the candidates that are left, since what
+// the full one has taken needs no room in the next.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "filter/insertion.hpp"
+#include "filter/state.hpp"
+#include "kit/answer_forms.hpp"
+#include "kit/hash_keys.hpp"
+#include "kit/piece_room.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Keys whose candidates are found at once: enough for all threads, and few enough that the counters
+// that were looked at are still in a cache when they are changed.
+constexpr std::size_t kPieceKeys = 1u << 16;
+
+/// The candidates of a piece: their hashes, and which keys of it they are.
+struct Candidates {
+  explicit Candidates(std::size_t keys)
+      : most(keys),
+        hashes(std::make_unique_for_overwrite<std::uint64_t[]>(keys)),
+        index(std::make_unique_for_overwrite<std::uint32_t[]>(keys)),
+        answers(std::make_unique_for_overwrite<std::uint8_t[]>(keys)) {}
+
+  /// Begins a piece: all valid keys are candidates.
+  void take(const KeyBatch& piece, std::uint64_t seed) noexcept {
+    begin = 0;
+    end = hash_keys(piece, 0, piece.size(), seed, plain_hash_u64, hashes.get());
+    std::uint32_t* next = index.get();
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      if (piece.valid(i)) *next++ = static_cast<std::uint32_t>(i);
+    }
+  }
+  /// Those that are left.
+  KeyBatch keys() const noexcept {
+    return KeyBatch::from_hashes({hashes.get() + begin, end - begin});
+  }
+  bool empty() const noexcept { return begin == end; }
+  /// Drops those whose answers are not 0.
+  void drop_present() noexcept {
+    std::size_t kept = begin;
+    for (std::size_t i = begin; i < end; ++i) {
+      hashes[kept] = hashes[i];
+      index[kept] = index[i];
+      kept += answers[i - begin] == 0;  // branch-free: answers are unpredictable
+    }
+    end = kept;
+  }
+
+  std::size_t most;  ///< keys of a piece
+  std::unique_ptr<std::uint64_t[]> hashes;
+  std::unique_ptr<std::uint32_t[]> index;
+  std::unique_ptr<std::uint8_t[]> answers;  ///< to the last question, of keys()
+  std::size_t begin = 0, end = 0;
+};
+
+/// One insertion. `out` is empty or has an answer for each key.
+class NewInsertion {
+ public:
+  NewInsertion(FilterState& state, const KeyBatch& keys, std::span<std::uint8_t> out,
+               const BatchOptions& options) noexcept
+      : state_(state), keys_(keys), out_(out), options_(options) {}
+
+  InsertNewReport run() {
+    try {
+      if (state_.growth.policy() == Growth::Policy::one) {
+        insert_into_only_stage();
+      } else {
+        insert_into_stages();
+      }
+    } catch (const std::bad_alloc&) {  // the step that threw has changed nothing
+      if (processed_ == 0) throw;
+      throw_full("memory is short", processed_, done());
+    }
+    const std::uint64_t nulls = keys_.nulls();
+    return {inserted_, keys_.size() - nulls - inserted_, nulls};
+  }
+
+ private:
+  /// What became of the keys processed so far.
+  InsertReport done() const { return {inserted_, keys_.slice(0, processed_).nulls()}; }
+
+  void insert_into_only_stage() {
+    Stage& stage = state_.stages[0];
+    if (!out_.empty()) {
+      inserted_ = stage.insert_new(keys_, out_.data(), options_);
+      return;
+    }
+    PieceRoom<std::uint8_t> room(std::min(keys_.size(), kAnswerWindow));
+    while (processed_ < keys_.size()) {
+      const std::size_t n = std::min(room.size(), keys_.size() - processed_);
+      inserted_ += stage.insert_new(keys_.slice(processed_, n), room.data(), options_);
+      processed_ += n;
+    }
+  }
+
+  void insert_into_stages() {
+    Candidates room(std::min(keys_.size(), kPieceKeys));
+    while (processed_ < keys_.size()) {
+      insert_piece(processed_, std::min(room.most, keys_.size() - processed_), room);
+    }
+  }
+
+  void insert_piece(std::size_t first, std::size_t count, Candidates& left) {
+    left.take(keys_.slice(first, count), state_.seed);
+    if (!out_.empty()) std::fill_n(&out_[first], count, std::uint8_t{0});
+    const auto note_processed = [&] {
+      processed_ = first + (left.empty() ? count : left.index[left.begin]);
+    };
+    while (!left.empty()) {
+      state_.contains(left.keys(), left.answers.get(), options_);
+      left.drop_present();
+      note_processed();
+      if (left.empty()) break;
+      OwnStages stages{state_};
+      const InsertStep step = next_insert_step(stages, left.keys(), processed_, done(), options_);
+      inserted_ += stages[step.stage].insert_new(left.keys().slice(0, step.count),
+                                                 left.answers.get(), options_);
+      if (!out_.empty()) {
+        for (std::size_t i = 0; i < step.count; ++i) {
+          out_[first + left.index[left.begin + i]] = left.answers[i];
+        }
+      }
+      left.begin += step.count;
+      note_processed();
+    }
+    note_processed();  // of a piece of nulls
+  }
+
+  FilterState& state_;
+  const KeyBatch& keys_;
+  std::span<std::uint8_t> out_;
+  const BatchOptions& options_;
+  std::size_t processed_ = 0;   ///< keys that had their turn
+  std::uint64_t inserted_ = 0;  ///< of those
+};
+
+}  // namespace
+
+void FilterState::check_insert_new() const {
+  check_writable();
+  if (on_host()) return;
+  throw NotOnHost(fmt::format(
+      "insert_new: the counters are in the memory of {}: move the filter with to(\"simd\"), or use "
+      "contains and insert",
+      backend->memory()));
+}
+
+InsertNewReport FilterState::insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
+                                        const BatchOptions& options) {
+  check_insert_new();
+  if (!out.empty()) check_answers(keys.size(), out.size(), "out");
+  if (keys.empty()) return {};
+  begin_change();
+  return NewInsertion(*this, keys, out, options).run();
+}
+
+}  // namespace scbf

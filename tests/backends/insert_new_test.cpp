@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// insert_new on all backends whose counters are on the host: answers, counters and numbers of keys
+// are those of a loop that inserts each key which the model does not hold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "scbf/bloom_filter.hpp"
+#include "support/far_backend.hpp"
+#include "support/keys.hpp"
+#include "support/setups.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::BloomFilter;
+using scbf::Cell;
+using scbf::Filter;
+using scbf::FilterFull;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::InsertNewReport;
+using scbf::KeyBatch;
+
+using Keys = std::vector<std::uint64_t>;
+
+[[maybe_unused]] const bool kFar = add_far_backends();
+
+/// What insert_new says of a batch.
+struct Said {
+  InsertNewReport report;
+  Answers out;
+};
+template <class AnyFilter>
+Said insert_new(AnyFilter& filter, const KeyBatch& keys, const scbf::BatchOptions& options) {
+  Said said{{}, Answers(keys.size(), 0xCC)};
+  said.report = filter.insert_new(keys, said.out, options);
+  return said;
+}
+
+/// The same of the model, key by key.
+template <class AnyFilter>
+Said insert_new_by_loop(AnyFilter& model, const KeyBatch& keys) {
+  Said said{{}, Answers(keys.size(), 0)};
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!keys.valid(i)) {
+      ++said.report.nulls;
+    } else if (contains(model, keys.slice(i, 1))[0] == 1) {
+      ++said.report.present;
+    } else {
+      model.insert(keys.slice(i, 1));
+      said.out[i] = 1;
+      ++said.report.inserted;
+    }
+  }
+  return said;
+}
+
+::testing::AssertionResult same(const Said& got, const Said& want) {
+  const auto numbers = [](const InsertNewReport& r) {
+    return std::vector<std::uint64_t>{r.inserted, r.present, r.nulls};
+  };
+  if (numbers(got.report) != numbers(want.report)) {
+    return ::testing::AssertionFailure()
+           << got.report.inserted << " inserted, expected " << want.report.inserted;
+  }
+  return same_answers(got.out, want.out);
+}
+
+template <class AnyFilter>
+::testing::AssertionResult same_filter(const AnyFilter& got, const AnyFilter& want) {
+  if (got.stages() != want.stages()) {
+    return ::testing::AssertionFailure() << got.stages() << " stages, expected " << want.stages();
+  }
+  for (std::size_t s = 0; s < got.stages(); ++s) {
+    const auto words = same_words(words_of(got.stage(s)), words_of(want.stage(s)));
+    if (!words) return ::testing::AssertionFailure() << "stage " << s << ": " << words.message();
+    if (got.stage(s).keys_inserted() != want.stage(s).keys_inserted()) {
+      return ::testing::AssertionFailure() << "stage " << s << ": " << got.stage(s).keys_inserted()
+                                           << " keys, expected " << want.stage(s).keys_inserted();
+    }
+  }
+  if (got.nonzero() != want.nonzero()) {
+    return ::testing::AssertionFailure() << "nonzero() is " << got.nonzero();
+  }
+  return ::testing::AssertionSuccess();
+}
+
+/// Keys of which many are in the filter already, and many come several times.
+Keys some_of(Random& random, std::size_t n, std::size_t universe) {
+  Keys keys(n);
+  for (auto& key : keys) key = random.below(universe);
+  return keys;
+}
+
+// ---- a single stage -----------------------------------------------------------------------------
+
+std::vector<Shape> tiny_shapes() {
+  return {
+      {"g1_1_block", Geometry::split_block(1, 1)},  {"g1_3_blocks", Geometry::split_block(1, 3)},
+      {"g2_2_blocks", Geometry::split_block(2, 2)}, {"g8_2_blocks", Geometry::split_block(8, 2)},
+      {"k1_m64", Geometry::split(1, 64)},           {"k7_m16", Geometry::split(7, 16)},
+      {"ranked_s82", Geometry::ranked(82, 3, 1)},   {"ranked_s112", Geometry::ranked(112, 2, 0)}};
+}
+std::vector<Case> on_host(const std::vector<Shape>& shapes) {
+  std::vector<Case> all = cases_of(shapes);
+  std::erase_if(all, [](const Case& c) { return c.backend->memory() != scbf::kHostMemory; });
+  return all;
+}
+
+/// Gives the same batches to a filter, of counters and of bits, and to their models.
+class NewKeysOf {
+ public:
+  explicit NewKeysOf(const Case& c)
+      : options_(c.mode.options()),
+        counters_(c.filter(3)),
+        model_(c.model(3)),
+        bits_(c.shape.geometry, {.seed = 3, .backend = c.backend->name()}),
+        model_of_bits_(c.shape.geometry, {.seed = 3, .backend = "scalar"}) {}
+
+  void give(const KeyBatch& keys) {
+    const Said want = insert_new_by_loop(model_, keys);
+    ASSERT_TRUE(same(insert_new(counters_, keys, options_), want));
+    ASSERT_TRUE(same_filter(counters_, model_));
+    ASSERT_TRUE(knows_its_fill(counters_));
+    ASSERT_TRUE(same(insert_new(bits_, keys, options_), insert_new_by_loop(model_of_bits_, keys)));
+    ASSERT_TRUE(same_filter(bits_, model_of_bits_));
+    inserted_ += want.report.inserted;
+    present_ += want.report.present;
+  }
+  /// Some of what is in the filter leaves it, so that later batches find room in the middle.
+  void remove(const KeyBatch& keys) {
+    counters_.remove(keys, {}, options_);
+    model_.remove(keys);
+    ASSERT_TRUE(same_words(words_of(counters_), words_of(model_)));
+  }
+  std::uint64_t inserted() const { return inserted_; }
+  std::uint64_t present() const { return present_; }
+
+ private:
+  scbf::BatchOptions options_;
+  Filter counters_, model_;
+  BloomFilter bits_, model_of_bits_;
+  std::uint64_t inserted_ = 0, present_ = 0;
+};
+
+class TinyFilter : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, TinyFilter, ::testing::ValuesIn(on_host(tiny_shapes())), CaseName());
+
+TEST_P(TinyFilter, EqualsALoopWhereNearlyAllKeysShareCounters) {
+  Random random(17);
+  std::uint64_t inserted = 0, present = 0;
+  for (std::size_t round = 0; round < scaled(30, 10); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    NewKeysOf filter(GetParam());
+    for (int batch = 0; batch < 3; ++batch) {
+      const Keys keys = some_of(random, 1 + random.below(40), 1 + random.below(60));
+      ASSERT_NO_FATAL_FAILURE(filter.give(keys));
+      ASSERT_NO_FATAL_FAILURE(filter.remove(KeyBatch(keys).slice(0, keys.size() / 3)));
+    }
+    inserted += filter.inserted();
+    present += filter.present();
+  }
+  EXPECT_GT(inserted, 0u);
+  EXPECT_GT(present, 0u);
+}
+
+class SmallFilter : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, SmallFilter, ::testing::ValuesIn(on_host(all_shapes(100'000))),
+                         CaseName());
+
+TEST_P(SmallFilter, EqualsALoop) {
+  Random random(23);
+  NewKeysOf filter(GetParam());
+  for (const std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{9}, std::size_t{1025}, scaled(5000, 2500)}) {
+    SCOPED_TRACE(n);
+    ASSERT_NO_FATAL_FAILURE(filter.give(some_of(random, n, 8000)));
+    ASSERT_NO_FATAL_FAILURE(filter.remove(some_of(random, n / 4, 8000)));
+  }
+  EXPECT_GT(filter.inserted(), 1000u);
+  EXPECT_GT(filter.present(), 500u);
+}
+
+TEST_P(SmallFilter, TakesKeysOfAllKindsWithNulls) {
+  const StringColumn column = StringColumn(string_sets()[2].keys);
+  const Keys numbers = random_keys(1500, 2);
+  const std::vector<std::byte> bitmap(400, std::byte{0xB6});
+  NewKeysOf filter(GetParam());
+  for (const KeyBatch& keys : batches_of(column)) {
+    ASSERT_NO_FATAL_FAILURE(filter.give(keys.with_validity(bitmap, 3)));
+  }
+  ASSERT_NO_FATAL_FAILURE(filter.give(KeyBatch(numbers).with_validity(bitmap)));
+  ASSERT_NO_FATAL_FAILURE(filter.give(numbers));
+  ASSERT_NO_FATAL_FAILURE(filter.give(KeyBatch::from_hashes(numbers)));
+  const std::vector<std::byte> nothing(400);
+  ASSERT_NO_FATAL_FAILURE(filter.give(KeyBatch(numbers).with_validity(nothing)));
+}
+
+/// A filter larger than the caches and a batch that the paths are chosen for, and tried on.
+TEST(LargeFilter, EqualsALoop) {
+  const std::uint64_t blocks = kSanitized ? 1u << 15 : 1u << 18;
+  for (const Geometry& geometry :
+       {Geometry::split_block(1, blocks), Geometry::ranked(82, blocks, blocks / 100)}) {
+    for (const unsigned threads : {1u, 2u}) {
+      SCOPED_TRACE(geometry.describe() + ", " + std::to_string(threads) + " threads");
+      Filter filter(geometry), model(geometry, {.backend = "scalar"});
+      Random random(threads);
+      for (int batch = 0; batch < 3; ++batch) {
+        const Keys keys = some_of(random, scaled(1'000'000, 100'000), 4 * blocks);
+        ASSERT_TRUE(
+            same(insert_new(filter, keys, {.threads = threads}), insert_new_by_loop(model, keys)));
+      }
+      ASSERT_TRUE(same_filter(filter, model));
+    }
+  }
+}
+
+TEST(OneKeyACall, SaysWhetherItWasNew) {
+  for (const Shape& shape : tiny_shapes()) {
+    SCOPED_TRACE(shape.name);
+    Filter filter(shape.geometry), viewed(shape.geometry), model(shape.geometry);
+    BloomFilter bits(shape.geometry), model_of_bits(shape.geometry);
+    const scbf::FilterRef view = viewed.ref();
+    Random random(5);
+    for (const std::uint64_t key : some_of(random, 200, 100)) {
+      const bool is_new = insert_new_by_loop(model, Keys{key}).out[0] == 1;
+      ASSERT_EQ(filter.insert_new(key), is_new);
+      ASSERT_EQ(view.insert_new(key), is_new);
+      const std::string text = std::to_string(key);
+      const bool text_is_new = insert_new_by_loop(model, std::vector{text}).out[0] == 1;
+      ASSERT_EQ(filter.insert_new(text), text_is_new);
+      ASSERT_EQ(view.insert_new(text), text_is_new);
+      ASSERT_EQ(bits.insert_new(key), insert_new_by_loop(model_of_bits, Keys{key}).out[0] == 1);
+    }
+    ASSERT_TRUE(same_filter(filter, model));
+    ASSERT_TRUE(same_filter(viewed, model));
+    ASSERT_TRUE(same_filter(bits, model_of_bits));
+  }
+}
+
+// ---- filters that grow --------------------------------------------------------------------------
+
+std::vector<Growth> growths() {
+  return {Growth::tightening(60, 0.1),
+          Growth::tightening(40, 0.3, scbf::Layout::split, 1.5, 0.7),
+          Growth::fixed(Geometry::split(3, 200), 200),
+          Growth::fixed(Geometry::split_block(2, 9), 100),
+          Growth::tightening(1000, 0.05),
+          Growth::tightening(300, 0.1, scbf::Layout::ranked)};
+}
+
+TEST(Stages, EqualALoop) {
+  Random random(31);
+  for (const char* backend : {"scalar", "simd"}) {
+    for (const Growth& growth : growths()) {
+      for (const Mode& mode : contract_modes()) {
+        SCOPED_TRACE(std::string(backend) + ", " + growth.describe() + ", " + mode.name());
+        Filter filter(growth, {.seed = 7, .backend = backend});
+        Filter model(growth, {.seed = 7, .backend = "scalar"});
+        BloomFilter bits(growth, {.seed = 7, .backend = backend});
+        BloomFilter model_of_bits(growth, {.seed = 7, .backend = "scalar"});
+        for (const std::size_t n : {1u, 50u, 700u, 1500u}) {
+          const Keys keys = some_of(random, n, 2000);
+          ASSERT_TRUE(
+              same(insert_new(filter, keys, mode.options()), insert_new_by_loop(model, keys)));
+          ASSERT_TRUE(same_filter(filter, model));
+          ASSERT_TRUE(same(insert_new(bits, keys, mode.options()),
+                           insert_new_by_loop(model_of_bits, keys)));
+          ASSERT_TRUE(same_filter(bits, model_of_bits));
+          // Older stages get room again.
+          const Keys some = some_of(random, n / 3, 2000);
+          filter.remove(some, {}, mode.options());
+          model.remove(some);
+          ASSERT_TRUE(same_filter(filter, model));
+        }
+        if (backend == std::string("simd")) break;
+      }
+    }
+  }
+}
+
+TEST(Stages, WithMoreKeysThanAreAskedAtOnce) {
+  const Growth growth = Growth::tightening(30'000, 0.01);
+  Random random(37);
+  Keys keys = some_of(random, scaled(200'000, 140'000), 100'000);
+  std::vector<std::byte> bitmap(keys.size() / 8 + 1, std::byte{0xDB});
+  Filter filter(growth), model(growth, {.backend = "scalar"});
+  const KeyBatch batch = KeyBatch(keys).with_validity(bitmap);
+  ASSERT_TRUE(same(insert_new(filter, batch, {.executor = &two_threads()}),
+                   insert_new_by_loop(model, batch)));
+  ASSERT_TRUE(same_filter(filter, model));
+  EXPECT_GT(filter.stages(), 1u);
+}
+
+TEST(Stages, SayWhereToContinueWhenAllAreFull) {
+  const Growth growth = Growth::fixed(Geometry::split_block(1, 40), 3);
+  Random random(41);
+  const Keys keys = some_of(random, 5000, 3000);
+  // Nulls, so that what is processed, inserted and null are different numbers.
+  std::vector<std::byte> bitmap(keys.size() / 8 + 1, std::byte{0xF7});
+  const KeyBatch batch = KeyBatch(keys).with_validity(bitmap);
+  Filter model(growth, {.backend = "scalar"});
+  Answers want;
+  std::uint64_t inserted = 0;
+  try {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const Said one = insert_new_by_loop(model, batch.slice(i, 1));
+      inserted += one.report.inserted;
+      want.push_back(one.out[0]);
+    }
+    FAIL() << "there was room for all";
+  } catch (const FilterFull&) {
+  }
+  for (const bool wants_answers : {true, false}) {
+    Filter filter(growth);
+    Answers out(wants_answers ? batch.size() : 0, 0xCC);
+    try {
+      filter.insert_new(batch, out);
+      FAIL() << "there was room for all";
+    } catch (const FilterFull& full) {
+      EXPECT_EQ(full.processed(), want.size());
+      EXPECT_EQ(full.done().inserted, inserted);
+      EXPECT_EQ(full.done().nulls, batch.slice(0, want.size()).nulls());
+    }
+    if (wants_answers) {
+      out.resize(want.size());
+      EXPECT_TRUE(same_answers(out, want));
+    }
+    ASSERT_TRUE(same_filter(filter, model));
+    // What is in the filter needs no room.
+    const InsertNewReport again = filter.insert_new(batch.slice(0, want.size()));
+    EXPECT_EQ(again.inserted, 0u);
+    EXPECT_EQ(again.present, want.size() - again.nulls);
+  }
+}
+
+// ---- arguments ----------------------------------------------------------------------------------
+
+TEST(Arguments, AnswersAreOneForEachKeyOrNone) {
+  Filter filter(1000, 0.01);
+  Answers out(2);
+  SCBF_EXPECT_THROW(filter.insert_new(Keys{1, 2, 3}, out), scbf::InvalidArgument,
+                    "out has room for 2: must be 3");
+  EXPECT_EQ(filter.keys_inserted(), 0u);
+  const InsertNewReport report = filter.insert_new(Keys{1, 2, 1});
+  EXPECT_EQ(report.inserted, 2u);
+  EXPECT_EQ(report.present, 1u);
+}
+
+TEST(Arguments, TheFilterCanBeChangedAndIsOnTheHost) {
+  const TemporaryFolder folder;
+  Filter(1000, 0.01).save(folder / "f.scbf");
+  Filter mapped = Filter::map(folder / "f.scbf");
+  SCBF_EXPECT_THROW(mapped.insert_new(Keys{1}), scbf::ReadOnly, "read-only");
+  SCBF_EXPECT_THROW(mapped.insert_new(std::uint64_t{1}), scbf::ReadOnly, "read-only");
+  Filter far(1000, 0.01, {.backend = "far"});
+  SCBF_EXPECT_THROW(far.insert_new(Keys{1}), scbf::NotOnHost, "to(\"simd\")");
+  SCBF_EXPECT_THROW(far.insert_new(std::uint64_t{1}), scbf::NotOnHost, "insert_new");
+  EXPECT_EQ(far.keys_inserted(), 0u);
+}
+
+TEST(Arguments, NothingNewChangesNothing) {
+  BloomFilter bits(1000, 0.01);
+  bits.insert(std::uint64_t{7});
+  BloomFilter copy = bits;
+  EXPECT_FALSE(copy.insert_new(std::uint64_t{7}));
+  EXPECT_EQ(copy.insert_new(Keys{7, 7}).present, 2u);
+  EXPECT_EQ(copy, bits);
+  EXPECT_EQ(copy.keys_inserted(), 1u);
+}
+
+}  // namespace
