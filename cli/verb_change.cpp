@@ -118,21 +118,88 @@ struct ChangeSession {
   double seconds = 0;  ///< of reading and changing
 };
 
+/// Where a list of keys goes that is written beside the filter, if `path` is not empty.
+std::optional<Destination> list_of_keys(const char* option, const std::string& path,
+                                        const ChangeOptions& options, const Destination& filter) {
+  if (path.empty()) return {};
+  std::vector<std::string> inputs = options.keys.sources();
+  inputs.push_back(options.file);
+  Destination list(fmt::format("{} {}", option, in_quotes(path)), path,
+                   {.replace = Destination::Rules::Replace::nothing,
+                    .force = options.keys.force,
+                    .binary = false,
+                    .json = options.run.json,
+                    .inputs = inputs});
+  if (list.path() == filter.path()) {
+    throw UsageError(fmt::format("{} {}: the filter is written there", option, in_quotes(path)));
+  }
+  return list;
+}
+
+/// Writes the keys of a block whose answer is this one, each as it came.
+void list_keys(Output& list, const KeyBlock& block, const KeyFormat& format,
+               std::span<const std::uint8_t> answers, std::uint8_t wanted) {
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i] != wanted) continue;
+    write_key(list, block, i, format);
+    list.write(format.end);
+  }
+}
+
+struct InsertOptions : ChangeOptions {
+  std::string new_keys;  ///< file for the keys that are new; empty: insert all
+};
+
+/// Inserts all keys into the filter in memory.
 template <class OneFilter>
-int insert_into(OneFilter filter, bool compressed, Destination to, const ChangeOptions& options) {
-  using Session = ChangeSession<OneFilter>;
-  Session session(options, std::move(to), std::move(filter), compressed, Session::Blocks::small);
-  const Epoch before = epoch_of(session.filter);
-  BulkInserter bulk = session.filter.bulk(options.run.batch());
+InsertNewReport insert_all(ChangeSession<OneFilter>& session) {
+  BulkInserter bulk = session.filter.bulk(session.options.run.batch());
   session.go_through("inserting", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
-  const std::uint64_t inserted = bulk.finish().inserted;
-  session.report(session.save(), Json{{"inserted", inserted}},
-                 fmt::format("inserted {}", grouped(inserted)));
+  return {.inserted = bulk.finish().inserted};
+}
+
+/// Inserts the new keys into the filter in memory, and writes them to `list`.
+template <class OneFilter>
+InsertNewReport insert_new(ChangeSession<OneFilter>& session, Output& list) {
+  InsertNewReport sum;
+  std::vector<std::uint8_t> is_new;
+  session.go_through("inserting", [&](const KeyBlock& block) {
+    is_new.resize(block.size());
+    sum += session.filter.insert_new(block.batch(), is_new, session.options.run.batch());
+    list_keys(list, block, session.reader.format(), is_new, 1);
+  });
+  return sum;
+}
+
+template <class OneFilter>
+int insert_into(OneFilter filter, bool compressed, Destination to, const InsertOptions& options) {
+  using Session = ChangeSession<OneFilter>;
+  const std::optional<Destination> list = list_of_keys("--new", options.new_keys, options, to);
+  if (list && filter.backend().memory() != kHostMemory) {
+    throw UsageError(
+        fmt::format("--new: backend '{}' cannot, use 'simd'", filter.backend().name()));
+  }
+  Session session(options, std::move(to), std::move(filter), compressed,
+                  list ? Session::Blocks::large : Session::Blocks::small);
+  const Epoch before = epoch_of(session.filter);
+  InsertNewReport sum;
+  if (list) {
+    list->write([&](Output& out) { sum = insert_new(session, out); });
+  } else {
+    sum = insert_all(session);
+  }
+  Json json{{"inserted", sum.inserted}};
+  std::string text = fmt::format("inserted {}", grouped(sum.inserted));
+  if (list) {
+    json["present"] = sum.present;
+    text += fmt::format(", present {}", grouped(sum.present));
+  }
+  session.report(session.save(), std::move(json), text, list ? &*list : nullptr);
   note_end_of(before, session.filter, options.file);
   return kOk;
 }
 
-int insert(const ChangeOptions& options) {
+int insert(const InsertOptions& options) {
   Destination to = destination_of(options);
   Changeable opened = open_for_changes(options.file, options.run);
   return std::visit(
@@ -171,31 +238,13 @@ RemoveReport remove_all(ChangeSession<Filter>& session, Output* absent) {
   const auto remove_block = [&](const KeyBlock& block) {
     verdicts.resize(absent != nullptr ? block.size() : 0);
     sum += session.filter.remove(block.batch(), verdicts, session.options.run.batch());
-    for (std::size_t i = 0; i < verdicts.size(); ++i) {
-      if (static_cast<Removal>(verdicts[i]) != Removal::absent) continue;
-      write_key(*absent, block, i, session.reader.format());
-      absent->write(session.reader.format().end);
+    if (absent != nullptr) {
+      list_keys(*absent, block, session.reader.format(), verdicts,
+                static_cast<std::uint8_t>(Removal::absent));
     }
   };
   session.go_through("removing", remove_block);
   return sum;
-}
-
-std::optional<Destination> list_of_absent(const RemoveOptions& options, const Destination& filter) {
-  if (options.absent.empty()) return {};
-  std::vector<std::string> inputs = options.keys.sources();
-  inputs.push_back(options.file);
-  Destination list("--absent " + in_quotes(options.absent), options.absent,
-                   {.replace = Destination::Rules::Replace::nothing,
-                    .force = options.keys.force,
-                    .binary = false,
-                    .json = options.run.json,
-                    .inputs = inputs});
-  if (list.path() == filter.path()) {
-    throw UsageError(
-        fmt::format("--absent {}: the filter is written there", in_quotes(options.absent)));
-  }
-  return list;
 }
 
 /// lost_per_false_removal of the stage that claims such a key.
@@ -218,7 +267,8 @@ int remove(const RemoveOptions& options) {
       options, std::move(to),
       counters_of(std::move(opened), options.file, "which does not count: no key can be removed"),
       compressed, ChangeSession<Filter>::Blocks::large);
-  const std::optional<Destination> list = list_of_absent(options, session.to);
+  const std::optional<Destination> list =
+      list_of_keys("--absent", options.absent, options, session.to);
   RemoveReport sum;
   if (list) {
     list->write([&](Output& out) { sum = remove_all(session, &out); });
@@ -272,15 +322,24 @@ int remove(const RemoveOptions& options) {
 }  // namespace
 
 Run set_up_insert(CommandLine& line) {
-  auto options = std::make_shared<ChangeOptions>();
+  auto options = std::make_shared<InsertOptions>();
   options->add_to(line);
+  line.option("--new", "LIST",
+              "Insert only the keys that are not there yet, and write them here, one a line; - is "
+              "standard output",
+              options->new_keys);
   line.footer(
       R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was. Commands
 that change the same file run one after another.
 
+With --new, keys are taken one after another: of equal ones only the first is new, and each counts once.
+A new key is taken for an old one at the filter's rate; it is not inserted then, and not in LIST. To
+remove keys later, remove those of LIST.
+
 Examples:
   scbf insert words.scbf new_words.txt
-  scbf insert words.scbf -o more.scbf new_words.txt)");
+  scbf insert words.scbf -o more.scbf new_words.txt
+  scbf insert words.scbf new_words.txt --new unseen.txt)");
   return [options] { return insert(*options); };
 }
 

@@ -42,6 +42,7 @@ class Places(CommandTest):
         "subtract": ["subtract", "f.scbf", "h.scbf", "-o", "{}"],
         "gen": ["gen", "--keys", "1000", "-o", "{}"],
         "remove --absent": ["remove", "f.scbf", "mixed", "-o", "x.scbf", "--absent", "{}"],
+        "insert --new": ["insert", "f.scbf", "mixed", "-o", "x.scbf", "--new", "{}"],
     }
     CHANGED = {
         "insert": ["insert", "{}", "keys"],
@@ -217,12 +218,14 @@ class Places(CommandTest):
             for verb in ("insert", "remove"):
                 self.refused(verb, "f.scbf", "keys", "-o", name, "--force", mentions=[name])
             self.refused("remove", "f.scbf", "keys", "-o", "x.scbf", "--absent", name, "--force")
+            self.refused("insert", "f.scbf", "keys", "-o", "x.scbf", "--new", name, "--force")
             with open(self.path("keys"), "rb") as stdin:
                 process = self.start("build", "--capacity", 9, "-o", name, stdin=stdin,
                                      stderr=subprocess.PIPE)
                 self.assertEqual(process.wait(30), USAGE)
         self.refused("build", "-o", "keys", "g.scbf", "keys", "--force")
         self.refused("remove", "f.scbf", "keys", "--absent", "f.scbf", "--force")
+        self.refused("insert", "f.scbf", "keys", "--new", "f.scbf", "--force")
         for verb in ("merge", "subtract"):
             self.refused(verb, "f.scbf", "h.scbf", "-o", "h.scbf")
             self.refused(verb, "f.scbf", "g.scbf", "h.scbf", "-o", "h.scbf")

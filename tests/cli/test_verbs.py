@@ -148,6 +148,31 @@ class InsertAndRemove(CommandTest):
         self.assertEqual(self.scbf("remove", "n.scbf", "--absent", "-", "--keys", "decimal",
                                    stdin=b"3\n77\n4\n"), b"77\n")
 
+    def test_the_list_of_new_keys(self):
+        data = lines([b"new-1", *words(50), b"new-2", b"new-1", b"word-3"])
+        for options in (["--fpr", "1e-5"], ["--scalable", "--fpr", "1e-5"],
+                        ["--bits", "--fpr", "1e-5"], ["--layout", "ranked", "--fpr", "1e-5"]):
+            self.build("f.scbf", words(100), *options, "--force")
+            self.assertEqual(self.scbf("insert", "f.scbf", "--new", "-", stdin=data), b"new-1\nnew-2\n")
+            self.assertIn("inserted 2, present 52; 102 keys now", self.err)
+            report = self.scbf_json("insert", "f.scbf", "--new", "list", "--force", stdin=data)
+            self.assertEqual((report["inserted"], report["present"]), (0, 54))
+            self.assertEqual(self.read("list"), b"")
+            self.assertEqual(report["keys_in_filter"], 102)
+        # What was new can be removed again, and nothing else goes.
+        self.build("f.scbf", words(100), "--fpr", "1e-5", "--force")
+        before = self.digest("f.scbf")
+        self.scbf("insert", "f.scbf", "-o", "more.scbf", "--new", "list", "--force", stdin=data)
+        self.scbf("remove", "more.scbf", "list", "--max-absent", 0, "-o", "less.scbf")
+        self.scbf("subtract", "less.scbf", "f.scbf", "-o", "nothing.scbf")
+        self.assertEqual(self.scbf_json("info", "nothing.scbf")["fill"], 0)
+        self.assertEqual(self.digest("f.scbf"), before)
+        # Records of another kind are written as they came.
+        self.scbf("gen", "--keys", 10, "--kind", "sequential", "-o", "n.u64")
+        self.scbf("build", "--keys", "u64", "--fpr", "1e-6", "-o", "n.scbf", "n.u64")
+        self.assertEqual(self.scbf("insert", "n.scbf", "--new", "-", "--keys", "decimal",
+                                   stdin=b"3\n77\n77\n4\n"), b"77\n")
+
     def test_a_delta_that_is_removed_twice(self):
         # docs/maths.md, "Removing what was not inserted": how many keys go with each false positive.
         self.scbf("gen", "--keys", 220_000, "-o", "all.u64")

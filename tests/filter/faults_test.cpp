@@ -168,6 +168,54 @@ TEST(FaultsOfMemory, InsertionCountsExactlyTheKeysItSays) {
   EXPECT_GT(all, 100u);
 }
 
+TEST(FaultsOfMemory, InsertionOfNewKeysCountsExactlyTheKeysItSays) {
+  std::uint64_t nothing = 0, in_part = 0, all = 0;
+  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {
+    if (before.backend().memory() != scbf::kHostMemory) return;
+    Filter want = before;
+    want.insert_new(keys, {}, {.threads = 1});
+    for (const bool wants_answers : {false, true}) {
+      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+        SCOPED_TRACE("allocation " + std::to_string(nth) + " and those after it");
+        Filter filter = before;
+        std::uint64_t processed = keys.size();
+        std::optional<scbf::InsertReport> done;
+        Answers out(wants_answers ? keys.size() : 0);
+        {
+          const ShortMemory short_memory(nth, true);
+          try {
+            const scbf::InsertNewReport report = filter.insert_new(keys, out, options);
+            done = {report.inserted, report.nulls};
+          } catch (const FilterFull& full) {
+            processed = full.processed();
+            done = full.done();
+          } catch (const std::bad_alloc&) {
+            processed = 0;
+          }
+        }
+        refused = ShortMemory::refused();
+        nothing += processed == 0;
+        in_part += processed > 0 && processed < keys.size();
+        all += processed == keys.size() && refused > 0;
+        Filter so_far = before;
+        if (processed > 0) {
+          const scbf::InsertNewReport report =
+              so_far.insert_new(keys.slice(0, processed), {}, {.threads = 1});
+          ASSERT_EQ(done->inserted, report.inserted);
+          ASSERT_EQ(done->nulls, report.nulls);
+        }
+        ASSERT_TRUE(same_filter(filter, so_far)) << processed << " keys are said to be done";
+        filter.insert_new(keys.slice(processed, keys.size() - processed), {}, options);
+        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+        ASSERT_LT(nth, 100'000u);
+      }
+    }
+  });
+  EXPECT_GT(nothing, 10u);
+  EXPECT_GT(in_part, 10u);
+  EXPECT_GT(all, 10u);
+}
+
 TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
   std::uint64_t stopped = 0, all = 0;
   for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {

@@ -54,6 +54,13 @@ struct InsertNewReport {
   std::uint64_t inserted = 0;  ///< keys that were absent at their turn
   std::uint64_t present = 0;   ///< keys that were found at their turn; nothing was changed
   std::uint64_t nulls = 0;
+
+  InsertNewReport& operator+=(const InsertNewReport& more) noexcept {
+    inserted += more.inserted;
+    present += more.present;
+    nulls += more.nulls;
+    return *this;
+  }
 };
 
 struct ContainsReport {

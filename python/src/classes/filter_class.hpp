@@ -148,9 +148,10 @@ Raises:
           },
           nb::arg("keys").none(), nb::arg("out") = nb::none(), nb::kw_only(),
           nb::arg("threads") = 0, nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
-          nb::sig("def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
-                  "= None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
-                  "-> Any"),
+          nb::sig(
+              "def insert_new(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
+              "= None, *, threads: int = 0, path: str = 'automatic', progress: Progress = None) "
+              "-> Any"),
           R"(Inserts the keys that are not there yet, one after another, and says which those were.
 
 Of equal keys only the first is new, so each key counts once. A new key is taken for an old one at the filter's
