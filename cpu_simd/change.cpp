@@ -75,6 +75,22 @@ ChangedKeys change_directly(const FilterArrays& filter, const KeyBatch& keys, co
 
 // ---- partition by partition ---------------------------------------------------------------------
 
+// What drain does with the positions of an array.
+
+auto change_in(const FilterArrays& filter, const Array& array, const KeyByKey& by) noexcept {
+  return [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+             std::uint8_t* answers) {
+    return by.change(filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch,
+                     answers);
+  };
+}
+
+auto add_in(const FilterArrays& filter, const Array& array) noexcept {
+  return [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t*) {
+    return filter.array_kernels.add(filter.view.geometry, filter.words(array), positions, n, fetch);
+  };
+}
+
 /// Changes a window's keys in a filter of one array: within a partition they are in batch order,
 /// and no other partition has their counters.
 ChangedKeys change_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
@@ -82,12 +98,7 @@ ChangedKeys change_by_position(const FilterArrays& filter, ChangePass& pass, con
   const Array array = filter.array(0);
   ChangedKeys changed;
   pass.scatter_all(keys);
-  changed.turned = pass.drain<AnswerWriter<kYesOrNo>>(
-      array,
-      [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t* part) {
-        return by.change(filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch,
-                         part);
-      });
+  changed.turned = pass.drain<AnswerWriter<kYesOrNo>>(array, change_in(filter, array, by));
   changed.keys = pass.bring_back<kYesOrNo>(array, answers);
   return changed;
 }
@@ -203,11 +214,7 @@ std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcep
   for (std::uint32_t a = 0; a < filter.arrays; ++a) {
     const Array array = filter.array(a);
     if (a > 0) pass.scatter_kept(array);
-    filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
-                                               const Fetch& fetch, std::uint8_t*) {
-      return filter.array_kernels.add(filter.view.geometry, filter.words(array), positions, n,
-                                      fetch);
-    });
+    filled += pass.drain<NoAnswers>(array, add_in(filter, array));
   }
   return filled;
 }
@@ -230,6 +237,34 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice&
   return filled;
 }
 
+namespace {
+
+/// Inserts a window's new keys. Each array by itself adds, in batch order, the keys that it does
+/// not hold at their turn; these are new. A new key that some array holds is added there at last,
+/// in any order: none of its counters in that array is 0, so no other key waits for it.
+ChangedKeys add_new_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
+                                const KeyByKey& by, std::uint8_t* answers) noexcept {
+  if (filter.arrays == 1) return change_by_position(filter, pass, keys, by, answers);
+  ChangedKeys added;
+  pass.scatter_all(keys);
+  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+    const Array array = filter.array(a);
+    if (a > 0) pass.scatter_kept(array);
+    added.turned += pass.drain<AnswerWriter<kYesOrNo>>(array, change_in(filter, array, by));
+    pass.note_added(array);
+  }
+  added.keys = pass.bring_back_added(answers);
+  if (filter.view.geometry.cell() == Cell::bit) return added;  // whose bits are all 1 already
+  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+    const Array array = filter.array(a);
+    pass.scatter_not_added(array);
+    pass.drain<NoAnswers>(array, add_in(filter, array));
+  }
+  return added;
+}
+
+}  // namespace
+
 ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
                          Choice& choice, const BatchOptions& options) noexcept {
   const KeyByKey by = {Operation::insert_new, filter.array_kernels.add_new};
@@ -243,7 +278,7 @@ ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::
   }
   ChangedKeys added;
   pass->for_each_window(keys, [&] {
-    added += change_by_position(filter, *pass, keys, by, answers);
+    added += add_new_by_position(filter, *pass, keys, by, answers);
     pass->spread(keys, answers);
   });
   return added;

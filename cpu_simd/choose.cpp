@@ -53,6 +53,11 @@ bool shares_changes(Operation operation, unsigned threads) noexcept {
   return operation != Operation::lookup && threads > 1;
 }
 
+/// Do keys drop out of play that an array shows to be absent?
+bool asks_first(Operation operation) noexcept {
+  return operation == Operation::lookup || operation == Operation::remove;
+}
+
 /// Can one pass over the filter, array by array, be cheaper than one cache miss per probe?
 bool may_pay(Operation operation, const Geometry& geometry, std::size_t keys,
              unsigned threads) noexcept {
@@ -95,7 +100,8 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
                    threads,
                    {.answers = operation != Operation::insert,
                     .hashes = several,
-                    .index = several && operation != Operation::insert}};
+                    .index = several && asks_first(operation),
+                    .arrays = several && operation == Operation::insert_new}};
   const bool automatic = options.path == Path::automatic;
   if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;

@@ -257,6 +257,50 @@ class ArrayPass : public Pass {
     return hits;
   }
 
+  /// Notes the keys that this array has added: those whose answer of `drain` is 1.
+  void note_added(const Array& array) {
+    for_each_shard([&](Shard& shard) {
+      std::array<std::uint8_t, kStripKeys> answers;
+      begin_replay(shard, plan().partitions);
+      for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+        const std::size_t n = std::min(kStripKeys, shard.kept - i);
+        replay<kYesOrNo>(shard, i, n, answers.data());
+        for (std::size_t j = 0; j < n; ++j) {
+          const std::uint32_t before = array.index == 0 ? 0 : shard.arrays[i + j];
+          shard.arrays[i + j] = before | std::uint32_t{answers[j]} << array.index;
+        }
+      }
+    });
+  }
+  /// Writes to `out`, in batch order, 1 for each key that any array has added, else 0. Returns how
+  /// many are 1.
+  std::uint64_t bring_back_added(std::uint8_t* out) {
+    std::atomic<std::uint64_t> added{0};
+    for_each_shard([&](Shard& shard) {
+      std::uint8_t* const answers = out + shard.first;
+      for (std::size_t i = 0; i < shard.kept; ++i) answers[i] = shard.arrays[i] != 0;
+      added += count_hits({answers, shard.kept});
+    });
+    return added;
+  }
+  /// Scatters the keys that another array has added, and this one has not.
+  void scatter_not_added(const Array& array) {
+    for_each_shard([&](Shard& shard) {
+      Strip strip;
+      shard.begin_array(plan().partitions);
+      for (std::size_t i = 0; i < shard.kept; i += kStripKeys) {
+        const std::size_t end = std::min(shard.kept, i + kStripKeys);
+        std::size_t n = 0;
+        for (std::size_t j = i; j < end; ++j) {
+          const std::uint32_t arrays = shard.arrays[j];
+          strip.hashes[n] = shard.hashes[j];
+          n += arrays != 0 && (arrays >> array.index & 1) == 0;  // branch-free, as above
+        }
+        scatter(shard, array, strip.hashes.data(), n, strip);
+      }
+    });
+  }
+
   /// Looks a window's keys up in all arrays. Afterwards the keys in play are those with an answer
   /// other than 0. Returns how many there are.
   template <unsigned bits>

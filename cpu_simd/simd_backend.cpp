@@ -59,8 +59,7 @@ class SimdBackend final : public Backend {
                      const BatchOptions& options) const override {
     const FilterArrays filter(kernels_, view);
     BatchOptions how = options;
-    // Whether a key is absent depends on all of its arrays, and a pass works on one after another.
-    if (filter.arrays > 1) how.path = Path::direct;
+    if (filter.arrays > kMostArrays) how.path = Path::direct;
     ChangedKeys added;
     run_faster(Operation::insert_new, view.geometry, keys, how,
                [&](std::size_t first, const KeyBatch& some, Choice& choice) {

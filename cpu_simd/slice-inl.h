@@ -200,6 +200,18 @@ HWY_INLINE std::uint64_t slice_change(std::uint64_t* words, const Located& keys,
 
 inline std::uint64_t SliceAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
                                  const Fetch& fetch, std::uint8_t* answers) noexcept {
+  if (keys.arrays == 1) {
+    std::uint64_t filled = 0;
+    for_each_counter(words, keys.positions, keys.keys, fetch, [&](std::size_t i) HWY_ATTR {
+      const std::uint64_t position = keys.positions[i];
+      std::uint8_t* const byte = byte_of(words, position);
+      const unsigned absent = counter_in(*byte, position) == 0;
+      *byte = static_cast<std::uint8_t>(*byte | absent << position % 2 * kCounterBits);
+      answers[i] = static_cast<std::uint8_t>(absent);
+      filled += absent;
+    });
+    return filled;
+  }
   return slice_change<false>(words, keys, fetch, kIncremented, answers);
 }
 

@@ -110,7 +110,7 @@ def test_where_to_continue_when_all_stages_are_full() -> None:
         with pytest.raises(scbf.FilterFull) as full:
             some.insert_new(column, out)
         assert full.value.processed == processed
-        assert full.value.done.inserted == len(model) == np.count_nonzero(out[:processed])
+        assert full.value.inserted == len(model) == np.count_nonzero(out[:processed])
         assert some == model
 
 

@@ -103,7 +103,8 @@ std::vector<Shape> tiny_shapes() {
       {"g1_1_block", Geometry::split_block(1, 1)},  {"g1_3_blocks", Geometry::split_block(1, 3)},
       {"g2_2_blocks", Geometry::split_block(2, 2)}, {"g8_2_blocks", Geometry::split_block(8, 2)},
       {"k1_m64", Geometry::split(1, 64)},           {"k7_m16", Geometry::split(7, 16)},
-      {"ranked_s82", Geometry::ranked(82, 3, 1)},   {"ranked_s112", Geometry::ranked(112, 2, 0)}};
+      {"k40_m64", Geometry::split(40, 64)},         {"ranked_s82", Geometry::ranked(82, 3, 1)},
+      {"ranked_s112", Geometry::ranked(112, 2, 0)}};
 }
 std::vector<Case> on_host(const std::vector<Shape>& shapes) {
   std::vector<Case> all = cases_of(shapes);

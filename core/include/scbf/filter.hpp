@@ -315,10 +315,10 @@ class Filter {
   /// remove the keys that were new, and no others.
   ///
   /// `out` may be empty; otherwise InvalidArgument is thrown unless out.size() == keys.size().
-  /// Cost: a little more than insert; where a key has several cache lines, and in filters that
-  /// grow, a lookup more, and changes by one thread. Throws FilterFull at the first new key for
-  /// which there is no room: out[i] is valid for i < processed(), and what these keys were but
-  /// inserted and null is found. Throws NotOnHost if the counters are in the memory of a device.
+  /// Cost: a little more than insert, in filters that grow a lookup more. Throws FilterFull at the
+  /// first new key for which there is no room: out[i] is valid for i < processed(), and what these
+  /// keys were but inserted and null is found. Throws NotOnHost if the counters are in the memory
+  /// of a device.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
                              const BatchOptions& options = {});
 
