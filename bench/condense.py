@@ -20,7 +20,7 @@ DROPPED_CONTEXT = ("executable", "host_name", "load_avg", "caches", "num_cpus", 
 NO_COUNTERS = ("name", "family_index", "per_family_instance_index", "run_name", "run_type",
                "repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time",
                "time_unit", "label")
-TIME = re.compile(r"ns_per_[a-z]+(_[a-z]+)?$")
+TIME = re.compile(r"ns_per_[a-z]+((?:_[a-z]+)*)$")
 
 
 def fail(message):
@@ -70,7 +70,7 @@ def condense(raws):
             values = [entry[counter] for entry in entries]
             middle = digits(statistics.median(values))
             if time := TIME.match(counter):
-                row["ns" + (time[1] or "")] = [digits(min(values)), middle, digits(max(values))]
+                row["ns" + time[1]] = [digits(min(values)), middle, digits(max(values))]
             else:
                 row[counter] = middle
         result.append(row)

@@ -149,6 +149,16 @@ def calls(results):
     return table(["filter", "keys", "given in", "|", *columns.values()], rows)
 
 
+def new_keys(results):
+    """insert_new, beside a lookup and an insertion of what was not found."""
+    rows = []
+    for r in (r for r in results.rows if r["op"] == "new"):
+        rows.append([label(r["filter"]), keys(r["n"]), percent(r["fpr"]), str(r["threads"]),
+                     *(spread({"ns": r["ns" + form]}) for form in ("", "_asked", "_again", "_asked_again"))])
+    return table(["filter", "keys", "rate", "threads", "|", "new: `insert_new`", "`contains`, `insert`",
+                  "again: `insert_new`", "`contains`"], rows)
+
+
 def comparators(results):
     rows = []
     for n in results.sizes:
@@ -314,7 +324,7 @@ def figures(results):
                   "hit, ns", "remove, ns"], rows) + caption
 
 
-TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, calls, comparators,
+TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, calls, new_keys, comparators,
                                   losses, threads, paths, targets, strings)}
 
 

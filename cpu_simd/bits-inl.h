@@ -106,7 +106,7 @@ HWY_INLINE bool block_has(const std::uint64_t* block, std::uint64_t place) noexc
   const auto missing = hn::AndNot(hn::Load(tag, block), key_bits(place));
   return hn::AllTrue(tag, hn::Eq(missing, hn::Zero(tag)));
 }
-/// Counts the bits that were 0, for at most kMostKeys keys in all groups.
+/// Counts the bits that were 0, for at most kMostKeys keys.
 struct BitTally {
   using Tag16 = hn::Repartition<std::uint16_t, BitTag>;
 
@@ -130,7 +130,7 @@ struct BitTally {
   }
   hn::Vec<Tag16> lanes;
 };
-static_assert(kMostKeys * kMaxGroups <= 0xFFFF);
+static_assert(kMostKeys <= 0xFFFF);
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
@@ -243,20 +243,15 @@ inline std::uint64_t BitBlockAdd(const Geometry&, std::uint64_t* words,
 
 #endif
 
-/// Keys that are present have no bit that is 0, so that adding them changes nothing.
-inline std::uint64_t BitBlockAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
+/// A key that a block holds has no bit that is 0 there, so that adding it changes nothing.
+inline std::uint64_t BitBlockAddNew(const Geometry&, std::uint64_t* words,
+                                    const std::uint64_t* positions, std::size_t n,
                                     const Fetch& fetch, std::uint8_t* answers) noexcept {
   BitTally filled;
-  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kBitBlockWords; };
-  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    bool present = true;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      const std::uint64_t place = keys.position(a, i);
-      std::uint64_t* const block = bit_block_of(words + a * keys.array_words, place);
-      present &= block_has(block, place);
-      filled.add(block, place);
-    }
-    answers[i] = !present;
+  for_each_bit_block<1>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    std::uint64_t* const block = bit_block_of(words, positions[i]);
+    answers[i] = !block_has(block, positions[i]);
+    filled.add(block, positions[i]);
   });
   return filled.total();
 }
@@ -335,17 +330,13 @@ inline std::uint64_t BitSliceAdd(const Geometry&, std::uint64_t* words,
   return filled;
 }
 
-inline std::uint64_t BitSliceAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
+inline std::uint64_t BitSliceAddNew(const Geometry&, std::uint64_t* words,
+                                    const std::uint64_t* positions, std::size_t n,
                                     const Fetch& fetch, std::uint8_t* answers) noexcept {
   std::uint64_t filled = 0;
-  const auto word_of = [](std::uint64_t position) { return position / 64; };
-  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    unsigned own = 0;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      own += set_bit(words + a * keys.array_words, keys.position(a, i));
-    }
-    answers[i] = own > 0;
-    filled += own;
+  for_each_counter<Cell::bit>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    answers[i] = set_bit(words, positions[i]);
+    filled += answers[i];
   });
   return filled;
 }

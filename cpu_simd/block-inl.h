@@ -307,7 +307,7 @@ struct KeyTally {
   std::uint32_t sum = 0;
 };
 
-/// `counters` with `one` added, unless a key's own are `full`.
+/// `counters` with `one` added, unless the key's own, `mine`, are `full`.
 HWY_INLINE Block::Vector plus(Block::Vector counters, Block::Vector mine, Block::Vector full,
                               Block::Vector one) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -366,6 +366,16 @@ inline std::uint64_t BlockAdd(const Geometry&, std::uint64_t* words, const std::
   return filled.sum();
 }
 
+inline std::uint64_t BlockAddNew(const Geometry&, std::uint64_t* words,
+                                 const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                                 std::uint8_t* answers) noexcept {
+  LaneTally filled;
+  for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
+    answers[i] = add_if_absent(Block::words_of(words, positions[i]), key, filled);
+  });
+  return filled.sum();
+}
+
 /// A block with one key taken away: counters at 15 or 0 stay.
 struct LessOne {
   Block::Vector words[Block::parts];
@@ -414,45 +424,6 @@ HWY_INLINE LessOne less_one(const std::uint64_t* block, Key key) noexcept {
   return less;
 }
 
-/// Calls visit(i, present, block_in) for all keys, in order; block_in(a) is the key's block in
-/// array a.
-template <class Visit>
-HWY_INLINE void for_each_in_arrays(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                                   Visit visit) noexcept {
-  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
-  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    const auto block_in = [&](std::uint32_t a) HWY_ATTR {
-      return Block::words_of(words + a * keys.array_words, keys.position(a, i));
-    };
-    bool present = true;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      present &= holds_all(block_in(a), Place{keys.position(a, i)});
-    }
-    visit(i, present, block_in);
-  });
-}
-
-inline std::uint64_t BlockAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
-                                 const Fetch& fetch, std::uint8_t* answers) noexcept {
-  LaneTally filled;
-  if (keys.arrays == 1) {
-    for_each_block(words, keys.positions, keys.keys, fetch,
-                   [&](std::size_t i, Spread key) HWY_ATTR {
-                     std::uint64_t* block = Block::words_of(words, keys.positions[i]);
-                     answers[i] = add_if_absent(block, key, filled);
-                   });
-    return filled.sum();
-  }
-  for_each_in_arrays(words, keys, fetch, [&](std::size_t i, bool present, auto block_in) HWY_ATTR {
-    answers[i] = !present;
-    if (present) return;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      add_to_block(block_in(a), Place{keys.position(a, i)}, filled);
-    }
-  });
-  return filled.sum();
-}
-
 inline std::uint64_t BlockTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
                                       const Fetch& fetch, std::uint8_t* answers) noexcept {
   LaneTally emptied;
@@ -466,7 +437,15 @@ inline std::uint64_t BlockTakePresent(const Geometry&, std::uint64_t* words, con
                    });
     return emptied.sum();
   }
-  for_each_in_arrays(words, keys, fetch, [&](std::size_t i, bool present, auto block_in) HWY_ATTR {
+  const auto word_of = [](std::uint64_t place) { return detail::block_of(place) * kWordsPerBlock; };
+  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+    const auto block_in = [&](std::uint32_t a) HWY_ATTR {
+      return Block::words_of(words + a * keys.array_words, keys.position(a, i));
+    };
+    bool present = true;
+    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
+      present &= holds_all(block_in(a), Place{keys.position(a, i)});
+    }
     answers[i] = present;
     if (!present) return;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) {

@@ -39,22 +39,16 @@ std::uint64_t add_directly(const FilterArrays& filter, const KeyBatch& keys) noe
   return filled;
 }
 
-/// A change of keys one after another, whose answers say which were changed: add_new or
-/// take_present.
-struct KeyByKey {
-  Operation operation;
-  decltype(ArrayKernels::take_present) change;
-};
-
-/// Changes keys one by one, each in all arrays, so that answers are those of a sequential change.
-ChangedKeys change_directly(const FilterArrays& filter, const KeyBatch& keys, const KeyByKey& by,
-                            std::uint8_t* answers) noexcept {
-  ChangedKeys changed;
+/// Takes keys away one by one, each from all arrays, so that verdicts are those of sequential
+/// removal.
+ChangedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
+                          std::uint8_t* verdicts) noexcept {
+  ChangedKeys removed;
   alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
   alignas(64) std::array<std::uint64_t, kStripPositions> positions;
   // A multiple of 8, so that each array's positions begin on a cache line.
   const std::size_t most = std::min(kStripKeys, kStripPositions / filter.arrays / 8 * 8);
-  const auto change = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
+  const auto take = [&](std::size_t first, std::size_t end, const Fetch& fetch) noexcept {
     for (std::size_t i = first; i < end; i += most) {
       const std::size_t n = std::min(most, end - i);
       const std::size_t valid = filter.hash(keys, i, n, hashes.data());
@@ -63,45 +57,17 @@ ChangedKeys change_directly(const FilterArrays& filter, const KeyBatch& keys, co
                                     positions.data() + a * most);
       }
       const Located located = {positions.data(), most, valid, filter.arrays, filter.array_words};
-      changed.turned +=
-          by.change(filter.view.geometry, filter.view.words, located, fetch, answers + i);
-      changed.keys += count_hits({answers + i, valid});
-      spread_answers(keys, i, n, answers + i);
+      removed.turned += filter.array_kernels.take_present(filter.view.geometry, filter.view.words,
+                                                          located, fetch, verdicts + i);
+      removed.keys += count_hits({verdicts + i, valid});
+      spread_answers(keys, i, n, verdicts + i);
     }
   };
-  at_best_distance(by.operation, filter.view.geometry, 0, keys.size(), change);
-  return changed;
+  at_best_distance(Operation::remove, filter.view.geometry, 0, keys.size(), take);
+  return removed;
 }
 
 // ---- partition by partition ---------------------------------------------------------------------
-
-// What drain does with the positions of an array.
-
-auto change_in(const FilterArrays& filter, const Array& array, const KeyByKey& by) noexcept {
-  return [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
-             std::uint8_t* answers) {
-    return by.change(filter.view.geometry, filter.words(array), {positions, n, n, 1, 0}, fetch,
-                     answers);
-  };
-}
-
-auto add_in(const FilterArrays& filter, const Array& array) noexcept {
-  return [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t*) {
-    return filter.array_kernels.add(filter.view.geometry, filter.words(array), positions, n, fetch);
-  };
-}
-
-/// Changes a window's keys in a filter of one array: within a partition they are in batch order,
-/// and no other partition has their counters.
-ChangedKeys change_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
-                               const KeyByKey& by, std::uint8_t* answers) noexcept {
-  const Array array = filter.array(0);
-  ChangedKeys changed;
-  pass.scatter_all(keys);
-  changed.turned = pass.drain<AnswerWriter<kYesOrNo>>(array, change_in(filter, array, by));
-  changed.keys = pass.bring_back<kYesOrNo>(array, answers);
-  return changed;
-}
 
 /// Are nearly all keys of this window present? Asks some of them, one of each stretch. Where in its
 /// stretch it lies, the hash of the one before says: no order of the batch is always missed.
@@ -188,8 +154,7 @@ ChangedKeys take_kept(const FilterArrays& filter, ChangePass& pass, const HostMe
 }
 
 ChangedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
-                             const KeyByKey& by, const HostMemory& conflicts,
-                             std::uint8_t* verdicts) {
+                             const HostMemory& conflicts, std::uint8_t* verdicts) {
   ChangedKeys removed;
   if (filter.arrays > 1) {
     // The more keys are contested, the more there is to settle. So keys are only taken away in the
@@ -201,7 +166,15 @@ ChangedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const
     }
     removed = take_kept(filter, pass, conflicts, verdicts);
   } else {
-    removed = change_by_position(filter, pass, keys, by, verdicts);
+    const Array array = filter.array(0);
+    pass.scatter_all(keys);
+    removed.turned =
+        pass.drain<AnswerWriter<kYesOrNo>>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                                      const Fetch& fetch, std::uint8_t* answers) {
+          return filter.array_kernels.take_present(filter.view.geometry, filter.words(array),
+                                                   {positions, n, n, 1, 0}, fetch, answers);
+        });
+    removed.keys = pass.bring_back<kYesOrNo>(array, verdicts);
   }
   pass.spread(keys, verdicts);
   return removed;
@@ -214,7 +187,11 @@ std::uint64_t add_taken_in(const FilterArrays& filter, ChangePass& pass) noexcep
   for (std::uint32_t a = 0; a < filter.arrays; ++a) {
     const Array array = filter.array(a);
     if (a > 0) pass.scatter_kept(array);
-    filled += pass.drain<NoAnswers>(array, add_in(filter, array));
+    filled += pass.drain<NoAnswers>(array, [&](const std::uint64_t* positions, std::size_t n,
+                                               const Fetch& fetch, std::uint8_t*) {
+      return filter.array_kernels.add(filter.view.geometry, filter.words(array), positions, n,
+                                      fetch);
+    });
   }
   return filled;
 }
@@ -237,57 +214,9 @@ std::uint64_t add_keys(const FilterArrays& filter, const KeyBatch& keys, Choice&
   return filled;
 }
 
-namespace {
-
-/// Inserts a window's new keys. Each array by itself adds, in batch order, the keys that it does
-/// not hold at their turn; these are new. A new key that some array holds is added there at last,
-/// in any order: none of its counters in that array is 0, so no other key waits for it.
-ChangedKeys add_new_by_position(const FilterArrays& filter, ChangePass& pass, const KeyBatch& keys,
-                                const KeyByKey& by, std::uint8_t* answers) noexcept {
-  if (filter.arrays == 1) return change_by_position(filter, pass, keys, by, answers);
-  ChangedKeys added;
-  pass.scatter_all(keys);
-  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
-    const Array array = filter.array(a);
-    if (a > 0) pass.scatter_kept(array);
-    added.turned += pass.drain<AnswerWriter<kYesOrNo>>(array, change_in(filter, array, by));
-    pass.note_added(array);
-  }
-  added.keys = pass.bring_back_added(answers);
-  if (filter.view.geometry.cell() == Cell::bit) return added;  // whose bits are all 1 already
-  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
-    const Array array = filter.array(a);
-    pass.scatter_not_added(array);
-    pass.drain<NoAnswers>(array, add_in(filter, array));
-  }
-  return added;
-}
-
-}  // namespace
-
-ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
-                         Choice& choice, const BatchOptions& options) noexcept {
-  const KeyByKey by = {Operation::insert_new, filter.array_kernels.add_new};
-  if (choice.way == Way::direct) return change_directly(filter, keys, by, answers);
-  std::optional<ChangePass> pass;
-  try {
-    pass.emplace(filter, choice, options);
-  } catch (const std::bad_alloc&) {
-    choice.way = Way::direct;
-    return change_directly(filter, keys, by, answers);
-  }
-  ChangedKeys added;
-  pass->for_each_window(keys, [&] {
-    added += add_new_by_position(filter, *pass, keys, by, answers);
-    pass->spread(keys, answers);
-  });
-  return added;
-}
-
 ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* verdicts,
                       Choice& choice, const BatchOptions& options) noexcept {
-  const KeyByKey by = {Operation::remove, filter.array_kernels.take_present};
-  if (choice.way == Way::direct) return change_directly(filter, keys, by, verdicts);
+  if (choice.way == Way::direct) return take_directly(filter, keys, verdicts);
   std::optional<ChangePass> pass;
   HostMemory conflicts;
   try {
@@ -298,11 +227,11 @@ ChangedKeys take_keys(const FilterArrays& filter, const KeyBatch& keys, std::uin
     }
   } catch (const std::bad_alloc&) {
     choice.way = Way::direct;
-    return change_directly(filter, keys, by, verdicts);
+    return take_directly(filter, keys, verdicts);
   }
   ChangedKeys removed;
   pass->for_each_window(
-      keys, [&] { removed += take_by_position(filter, *pass, keys, by, conflicts, verdicts); });
+      keys, [&] { removed += take_by_position(filter, *pass, keys, conflicts, verdicts); });
   return removed;
 }
 

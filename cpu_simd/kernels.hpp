@@ -103,11 +103,11 @@ struct ArrayKernels {
   /// Adds keys, at most kMostKeys. Returns how many counters became non-zero.
   std::uint64_t (*add)(const Geometry& geometry, std::uint64_t* words,
                        const std::uint64_t* positions, std::size_t n, const Fetch& fetch) noexcept;
-  /// Adds keys one after another, at most kMostKeys, each only if it is absent at its turn, from
-  /// one array or more; answers[i] = 1 if it was. `words` is the first array. Returns how many
-  /// counters became non-zero.
-  std::uint64_t (*add_new)(const Geometry& geometry, std::uint64_t* words, const Located& keys,
-                           const Fetch& fetch, std::uint8_t* answers) noexcept;
+  /// Adds keys one after another, at most kMostKeys, each only if one of its counters in this array
+  /// is 0 at its turn; answers[i] = 1 if one was. Returns how many counters became non-zero.
+  std::uint64_t (*add_new)(const Geometry& geometry, std::uint64_t* words,
+                           const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                           std::uint8_t* answers) noexcept;
   /// Takes keys away one after another, at most kMostKeys, each only if it is present in all arrays
   /// at its turn; answers[i] = 1 if it was. `words` is the first array. Returns how many counters
   /// became zero.

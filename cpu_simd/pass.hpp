@@ -146,6 +146,12 @@ class PartitionAhead {
   std::size_t share_;
 };
 
+/// Of a key that each array adds by itself: has another array added it, and this one not? `added`
+/// has a bit for each.
+inline bool is_lacking(std::uint64_t added, const Array& array) noexcept {
+  return added != 0 && (added >> array.index & 1) == 0;
+}
+
 /// A pass through one filter, array by array.
 template <class Word>
 class ArrayPass : public Pass {
@@ -284,7 +290,7 @@ class ArrayPass : public Pass {
     return added;
   }
   /// Scatters the keys that another array has added, and this one has not.
-  void scatter_not_added(const Array& array) {
+  void scatter_lacking(const Array& array) {
     for_each_shard([&](Shard& shard) {
       Strip strip;
       shard.begin_array(plan().partitions);
@@ -292,9 +298,8 @@ class ArrayPass : public Pass {
         const std::size_t end = std::min(shard.kept, i + kStripKeys);
         std::size_t n = 0;
         for (std::size_t j = i; j < end; ++j) {
-          const std::uint32_t arrays = shard.arrays[j];
           strip.hashes[n] = shard.hashes[j];
-          n += arrays != 0 && (arrays >> array.index & 1) == 0;  // branch-free, as above
+          n += is_lacking(shard.arrays[j], array);  // branch-free, as above
         }
         scatter(shard, array, strip.hashes.data(), n, strip);
       }

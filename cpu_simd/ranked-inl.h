@@ -528,17 +528,16 @@ inline std::uint64_t RankedAdd(const Geometry& geometry, std::uint64_t* words,
 }
 
 inline std::uint64_t RankedAddNew(const Geometry& geometry, std::uint64_t* words,
-                                  const Located& keys, const Fetch& fetch,
+                                  const std::uint64_t* places, std::size_t n, const Fetch& fetch,
                                   std::uint8_t* answers) noexcept {
   const RankedShape shape(geometry);
-  const std::uint64_t* const places = keys.positions;
   std::uint64_t filled = 0;
   const auto alone = [&](std::size_t i) HWY_ATTR {
     answers[i] = !holds_ranked(words, places + i);
     if (answers[i] != 0) filled += add_ranked(geometry, words, places[i], shape);
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  for_each_change(words, places, keys.keys, fetch, shape, alone,
+  for_each_change(words, places, n, fetch, shape, alone,
                   [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
                     const unsigned absent = held_in(pack) ^ ((1u << kRankedPack) - 1);
                     filled += add_to_ranked(words, places + i, pack,
@@ -548,7 +547,7 @@ inline std::uint64_t RankedAddNew(const Geometry& geometry, std::uint64_t* words
                     }
                   });
 #else
-  for_each_change(words, places, keys.keys, fetch, shape, alone, Nothing());
+  for_each_change(words, places, n, fetch, shape, alone, Nothing());
 #endif
   return filled;
 }

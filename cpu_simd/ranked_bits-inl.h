@@ -187,12 +187,12 @@ inline std::uint64_t BitRankedAdd(const Geometry& geometry, std::uint64_t* words
 #endif
 
 inline std::uint64_t BitRankedAddNew(const Geometry& geometry, std::uint64_t* words,
-                                     const Located& keys, const Fetch& fetch,
+                                     const std::uint64_t* places, std::size_t n, const Fetch& fetch,
                                      std::uint8_t* answers) noexcept {
   const RankedBits bits(geometry);
   std::uint64_t filled = 0;
-  bits.for_each<1>(words, keys.positions, keys.keys, fetch, [&](std::size_t i) HWY_ATTR {
-    const unsigned own = bits.add(words, keys.positions[i]);
+  bits.for_each<1>(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
+    const unsigned own = bits.add(words, places[i]);
     answers[i] = own > 0;
     filled += own;
   });

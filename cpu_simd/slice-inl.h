@@ -174,50 +174,39 @@ inline std::uint64_t SliceAdd(const Geometry&, std::uint64_t* words, const std::
   return turns_in(sum);
 }
 
-/// Changes keys one after another, each only if, at its turn, it is present in all arrays or not,
-/// as `wanted` says; answers[i] = 1 if it was changed.
-template <bool wanted>
-HWY_INLINE std::uint64_t slice_change(std::uint64_t* words, const Located& keys, const Fetch& fetch,
-                                      const NibbleSteps& steps, std::uint8_t* answers) noexcept {
-  std::uint64_t turned = 0;
+inline std::uint64_t SliceAddNew(const Geometry&, std::uint64_t* words,
+                                 const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
+                                 std::uint8_t* answers) noexcept {
+  std::uint64_t filled = 0;
+  for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
+    std::uint8_t* const byte = byte_of(words, positions[i]);
+    const unsigned absent = counter_in(*byte, positions[i]) == 0;
+    *byte = static_cast<std::uint8_t>(*byte | absent << positions[i] % 2 * kCounterBits);
+    answers[i] = static_cast<std::uint8_t>(absent);
+    filled += absent;
+  });
+  return filled;
+}
+
+inline std::uint64_t SliceTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
+                                      const Fetch& fetch, std::uint8_t* answers) noexcept {
+  std::uint64_t emptied = 0;
   walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
     bool present = true;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) {
       const std::uint64_t position = keys.position(a, i);
       present &= counter_in(*byte_of(words + a * keys.array_words, position), position) != 0;
     }
-    answers[i] = present == wanted;
-    if (present != wanted) return;
+    answers[i] = present;
+    if (!present) return;
     std::uint64_t sum = 0;
     for (std::uint32_t a = 0; a < keys.arrays; ++a) {
       const std::uint64_t position = keys.position(a, i);
-      sum += step(byte_of(words + a * keys.array_words, position), position, steps);
+      sum += step(byte_of(words + a * keys.array_words, position), position, kDecremented);
     }
-    turned += turns_in(sum);
+    emptied += turns_in(sum);
   });
-  return turned;
-}
-
-inline std::uint64_t SliceAddNew(const Geometry&, std::uint64_t* words, const Located& keys,
-                                 const Fetch& fetch, std::uint8_t* answers) noexcept {
-  if (keys.arrays == 1) {
-    std::uint64_t filled = 0;
-    for_each_counter(words, keys.positions, keys.keys, fetch, [&](std::size_t i) HWY_ATTR {
-      const std::uint64_t position = keys.positions[i];
-      std::uint8_t* const byte = byte_of(words, position);
-      const unsigned absent = counter_in(*byte, position) == 0;
-      *byte = static_cast<std::uint8_t>(*byte | absent << position % 2 * kCounterBits);
-      answers[i] = static_cast<std::uint8_t>(absent);
-      filled += absent;
-    });
-    return filled;
-  }
-  return slice_change<false>(words, keys, fetch, kIncremented, answers);
-}
-
-inline std::uint64_t SliceTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
-                                      const Fetch& fetch, std::uint8_t* answers) noexcept {
-  return slice_change<true>(words, keys, fetch, kDecremented, answers);
+  return emptied;
 }
 
 inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
