@@ -14,7 +14,6 @@
 #include "driver/driver.hpp"
 #include "driver/filter_case.hpp"
 #include "driver/floors.hpp"
-#include "new_keys_case.hpp"
 
 namespace {
 
@@ -127,7 +126,6 @@ class Matrix {
     }
     add({.n = n, .fpr = 0.001, .keys = {.words_each = 2}}, kAll);
     add_calls("split_block", n);
-    add_new_keys(n);
     add_bits("split_block", n);
     add_bits("split", n);
     add_comparators(n);
@@ -188,26 +186,6 @@ class Matrix {
     }
   }
 
-  /// What is inserted only if it is not there yet, by one thread and two.
-  void add_new_keys(std::size_t n) {
-    const auto add_row = [&](Layout layout, double fpr) {
-      for (const unsigned threads : {1u, 2u}) {
-        if (threads == 2 && !two_threads()) continue;
-        add_new_keys_case({.layout = layout,
-                           .n = n,
-                           .fpr = fpr,
-                           .threads = threads,
-                           .repetitions = size_ == Size::smoke ? 1
-                                          : n >= kMemory       ? 3
-                                                               : 5});
-      }
-    };
-    add_row(Layout::split_block, 0.01);
-    add_row(Layout::split_block, 0.001);
-    add_row(Layout::ranked, 0.01);
-    if (n < kMemory) add_row(Layout::split, 0.01);
-  }
-
   void add_two_threads(const char* layout, std::size_t n) {
     if (two_threads()) add({.structure = layout, .n = n, .options = {.threads = 2}}, kMain);
   }
@@ -236,7 +214,6 @@ class Matrix {
       }
       for (const char* layout : {"split_block", "split"}) add_bits(layout, n);
       if (n == kAround) add_bits("ranked", n);
-      if (thorough || n == 100'000) add_new_keys(n);
       add_comparators(n);
     }
   }
@@ -255,7 +232,6 @@ class Matrix {
     add({.n = n, .fpr = 0.001}, kMain);
     add({.n = n, .backend = "scalar"}, kFew);
     for (const char* layout : {"split_block", "split", "ranked"}) add_bits(layout, n);
-    add_new_keys(n);
     add_comparators(n);
   }
 

@@ -149,16 +149,6 @@ def calls(results):
     return table(["filter", "keys", "given in", "|", *columns.values()], rows)
 
 
-def new_keys(results):
-    """insert_new, beside a lookup and an insertion of what was not found."""
-    rows = []
-    for r in (r for r in results.rows if r["op"] == "new"):
-        rows.append([label(r["filter"]), keys(r["n"]), percent(r["fpr"]), str(r["threads"]),
-                     *(spread({"ns": r["ns" + form]}) for form in ("", "_asked", "_again", "_asked_again"))])
-    return table(["filter", "keys", "rate", "threads", "|", "new: `insert_new`", "`contains`, `insert`",
-                  "again: `insert_new`", "`contains`"], rows)
-
-
 def comparators(results):
     rows = []
     for n in results.sizes:
@@ -324,7 +314,7 @@ def figures(results):
                   "hit, ns", "remove, ns"], rows) + caption
 
 
-TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, calls, new_keys, comparators,
+TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, calls, comparators,
                                   losses, threads, paths, targets, strings)}
 
 
@@ -552,8 +542,22 @@ def packed_files(systems):
         "thread, medians"])
 
 
+def new_keys(systems):
+    """insert_new, beside a lookup and an insertion of what was not found."""
+    rows = []
+    for r in systems.pick(op="new"):
+        rows.append([r["layout"], f"{100 * r['fpr']:g} %", r["n"], r["threads"], middle(r),
+                     middle(r, "_asked"), middle(r, "_again"), middle(r, "_asked_again")])
+    head = ["layout", "rate", "keys", "threads", "|", "new keys", "by `contains`, `insert`", "the same again",
+            "by `contains`"]
+    return rows and with_notes(systems, head, rows, [
+        "ns per key, medians; a batch of so many distinct keys into an empty filter for them, then the same batch "
+        "once more. `contains`, `insert`: the lookup, a copy of the keys that it did not find, and their insertion. "
+        "All forms in turn"])
+
+
 # Each function returns an empty table if there are no rows for it.
-SYSTEMS = {"stages": stages, "deltas": deltas, "packed": packed_files, "few_keys": few_keys,
+SYSTEMS = {"stages": stages, "deltas": deltas, "packed": packed_files, "new_keys": new_keys, "few_keys": few_keys,
            "bank": lambda systems: bank_of(systems, "one"),
            "growing_bank": lambda systems: bank_of(systems, "growing"),
            "sqlite": against_sqlite,

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "new_keys_case.hpp"
-
+// insert_new, beside what does the same without it: a lookup, and an insertion of the keys that it
+// did not find. Each batch is given to an empty filter, in which nearly all keys are new, and then
+// once more.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "driver/driver.hpp"
@@ -17,14 +21,16 @@ namespace scbf::bench {
 
 namespace {
 
+constexpr const char* kUsage = "usage: new_keys_bench [keys …] [Google Benchmark's flags]\n";
+
 class NewKeysFixture final : public Fixture {
  public:
-  explicit NewKeysFixture(const NewKeysCase& c)
-      : options_{.threads = c.threads},
-        filter_(geometry_for(c.layout, c.n, c.fpr)),
-        keys_(present_keys(0, c.n)),
-        answers_(c.n) {
-    absent_.reserve(c.n);
+  NewKeysFixture(Layout layout, std::size_t n, double fpr, unsigned threads)
+      : options_{.threads = threads},
+        filter_(geometry_for(layout, n, fpr)),
+        keys_(present_keys(0, n)),
+        answers_(n) {
+    absent_.reserve(n);
   }
 
   void verify() override {
@@ -82,17 +88,35 @@ class NewKeysFixture final : public Fixture {
   std::vector<std::uint64_t> absent_;
 };
 
-}  // namespace
-
-void add_new_keys_case(const NewKeysCase& c) {
-  Row row;
-  row.name =
-      fmt::format("new/filter:{}/n:{}/fpr:{:g}/keys:u64/backend:simd/path:automatic/threads:{}",
-                  to_string(c.layout), c.n, c.fpr, c.threads);
-  row.repetitions = c.repetitions;
-  row.measure = by(&NewKeysFixture::measure);
-  row.passes = std::max<std::size_t>(1, 2'000'000 / c.n);
-  add_case([c] { return std::make_unique<NewKeysFixture>(c); }, {std::move(row)});
+void add_new_keys(Layout layout, std::size_t n, double fpr) {
+  for (const unsigned threads : {1u, 2u}) {
+    if (threads > std::thread::hardware_concurrency()) continue;
+    Row row;
+    row.name =
+        fmt::format("new/layout:{}/n:{}/fpr:{:g}/threads:{}", to_string(layout), n, fpr, threads);
+    row.measure = by(&NewKeysFixture::measure);
+    row.passes = std::max<std::size_t>(1, 2'000'000 / n);
+    add_case([=] { return std::make_unique<NewKeysFixture>(layout, n, fpr, threads); },
+             {std::move(row)});
+  }
 }
 
+void add_cases(const std::vector<std::string>& arguments) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& argument : arguments) sizes.push_back(parse_number(argument, 1000));
+  if (sizes.empty()) sizes = {100'000, 10'000'000, 100'000'000};
+  for (const std::size_t n : sizes) {
+    add_new_keys(Layout::split_block, n, 0.01);
+    add_new_keys(Layout::split_block, n, 0.001);
+    add_new_keys(Layout::ranked, n, 0.01);
+    add_new_keys(Layout::split, n, 0.01);
+  }
+}
+
+}  // namespace
+
 }  // namespace scbf::bench
+
+int main(int argc, char** argv) {
+  return scbf::bench::run(argc, argv, scbf::bench::kUsage, scbf::bench::add_cases);
+}
