@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inserts the keys of a batch that are absent at their turn.
 //
-// A key is absent if one of its counters is 0, in whichever array. So each array by itself adds, in
-// batch order, the keys that have a counter there which is 0: these are new. A new key that some
-// array does not add so is added there at last, in any order. None of its counters in that array is
-// 0, so no other key's answer depends on them.
+// A key is absent if one of its counters is 0, in whichever array. So each array adds, in batch
+// order, the keys that have a counter there which is 0: these are new. A new key that an array does
+// not add so is added there later, in any order: none of its counters in that array is 0, so no
+// other key's answer depends on them.
 #include <algorithm>
 #include <array>
 #include <new>
@@ -19,6 +19,24 @@ namespace scbf {
 
 namespace {
 
+/// Keys of a strip, and how many arrays had to be asked before one found that a key is new.
+struct FoundLate {
+  alignas(64) std::array<std::uint64_t, kStripKeys> hashes;
+  std::array<std::uint8_t, kStripKeys> after;
+  std::size_t keys = 0;
+
+  /// Keeps the keys that were found after more than so many arrays.
+  void keep_after(std::uint32_t arrays) noexcept {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < keys; ++i) {
+      hashes[kept] = hashes[i];
+      after[kept] = after[i];
+      kept += after[i] > arrays;  // branch-free: it cannot be predicted
+    }
+    keys = kept;
+  }
+};
+
 /// Adds the new keys of a strip to all arrays of a filter. Returns how many counters, or bits,
 /// became non-zero.
 std::uint64_t add_new_strip(const FilterArrays& filter, const std::uint64_t* hashes, std::size_t n,
@@ -26,31 +44,28 @@ std::uint64_t add_new_strip(const FilterArrays& filter, const std::uint64_t* has
   const Geometry& geometry = filter.view.geometry;
   const ArrayKernels& kernels = filter.array_kernels;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
-  if (filter.arrays == 1) {
-    kernels.locate(filter.array(0), hashes, n, positions.data());
-    return kernels.add_new(geometry, filter.view.words, positions.data(), n, fetch, answers);
-  }
+  std::array<std::uint8_t, kStripKeys> is_new = {}, asked = {};
   std::uint64_t filled = 0;
-  std::array<std::uint64_t, kStripKeys> added = {};  // by which arrays: a bit for each
-  static_assert(kMaxProbes <= 64);
+  // Each array adds what it, or one before it, finds to be new.
   for (std::uint32_t a = 0; a < filter.arrays; ++a) {
     const Array array = filter.array(a);
     kernels.locate(array, hashes, n, positions.data());
-    filled += kernels.add_new(geometry, filter.words(array), positions.data(), n, fetch, answers);
-    for (std::size_t i = 0; i < n; ++i) added[i] |= std::uint64_t{answers[i]} << a;
+    filled +=
+        kernels.add_new(geometry, filter.words(array), positions.data(), n, fetch, is_new.data());
+    for (std::size_t i = 0; i < kStripKeys; ++i) asked[i] += is_new[i] == 0;
   }
-  for (std::size_t i = 0; i < n; ++i) answers[i] = added[i] != 0;
-  if (geometry.cell() == Cell::bit) return filled;  // bits that are 1 already stay
-  alignas(64) std::array<std::uint64_t, kStripKeys> lacking;
-  for (std::uint32_t a = 0; a < filter.arrays; ++a) {
+  std::copy_n(is_new.data(), n, answers);
+  if (filter.arrays == 1 || geometry.cell() == Cell::bit) return filled;  // bits are all 1 already
+  FoundLate late;
+  for (std::size_t i = 0; i < n; ++i) {
+    late.hashes[late.keys] = hashes[i];
+    late.after[late.keys] = asked[i];
+    late.keys += asked[i] > 0 && asked[i] < filter.arrays;
+  }
+  for (std::uint32_t a = 0; late.keys > 0; late.keep_after(++a)) {
     const Array array = filter.array(a);
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      lacking[count] = hashes[i];
-      count += is_lacking(added[i], array);  // branch-free: it cannot be predicted
-    }
-    kernels.locate(array, lacking.data(), count, positions.data());
-    kernels.add(geometry, filter.words(array), positions.data(), count, fetch);
+    kernels.locate(array, late.hashes.data(), late.keys, positions.data());
+    kernels.add(geometry, filter.words(array), positions.data(), late.keys, fetch);
   }
   return filled;
 }
@@ -85,6 +100,7 @@ ChangedKeys add_new_by_position(const FilterArrays& filter, ChangePass& pass, co
     added.turned += pass.drain<AnswerWriter<kYesOrNo>>(
         array,
         [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t* part) {
+          std::fill_n(part, n, std::uint8_t{0});  // of none is it known yet
           return kernels.add_new(geometry, filter.words(array), positions, n, fetch, part);
         });
     if (filter.arrays > 1) pass.note_added(array);

@@ -250,7 +250,7 @@ inline std::uint64_t BitBlockAddNew(const Geometry&, std::uint64_t* words,
   BitTally filled;
   for_each_bit_block<1>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     std::uint64_t* const block = bit_block_of(words, positions[i]);
-    answers[i] = !block_has(block, positions[i]);
+    answers[i] |= !block_has(block, positions[i]);
     filled.add(block, positions[i]);
   });
   return filled.total();
@@ -335,8 +335,9 @@ inline std::uint64_t BitSliceAddNew(const Geometry&, std::uint64_t* words,
                                     const Fetch& fetch, std::uint8_t* answers) noexcept {
   std::uint64_t filled = 0;
   for_each_counter<Cell::bit>(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
-    answers[i] = set_bit(words, positions[i]);
-    filled += answers[i];
+    const bool absent = set_bit(words, positions[i]);
+    answers[i] |= absent;
+    filled += absent;
   });
   return filled;
 }

@@ -332,10 +332,10 @@ HWY_INLINE void add_to_block(std::uint64_t* block, Key key, Tally& filled) noexc
   }
 }
 
-/// The same if the block does not hold the key. Returns whether it was added. There is no branch,
-/// since it cannot be predicted which keys are new.
+/// The same if the key is new: if that is known, or the block does not hold it. Returns whether it
+/// is. There is no branch, since it cannot be predicted which keys are new.
 template <class Key, class Tally>
-HWY_INLINE bool add_if_absent(std::uint64_t* block, Key key, Tally& filled) noexcept {
+HWY_INLINE bool add_if_new(std::uint64_t* block, Key key, bool known, Tally& filled) noexcept {
   const Block::Tag tag;
   const auto fifteen = hn::Set(tag, 15);
   Block::Vector counters[Block::parts], full[Block::parts];
@@ -347,14 +347,14 @@ HWY_INLINE bool add_if_absent(std::uint64_t* block, Key key, Tally& filled) noex
     filled += empty;  // of a key that the block holds, none is
     any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
   }
-  const bool absent = !hn::AllFalse(tag, any_empty);
-  const auto ones = hn::Set(tag, detail::kLowBits & (std::uint64_t{0} - absent));
+  const bool is_new = known | !hn::AllFalse(tag, any_empty);
+  const auto ones = hn::Set(tag, detail::kLowBits & (std::uint64_t{0} - is_new));
   for (std::size_t part = 0; part < Block::parts; ++part) {
     const auto mine = hn::And(counters[part], full[part]);
     hn::Store(plus(counters[part], mine, full[part], hn::And(full[part], ones)), tag,
               block + part * Block::lanes);
   }
-  return absent;
+  return is_new;
 }
 
 inline std::uint64_t BlockAdd(const Geometry&, std::uint64_t* words, const std::uint64_t* positions,
@@ -371,7 +371,7 @@ inline std::uint64_t BlockAddNew(const Geometry&, std::uint64_t* words,
                                  std::uint8_t* answers) noexcept {
   LaneTally filled;
   for_each_block(words, positions, n, fetch, [&](std::size_t i, Spread key) HWY_ATTR {
-    answers[i] = add_if_absent(Block::words_of(words, positions[i]), key, filled);
+    answers[i] = add_if_new(Block::words_of(words, positions[i]), key, answers[i] != 0, filled);
   });
   return filled.sum();
 }

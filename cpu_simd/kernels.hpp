@@ -103,8 +103,9 @@ struct ArrayKernels {
   /// Adds keys, at most kMostKeys. Returns how many counters became non-zero.
   std::uint64_t (*add)(const Geometry& geometry, std::uint64_t* words,
                        const std::uint64_t* positions, std::size_t n, const Fetch& fetch) noexcept;
-  /// Adds keys one after another, at most kMostKeys, each only if one of its counters in this array
-  /// is 0 at its turn; answers[i] = 1 if one was. Returns how many counters became non-zero.
+  /// Adds keys one after another, at most kMostKeys, each only if answers[i] is 1, not 0, or one of
+  /// its counters in this array is 0 at its turn; then answers[i] = 1. Returns how many counters
+  /// became non-zero.
   std::uint64_t (*add_new)(const Geometry& geometry, std::uint64_t* words,
                            const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
                            std::uint8_t* answers) noexcept;

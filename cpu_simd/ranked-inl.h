@@ -533,17 +533,20 @@ inline std::uint64_t RankedAddNew(const Geometry& geometry, std::uint64_t* words
   const RankedShape shape(geometry);
   std::uint64_t filled = 0;
   const auto alone = [&](std::size_t i) HWY_ATTR {
-    answers[i] = !holds_ranked(words, places + i);
+    answers[i] |= !holds_ranked(words, places + i);
     if (answers[i] != 0) filled += add_ranked(geometry, words, places[i], shape);
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   for_each_change(words, places, n, fetch, shape, alone,
                   [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
-                    const unsigned absent = held_in(pack) ^ ((1u << kRankedPack) - 1);
-                    filled += add_to_ranked(words, places + i, pack,
-                                            begin_of<kRankedPack>(absent, begin));
+                    unsigned is_new = held_in(pack) ^ ((1u << kRankedPack) - 1);
                     for (std::size_t key = 0; key < kRankedPack; ++key) {
-                      answers[i + key] = absent >> key & 1;
+                      is_new |= unsigned{answers[i + key]} << key;
+                    }
+                    filled += add_to_ranked(words, places + i, pack,
+                                            begin_of<kRankedPack>(is_new, begin));
+                    for (std::size_t key = 0; key < kRankedPack; ++key) {
+                      answers[i + key] = is_new >> key & 1;
                     }
                   });
 #else

@@ -193,7 +193,7 @@ inline std::uint64_t BitRankedAddNew(const Geometry& geometry, std::uint64_t* wo
   std::uint64_t filled = 0;
   bits.for_each<1>(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
     const unsigned own = bits.add(words, places[i]);
-    answers[i] = own > 0;
+    answers[i] |= own > 0;
     filled += own;
   });
   return filled;

@@ -180,9 +180,10 @@ inline std::uint64_t SliceAddNew(const Geometry&, std::uint64_t* words,
   std::uint64_t filled = 0;
   for_each_counter(words, positions, n, fetch, [&](std::size_t i) HWY_ATTR {
     std::uint8_t* const byte = byte_of(words, positions[i]);
-    const unsigned absent = counter_in(*byte, positions[i]) == 0;
-    *byte = static_cast<std::uint8_t>(*byte | absent << positions[i] % 2 * kCounterBits);
-    answers[i] = static_cast<std::uint8_t>(absent);
+    const std::uint32_t stepped = kIncremented[nibble_index(*byte, positions[i] % 2)];
+    const std::uint32_t absent = stepped >> kTurnShift, is_new = absent | answers[i];
+    *byte ^= static_cast<std::uint8_t>((*byte ^ stepped) & (0u - is_new));  // no branch
+    answers[i] = static_cast<std::uint8_t>(is_new);
     filled += absent;
   });
   return filled;
