@@ -44,6 +44,11 @@ std::uint64_t add_new_strip(const FilterArrays& filter, const std::uint64_t* has
   const Geometry& geometry = filter.view.geometry;
   const ArrayKernels& kernels = filter.array_kernels;
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
+  if (filter.arrays == 1) {
+    kernels.locate(filter.array(0), hashes, n, positions.data());
+    std::fill_n(answers, n, std::uint8_t{0});
+    return kernels.add_new(geometry, filter.view.words, positions.data(), n, fetch, answers);
+  }
   std::array<std::uint8_t, kStripKeys> is_new = {}, asked = {};
   std::uint64_t filled = 0;
   // Each array adds what it, or one before it, finds to be new.
@@ -55,12 +60,15 @@ std::uint64_t add_new_strip(const FilterArrays& filter, const std::uint64_t* has
     for (std::size_t i = 0; i < kStripKeys; ++i) asked[i] += is_new[i] == 0;
   }
   std::copy_n(is_new.data(), n, answers);
-  if (filter.arrays == 1 || geometry.cell() == Cell::bit) return filled;  // bits are all 1 already
+  if (geometry.cell() == Cell::bit) return filled;  // bits that are 1 already stay
   FoundLate late;
-  for (std::size_t i = 0; i < n; ++i) {
-    late.hashes[late.keys] = hashes[i];
-    late.after[late.keys] = asked[i];
-    late.keys += asked[i] > 0 && asked[i] < filter.arrays;
+  for (std::size_t first = 0; first < n; first += kAnswersPerWord) {
+    if (eight_answers(&asked[first]) == 0) continue;  // the first array found all of them
+    for (std::size_t i = first; i < std::min(n, first + kAnswersPerWord); ++i) {
+      late.hashes[late.keys] = hashes[i];
+      late.after[late.keys] = asked[i];
+      late.keys += asked[i] > 0 && asked[i] < filter.arrays;
+    }
   }
   for (std::uint32_t a = 0; late.keys > 0; late.keep_after(++a)) {
     const Array array = filter.array(a);

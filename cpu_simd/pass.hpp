@@ -146,12 +146,6 @@ class PartitionAhead {
   std::size_t share_;
 };
 
-/// Of a key that each array adds by itself: has another array added it, and this one not? `added`
-/// has a bit for each.
-inline bool is_lacking(std::uint64_t added, const Array& array) noexcept {
-  return added != 0 && (added >> array.index & 1) == 0;
-}
-
 /// A pass through one filter, array by array.
 template <class Word>
 class ArrayPass : public Pass {
@@ -299,7 +293,8 @@ class ArrayPass : public Pass {
         std::size_t n = 0;
         for (std::size_t j = i; j < end; ++j) {
           strip.hashes[n] = shard.hashes[j];
-          n += is_lacking(shard.arrays[j], array);  // branch-free, as above
+          const std::uint32_t added_by = shard.arrays[j];
+          n += added_by != 0 && (added_by >> array.index & 1) == 0;  // branch-free, as above
         }
         scatter(shard, array, strip.hashes.data(), n, strip);
       }

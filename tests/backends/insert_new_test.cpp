@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
 #include "support/far_backend.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
@@ -372,6 +373,39 @@ TEST(Arguments, NothingNewChangesNothing) {
   EXPECT_EQ(copy.insert_new(Keys{7, 7}).present, 2u);
   EXPECT_EQ(copy, bits);
   EXPECT_EQ(copy.keys_inserted(), 1u);
+  BloomFilter reader(bits.geometry());
+  reader.advance(bits);
+  const scbf::Epoch epoch = reader.epoch();
+  EXPECT_EQ(reader.insert_new(Keys{7, 7}).present, 2u);
+  EXPECT_EQ(reader.epoch(), epoch);
+  reader.insert_new(Keys{7, 8});
+  EXPECT_NE(reader.epoch(), epoch);
+}
+
+/// A backend that brings no insert_new of its own.
+TEST(Arguments, BackendsInheritIt) {
+  Random random(43);
+  for (const Shape& shape : tiny_shapes()) {
+    for (const Geometry& geometry : {shape.geometry, shape.geometry.with(Cell::bit)}) {
+      SCOPED_TRACE(geometry.describe());
+      const Keys keys = some_of(random, 300, 150);
+      const std::vector<std::byte> bitmap(40, std::byte{0xDB});
+      const KeyBatch batch = KeyBatch(keys).with_validity(bitmap);
+      const scbf::Backend& backend = scbf::find_backend("simd");
+      const auto store = backend.allocate(geometry.words()),
+                 model = backend.allocate(geometry.words());
+      Answers out(keys.size(), 0xCC), want(keys.size(), 0xCC);
+      const scbf::NewKeys got =
+          backend.Backend::insert_new({geometry, 3, store->words()}, batch, out.data(), {});
+      const scbf::NewKeys wanted = scbf::find_backend("scalar").insert_new(
+          {geometry, 3, model->words()}, batch, want.data(), {});
+      EXPECT_TRUE(same_answers(out, want));
+      EXPECT_EQ(got.keys, wanted.keys);
+      EXPECT_EQ(got.filled, wanted.filled);
+      EXPECT_TRUE(
+          same_words({store->words(), geometry.words()}, {model->words(), geometry.words()}));
+    }
+  }
 }
 
 }  // namespace

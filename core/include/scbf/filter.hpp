@@ -293,13 +293,13 @@ class Filter {
   // A batch gives the same result as a loop over its keys, even if a stage fills in the middle of
   // it. A batch holds keys of one kind; null keys are skipped and counted.
   //
-  // If memory is short: insert and remove take the direct path, or go key by key, where they find
-  // no memory to do better. They throw std::bad_alloc (on a device: an Error) only before they
-  // change anything, but an empty stage may have been added. Once some keys are done, the exception
-  // is FilterFull or RemovalStopped; both say where to continue. An executor that throws costs
-  // speed, not keys (see Executor). After any other failure of a device (a CudaError), the counters
-  // may hold any of the batch's keys, which the numbers of keys do not count: restore the filter
-  // from a copy, or clear it. Lookups change nothing; if they throw, answers are not valid.
+  // If memory is short: insert, insert_new and remove take the direct path, or go key by key, where
+  // they find no memory to do better. They throw std::bad_alloc (on a device: an Error) only before
+  // they change anything, but an empty stage may have been added. Once some keys are done, the
+  // exception is FilterFull or RemovalStopped; both say where to continue. An executor that throws
+  // costs speed, not keys (see Executor). After any other failure of a device (a CudaError), the
+  // counters may hold any of the batch's keys, which the numbers of keys do not count: restore the
+  // filter from a copy, or clear it. Lookups change nothing; if they throw, answers are not valid.
 
   /// Adds 1 to the k counters of each valid key in the oldest stage with room, saturating at 15.
   /// Cost: cache_lines_per_key() lines per key, read and written; a batch is cut where a stage
@@ -315,10 +315,10 @@ class Filter {
   /// remove the keys that were new, and no others.
   ///
   /// `out` may be empty; otherwise InvalidArgument is thrown unless out.size() == keys.size().
-  /// Cost: a little more than insert, in filters that grow a lookup more. Throws FilterFull at the
-  /// first new key for which there is no room: out[i] is valid for i < processed(), and what these
-  /// keys were but inserted and null is found. Throws NotOnHost if the counters are in the memory
-  /// of a device.
+  /// Cost: a little more than insert; in filters that grow a lookup more. Throws FilterFull at the
+  /// first new key for which there is no room. Of the keys before it, at i < processed(), out[i] is
+  /// valid, and those that were neither inserted nor null were found. Throws NotOnHost if the
+  /// counters are in the memory of a device.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
                              const BatchOptions& options = {});
 

@@ -167,8 +167,11 @@ InsertNewReport FilterState::insert_new(const KeyBatch& keys, std::span<std::uin
   check_insert_new();
   if (!out.empty()) check_answers(keys.size(), out.size(), "out");
   if (keys.empty()) return {};
+  const Epoch before = epoch;
   begin_change();
-  return NewInsertion(*this, keys, out, options).run();
+  const InsertNewReport report = NewInsertion(*this, keys, out, options).run();
+  if (report.inserted == 0) epoch = before;  // nothing has changed
+  return report;
 }
 
 }  // namespace scbf
