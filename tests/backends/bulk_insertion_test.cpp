@@ -30,20 +30,9 @@ using Keys = std::vector<std::uint64_t>;
 
 [[maybe_unused]] const bool kFar = add_far_backends();
 
-/// Counters, shapes, numbers of keys and of non-zero counters.
 ::testing::AssertionResult same_filter(const Filter& got, const Filter& want) {
-  if (got.stages() != want.stages()) {
-    return ::testing::AssertionFailure() << got.stages() << " stages, expected " << want.stages();
-  }
-  for (std::size_t s = 0; s < got.stages(); ++s) {
-    const auto same = same_words(words_of(got.stage(s)), words_of(want.stage(s)));
-    if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
-    if (got.stage(s).keys_inserted() != want.stage(s).keys_inserted()) {
-      return ::testing::AssertionFailure() << "stage " << s << ": " << got.stage(s).keys_inserted()
-                                           << " keys, expected " << want.stage(s).keys_inserted();
-    }
-  }
-  return knows_its_fill(got);
+  const auto same = same_stages(got, want);
+  return same ? knows_its_fill(got) : same;
 }
 
 /// Calls use(batch) for batches of these sizes, in turn, until all keys are used.

@@ -71,25 +71,6 @@ Said insert_new_by_loop(AnyFilter& model, const KeyBatch& keys) {
   return same_answers(got.out, want.out);
 }
 
-template <class AnyFilter>
-::testing::AssertionResult same_filter(const AnyFilter& got, const AnyFilter& want) {
-  if (got.stages() != want.stages()) {
-    return ::testing::AssertionFailure() << got.stages() << " stages, expected " << want.stages();
-  }
-  for (std::size_t s = 0; s < got.stages(); ++s) {
-    const auto words = same_words(words_of(got.stage(s)), words_of(want.stage(s)));
-    if (!words) return ::testing::AssertionFailure() << "stage " << s << ": " << words.message();
-    if (got.stage(s).keys_inserted() != want.stage(s).keys_inserted()) {
-      return ::testing::AssertionFailure() << "stage " << s << ": " << got.stage(s).keys_inserted()
-                                           << " keys, expected " << want.stage(s).keys_inserted();
-    }
-  }
-  if (got.nonzero() != want.nonzero()) {
-    return ::testing::AssertionFailure() << "nonzero() is " << got.nonzero();
-  }
-  return ::testing::AssertionSuccess();
-}
-
 /// Keys of which many are in the filter already, and many come several times.
 Keys some_of(Random& random, std::size_t n, std::size_t universe) {
   Keys keys(n);
@@ -126,10 +107,10 @@ class NewKeysOf {
   void give(const KeyBatch& keys) {
     const Said want = insert_new_by_loop(model_, keys);
     ASSERT_TRUE(same(insert_new(counters_, keys, options_), want));
-    ASSERT_TRUE(same_filter(counters_, model_));
+    ASSERT_TRUE(same_stages(counters_, model_));
     ASSERT_TRUE(knows_its_fill(counters_));
     ASSERT_TRUE(same(insert_new(bits_, keys, options_), insert_new_by_loop(model_of_bits_, keys)));
-    ASSERT_TRUE(same_filter(bits_, model_of_bits_));
+    ASSERT_TRUE(same_stages(bits_, model_of_bits_));
     inserted_ += want.report.inserted;
     present_ += want.report.present;
   }
@@ -216,7 +197,7 @@ TEST(LargeFilter, EqualsALoop) {
         ASSERT_TRUE(
             same(insert_new(filter, keys, {.threads = threads}), insert_new_by_loop(model, keys)));
       }
-      ASSERT_TRUE(same_filter(filter, model));
+      ASSERT_TRUE(same_stages(filter, model));
     }
   }
 }
@@ -238,9 +219,9 @@ TEST(OneKeyACall, SaysWhetherItWasNew) {
       ASSERT_EQ(view.insert_new(text), text_is_new);
       ASSERT_EQ(bits.insert_new(key), insert_new_by_loop(model_of_bits, Keys{key}).out[0] == 1);
     }
-    ASSERT_TRUE(same_filter(filter, model));
-    ASSERT_TRUE(same_filter(viewed, model));
-    ASSERT_TRUE(same_filter(bits, model_of_bits));
+    ASSERT_TRUE(same_stages(filter, model));
+    ASSERT_TRUE(same_stages(viewed, model));
+    ASSERT_TRUE(same_stages(bits, model_of_bits));
   }
 }
 
@@ -269,15 +250,15 @@ TEST(Stages, EqualALoop) {
           const Keys keys = some_of(random, n, 2000);
           ASSERT_TRUE(
               same(insert_new(filter, keys, mode.options()), insert_new_by_loop(model, keys)));
-          ASSERT_TRUE(same_filter(filter, model));
+          ASSERT_TRUE(same_stages(filter, model));
           ASSERT_TRUE(same(insert_new(bits, keys, mode.options()),
                            insert_new_by_loop(model_of_bits, keys)));
-          ASSERT_TRUE(same_filter(bits, model_of_bits));
+          ASSERT_TRUE(same_stages(bits, model_of_bits));
           // Older stages get room again.
           const Keys some = some_of(random, n / 3, 2000);
           filter.remove(some, {}, mode.options());
           model.remove(some);
-          ASSERT_TRUE(same_filter(filter, model));
+          ASSERT_TRUE(same_stages(filter, model));
         }
         if (backend == std::string("simd")) break;
       }
@@ -294,7 +275,7 @@ TEST(Stages, WithMoreKeysThanAreAskedAtOnce) {
   const KeyBatch batch = KeyBatch(keys).with_validity(bitmap);
   ASSERT_TRUE(same(insert_new(filter, batch, {.executor = &two_threads()}),
                    insert_new_by_loop(model, batch)));
-  ASSERT_TRUE(same_filter(filter, model));
+  ASSERT_TRUE(same_stages(filter, model));
   EXPECT_GT(filter.stages(), 1u);
 }
 
@@ -332,7 +313,7 @@ TEST(Stages, SayWhereToContinueWhenAllAreFull) {
       out.resize(want.size());
       EXPECT_TRUE(same_answers(out, want));
     }
-    ASSERT_TRUE(same_filter(filter, model));
+    ASSERT_TRUE(same_stages(filter, model));
     // What is in the filter needs no room.
     const InsertNewReport again = filter.insert_new(batch.slice(0, want.size()));
     EXPECT_EQ(again.inserted, 0u);

@@ -123,97 +123,90 @@ void for_each_setup(Test test) {
   }
 }
 
-TEST(FaultsOfMemory, InsertionCountsExactlyTheKeysItSays) {
+/// How often nothing of a batch was inserted, a part of it, and all although memory was refused.
+struct Outcomes {
   std::uint64_t nothing = 0, in_part = 0, all = 0;
-  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {
-    Filter want = before;
-    want.insert(keys, options);
-    for (const bool ends : {false, true}) {
-      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
-        SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
-        Filter filter = before;
-        std::uint64_t processed = keys.size();
-        std::optional<scbf::InsertReport> done;
-        {
-          const ShortMemory short_memory(nth, ends);
-          try {
-            done = filter.insert(keys, options);
-          } catch (const FilterFull& full) {
-            processed = full.processed();
-            done = full.done();
-          } catch (const std::bad_alloc&) {
-            processed = 0;
-          }
+};
+
+/// Refuses one allocation after another, and from one on all, of insert(filter, keys, options),
+/// which returns an InsertReport. The filter must hold exactly the keys that it says are done.
+template <class Insert>
+void counts_exactly_the_keys_it_says(const Filter& before, const KeyBatch& keys,
+                                     const BatchOptions& options, Outcomes& outcomes,
+                                     Insert insert) {
+  Filter want = before;
+  insert(want, keys, options);
+  for (const bool ends : {false, true}) {
+    for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+      SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
+      Filter filter = before;
+      std::uint64_t processed = keys.size();
+      std::optional<scbf::InsertReport> done;
+      {
+        const ShortMemory short_memory(nth, ends);
+        try {
+          done = insert(filter, keys, options);
+        } catch (const FilterFull& full) {
+          processed = full.processed();
+          done = full.done();
+        } catch (const std::bad_alloc&) {
+          processed = 0;
         }
-        refused = ShortMemory::refused();
-        nothing += processed == 0;
-        in_part += processed > 0 && processed < keys.size();
-        all += processed == keys.size() && refused > 0;
-        if (done) {
-          const std::uint64_t nulls = keys.slice(0, processed).nulls();
-          ASSERT_EQ(done->inserted, processed - nulls);
-          ASSERT_EQ(done->nulls, nulls);
-        }
-        Filter so_far = before;
-        if (processed > 0) so_far.insert(keys.slice(0, processed), {.threads = 1});
-        ASSERT_TRUE(same_filter(filter, so_far)) << processed << " keys are said to be done";
-        filter.insert(keys.slice(processed, keys.size() - processed), options);
-        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
-        ASSERT_LT(nth, 100'000u);
       }
+      refused = ShortMemory::refused();
+      outcomes.nothing += processed == 0;
+      outcomes.in_part += processed > 0 && processed < keys.size();
+      outcomes.all += processed == keys.size() && refused > 0;
+      Filter so_far = before;
+      const scbf::InsertReport report =
+          processed > 0 ? insert(so_far, keys.slice(0, processed), {.threads = 1})
+                        : scbf::InsertReport();
+      if (done) {
+        ASSERT_EQ(done->inserted, report.inserted);
+        ASSERT_EQ(done->nulls, keys.slice(0, processed).nulls());
+      }
+      ASSERT_TRUE(same_filter(filter, so_far)) << processed << " keys are said to be done";
+      insert(filter, keys.slice(processed, keys.size() - processed), options);
+      ASSERT_TRUE(same_filter(filter, want)) << "in the end";
+      ASSERT_LT(nth, 100'000u);
     }
+  }
+}
+
+TEST(FaultsOfMemory, InsertionCountsExactlyTheKeysItSays) {
+  Outcomes outcomes;
+  for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {
+    counts_exactly_the_keys_it_says(
+        before, keys, options, outcomes,
+        [](Filter& filter, const KeyBatch& some, const BatchOptions& how) {
+          const scbf::InsertReport report = filter.insert(some, how);
+          EXPECT_EQ(report.inserted, some.size() - some.nulls());
+          return report;
+        });
   });
-  EXPECT_GT(nothing, 10u);
-  EXPECT_GT(in_part, 100u);
-  EXPECT_GT(all, 100u);
+  EXPECT_GT(outcomes.nothing, 10u);
+  EXPECT_GT(outcomes.in_part, 100u);
+  EXPECT_GT(outcomes.all, 100u);
 }
 
 TEST(FaultsOfMemory, InsertionOfNewKeysCountsExactlyTheKeysItSays) {
-  std::uint64_t nothing = 0, in_part = 0, all = 0;
+  Outcomes outcomes;
+  bool wants_answers = false;
   for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {
     if (before.backend().memory() != scbf::kHostMemory) return;
-    Filter want = before;
-    want.insert_new(keys, {}, {.threads = 1});
-    for (const bool wants_answers : {false, true}) {
-      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
-        SCOPED_TRACE("allocation " + std::to_string(nth) + " and those after it");
-        Filter filter = before;
-        std::uint64_t processed = keys.size();
-        std::optional<scbf::InsertReport> done;
-        Answers out(wants_answers ? keys.size() : 0);
-        {
-          const ShortMemory short_memory(nth, true);
-          try {
-            const scbf::InsertNewReport report = filter.insert_new(keys, out, options);
-            done = {report.inserted, report.nulls};
-          } catch (const FilterFull& full) {
-            processed = full.processed();
-            done = full.done();
-          } catch (const std::bad_alloc&) {
-            processed = 0;
-          }
-        }
-        refused = ShortMemory::refused();
-        nothing += processed == 0;
-        in_part += processed > 0 && processed < keys.size();
-        all += processed == keys.size() && refused > 0;
-        Filter so_far = before;
-        if (processed > 0) {
-          const scbf::InsertNewReport report =
-              so_far.insert_new(keys.slice(0, processed), {}, {.threads = 1});
-          ASSERT_EQ(done->inserted, report.inserted);
-          ASSERT_EQ(done->nulls, report.nulls);
-        }
-        ASSERT_TRUE(same_filter(filter, so_far)) << processed << " keys are said to be done";
-        filter.insert_new(keys.slice(processed, keys.size() - processed), {}, options);
-        ASSERT_TRUE(same_filter(filter, want)) << "in the end";
-        ASSERT_LT(nth, 100'000u);
-      }
-    }
+    wants_answers = !wants_answers;
+    Answers room(keys.size());
+    counts_exactly_the_keys_it_says(
+        before, keys, options, outcomes,
+        [&](Filter& filter, const KeyBatch& some, const BatchOptions& how) {
+          const std::span<std::uint8_t> out(room.data(), wants_answers ? some.size() : 0);
+          const scbf::InsertNewReport report = filter.insert_new(some, out, how);
+          return scbf::InsertReport{report.inserted, report.nulls};
+        });
   });
-  EXPECT_GT(nothing, 10u);
-  EXPECT_GT(in_part, 10u);
-  EXPECT_GT(all, 10u);
+  EXPECT_GT(outcomes.nothing, 10u);
+  EXPECT_GT(outcomes.in_part, 10u);
+  EXPECT_GT(outcomes.all, 10u);
 }
 
 TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {

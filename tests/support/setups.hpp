@@ -381,6 +381,27 @@ inline ::testing::AssertionResult knows_its_fill(const scbf::Filter& filter) {
          << "nonzero() is " << filter.nonzero() << ", counted: " << counted;
 }
 
+/// Equal stages: counters, or bits, numbers of keys inserted, and what is said to be non-zero.
+template <class AnyFilter>
+::testing::AssertionResult same_stages(const AnyFilter& got, const AnyFilter& want) {
+  if (got.stages() != want.stages()) {
+    return ::testing::AssertionFailure() << got.stages() << " stages, expected " << want.stages();
+  }
+  for (std::size_t s = 0; s < got.stages(); ++s) {
+    const auto same = same_words(words_of(got.stage(s)), words_of(want.stage(s)));
+    if (!same) return ::testing::AssertionFailure() << "stage " << s << ": " << same.message();
+    if (got.stage(s).keys_inserted() != want.stage(s).keys_inserted()) {
+      return ::testing::AssertionFailure() << "stage " << s << ": " << got.stage(s).keys_inserted()
+                                           << " keys, expected " << want.stage(s).keys_inserted();
+    }
+    if (got.stage(s).nonzero() != want.stage(s).nonzero()) {
+      return ::testing::AssertionFailure()
+             << "stage " << s << ": nonzero() is " << got.stage(s).nonzero();
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
 /// Answers equal; otherwise says which key differs first.
 template <class Answers>
 ::testing::AssertionResult same_answers(const Answers& got, const Answers& want) {
