@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -130,7 +131,12 @@ std::optional<Destination> list_of_keys(const char* option, const std::string& p
                     .binary = false,
                     .json = options.run.json,
                     .inputs = inputs});
-  if (list.path() == filter.path()) {
+  const auto place = [](const Destination& to) {
+    return to.is_standard_output()
+               ? std::filesystem::path(to.path())
+               : std::filesystem::weakly_canonical(std::filesystem::absolute(to.path()));
+  };
+  if (place(list) == place(filter)) {
     throw UsageError(fmt::format("{} {}: the filter is written there", option, in_quotes(path)));
   }
   return list;
@@ -143,6 +149,19 @@ void list_keys(Output& list, const KeyBlock& block, const KeyFormat& format,
     if (answers[i] != wanted) continue;
     write_key(list, block, i, format);
     list.write(format.end);
+  }
+}
+
+/// Calls change(list), which changes the filter in memory and lists keys. Unlike an answer that
+/// nobody reads, a list that nobody reads is an error: the filter is not saved.
+void change_and_list(const Destination& list, const ChangeOptions& options,
+                     const std::function<void(Output&)>& change) {
+  try {
+    list.write(change);
+  } catch (const ReaderGone&) {
+    throw IoError(
+        fmt::format("the reader of the list has closed it before its end: {} stays as it was",
+                    display_name(options.file)));
   }
 }
 
@@ -176,15 +195,15 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
   using Session = ChangeSession<OneFilter>;
   const std::optional<Destination> list = list_of_keys("--new", options.new_keys, options, to);
   if (list && filter.backend().memory() != kHostMemory) {
-    throw UsageError(
-        fmt::format("--new: backend '{}' cannot, use 'simd'", filter.backend().name()));
+    throw UsageError(fmt::format("--new: the counters are in the memory of {}: use --backend simd",
+                                 filter.backend().memory()));
   }
   Session session(options, std::move(to), std::move(filter), compressed,
                   list ? Session::Blocks::large : Session::Blocks::small);
   const Epoch before = epoch_of(session.filter);
   InsertNewReport sum;
   if (list) {
-    list->write([&](Output& out) { sum = insert_new(session, out); });
+    change_and_list(*list, options, [&](Output& out) { sum = insert_new(session, out); });
   } else {
     sum = insert_all(session);
   }
@@ -271,7 +290,7 @@ int remove(const RemoveOptions& options) {
       list_of_keys("--absent", options.absent, options, session.to);
   RemoveReport sum;
   if (list) {
-    list->write([&](Output& out) { sum = remove_all(session, &out); });
+    change_and_list(*list, options, [&](Output& out) { sum = remove_all(session, &out); });
   } else {
     sum = remove_all(session, nullptr);
   }
@@ -333,8 +352,9 @@ Run set_up_insert(CommandLine& line) {
 that change the same file run one after another.
 
 With --new, keys are taken one after another: of equal ones only the first is new, and each counts once.
-A new key is taken for an old one at the filter's rate; it is not inserted then, and not in LIST. To
-remove keys later, remove those of LIST.
+A new key is taken for an old one at the filter's rate; it is not inserted then, and not in LIST. LIST is
+complete before FILE is replaced: if that fails, its keys are not in FILE. Later, remove only keys that
+were in a LIST. Do not pipe LIST into a command that changes FILE, too, but write it to a file first.
 
 Examples:
   scbf insert words.scbf new_words.txt

@@ -32,7 +32,7 @@ struct ChangedKeys {
 };
 /// Inserts the keys that are absent at their turn, as if one after another, in batch order;
 /// answers[i] = 1 if key i was inserted. Throws nothing, as add_keys. A filter of more arrays than
-/// kMostArrays must go the direct way.
+/// kMostArraysByPosition must go the direct way.
 ChangedKeys add_new_keys(const FilterArrays& filter, const KeyBatch& keys, std::uint8_t* answers,
                          Choice& choice, const BatchOptions& options) noexcept;
 /// Removes keys as if one after another, in batch order; verdicts[i] = 1 if key i was removed.

@@ -101,7 +101,7 @@ Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
                    {.answers = operation != Operation::insert,
                     .hashes = several,
                     .index = several && asks_first(operation),
-                    .arrays = several && operation == Operation::insert_new}};
+                    .added_by = several && operation == Operation::insert_new}};
   const bool automatic = options.path == Path::automatic;
   if (automatic ? !may_pay(operation, geometry, keys, threads) : options.path == Path::direct) {
     return choice;

@@ -257,7 +257,7 @@ class ArrayPass : public Pass {
     return hits;
   }
 
-  /// Notes the keys that this array has added: those whose answer of `drain` is 1.
+  /// Sets this array's bit for each key that it has added: those whose answer of `drain` is 1.
   void note_added(const Array& array) {
     for_each_shard([&](Shard& shard) {
       std::array<std::uint8_t, kStripKeys> answers;
@@ -266,8 +266,8 @@ class ArrayPass : public Pass {
         const std::size_t n = std::min(kStripKeys, shard.kept - i);
         replay<kYesOrNo>(shard, i, n, answers.data());
         for (std::size_t j = 0; j < n; ++j) {
-          const std::uint32_t before = array.index == 0 ? 0 : shard.arrays[i + j];
-          shard.arrays[i + j] = before | std::uint32_t{answers[j]} << array.index;
+          const std::uint32_t before = array.index == 0 ? 0 : shard.added_by[i + j];
+          shard.added_by[i + j] = before | std::uint32_t{answers[j]} << array.index;
         }
       }
     });
@@ -278,7 +278,7 @@ class ArrayPass : public Pass {
     std::atomic<std::uint64_t> added{0};
     for_each_shard([&](Shard& shard) {
       std::uint8_t* const answers = out + shard.first;
-      for (std::size_t i = 0; i < shard.kept; ++i) answers[i] = shard.arrays[i] != 0;
+      for (std::size_t i = 0; i < shard.kept; ++i) answers[i] = shard.added_by[i] != 0;
       added += count_hits({answers, shard.kept});
     });
     return added;
@@ -293,8 +293,8 @@ class ArrayPass : public Pass {
         std::size_t n = 0;
         for (std::size_t j = i; j < end; ++j) {
           strip.hashes[n] = shard.hashes[j];
-          const std::uint32_t added_by = shard.arrays[j];
-          n += added_by != 0 && (added_by >> array.index & 1) == 0;  // branch-free, as above
+          const std::uint32_t arrays = shard.added_by[j];
+          n += arrays != 0 && (arrays >> array.index & 1) == 0;  // branch-free, as above
         }
         scatter(shard, array, strip.hashes.data(), n, strip);
       }

@@ -34,7 +34,7 @@ std::size_t shard_bytes(std::uint64_t partitions, std::size_t segments, std::siz
   }
   if (needs.hashes) bytes += padded_bytes(keys, sizeof(std::uint64_t));
   if (needs.index) bytes += padded_bytes(keys, sizeof(std::uint32_t));
-  if (needs.arrays) bytes += padded_bytes(keys, sizeof(std::uint32_t));
+  if (needs.added_by) bytes += padded_bytes(keys, sizeof(std::uint32_t));
   return bytes;
 }
 
@@ -163,7 +163,7 @@ Shards::Shards(const PartitionPlan& plan, unsigned threads, ScratchNeeds needs)
     }
     if (needs.hashes) take(shard.hashes, plan.keys_per_shard);
     if (needs.index) take(shard.index, plan.keys_per_shard);
-    if (needs.arrays) take(shard.arrays, plan.keys_per_shard);
+    if (needs.added_by) take(shard.added_by, plan.keys_per_shard);
   }
 }
 

@@ -18,11 +18,11 @@ struct ScratchNeeds {
   bool answers;  ///< for replay: the partition of each key, and each partition's next answers
   bool hashes;   ///< of the keys that go on to the next array
   bool index;    ///< of those keys in the batch
-  bool arrays = false;  ///< for each key, which arrays have added it
+  bool added_by = false;  ///< for each key, which arrays have added it
 };
 
 /// Most arrays of a filter whose keys each array adds by itself: there is a bit for each.
-inline constexpr std::uint32_t kMostArrays = 32;
+inline constexpr std::uint32_t kMostArraysByPosition = 32;
 
 /// How an array is cut into partitions, and how much of a batch is worked on at once (a *window*).
 struct PartitionPlan {
@@ -55,7 +55,7 @@ struct Shard {
   std::uint64_t* cursors;    ///< per partition: the byte of `entries` where further answers lie
   std::uint64_t* hashes;     ///< of the keys in play, if needed
   std::uint32_t* index;      ///< of those among the shard's valid keys, if needed
-  std::uint32_t* arrays;     ///< per key in play: a bit for each array that has added it, if needed
+  std::uint32_t* added_by;   ///< per key in play: a bit for each array that has added it, if needed
   std::size_t kept;          ///< how many keys are in play
   std::size_t first, count;  ///< keys of the batch
 

@@ -59,7 +59,7 @@ class SimdBackend final : public Backend {
                      const BatchOptions& options) const override {
     const FilterArrays filter(kernels_, view);
     BatchOptions how = options;
-    if (filter.arrays > kMostArrays) how.path = Path::direct;  // else there is a bit for each
+    if (filter.arrays > kMostArraysByPosition) how.path = Path::direct;
     ChangedKeys added;
     run_faster(Operation::insert_new, view.geometry, keys, how,
                [&](std::size_t first, const KeyBatch& some, Choice& choice) {

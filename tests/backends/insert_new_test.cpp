@@ -114,6 +114,13 @@ class NewKeysOf {
     inserted_ += want.report.inserted;
     present_ += want.report.present;
   }
+  void insert(const KeyBatch& keys) {
+    counters_.insert(keys, options_);
+    model_.insert(keys);
+    bits_.insert(keys, options_);
+    model_of_bits_.insert(keys);
+    ASSERT_TRUE(same_stages(counters_, model_));
+  }
   /// Some of what is in the filter leaves it, so that later batches find room in the middle.
   void remove(const KeyBatch& keys) {
     counters_.remove(keys, {}, options_);
@@ -132,6 +139,17 @@ class NewKeysOf {
 
 class TinyFilter : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(All, TinyFilter, ::testing::ValuesIn(on_host(tiny_shapes())), CaseName());
+
+TEST_P(TinyFilter, EqualsALoopWhereCountersAreAtTheirMost) {
+  Random random(19);
+  for (std::size_t round = 0; round < scaled(20, 5); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    NewKeysOf filter(GetParam());
+    ASSERT_NO_FATAL_FAILURE(filter.insert(Keys(14 + round, 7)));
+    ASSERT_NO_FATAL_FAILURE(filter.give(some_of(random, 30, 40)));
+    ASSERT_NO_FATAL_FAILURE(filter.give(some_of(random, 30, 40)));
+  }
+}
 
 TEST_P(TinyFilter, EqualsALoopWhereNearlyAllKeysShareCounters) {
   Random random(17);
@@ -168,6 +186,19 @@ TEST_P(SmallFilter, EqualsALoop) {
   EXPECT_GT(filter.present(), 500u);
 }
 
+TEST_P(SmallFilter, LeavesCountersAtTheirMost) {
+  Random random(29);
+  NewKeysOf filter(GetParam());
+  // Often enough that counters are at 15, or spilled counts at 255, and new keys share them.
+  Keys often;
+  for (int i = 0; i < 260; ++i) {
+    for (std::uint64_t key = 0; key < 40; ++key) often.push_back(key << 32);
+  }
+  ASSERT_NO_FATAL_FAILURE(filter.insert(often));
+  ASSERT_NO_FATAL_FAILURE(filter.give(some_of(random, 4000, 20'000)));
+  ASSERT_NO_FATAL_FAILURE(filter.give(often));
+}
+
 TEST_P(SmallFilter, TakesKeysOfAllKindsWithNulls) {
   const StringColumn column = StringColumn(string_sets()[2].keys);
   const Keys numbers = random_keys(1500, 2);
@@ -187,7 +218,8 @@ TEST_P(SmallFilter, TakesKeysOfAllKindsWithNulls) {
 TEST(LargeFilter, EqualsALoop) {
   const std::uint64_t blocks = kSanitized ? 1u << 15 : 1u << 18;
   for (const Geometry& geometry :
-       {Geometry::split_block(1, blocks), Geometry::ranked(82, blocks, blocks / 100)}) {
+       {Geometry::split_block(1, blocks), Geometry::ranked(82, blocks, blocks / 100),
+        Geometry::split_block(2, blocks / 2), Geometry::split(5, 25 * blocks)}) {
     for (const unsigned threads : {1u, 2u}) {
       SCOPED_TRACE(geometry.describe() + ", " + std::to_string(threads) + " threads");
       Filter filter(geometry), model(geometry, {.backend = "scalar"});
@@ -263,6 +295,25 @@ TEST(Stages, EqualALoop) {
         if (backend == std::string("simd")) break;
       }
     }
+  }
+}
+
+TEST(Stages, AreNotAddedForKeysThatAreThere) {
+  for (const Growth& growth : growths()) {
+    SCOPED_TRACE(growth.describe());
+    // As full as a single stage can be: one more key takes another.
+    Filter filter(growth), full(growth);
+    Keys in;
+    for (const std::uint64_t key : random_keys(2000, 47)) {
+      full = filter;
+      filter.insert_new(key);
+      if (filter.stages() == 2) break;
+      in.push_back(key);
+    }
+    ASSERT_EQ(filter.stages(), 2u);
+    const InsertNewReport report = full.insert_new(in);
+    EXPECT_EQ(report.present, in.size());
+    EXPECT_EQ(full.stages(), 1u);
   }
 }
 

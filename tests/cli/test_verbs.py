@@ -2,8 +2,9 @@
 """The effect of each verb on a filter, and its output."""
 
 import os
+import subprocess
 
-from support import CORRUPT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
+from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
 
 
 class Query(CommandTest):
@@ -167,11 +168,27 @@ class InsertAndRemove(CommandTest):
         self.scbf("subtract", "less.scbf", "f.scbf", "-o", "nothing.scbf")
         self.assertEqual(self.scbf_json("info", "nothing.scbf")["fill"], 0)
         self.assertEqual(self.digest("f.scbf"), before)
+        # A filter and a list at one place, and two things on standard output.
+        for options in (["-o", "-", "--new", "-"], ["--json", "--new", "-"], ["-o", "x", "--new", "./x"]):
+            self.refused("insert", "f.scbf", *options, stdin=data)
         # Records of another kind are written as they came.
         self.scbf("gen", "--keys", 10, "--kind", "sequential", "-o", "n.u64")
         self.scbf("build", "--keys", "u64", "--fpr", "1e-6", "-o", "n.scbf", "n.u64")
         self.assertEqual(self.scbf("insert", "n.scbf", "--new", "-", "--keys", "decimal",
                                    stdin=b"3\n77\n77\n4\n"), b"77\n")
+
+    def test_a_list_that_nobody_reads_to_its_end(self):
+        self.scbf("build", "--capacity", 200_000, "--fpr", "1e-5", "-o", "f.scbf", stdin=b"")
+        before = self.digest("f.scbf")
+        keys = lines(words(200_000, "a-new-and-rather-long-key"))
+        for verb, option in (("insert", "--new"), ("remove", "--absent")):
+            process = self.start(verb, "f.scbf", option, "-", "--threads", 1, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process.stdout.close()
+            _, err = process.communicate(keys, timeout=60)
+            self.assertEqual(process.returncode, INPUT_OUTPUT)
+            self.assertIn(b"the reader of the list has closed it", err)
+            self.assertEqual(self.digest("f.scbf"), before)
 
     def test_a_delta_that_is_removed_twice(self):
         # docs/maths.md, "Removing what was not inserted": how many keys go with each false positive.

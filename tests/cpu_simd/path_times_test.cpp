@@ -102,7 +102,7 @@ class RunFaster : public ::testing::TestWithParam<Operation> {
 };
 INSTANTIATE_TEST_SUITE_P(All, RunFaster,
                          ::testing::Values(Operation::lookup, Operation::insert,
-                                           Operation::remove));
+                                           Operation::insert_new, Operation::remove));
 
 TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
   const auto first = run(2'000'000);
@@ -185,7 +185,7 @@ TEST(WorkKinds, AreApart) {
           Geometry::ranked(82, blocks, 0)}) {
       for (const Geometry& geometry : {counters, counters.with(scbf::Cell::bit)}) {
         for (const Operation operation :
-             {Operation::lookup, Operation::insert, Operation::remove}) {
+             {Operation::lookup, Operation::insert, Operation::insert_new, Operation::remove}) {
           for (const unsigned threads : {1u, 2u, 3u, 64u}) {
             const std::size_t kind = scbf::work_kind(operation, geometry, threads);
             EXPECT_LT(kind, scbf::kWorkKinds);

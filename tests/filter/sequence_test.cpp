@@ -25,12 +25,12 @@ using Keys = std::vector<std::uint64_t>;
 const bool kAdded = add_far_backends();
 
 struct Step {
-  enum Kind { insert, remove, ask, merge, subtract, clear, copy } kind;
+  enum Kind { insert, insert_new, remove, ask, merge, subtract, clear, copy } kind;
   Keys keys;
 };
 void showValue(const Step& step, std::ostream& out) {
-  static constexpr const char* kNames[] = {"insert",   "remove", "ask", "merge",
-                                           "subtract", "clear",  "copy"};
+  static constexpr const char* kNames[] = {"insert", "insert_new", "remove", "ask",
+                                           "merge",  "subtract",   "clear",  "copy"};
   out << kNames[step.kind] << '(';
   for (const auto key : step.keys) out << key << ' ';
   out << ')';
@@ -46,6 +46,7 @@ std::vector<Step> some_steps() {
         return Step{kind, std::move(keys)};
       },
       rc::gen::weightedElement<Step::Kind>({{6, Step::insert},
+                                            {3, Step::insert_new},
                                             {5, Step::remove},
                                             {2, Step::ask},
                                             {1, Step::merge},
@@ -115,6 +116,26 @@ RC_GTEST_PROP(Sequences, EqualTheSecondOpinion, ()) {
         std::size_t in = 0;
         while (in < step.keys.size() && reference.insert(step.keys[in])) ++in;
         RC_ASSERT(insert(filter, step.keys, setup.options()) == in);
+        break;
+      }
+      case Step::insert_new: {
+        if (filter.backend().memory() != scbf::kHostMemory) break;
+        Answers want;
+        bool has_room = true;
+        for (const auto key : step.keys) {
+          const bool is_new = reference.count(key) == 0;
+          if (is_new && !(has_room = reference.insert(key))) break;
+          want.push_back(is_new);
+        }
+        Answers out(step.keys.size());
+        try {
+          filter.insert_new(step.keys, out, setup.options());
+          RC_ASSERT(has_room);
+        } catch (const scbf::FilterFull& full) {
+          RC_ASSERT(full.processed() == want.size() && !has_room);
+          out.resize(want.size());
+        }
+        RC_ASSERT(out == want);
         break;
       }
       case Step::remove:

@@ -123,7 +123,7 @@ class Run {
         .threads = 1u + (mode >> 6 & 1u),
         .path = static_cast<scbf::Path>(mode % 3),
         .scratch_bytes = mode & 0x80 ? std::size_t{1} << (mode / 4 % 24) : 0};
-    apply(operation % 8, keys, options);
+    apply(operation % 16 == 15 ? 8 : operation % 8, keys, options);
   }
 
  private:
@@ -157,6 +157,10 @@ class Run {
           bulk.insert(keys.slice(cut, keys.size() - cut));
           break;
         }
+        case 8:
+          if (filter.backend().memory() != scbf::kHostMemory) continue;
+          filter.insert_new(keys, answers, options);
+          break;
         case 2:
           filter.remove(keys, answers, options);
           break;

@@ -96,8 +96,8 @@ struct CountReport {
 };
 
 /// No stage has room and no further stage can be added: all stages of a `fixed` growth are full, or
-/// there is too little memory. The keys of the batch before index processed() are in the filter and
-/// counted by keys_inserted(), the others are not and have changed no counter.
+/// there is too little memory. The keys of the batch before index processed() are in the filter,
+/// and those that were inserted are counted by keys_inserted(). The others have changed no counter.
 class FilterFull : public Error {
  public:
   FilterFull(const Error& message, std::uint64_t processed, const InsertReport& done) noexcept
@@ -311,14 +311,17 @@ class Filter {
   /// Inserts each key that the filter does not hold at its turn, and says which: out[i] = 1 if
   /// keys[i] was inserted, 0 if it was found, or null. So the first of equal keys may be new, the
   /// others are not, and each key counts once, however often it comes. A new key is taken for an
-  /// old one at the filter's rate. Such a key is not inserted: to keep what was inserted removable,
-  /// remove the keys that were new, and no others.
+  /// old one at the filter's rate, and is not inserted then. Later, remove only keys that were new.
   ///
   /// `out` may be empty; otherwise InvalidArgument is thrown unless out.size() == keys.size().
-  /// Cost: a little more than insert; in filters that grow a lookup more. Throws FilterFull at the
-  /// first new key for which there is no room. Of the keys before it, at i < processed(), out[i] is
-  /// valid, and those that were neither inserted nor null were found. Throws NotOnHost if the
-  /// counters are in the memory of a device.
+  /// Throws FilterFull at the first new key for which there is no room; out[i] is valid for i <
+  /// processed(). Throws NotOnHost if the counters are in the memory of a device.
+  ///
+  /// Cost: in `split_block` and `ranked` about that of insert, or half as much again; in `split`
+  /// more (docs/performance.md, "Keys that are not there yet"); with several stages a lookup more.
+  /// More than 32 slices go the direct path. Temporary memory: 27 KiB of stack per call; on the
+  /// partitioned path options.scratch_bytes; without `out` a byte per key of at most 16 MiB, or of
+  /// a 64th of the filter; in filters that grow 13 bytes per key of at most 2^22 at a time.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
                              const BatchOptions& options = {});
 

@@ -4,9 +4,8 @@
 // A filter of a single stage leaves that to its backend. In one that grows, the *candidates* are
 // the keys that no stage holds beforehand. Insertions only add, so any other key is found at its
 // turn, too. Candidates go to the stage with room, in steps as of every insertion, and the backend
-// tells which of them that stage does not hold at their turn: an equal key may have come before.
-// When the stage is full, all stages are asked again for the candidates that are left, since what
-// the full one has taken needs no room in the next.
+// tells which of them that stage does not hold at their turn. What a stage has taken needs no room
+// in the next one. So when it is full, it is asked for the candidates that are left.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +13,10 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "filter/insertion.hpp"
 #include "filter/state.hpp"
@@ -26,9 +28,12 @@ namespace scbf {
 
 namespace {
 
-// Keys whose candidates are found at once: enough for all threads, and few enough that the counters
-// that were looked at are still in a cache when they are changed.
-constexpr std::size_t kPieceKeys = 1u << 16;
+// Keys whose candidates are found at once: enough for a pass over a large stage, by all threads.
+constexpr std::size_t kPieceKeys = 1u << 22;
+// The same if there is no memory for so many.
+constexpr std::size_t kFewerKeys = 1u << 16;
+// What a step costs besides its keys, in keys.
+constexpr std::size_t kStepCost = 256;
 
 /// The candidates of a piece: their hashes, and which keys of it they are.
 struct Candidates {
@@ -52,6 +57,7 @@ struct Candidates {
     return KeyBatch::from_hashes({hashes.get() + begin, end - begin});
   }
   bool empty() const noexcept { return begin == end; }
+  std::size_t size() const noexcept { return end - begin; }
   /// Drops those whose answers are not 0.
   void drop_present() noexcept {
     std::size_t kept = begin;
@@ -102,7 +108,7 @@ class NewInsertion {
       inserted_ = stage.insert_new(keys_, out_.data(), options_);
       return;
     }
-    PieceRoom<std::uint8_t> room(std::min(keys_.size(), kAnswerWindow));
+    PieceRoom<std::uint8_t> room(std::min(keys_.size(), answer_window(stage.geometry())));
     while (processed_ < keys_.size()) {
       const std::size_t n = std::min(room.size(), keys_.size() - processed_);
       inserted_ += stage.insert_new(keys_.slice(processed_, n), room.data(), options_);
@@ -111,9 +117,14 @@ class NewInsertion {
   }
 
   void insert_into_stages() {
-    Candidates room(std::min(keys_.size(), kPieceKeys));
+    std::optional<Candidates> room;
+    try {
+      room.emplace(std::min(keys_.size(), kPieceKeys));
+    } catch (const std::bad_alloc&) {
+      room.emplace(std::min(keys_.size(), kFewerKeys));
+    }
     while (processed_ < keys_.size()) {
-      insert_piece(processed_, std::min(room.most, keys_.size() - processed_), room);
+      insert_piece(processed_, std::min(room->most, keys_.size() - processed_), *room);
     }
   }
 
@@ -123,15 +134,19 @@ class NewInsertion {
     const auto note_processed = [&] {
       processed_ = first + (left.empty() ? count : left.index[left.begin]);
     };
-    while (!left.empty()) {
+    // A single stage with room need not be asked: it tests the keys as they are inserted.
+    std::vector<Stage>& stages = state_.stages;
+    if (stages.size() > 1 || is_full(stages[0])) {
       state_.contains(left.keys(), left.answers.get(), options_);
       left.drop_present();
-      note_processed();
-      if (left.empty()) break;
-      OwnStages stages{state_};
-      const InsertStep step = next_insert_step(stages, left.keys(), processed_, done(), options_);
-      inserted_ += stages[step.stage].insert_new(left.keys().slice(0, step.count),
-                                                 left.answers.get(), options_);
+    }
+    note_processed();
+    std::size_t work = 0;  // in the steps since a stage was asked
+    while (!left.empty()) {
+      OwnStages own{state_};
+      const InsertStep step = next_insert_step(own, left.keys(), processed_, done(), options_);
+      Stage& stage = stages[step.stage];
+      inserted_ += stage.insert_new(left.keys().slice(0, step.count), left.answers.get(), options_);
       if (!out_.empty()) {
         for (std::size_t i = 0; i < step.count; ++i) {
           out_[first + left.index[left.begin + i]] = left.answers[i];
@@ -139,8 +154,19 @@ class NewInsertion {
       }
       left.begin += step.count;
       note_processed();
+      // Many small steps would cost more than the question which keys need none.
+      work += step.count + kStepCost;
+      if (left.empty() || (work < left.size() && !is_full(stage))) continue;
+      const ConstCounterView view = std::as_const(stage).view();
+      state_.backend->contains({&view, 1}, left.keys(), left.answers.get(), options_);
+      left.drop_present();
+      note_processed();
+      work = 0;
     }
-    note_processed();  // of a piece of nulls
+  }
+
+  bool is_full(const Stage& stage) const {
+    return stage.shape.full_at != kNeverFull && stage.nonzero(options_) >= stage.shape.full_at;
   }
 
   FilterState& state_;
@@ -167,11 +193,18 @@ InsertNewReport FilterState::insert_new(const KeyBatch& keys, std::span<std::uin
   check_insert_new();
   if (!out.empty()) check_answers(keys.size(), out.size(), "out");
   if (keys.empty()) return {};
-  const Epoch before = epoch;
+  // If nothing is inserted, whatever is thrown, the bits stay at their epoch.
+  struct Unchanged {
+    FilterState& state;
+    Epoch epoch = state.epoch;
+    std::uint64_t keys = state.keys_inserted();
+    ~Unchanged() {
+      if (state.keys_inserted() == keys) state.epoch = epoch;
+    }
+  };
+  const Unchanged unchanged{*this};
   begin_change();
-  const InsertNewReport report = NewInsertion(*this, keys, out, options).run();
-  if (report.inserted == 0) epoch = before;  // nothing has changed
-  return report;
+  return NewInsertion(*this, keys, out, options).run();
 }
 
 }  // namespace scbf

@@ -172,7 +172,7 @@ RemoveReport remove_keys(std::span<Stage> stages, const KeyBatch& keys,
       }
     };
     if (!verdicts.empty() || keys.empty()) return remove_some(keys, verdicts.data());
-    PieceRoom<std::uint8_t> window(std::min(keys.size(), kAnswerWindow));
+    PieceRoom<std::uint8_t> window(std::min(keys.size(), answer_window(stages[0].geometry())));
     while (processed < keys.size()) {
       remove_some(keys.slice(processed, std::min(window.size(), keys.size() - processed)),
                   window.data());

@@ -155,7 +155,7 @@ Raises:
           R"(Inserts the keys that are not there yet, one after another, and says which those were.
 
 Of equal keys only the first is new, so each key counts once. A new key is taken for an old one at the filter's
-rate. It is then not inserted: to remove keys later, remove those that were new, and no others.
+rate, and is not inserted then. Later, remove only keys that were new.
 
 >>> import scbf
 >>> seen = scbf.Filter(capacity=1000, fpr=0.01)
