@@ -317,9 +317,9 @@ class Filter {
   /// Throws FilterFull at the first new key for which there is no room; out[i] is valid for i <
   /// processed(). Throws NotOnHost if the counters are in the memory of a device.
   ///
-  /// Cost: in `split_block` and `ranked` about that of insert, or half as much again; in `split`
-  /// more (docs/performance.md, "Keys that are not there yet"); with several stages a lookup more.
-  /// More than 32 slices go the direct path. Temporary memory: 27 KiB of stack per call; on the
+  /// Cost: in `split_block` and `ranked` up to twice that of insert, in `split` three times
+  /// (docs/performance.md, "Keys that are not there yet"); with several stages a lookup more.
+  /// Filters of more than 32 slices take the direct path. Temporary memory: 27 KiB of stack; on the
   /// partitioned path options.scratch_bytes; without `out` a byte per key of at most 16 MiB, or of
   /// a 64th of the filter; in filters that grow 13 bytes per key of at most 2^22 at a time.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
