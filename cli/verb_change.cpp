@@ -58,6 +58,18 @@ Destination destination_of(const ChangeOptions& o) {
   return to;
 }
 
+/// Writes a filter, or a list of keys beside it, by write(). They are one result in two parts, so a
+/// reader that leaves before the end of either is an error.
+template <class Write>
+auto write_part(const char* what, const Write& write) {
+  try {
+    return write();
+  } catch (const ReaderGone&) {
+    throw IoError(
+        fmt::format("the reader of the {} has closed it before its end: no filter is saved", what));
+  }
+}
+
 /// A filter, the keys that change it, and where it goes.
 template <class OneFilter>
 struct ChangeSession {
@@ -79,10 +91,11 @@ struct ChangeSession {
     options.run.go_through(reader, progress, use);
   }
 
-  /// Saves the filter, after all changes.
-  Statistics save() {
+  /// Saves the filter, after all changes, and after the list if there is one.
+  Statistics save(const std::optional<Destination>& list) {
     seconds = watch.seconds();
-    return save_filter(filter, to, options.run, form).statistics;
+    const auto write = [&] { return save_filter(filter, to, options.run, form).statistics; };
+    return list ? write_part("filter", write) : write();
   }
 
   /// Prints `text` or `json`, completed: `text` to standard error if the filter or `other`, a
@@ -152,19 +165,6 @@ void list_keys(Output& list, const KeyBlock& block, const KeyFormat& format,
   }
 }
 
-/// Calls change(list), which changes the filter in memory and lists keys. Unlike an answer that
-/// nobody reads, a list that nobody reads is an error: the filter is not saved.
-void change_and_list(const Destination& list, const ChangeOptions& options,
-                     const std::function<void(Output&)>& change) {
-  try {
-    list.write(change);
-  } catch (const ReaderGone&) {
-    throw IoError(
-        fmt::format("the reader of the list has closed it before its end: {} stays as it was",
-                    display_name(options.file)));
-  }
-}
-
 struct InsertOptions : ChangeOptions {
   std::string new_keys;  ///< file for the keys that are new; empty: insert all
 };
@@ -203,7 +203,7 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
   const Epoch before = epoch_of(session.filter);
   InsertNewReport sum;
   if (list) {
-    change_and_list(*list, options, [&](Output& out) { sum = insert_new(session, out); });
+    write_part("list", [&] { list->write([&](Output& out) { sum = insert_new(session, out); }); });
   } else {
     sum = insert_all(session);
   }
@@ -213,7 +213,7 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
     json["present"] = sum.present;
     text += fmt::format(", present {}", grouped(sum.present));
   }
-  session.report(session.save(), std::move(json), text, list ? &*list : nullptr);
+  session.report(session.save(list), std::move(json), text, list ? &*list : nullptr);
   note_end_of(before, session.filter, options.file);
   return kOk;
 }
@@ -290,7 +290,7 @@ int remove(const RemoveOptions& options) {
       list_of_keys("--absent", options.absent, options, session.to);
   RemoveReport sum;
   if (list) {
-    change_and_list(*list, options, [&](Output& out) { sum = remove_all(session, &out); });
+    write_part("list", [&] { list->write([&](Output& out) { sum = remove_all(session, &out); }); });
   } else {
     sum = remove_all(session, nullptr);
   }
@@ -310,7 +310,7 @@ int remove(const RemoveOptions& options) {
         grouped(keys - sum.absent), sum.absent,
         list ? fmt::format(". {} lists the absent ones", list->path()) : ""));
   }
-  const Statistics statistics = session.save();
+  const Statistics statistics = session.save(list);
   const double lost = lost_with_one(statistics);
   session.report(
       statistics,
@@ -353,8 +353,9 @@ that change the same file run one after another.
 
 With --new, keys are taken one after another: of equal ones only the first is new, and each counts once.
 A new key is taken for an old one at the filter's rate; it is not inserted then, and not in LIST. LIST is
-complete before FILE is replaced: if that fails, its keys are not in FILE. Later, remove only keys that
-were in a LIST. Do not pipe LIST into a command that changes FILE, too, but write it to a file first.
+complete before FILE is replaced. If FILE cannot be replaced, the keys of LIST are not in it. Later,
+remove only keys that were in a LIST. Do not pipe LIST into a command that changes FILE, too, but write
+it to a file first.
 
 Examples:
   scbf insert words.scbf new_words.txt

@@ -292,7 +292,7 @@ TEST(Stages, EqualALoop) {
           model.remove(some);
           ASSERT_TRUE(same_stages(filter, model));
         }
-        if (backend == std::string("simd")) break;
+        if (backend == std::string("scalar")) break;  // has one way only
       }
     }
   }
@@ -315,19 +315,6 @@ TEST(Stages, AreNotAddedForKeysThatAreThere) {
     EXPECT_EQ(report.present, in.size());
     EXPECT_EQ(full.stages(), 1u);
   }
-}
-
-TEST(Stages, WithMoreKeysThanAreAskedAtOnce) {
-  const Growth growth = Growth::tightening(30'000, 0.01);
-  Random random(37);
-  Keys keys = some_of(random, scaled(200'000, 140'000), 100'000);
-  std::vector<std::byte> bitmap(keys.size() / 8 + 1, std::byte{0xDB});
-  Filter filter(growth), model(growth, {.backend = "scalar"});
-  const KeyBatch batch = KeyBatch(keys).with_validity(bitmap);
-  ASSERT_TRUE(same(insert_new(filter, batch, {.executor = &two_threads()}),
-                   insert_new_by_loop(model, batch)));
-  ASSERT_TRUE(same_stages(filter, model));
-  EXPECT_GT(filter.stages(), 1u);
 }
 
 TEST(Stages, SayWhereToContinueWhenAllAreFull) {

@@ -189,6 +189,15 @@ class InsertAndRemove(CommandTest):
             self.assertEqual(process.returncode, INPUT_OUTPUT)
             self.assertIn(b"the reader of the list has closed it", err)
             self.assertEqual(self.digest("f.scbf"), before)
+        # Nor is a list worth anything without its filter.
+        for verb, *options in (("insert", "--new", "list"),
+                               ("remove", "--absent", "list", "--max-absent", "100%")):
+            process = self.start(verb, "f.scbf", "-o", "-", *options, "--force", stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process.stdout.close()
+            _, err = process.communicate(keys, timeout=60)
+            self.assertEqual(process.returncode, INPUT_OUTPUT)
+            self.assertIn(b"the reader of the filter has closed it", err)
 
     def test_a_delta_that_is_removed_twice(self):
         # docs/maths.md, "Removing what was not inserted": how many keys go with each false positive.

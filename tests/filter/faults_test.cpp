@@ -209,6 +209,55 @@ TEST(FaultsOfMemory, InsertionOfNewKeysCountsExactlyTheKeysItSays) {
   EXPECT_GT(outcomes.all, 10u);
 }
 
+TEST(FaultsOfMemory, InsertionOfNewKeysGoesInSmallerPieces) {
+  // More keys than one of them has, of which some come several times, and some are null.
+  auto values = random_keys(150'000, 5);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] %= 100'000;
+  const std::vector<std::byte> validity(values.size() / 8 + 1, std::byte{0xDB});
+  const KeyBatch keys = KeyBatch(values).with_validity(validity);
+  for (const Growth& growth :
+       {Growth::tightening(30'000, 0.01), Growth::fixed(Geometry::split_block(1, 1200), 4)}) {
+    SCOPED_TRACE(growth.describe());
+    Filter model(growth, {.backend = "scalar"});
+    Answers want;
+    std::uint64_t inserted = 0;
+    try {
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const bool is_new = keys.valid(i) && !model.contains(values[i]);
+        if (is_new) model.insert(values[i]);
+        inserted += is_new;
+        want.push_back(is_new);
+      }
+    } catch (const FilterFull&) {
+    }
+    ASSERT_GT(want.size(), 1u << 16) << "the second piece is the one to be seen";
+    for (const bool wants_answers : {true, false}) {
+      Filter filter(growth);
+      Answers out(wants_answers ? keys.size() : 0, 0xCC);
+      std::uint64_t processed = keys.size();
+      scbf::InsertReport done;
+      {
+        const ShortMemory short_memory(1, false);
+        try {
+          const scbf::InsertNewReport report = filter.insert_new(keys, out, {.threads = 1});
+          done = {report.inserted, report.nulls};
+        } catch (const FilterFull& full) {
+          processed = full.processed();
+          done = full.done();
+        }
+      }
+      EXPECT_EQ(ShortMemory::refused(), 1u);
+      EXPECT_EQ(processed, want.size());
+      EXPECT_EQ(done.inserted, inserted);
+      EXPECT_EQ(done.nulls, keys.slice(0, processed).nulls());
+      ASSERT_TRUE(same_filter(filter, model));
+      if (!wants_answers) continue;
+      out.resize(processed);
+      EXPECT_TRUE(same_answers(out, want));
+    }
+  }
+}
+
 TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
   std::uint64_t stopped = 0, all = 0;
   for_each_setup([&](const Filter& before, const KeyBatch& keys, const BatchOptions& options) {

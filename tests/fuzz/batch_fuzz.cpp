@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "scbf/filter.hpp"
@@ -158,8 +159,14 @@ class Run {
           break;
         }
         case 8:
-          if (filter.backend().memory() != scbf::kHostMemory) continue;
-          filter.insert_new(keys, answers, options);
+          if (filter.backend().memory() == scbf::kHostMemory) {
+            filter.insert_new(keys, answers, options);
+          } else {  // which has none
+            const std::string name(filter.backend().name());
+            filter = filters_.front();
+            filter.to(name);
+            answers = want;
+          }
           break;
         case 2:
           filter.remove(keys, answers, options);

@@ -96,8 +96,9 @@ struct CountReport {
 };
 
 /// No stage has room and no further stage can be added: all stages of a `fixed` growth are full, or
-/// there is too little memory. The keys of the batch before index processed() are in the filter,
-/// and those that were inserted are counted by keys_inserted(). The others have changed no counter.
+/// there is too little memory. Of the keys before index processed(), the valid ones are in the
+/// filter, and those that were inserted are counted by keys_inserted(). Keys from there on have
+/// changed no counter.
 class FilterFull : public Error {
  public:
   FilterFull(const Error& message, std::uint64_t processed, const InsertReport& done) noexcept
@@ -317,11 +318,12 @@ class Filter {
   /// Throws FilterFull at the first new key for which there is no room; out[i] is valid for i <
   /// processed(). Throws NotOnHost if the counters are in the memory of a device.
   ///
-  /// Cost: in `split_block` and `ranked` up to twice that of insert, in `split` three times
+  /// Cost: up to twice that of insert where a key has one cache line, elsewhere two to three times
   /// (docs/performance.md, "Keys that are not there yet"); with several stages a lookup more.
-  /// Filters of more than 32 slices take the direct path. Temporary memory: 27 KiB of stack; on the
-  /// partitioned path options.scratch_bytes; without `out` a byte per key of at most 16 MiB, or of
-  /// a 64th of the filter; in filters that grow 13 bytes per key of at most 2^22 at a time.
+  /// `split` of more than 32 slices takes the direct path. Temporary memory: 27 KiB of stack; on
+  /// the partitioned path options.scratch_bytes; without `out` a byte per key, for at most 2^24
+  /// keys at a time, or as many as an array has cache lines if that is more; in filters that grow
+  /// 13 bytes per key, for at most 2^22 at a time.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
                              const BatchOptions& options = {});
 

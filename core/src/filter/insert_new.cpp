@@ -5,7 +5,8 @@
 // the keys that no stage holds beforehand. Insertions only add, so any other key is found at its
 // turn, too. Candidates go to the stage with room, in steps as of every insertion, and the backend
 // tells which of them that stage does not hold at their turn. What a stage has taken needs no room
-// in the next one. So when it is full, it is asked for the candidates that are left.
+// in the next one. So when it is full, it is asked about the candidates that are left; before that
+// only if many small steps would cost more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -94,25 +95,28 @@ class NewInsertion {
       if (processed_ == 0) throw;
       throw_full("memory is short", processed_, done());
     }
-    const std::uint64_t nulls = keys_.nulls();
-    return {inserted_, keys_.size() - nulls - inserted_, nulls};
+    return {inserted_, keys_.size() - nulls_ - inserted_, nulls_};
   }
 
  private:
   /// What became of the keys processed so far.
-  InsertReport done() const { return {inserted_, keys_.slice(0, processed_).nulls()}; }
+  InsertReport done() const noexcept { return {inserted_, nulls_}; }
+  void processed_to(std::size_t end) {
+    nulls_ += keys_.slice(processed_, end - processed_).nulls();
+    processed_ = end;
+  }
 
   void insert_into_only_stage() {
     Stage& stage = state_.stages[0];
     if (!out_.empty()) {
       inserted_ = stage.insert_new(keys_, out_.data(), options_);
-      return;
+      return processed_to(keys_.size());
     }
     PieceRoom<std::uint8_t> room(std::min(keys_.size(), answer_window(stage.geometry())));
     while (processed_ < keys_.size()) {
       const std::size_t n = std::min(room.size(), keys_.size() - processed_);
       inserted_ += stage.insert_new(keys_.slice(processed_, n), room.data(), options_);
-      processed_ += n;
+      processed_to(processed_ + n);
     }
   }
 
@@ -132,7 +136,7 @@ class NewInsertion {
     left.take(keys_.slice(first, count), state_.seed);
     if (!out_.empty()) std::fill_n(&out_[first], count, std::uint8_t{0});
     const auto note_processed = [&] {
-      processed_ = first + (left.empty() ? count : left.index[left.begin]);
+      processed_to(first + (left.empty() ? count : left.index[left.begin]));
     };
     // A single stage with room need not be asked: it tests the keys as they are inserted.
     std::vector<Stage>& stages = state_.stages;
@@ -154,7 +158,8 @@ class NewInsertion {
       }
       left.begin += step.count;
       note_processed();
-      // Many small steps would cost more than the question which keys need none.
+      // Repeated keys make many small steps. Before these cost more than a lookup of all that is
+      // left, what is present is dropped.
       work += step.count + kStepCost;
       if (left.empty() || (work < left.size() && !is_full(stage))) continue;
       const ConstCounterView view = std::as_const(stage).view();
@@ -175,6 +180,7 @@ class NewInsertion {
   const BatchOptions& options_;
   std::size_t processed_ = 0;   ///< keys that had their turn
   std::uint64_t inserted_ = 0;  ///< of those
+  std::uint64_t nulls_ = 0;     ///< of those
 };
 
 }  // namespace
