@@ -29,6 +29,8 @@ namespace scbf {
 
 namespace {
 
+// These numbers are chosen, not measured. Answers do not depend on them.
+
 // Keys whose candidates are found at once: enough for a pass over a large stage, by all threads.
 constexpr std::size_t kPieceKeys = 1u << 22;
 // The same if there is no memory for so many.
