@@ -47,15 +47,6 @@ struct Header {
   std::uint64_t lay_out() noexcept;
 };
 
-/// Relative difference allowed between numbers that are computed by logarithms: their last digits
-/// depend on the C library.
-inline constexpr double kClose = 1e-9;
-
-/// The first offset at or after this length at which a stage can begin.
-constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
-  return (bytes + file_format::kAlignment - 1) / file_format::kAlignment * file_format::kAlignment;
-}
-
 std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes);
 
 /// Does a file that begins so hold a container?

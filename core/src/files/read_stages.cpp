@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "files/parts_header.hpp"
+
 namespace scbf {
 
 namespace {
@@ -106,7 +108,7 @@ void check_stage_header(const StageHeader& header, std::uint64_t checksum, const
   }
 }
 
-bool close(double a, double b) { return std::abs(a - b) <= container_format::kClose * b; }
+bool close(double a, double b) { return std::abs(a - b) <= parts_header::kClose * b; }
 
 /// The shape that the file gives; or the one that the growth computes here, if they differ only in
 /// the last digits, because another C library computed the logarithms.
