@@ -22,7 +22,7 @@ MAY_INCLUDE = {
     "core/src/dispatch": {PUBLIC, KIT},
     "core/src/filter": {PUBLIC, KIT},
     "core/src/files": {PUBLIC, KIT, "core/src/filter"},
-    "core/src/bank": {PUBLIC, KIT, "core/src/filter"},
+    "core/src/bank": {PUBLIC, KIT, "core/src/filter", "core/src/files"},
     "cpu_simd": {PUBLIC, KIT},
     "cuda/include": {PUBLIC},
     "cuda/src": {PUBLIC, KIT, "cuda/include"},

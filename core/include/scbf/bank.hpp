@@ -20,6 +20,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -152,8 +153,7 @@ class Bank {
   /// Replaces a member by a filter and returns the old member. The mark set by ask_always is
   /// cleared. Throws Incompatible. Cost: that of remove_member and add_member together.
   Filter replace_member(std::uint32_t member, Filter filter, const BatchOptions& options = {});
-  /// Copies a member, for its statistics or to save it. There is no file format for a whole bank:
-  /// save the members, and add them again after loading. Cost: one pass over its counters.
+  /// Copies a member, for its statistics or to save it alone. Cost: one pass over its counters.
   Filter copy_member(std::uint32_t member) const;
   bool has_member(std::uint32_t member) const;
 
@@ -163,8 +163,10 @@ class Bank {
   StageView stage(std::uint32_t member, std::size_t i) const;
   /// As Filter::fpr_bound.
   double fpr_bound(std::uint32_t member) const;
-  /// Filter::metadata of a member that was added as a filter.
+  /// Filter::metadata of a member: whatever belongs to it, for example its name.
   const std::string& metadata(std::uint32_t member) const;
+  /// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
+  void set_metadata(std::uint32_t member, std::string metadata);
 
   /// Marks a member that must be asked whatever its counters say, for example because it is
   /// unknown, stale or being rebuilt. It is in every answer, except for null keys, until the mark
@@ -223,9 +225,60 @@ class Bank {
   template <std::floating_point T>
   std::vector<std::uint32_t> find(T) const = delete;  // cannot be keys
 
+  // ---- the whole: docs/file_format.md ---------------------------------------------------------
+
+  /// Free-form text that is saved with the bank, as Filter::metadata.
+  const std::string& metadata() const;
+  /// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
+  void set_metadata(std::string metadata);
+
+  /// Writes all members, with their numbers, marks and metadata, into one file, atomically as
+  /// Filter::save. The rows are not in it. Throws IoError, or CorruptFile if a mapped member is
+  /// damaged. Cost: two passes over all counters. Temporary memory: some 500 bytes for each member,
+  /// and 1/131072 of the counters.
+  void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
+  /// Reads and verifies everything, and makes the rows. Room for more members than there were is
+  /// made if options.capacity says so; options.seed is ignored, here and in read. Throws IoError,
+  /// CorruptFile, or Incompatible if the file holds a filter; otherwise as the constructor. Cost:
+  /// that of reading, and of add_members.
+  static Bank load(const std::filesystem::path& path, const BankOptions& options = {});
+  /// The same bytes as save, to any sink.
+  void write(const ByteSink& sink, const SaveOptions& options = {}) const;
+  /// Reads the bytes that write wrote and verifies everything. Throws as load.
+  static Bank read(const ByteSource& source, const BankOptions& options = {});
+
  private:
   friend struct BankAccess;  // not installed
   detail::Owned<BankState> state_;
 };
+
+/// What a bank file says of one member.
+struct MemberFileInfo {
+  std::uint32_t number;
+  bool asked_always;     ///< Bank::ask_always
+  std::uint64_t offset;  ///< of the member in the file; offsets of `filter` count from here
+  FileInfo filter;
+};
+
+/// What the headers of a bank file say.
+struct BankFileInfo {
+  std::uint32_t version;
+  Growth growth;
+  std::uint64_t seed;
+  std::uint32_t capacity;               ///< Bank::capacity: the rows will be so long
+  std::vector<MemberFileInfo> members;  ///< ascending by number
+  std::uint64_t file_bytes;
+  std::string metadata;
+  bool compressed;  ///< see SaveOptions::compress
+};
+
+/// Does the file begin as one of Bank::save does? Throws IoError.
+bool is_bank_file(const std::filesystem::path& path);
+/// Reads and verifies the headers only, of the members, too. Throws IoError, CorruptFile, or
+/// Incompatible if the file holds a filter.
+BankFileInfo read_bank_file_info(const std::filesystem::path& path);
+/// Reads the whole file in bounded memory, and verifies every member as verify_file does a filter.
+/// Throws as read_bank_file_info.
+BankFileInfo verify_bank_file(const std::filesystem::path& path);
 
 }  // namespace scbf

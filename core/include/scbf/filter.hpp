@@ -532,6 +532,7 @@ inline BulkInserter Filter::bulk(const BatchOptions& options) {
 /// What a filter file says of one stage, field by field as in docs/file_format.md.
 struct StageFileInfo {
   StageShape shape;
+  std::uint32_t index;   ///< in the growth, or 2^32 − 1: merged in from another one
   std::uint64_t offset;  ///< of the stage's own header in the file
   std::uint32_t version;
   std::string_view hash;  ///< "XXH3-64"
@@ -563,10 +564,11 @@ struct FileInfo {
   bool is_container() const noexcept { return growth.policy() != Growth::Policy::one; }
 };
 
-/// Reads and verifies the headers only. Throws IoError or CorruptFile.
+/// Reads and verifies the headers only. Throws IoError, CorruptFile, or Incompatible if the file
+/// holds a bank (bank.hpp).
 FileInfo read_file_info(const std::filesystem::path& path);
 /// Reads the whole file in bounded memory and verifies every checksum, the padding and the
-/// saturated counts. Throws IoError or CorruptFile, naming the first error found.
+/// saturated counts. Throws as read_file_info, naming the first error found.
 FileInfo verify_file(const std::filesystem::path& path);
 
 }  // namespace scbf

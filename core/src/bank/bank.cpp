@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "bank/bank_state.hpp"
@@ -51,17 +52,12 @@ BankState::Member& BankState::changeable(std::uint32_t member) {
   return members[member];
 }
 
-const StageShape& BankState::shape(std::uint32_t index) {
-  const auto known = shapes.find(index);
-  return known != shapes.end() ? known->second
-                               : shapes.emplace(index, growth.stage(index)).first->second;
-}
-
 Level& BankState::later_level(std::uint32_t index) {
   const auto at =
       std::ranges::lower_bound(later, index, {}, [](const auto& l) { return l->index; });
   if (at != later.end() && (*at)->index == index) return **at;
-  auto level = std::make_unique<Level>(index, shape(index), seed, *backend, BankOptions{}.capacity);
+  auto level =
+      std::make_unique<Level>(index, fit.shape(index), seed, *backend, BankOptions{}.capacity);
   return **later.insert(at, std::move(level));
 }
 
@@ -79,7 +75,9 @@ std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> st
                                              const BatchOptions& options) {
   const std::size_t most = level.slots() + stages.size();
   level.owners.resize(std::max(level.owners.size(), most), kNoMember);
-  return level.add(std::move(stages), options);
+  std::vector<std::uint32_t> slots = level.free_slots(stages.size());
+  level.add(std::move(stages), slots, options);
+  return slots;
 }
 
 void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
@@ -117,27 +115,12 @@ void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>
 // ---- filters that become members ----------------------------------------------------------------
 
 void BankState::check(const Filter& filter) {
-  if (!(filter.growth() == growth)) {
-    throw Incompatible(fmt::format("the growths differ: the bank's is {}, the filter's {}",
-                                   growth.describe(), filter.growth().describe()));
+  std::vector<StageOfGrowth> stages;
+  for (const Stage& stage : FilterAccess::state(filter).stages) {
+    stages.push_back({stage.index, stage.shape});
   }
-  if (filter.seed() != seed) {
-    throw Incompatible(
-        fmt::format("the seeds differ: the bank's is {}, the filter's {}", seed, filter.seed()));
-  }
-  const std::vector<Stage>& stages = FilterAccess::state(filter).stages;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (stages[i].index == kForeignStage) {
-      throw Incompatible(fmt::format(
-          "stage {} of the filter does not belong to its growth: merge added it from a filter "
-          "that grows differently",
-          i));
-    }
-    if (!(stages[i].shape == shape(stages[i].index)) || (i == 0 && stages[i].index != 0)) {
-      throw Incompatible(
-          fmt::format("stage {} of the filter differs from stage {} of its growth ({})", i,
-                      stages[i].index, growth.describe()));
-    }
+  if (const auto misfit = fit.misfit(filter.growth(), filter.seed(), stages)) {
+    throw Incompatible(*misfit);
   }
 }
 
@@ -195,9 +178,20 @@ void BankState::Newcomers::give(std::size_t i, std::uint32_t member) noexcept {
   members[i].stages.clear();
 }
 
+void BankState::add(std::vector<Filter> filters, std::span<const std::uint32_t> numbers,
+                    const BatchOptions& options) {
+  if (filters.empty()) return;
+  members.resize(std::max<std::size_t>(members.size(), numbers.back() + std::size_t{1}));
+  Newcomers newcomers(*this);
+  newcomers.settle(std::move(filters), options);
+  // The last thing that can fail.
+  first.add(std::move(newcomers.firsts), numbers, options);
+  for (std::size_t i = 0; i < numbers.size(); ++i) newcomers.give(i, numbers[i]);
+}
+
 // ---- members ------------------------------------------------------------------------------------
 
-Bank::Bank(const Growth& growth, const BankOptions& options) {
+const Backend& backend_for(const BankOptions& options) {
   const Backend& backend = find_backend(options.backend);
   if (backend.memory() != kHostMemory) {
     throw InvalidArgument(
@@ -209,6 +203,11 @@ Bank::Bank(const Growth& growth, const BankOptions& options) {
     throw InvalidArgument(fmt::format("capacity {}: a bank has at most {} members",
                                       options.capacity, kMaxBankMembers));
   }
+  return backend;
+}
+
+Bank::Bank(const Growth& growth, const BankOptions& options) {
+  const Backend& backend = backend_for(options);
   state_ = std::unique_ptr<BankState>(
       new BankState{growth, options.seed, &backend,
                     Level(0, growth.stage(0), options.seed, backend, options.capacity)});
@@ -266,13 +265,8 @@ std::vector<std::uint32_t> Bank::add_members(std::vector<Filter> filters,
     state.check(filter);
     filter.to(state.backend->name());
   }
-  const std::size_t most = slots() + filters.size();
-  state.members.resize(std::max(state.members.size(), most));
-  BankState::Newcomers newcomers(state);
-  newcomers.settle(std::move(filters), options);
-  // The last thing that can fail.
-  auto numbers = state.first.add(std::move(newcomers.firsts), options);
-  for (std::size_t i = 0; i < numbers.size(); ++i) newcomers.give(i, numbers[i]);
+  std::vector<std::uint32_t> numbers = state.first.free_slots(filters.size());
+  state.add(std::move(filters), numbers, options);
   return numbers;
 }
 
@@ -383,6 +377,16 @@ double Bank::fpr_bound(std::uint32_t member) const {
 
 const std::string& Bank::metadata(std::uint32_t member) const {
   return state_->at(member).metadata;
+}
+void Bank::set_metadata(std::uint32_t member, std::string metadata) {
+  state_->at(member);
+  check_metadata(metadata);
+  state_->members[member].metadata = std::move(metadata);
+}
+const std::string& Bank::metadata() const { return state_->metadata; }
+void Bank::set_metadata(std::string metadata) {
+  check_metadata(metadata);
+  state_->metadata = std::move(metadata);
 }
 
 void Bank::ask_always(std::uint32_t member, bool ask) {

@@ -8,12 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bank/level.hpp"
+#include "filter/member_fit.hpp"
 #include "filter/state.hpp"
 #include "scbf/bank.hpp"
 
@@ -51,12 +51,12 @@ struct BankState {
   Level first;
   std::vector<std::unique_ptr<Level>> later = {};  ///< ascending by index; none is empty
   std::vector<Member> members = {};                ///< by number
-  std::map<std::uint32_t, StageShape> shapes = {};
+  MemberFit fit{growth, seed};
+  std::string metadata = {};  ///< of the bank
 
   const Member& at(std::uint32_t member) const;
   /// The same, to be changed. Throws ReadOnly.
   Member& changeable(std::uint32_t member);
-  const StageShape& shape(std::uint32_t index);
 
   /// The later level of this index; made if there is none.
   Level& later_level(std::uint32_t index);
@@ -73,6 +73,10 @@ struct BankState {
   /// Throws Incompatible unless the filter can be a member.
   void check(const Filter& filter);
   struct Newcomers;
+  /// Makes filters members of these numbers, which are free and ascend; they have been checked and
+  /// are on the bank's backend. All or none.
+  void add(std::vector<Filter> filters, std::span<const std::uint32_t> numbers,
+           const BatchOptions& options);
   /// Makes the columns of these stages zero.
   void blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept;
   /// Moves stages whose columns are zero out of later levels, to `taken`, which has room for them.
@@ -101,7 +105,11 @@ struct BankState::Newcomers {
   std::vector<Member> members = {};  ///< a stage has no slot yet while its level is null
 };
 
+/// The backend that the options name. Throws as Bank's constructor.
+const Backend& backend_for(const BankOptions& options);
+
 struct BankAccess {
+  static BankState& state(Bank& bank) { return *bank.state_; }
   static const BankState& state(const Bank& bank) { return *bank.state_; }
 };
 

@@ -82,9 +82,9 @@ std::uint32_t Level::add() {
   return slot;
 }
 
-std::vector<std::uint32_t> Level::add(std::vector<Stage> newcomers, const BatchOptions& options) {
-  if (newcomers.empty()) return {};
-  std::vector<std::uint32_t> slots = free_slots(newcomers.size());
+void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
+                const BatchOptions& options) {
+  if (newcomers.empty()) return;
   make_room(slots.back() + std::size_t{1}, options);
   std::vector<MemberColumn> columns;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -94,8 +94,7 @@ std::vector<std::uint32_t> Level::add(std::vector<Stage> newcomers, const BatchO
   rows.rebuild(*kernels, columns, options);
   for (std::size_t i = 0; i < slots.size(); ++i) stages[slots[i]] = std::move(newcomers[i]);
   size += slots.size();
-  lowest_free = slots.back() + std::size_t{1};
-  return slots;
+  while (has(static_cast<std::uint32_t>(lowest_free))) ++lowest_free;
 }
 
 Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept {

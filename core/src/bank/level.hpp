@@ -70,8 +70,12 @@ struct Level {
   void reserve(std::uint32_t capacity, const BatchOptions& options);
   /// Adds an empty stage. Returns its slot, the lowest that is free.
   std::uint32_t add();
-  /// Adds stages with counters, in one pass over the rows. All or none. Returns their slots.
-  std::vector<std::uint32_t> add(std::vector<Stage> newcomers, const BatchOptions& options);
+  /// The n smallest slots that are free.
+  std::vector<std::uint32_t> free_slots(std::size_t n) const;
+  /// Adds stages with counters in these slots, which are free and ascend, in one pass over the
+  /// rows. All or none.
+  void add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
+           const BatchOptions& options);
   /// Replaces a stage by another and returns the old one.
   Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept;
   /// Sets a stage's column to zero. The stage must then be taken out, or its column rebuilt.
@@ -117,8 +121,6 @@ struct Level {
                                const BatchOptions& options);
   /// Makes room for this many slots; if the rows must grow, they grow by half at least.
   void make_room(std::size_t slots, const BatchOptions& options);
-  /// The n smallest slots that are free.
-  std::vector<std::uint32_t> free_slots(std::size_t n) const;
   /// Inserts or removes a batch in pieces, hashing keys once for counters and rows. Without `mark`
   /// the rows are not updated: the caller rebuilds the column.
   ChangeCounts change(Change what, std::uint32_t slot, const KeyBatch& keys,

@@ -108,11 +108,13 @@ PackedStage pack(const Stage* from, const Stage& now, const std::string& metadat
 Bytes message_of(const FilterState& now, std::vector<PackedStage> stages) {
   std::vector<StageHeader> fields;
   std::vector<Bytes> headers;
+  std::vector<std::uint64_t> checksums;
   std::size_t length = 0;
   for (PackedStage& stage : stages) {
     headers.push_back(file_format::encode_header(stage.header));
     fields.push_back(std::move(stage.header));
     const std::uint64_t checksum = file_format::checksum_in(headers.back());
+    checksums.push_back(checksum);
     walk_chunks(std::span(stage.chunks), file_format::chunk_count(fields.back().payload_bytes()),
                 [&](std::span<std::byte, ChunkHeader::kBytes> at, ChunkHeader header,
                     std::span<const std::byte> bytes, std::uint64_t number) {
@@ -124,7 +126,7 @@ Bytes message_of(const FilterState& now, std::vector<PackedStage> stages) {
   Bytes message;
   if (now.growth.policy() != Growth::Policy::one) {
     std::vector<container_format::Entry> entries;
-    message = container_header(now, fields, headers, entries);
+    message = container_header(parts_of(now), fields, checksums, entries);
   }
   message.reserve(message.size() + length);
   for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -195,7 +195,7 @@ void DeltaCoder::apply(FilterState& state, const Delta& delta) {
   if (!fitting) {
     const ByteSource source = source_of(delta.message());
     Input input("delta", source);
-    state = std::move(*read_filter(input, *state.backend, Cell::bit));
+    state = std::move(*read_filter(input, *state.backend, Cell::bit).state);
     return;
   }
   // All memory is taken here, so that nothing can fail later.

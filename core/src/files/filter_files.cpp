@@ -82,7 +82,7 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
 /// Makes a filter of these cells; get(part, stage) returns the cells of each stage. A file of
 /// counters also gives a filter of bits, and not the other way round: then it throws Incompatible.
 template <class Get>
-std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
+FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
   std::vector<Stage> stages;
   FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
     if (stage.header.content == Content::delta) {
@@ -101,14 +101,15 @@ std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, C
   });
   // In a filter file the metadata belongs to the filter, not to its stage.
   if (head.growth.policy() == Growth::Policy::one) stages[0].metadata.clear();
-  return std::make_unique<FilterState>(FilterState{head.growth, head.seed, &backend,
-                                                   std::move(stages), std::move(head.metadata),
-                                                   cell, head.epoch});
+  auto state =
+      std::make_unique<FilterState>(FilterState{head.growth, head.seed, &backend, std::move(stages),
+                                                std::move(head.metadata), cell, head.epoch});
+  return {std::move(state), head.checksum, head.payload};
 }
 
 }  // namespace
 
-std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, Cell cell) {
+FilterRead read_filter(Input& input, const Backend& backend, Cell cell) {
   return read_filter(input, backend, cell, [&](Input& part, const StageHead& stage) {
     return stage.header.geometry.cell() == cell ? read_counters(part, stage, backend)
                                                 : read_bits_of_counters(part, stage, backend);
@@ -122,7 +123,7 @@ std::unique_ptr<FilterState> read_filter(const ByteSource& source, const FilterO
   const Backend& backend = find_backend(options.backend);
   check_supports(backend, cell);
   Input input("stream", source);
-  return read_filter(input, backend, cell);
+  return read_filter(input, backend, cell).state;
 }
 
 std::unique_ptr<FilterState> load_filter(const std::filesystem::path& path,
@@ -130,7 +131,7 @@ std::unique_ptr<FilterState> load_filter(const std::filesystem::path& path,
   const Backend& backend = find_backend(options.backend);
   check_supports(backend, cell);
   FileInput file(path);
-  std::unique_ptr<FilterState> filter = read_filter(file.input, backend, cell);
+  std::unique_ptr<FilterState> filter = read_filter(file.input, backend, cell).state;
   check_end(file.input);
   return filter;
 }
@@ -167,7 +168,8 @@ std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
                           header, 0, {store->words(), header.geometry.words()}, part.name());
                       skip_payload(part, stage);
                       return store;
-                    });
+                    })
+            .state;
     check_end(file.input);
     if (file.file.still_named()) return filter;
   }
@@ -178,6 +180,7 @@ std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
 StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
   const StageHeader& header = stage.header;
   return {.shape = stage.shape,
+          .index = stage.index,
           .offset = stage.offset,
           .version = header.version(),
           .hash = "XXH3-64",
@@ -194,10 +197,11 @@ StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
           .changes = header.changes};
 }
 
-FileInfo read_info(const std::filesystem::path& path, bool verify) {
-  FileInput file(path);
+}  // namespace
+
+FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum) {
   std::vector<StageFileInfo> stages;
-  FileHead head = read_stages(file.input, [&](Input& part, StageHead&& stage) {
+  FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
     const std::uint64_t begin = part.position();
     if (verify) {
       read_payload_chunks(part, stage, [](std::uint64_t, std::span<const std::uint64_t>) {});
@@ -206,7 +210,7 @@ FileInfo read_info(const std::filesystem::path& path, bool verify) {
     }
     stages.push_back(info_of(stage, part.position() - begin));
   });
-  check_end(file.input);
+  header_checksum = head.checksum;
   return {.version = head.version,
           .growth = head.growth,
           .seed = head.seed,
@@ -217,6 +221,16 @@ FileInfo read_info(const std::filesystem::path& path, bool verify) {
           .compressed = head.payload == Payload::packed,
           .epoch = head.epoch,
           .since = head.since};
+}
+
+namespace {
+
+FileInfo read_info(const std::filesystem::path& path, bool verify) {
+  FileInput file(path);
+  std::uint64_t checksum = 0;
+  FileInfo info = read_info(file.input, verify, checksum);
+  check_end(file.input);
+  return info;
 }
 
 }  // namespace

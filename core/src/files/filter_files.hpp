@@ -2,6 +2,7 @@
 // What other rooms and deltas use of filter_files.cpp.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "files/file_input.hpp"
@@ -9,7 +10,17 @@
 
 namespace scbf {
 
+/// A filter that was read, and what its first header says of the file.
+struct FilterRead {
+  std::unique_ptr<FilterState> state;
+  std::uint64_t header_checksum;
+  file_format::Payload payload;
+};
 /// Reads a filter of these cells from where the input is. Throws CorruptFile or Incompatible.
-std::unique_ptr<FilterState> read_filter(Input& input, const Backend& backend, Cell cell);
+FilterRead read_filter(Input& input, const Backend& backend, Cell cell);
+
+/// What the headers of a filter say, from where the input is; its payloads are verified or skipped.
+/// Sets `header_checksum` to that of the first header. Throws CorruptFile or Incompatible.
+FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum);
 
 }  // namespace scbf

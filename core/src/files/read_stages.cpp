@@ -4,21 +4,16 @@
 #include <array>
 #include <cmath>
 
+#include "files/bank_format.hpp"
 #include "files/parts_header.hpp"
 
 namespace scbf {
 
-namespace {
-
-using container_format::Entry;
-using file_format::ChunkHeader;
 using file_format::kChunkBytes;
 
-// Both formats begin with this many bytes of fixed meaning.
+// All formats begin with this many bytes of fixed meaning.
 constexpr std::uint64_t kFixedBytes = file_format::kFixedBytes;
-static_assert(container_format::kFixedBytes == kFixedBytes);
-
-// ---- one stage: a filter file -------------------------------------------------------------------
+static_assert(parts_header::kFixedBytes == kFixedBytes);
 
 std::vector<std::byte> read_fixed_bytes(Input& input) {
   std::vector<std::byte> bytes(kFixedBytes);
@@ -26,10 +21,8 @@ std::vector<std::byte> read_fixed_bytes(Input& input) {
   return bytes;
 }
 
-/// `bytes` are the first kFixedBytes of the header, or fewer if the input ended. Sets `checksum` to
-/// that of the header.
-StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::uint64_t& checksum) {
-  const std::uint64_t header_bytes = file_format::checked_header_bytes(bytes, input.name());
+std::vector<std::byte> read_header(Input& input, std::vector<std::byte> bytes,
+                                   std::uint64_t header_bytes) {
   if (input.bytes() && *input.bytes() < header_bytes) {
     file_format::throw_truncated(*input.bytes(), header_bytes, input.name());
   }
@@ -39,6 +32,31 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::u
     bytes.resize(old + std::min(header_bytes - old, kChunkBytes));
     input.read_all(std::span(bytes).subspan(old), header_bytes);
   }
+  return bytes;
+}
+
+void read_padding(Input& input, std::uint64_t to, std::uint64_t whole, const char* between) {
+  std::vector<std::byte> bytes(to - input.position());
+  input.read_all(bytes, whole);
+  const auto stray = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
+  if (stray != bytes.end()) {
+    throw CorruptFile(fmt::format("{}: padding between {} is not zero, at byte {}", input.name(),
+                                  between, to - (bytes.end() - stray)));
+  }
+}
+
+namespace {
+
+using container_format::Entry;
+using file_format::ChunkHeader;
+
+// ---- one stage: a filter file -------------------------------------------------------------------
+
+/// `bytes` are the first kFixedBytes of the header, or fewer if the input ended. Sets `checksum` to
+/// that of the header.
+StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::uint64_t& checksum) {
+  const std::uint64_t header_bytes = file_format::checked_header_bytes(bytes, input.name());
+  bytes = read_header(input, std::move(bytes), header_bytes);
   StageHeader header = file_format::decode_header(bytes, input.name());
   checksum = file_format::checksum_in(bytes);
   if (input.bytes() && !header.packed()) {
@@ -55,29 +73,15 @@ StageHeader read_stage_header(Input& input, std::vector<std::byte> bytes, std::u
 // ---- several stages: a container ----------------------------------------------------------------
 
 ContainerHeader read_container_header(Input& input, std::vector<std::byte> bytes,
-                                      std::uint64_t& file_bytes) {
+                                      std::uint64_t& file_bytes, std::uint64_t& checksum) {
   const std::uint64_t header_bytes = container_format::checked_header_bytes(bytes, input.name());
-  if (input.bytes() && *input.bytes() < header_bytes) {
-    file_format::throw_truncated(*input.bytes(), header_bytes, input.name());
-  }
-  bytes.resize(header_bytes);
-  input.read_all(std::span(bytes).subspan(kFixedBytes), header_bytes);
+  bytes = read_header(input, std::move(bytes), header_bytes);
+  checksum = file_format::checksum_in(bytes);
   ContainerHeader header = container_format::decode_header(bytes, input.name(), file_bytes);
   if (input.bytes() && *input.bytes() < file_bytes) {
     file_format::throw_truncated(*input.bytes(), file_bytes, input.name());
   }
   return header;
-}
-
-/// Reads up to byte `to` and checks that all bytes are zero.
-void read_padding(Input& input, std::uint64_t to, std::uint64_t file_bytes) {
-  std::vector<std::byte> bytes(to - input.position());
-  input.read_all(bytes, file_bytes);
-  const auto stray = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
-  if (stray != bytes.end()) {
-    throw CorruptFile(fmt::format("{}: padding between stages is not zero, at byte {}",
-                                  input.name(), to - (bytes.end() - stray)));
-  }
 }
 
 void check_stage_header(const StageHeader& header, std::uint64_t checksum, const std::string& name,
@@ -162,13 +166,14 @@ void check_like_first(const StageHeader& header, const StageHeader& first,
 }
 
 FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const UseStage& use) {
-  std::uint64_t file_bytes = 0;
-  ContainerHeader container = read_container_header(input, std::move(fixed_bytes), file_bytes);
+  std::uint64_t file_bytes = 0, head_checksum = 0;
+  ContainerHeader container =
+      read_container_header(input, std::move(fixed_bytes), file_bytes, head_checksum);
   std::optional<StageHeader> first;
   for (std::size_t i = 0; i < container.stages.size(); ++i) {
     const Entry& entry = container.stages[i];
     const std::uint64_t offset = container.packed() ? input.position() : entry.offset;
-    read_padding(input, offset, file_bytes);
+    read_padding(input, offset, file_bytes, "stages");
     // In a stream, lengths are only claims.
     Input part(fmt::format("{}: stage {}", input.name(), i), input,
                container.packed() ? kAnyNumber : entry.bytes);
@@ -198,7 +203,8 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
           first->content,
           first->payload,
           first->epoch,
-          first->since};
+          first->since,
+          head_checksum};
 }
 
 /// The same for the single stage of a filter file.
@@ -207,8 +213,9 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const Use
   StageHeader header = read_stage_header(input, std::move(fixed_bytes), checksum);
   check_first(header, input.name());
   const Growth growth = Growth::one(header.geometry);
-  FileHead head{header.version(), growth,         header.seed,  0,           header.metadata,
-                header.content,   header.payload, header.epoch, header.since};
+  FileHead head{header.version(), growth,         header.seed,    0,
+                header.metadata,  header.content, header.payload, header.epoch,
+                header.since,     checksum};
   StageShape shape = growth.stage(0);
   shape.geometry = header.geometry;
   const std::optional<std::uint64_t> file_bytes =
@@ -222,6 +229,10 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const Use
 
 FileHead read_stages(Input& input, const UseStage& use) {
   std::vector<std::byte> bytes = read_fixed_bytes(input);
+  if (bank_format::is_bank(bytes)) {
+    throw Incompatible(
+        fmt::format("{}: a bank of filters, and no filter: load it as a Bank", input.name()));
+  }
   return container_format::is_container(bytes) ? read_container(input, std::move(bytes), use)
                                                : read_single(input, std::move(bytes), use);
 }

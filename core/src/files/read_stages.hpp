@@ -42,7 +42,8 @@ struct FileHead {
   std::string metadata;
   Content content;
   Payload payload;
-  Epoch epoch, since;  ///< as in the headers of the stages
+  Epoch epoch, since;      ///< as in the headers of the stages
+  std::uint64_t checksum;  ///< of the first header
 };
 
 /// The header of a stage, and where it is.
@@ -54,9 +55,18 @@ struct StageHead {
   std::uint64_t offset;  ///< of the stage's header in the file
 };
 
+/// The first bytes of a file, as many as tell what it is, or fewer if it ends before.
+std::vector<std::byte> read_fixed_bytes(Input& input);
+/// The whole header, of this length, that begins with these bytes. Throws CorruptFile.
+std::vector<std::byte> read_header(Input& input, std::vector<std::byte> bytes,
+                                   std::uint64_t header_bytes);
+/// Reads up to byte `to` and checks that all bytes are zero; `whole` bytes are expected in all, as
+/// the message says if there are fewer. Throws CorruptFile.
+void read_padding(Input& input, std::uint64_t to, std::uint64_t whole, const char* between);
+
 /// Calls use(part, stage) for each stage, oldest first, after its header has been read and checked.
 /// `use` must read the payload from `part`, with read_payload or skip_payload, or skip it
-/// otherwise. Throws CorruptFile.
+/// otherwise. Throws CorruptFile, or Incompatible if it is no filter but a bank.
 using UseStage = std::function<void(Input& part, StageHead&& stage)>;
 FileHead read_stages(Input& input, const UseStage& use);
 

@@ -82,19 +82,25 @@ Header header_fields(const Stage& stage, const std::string& metadata) {
           .metadata = metadata};
 }
 
-std::vector<std::byte> container_header(const FilterState& filter, std::span<const Header> fields,
-                                        std::span<const std::vector<std::byte>> headers,
+FilterParts parts_of(const FilterState& filter) {
+  FilterParts parts{filter.growth, filter.seed, filter.epoch, &filter.metadata, {}};
+  parts.stages.reserve(filter.stages.size());
+  for (const Stage& stage : filter.stages) parts.stages.push_back(&stage);
+  return parts;
+}
+
+std::vector<std::byte> container_header(const FilterParts& filter, std::span<const Header> headers,
+                                        std::span<const std::uint64_t> checksums,
                                         std::vector<Entry>& entries) {
   container_format::Header container{.growth = filter.growth,
                                      .seed = filter.seed,
-                                     .metadata = filter.metadata,
-                                     .version = fields[0].version(),
-                                     .payload = fields[0].payload};
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const Stage& stage = filter.stages[i];
-    container.stages.push_back({0, fields[i].packed() ? 0 : fields[i].file_bytes(),
-                                stage.shape.full_at, stage.shape.fpr, stage.index,
-                                file_format::checksum_in(headers[i])});
+                                     .metadata = *filter.metadata,
+                                     .version = headers[0].version(),
+                                     .payload = headers[0].payload};
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const Stage& stage = *filter.stages[i];
+    container.stages.push_back({0, headers[i].packed() ? 0 : headers[i].file_bytes(),
+                                stage.shape.full_at, stage.shape.fpr, stage.index, checksums[i]});
   }
   const std::uint64_t file_bytes = container.lay_out();
   std::vector<std::byte> bytes = container_format::encode_header(container, file_bytes);
@@ -102,31 +108,43 @@ std::vector<std::byte> container_header(const FilterState& filter, std::span<con
   return bytes;
 }
 
-void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink) {
-  std::vector<Header> fields;
-  std::vector<std::vector<std::byte>> headers;
-  const bool one = filter.growth.policy() == Growth::Policy::one;
-  for (const Stage& stage : filter.stages) {
-    Header header = header_of(stage, filter.epoch, options, one ? filter.metadata : stage.metadata);
-    headers.push_back(file_format::encode_header(header));
-    header.chunk_checksums = {};  // many, and no longer needed
-    fields.push_back(std::move(header));
+FilterWriter::FilterWriter(FilterParts parts, const SaveOptions& options)
+    : parts_(std::move(parts)) {
+  for (const Stage* const stage : parts_.stages) {
+    const std::string& metadata = is_container() ? stage->metadata : *parts_.metadata;
+    headers_.push_back(header_of(*stage, parts_.epoch, options, metadata));
+    checksums_.push_back(file_format::checksum_in(file_format::encode_header(headers_.back())));
   }
+  if (is_container()) {
+    std::vector<Entry> entries;
+    checksum_ = file_format::checksum_in(container_header(parts_, headers_, checksums_, entries));
+    bytes_ = entries.back().offset + entries.back().bytes;
+  } else {
+    checksum_ = checksums_[0];
+    bytes_ = headers_[0].packed() ? 0 : headers_[0].file_bytes();
+  }
+}
+
+void FilterWriter::write(const ByteSink& sink) const {
   std::vector<Entry> entries;
   std::uint64_t at = 0;
-  if (!one) {
-    const std::vector<std::byte> header = container_header(filter, fields, headers, entries);
+  if (is_container()) {
+    const std::vector<std::byte> header = container_header(parts_, headers_, checksums_, entries);
     sink(header);
     at = header.size();
   }
-  for (std::size_t i = 0; i < filter.stages.size(); ++i) {
+  for (std::size_t i = 0; i < headers_.size(); ++i) {
     if (!entries.empty() && entries[i].offset > at) {
       sink(std::vector<std::byte>(entries[i].offset - at));
     }
-    sink(headers[i]);
-    write_payload(filter.stages[i], fields[i].packed(), file_format::checksum_in(headers[i]), sink);
+    sink(file_format::encode_header(headers_[i]));
+    write_payload(*parts_.stages[i], headers_[i].packed(), checksums_[i], sink);
     if (!entries.empty()) at = entries[i].offset + entries[i].bytes;
   }
+}
+
+void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink) {
+  FilterWriter(parts_of(filter), options).write(sink);
 }
 
 }  // namespace scbf

@@ -18,12 +18,44 @@ namespace scbf {
 /// The header of a stage of a filter, without checksums of its payload.
 file_format::Header header_fields(const Stage& stage, const std::string& metadata);
 
-/// The header of a container of stages with these headers, in their order. `headers` have been
-/// encoded, and give the entries their checksums and lengths.
-std::vector<std::byte> container_header(const FilterState& filter,
-                                        std::span<const file_format::Header> fields,
-                                        std::span<const std::vector<std::byte>> headers,
+/// What is written of a filter. It borrows the metadata and the stages.
+struct FilterParts {
+  Growth growth;
+  std::uint64_t seed;
+  Epoch epoch;
+  const std::string* metadata;
+  std::vector<const Stage*> stages;
+};
+FilterParts parts_of(const FilterState& filter);
+
+/// The header of a container of stages with these headers, in their order, which have these
+/// checksums when they are encoded. They give the entries their lengths.
+std::vector<std::byte> container_header(const FilterParts& filter,
+                                        std::span<const file_format::Header> headers,
+                                        std::span<const std::uint64_t> checksums,
                                         std::vector<container_format::Entry>& entries);
+
+/// Writes a filter that does not change meanwhile. What comes before the first byte is written, the
+/// checksum and the length, can be asked for.
+class FilterWriter {
+ public:
+  /// Cost: one pass over the counters. Throws CorruptFile if a mapped filter is damaged.
+  FilterWriter(FilterParts parts, const SaveOptions& options);
+
+  /// That of the header that is written first.
+  std::uint64_t header_checksum() const noexcept { return checksum_; }
+  /// How many bytes are written; 0 if payloads are packed.
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  void write(const ByteSink& sink) const;
+
+ private:
+  bool is_container() const noexcept { return parts_.growth.policy() != Growth::Policy::one; }
+
+  FilterParts parts_;
+  std::vector<file_format::Header> headers_;  ///< of each stage
+  std::vector<std::uint64_t> checksums_;      ///< of these headers
+  std::uint64_t checksum_, bytes_;
+};
 
 void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink);
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Banks in files and streams. A member is written as the filter that copy_member returns would be.
+// Rows of bits are not in the file: they follow from the counters.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bank/bank_state.hpp"
+#include "files/file_input.hpp"
+#include "files/filter_files.hpp"
+#include "files/read_members.hpp"
+#include "files/write_stages.hpp"
+#include "scbf/bank.hpp"
+
+namespace scbf {
+
+namespace {
+
+using file_format::Payload;
+
+FilterParts parts_of(const BankState& bank, const BankState::Member& member) {
+  FilterParts parts{bank.growth, bank.seed, {}, &member.metadata, {}};
+  parts.stages.reserve(member.stages.size());
+  for (const BankState::StageSlot& stage : member.stages) parts.stages.push_back(&stage.stage());
+  return parts;
+}
+
+Bank read_bank(Input& input, const BankOptions& options) {
+  const Backend& backend = backend_for(options);
+  std::vector<Filter> filters;
+  std::vector<std::uint32_t> numbers, always;
+  // The bank is made of members that have been verified: a header alone makes no rows of bits.
+  BankHeader header = read_members(input, [&](Input& part, const bank_format::Entry& member) {
+    FilterRead read = read_filter(part, backend, Cell::counter);
+    MemberHead head{read.header_checksum, read.payload, read.state->growth, read.state->seed, {}};
+    for (const Stage& stage : read.state->stages) {
+      head.stages.push_back({stage.index, stage.shape});
+    }
+    filters.push_back(FilterAccess::make(std::move(read.state)));
+    numbers.push_back(member.number);
+    if (member.asked_always) always.push_back(member.number);
+    return head;
+  });
+  Bank bank(header.growth, {.seed = header.seed,
+                            .backend = options.backend,
+                            .capacity = std::max(header.capacity, options.capacity)});
+  BankAccess::state(bank).add(std::move(filters), numbers, {});
+  for (const std::uint32_t member : always) bank.ask_always(member, true);
+  bank.set_metadata(std::move(header.metadata));
+  return bank;
+}
+
+BankFileInfo read_bank_info(const std::filesystem::path& path, bool verify) {
+  FileInput file(path);
+  std::vector<MemberFileInfo> members;
+  BankHeader header = read_members(file.input, [&](Input& part, const bank_format::Entry& member) {
+    std::uint64_t checksum = 0;
+    FileInfo info = read_info(part, verify, checksum);
+    if (info.is_delta || info.cell() == Cell::bit) {
+      throw CorruptFile(fmt::format("{}: {}: members of a bank are filters of counters",
+                                    part.name(), info.is_delta ? "a delta" : "a filter of bits"));
+    }
+    MemberHead head{
+        checksum, info.compressed ? Payload::packed : Payload::plain, info.growth, info.seed, {}};
+    for (const StageFileInfo& stage : info.stages) {
+      head.stages.push_back({stage.index, stage.shape});
+    }
+    members.push_back({member.number, member.asked_always, member.offset, std::move(info)});
+    return head;
+  });
+  check_end(file.input);
+  return {.version = bank_format::kNewestVersion,
+          .growth = header.growth,
+          .seed = header.seed,
+          .capacity = header.capacity,
+          .members = std::move(members),
+          .file_bytes = file.input.position(),
+          .metadata = std::move(header.metadata),
+          .compressed = header.packed()};
+}
+
+}  // namespace
+
+void Bank::write(const ByteSink& sink, const SaveOptions& options) const {
+  const BankState& bank = *state_;
+  BankHeader header{.growth = bank.growth,
+                    .seed = bank.seed,
+                    .capacity = capacity(),
+                    .metadata = bank.metadata,
+                    .payload = options.compress ? Payload::packed : Payload::plain};
+  std::vector<FilterWriter> writers;
+  writers.reserve(size());
+  for (std::uint32_t number = 0; number < slots(); ++number) {
+    if (!bank.first.has(number)) continue;
+    writers.emplace_back(parts_of(bank, bank.members[number]), options);
+    header.members.push_back({.number = number,
+                              .asked_always = bank.first.is_always(number),
+                              .header_checksum = writers.back().header_checksum(),
+                              .bytes = writers.back().bytes()});
+  }
+  header.lay_out();
+  const std::vector<std::byte> bytes = bank_format::encode_header(header);
+  sink(bytes);
+  std::uint64_t at = bytes.size();
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    const bank_format::Entry& member = header.members[i];
+    if (!header.packed() && member.offset > at) sink(std::vector<std::byte>(member.offset - at));
+    writers[i].write(sink);
+    at = member.offset + member.bytes;
+  }
+}
+
+void Bank::save(const std::filesystem::path& path, const SaveOptions& options) const {
+  write_file(path, [&](const ByteSink& sink) { write(sink, options); });
+}
+
+Bank Bank::read(const ByteSource& source, const BankOptions& options) {
+  Input input("stream", source);
+  return read_bank(input, options);
+}
+
+Bank Bank::load(const std::filesystem::path& path, const BankOptions& options) {
+  FileInput file(path);
+  Bank bank = read_bank(file.input, options);
+  check_end(file.input);
+  return bank;
+}
+
+bool is_bank_file(const std::filesystem::path& path) {
+  InputFile file(path);
+  std::array<std::byte, bank_format::kMagic.size()> first{};
+  const std::size_t got = file.read(first);
+  return bank_format::is_bank(std::span(first).first(got));
+}
+
+BankFileInfo read_bank_file_info(const std::filesystem::path& path) {
+  return read_bank_info(path, false);
+}
+BankFileInfo verify_bank_file(const std::filesystem::path& path) {
+  return read_bank_info(path, true);
+}
+
+}  // namespace scbf

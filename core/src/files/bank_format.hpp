@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a bank file: the header before its members. Each member is a whole filter file or
+// container of its own. Pure functions of bytes. Described in docs/file_format.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "files/file_format.hpp"
+#include "scbf/growth.hpp"
+
+namespace scbf::bank_format {
+
+inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'B', 0x0D, 0x0A, 0x1A};
+inline constexpr std::uint32_t kNewestVersion = 1;
+inline constexpr std::uint64_t kEntryBytes = 32;
+
+struct Entry {
+  std::uint32_t number;           ///< of the member
+  bool asked_always;              ///< Bank::ask_always
+  std::uint64_t header_checksum;  ///< the one in the header of the member's file
+  // Both are 0 if payloads are packed: then nothing but reading tells how long a member is.
+  std::uint64_t offset = 0;  ///< of the member's file, a multiple of 4096
+  std::uint64_t bytes = 0;   ///< its length
+};
+
+struct Header {
+  Growth growth;
+  std::uint64_t seed = 0;
+  std::uint32_t capacity = 0;       ///< Bank::capacity; above every number
+  std::vector<Entry> members = {};  ///< ascending by number
+  std::string metadata = {};
+  file_format::Payload payload = file_format::Payload::plain;
+
+  bool packed() const noexcept { return payload == file_format::Payload::packed; }
+  /// Length of the header; the first member begins there.
+  std::uint64_t bytes() const noexcept;
+  /// Fills in the offsets. Returns the length of the file, or 0 if payloads are packed.
+  std::uint64_t lay_out() noexcept;
+};
+
+std::vector<std::byte> encode_header(const Header& header);
+
+/// Does a file that begins so hold a bank?
+bool is_bank(std::span<const std::byte> first) noexcept;
+
+/// The length of the header of a bank file that begins with `first`, its first 128 bytes; throws
+/// CorruptFile unless they make sense. Bounded by 34 MiB.
+std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
+/// Verifies every byte. Throws CorruptFile.
+Header decode_header(std::span<const std::byte> bytes, const std::string& name);
+
+}  // namespace scbf::bank_format

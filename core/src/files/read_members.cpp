@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files/read_members.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "files/container_format.hpp"
+#include "files/read_stages.hpp"
+
+namespace scbf {
+
+namespace {
+
+BankHeader read_bank_header(Input& input) {
+  std::vector<std::byte> bytes = read_fixed_bytes(input);
+  if (!bank_format::is_bank(bytes)) {
+    // Throws unless it begins as a filter does.
+    if (!container_format::is_container(bytes)) {
+      file_format::checked_header_bytes(bytes, input.name());
+    }
+    throw Incompatible(
+        fmt::format("{}: a filter, and no bank: load it as a Filter, or as a "
+                    "BloomFilter",
+                    input.name()));
+  }
+  const std::uint64_t header_bytes = bank_format::checked_header_bytes(bytes, input.name());
+  return bank_format::decode_header(read_header(input, std::move(bytes), header_bytes),
+                                    input.name());
+}
+
+/// The length of a bank file whose payloads are plain.
+std::uint64_t file_bytes(const BankHeader& bank) {
+  return bank.members.empty() ? bank.bytes()
+                              : bank.members.back().offset + bank.members.back().bytes;
+}
+
+}  // namespace
+
+BankHeader read_members(Input& input, const UseMember& use) {
+  BankHeader bank = read_bank_header(input);
+  const std::uint64_t whole = bank.packed() ? 0 : file_bytes(bank);
+  if (input.bytes() && *input.bytes() < whole) {
+    file_format::throw_truncated(*input.bytes(), whole, input.name());
+  }
+  MemberFit fit(bank.growth, bank.seed);
+  for (bank_format::Entry& member : bank.members) {
+    if (bank.packed()) {
+      member.offset = input.position();
+    } else {
+      read_padding(input, member.offset, whole, "members");
+    }
+    // In a stream, lengths are only claims.
+    Input part(fmt::format("{}: member {}", input.name(), member.number), input,
+               bank.packed() ? kAnyNumber : member.bytes);
+    const MemberHead head = [&] {
+      try {
+        return use(part, member);
+      } catch (const Incompatible& error) {  // bits, a delta, another bank
+        throw CorruptFile(error.what());
+      }
+    }();
+    const auto refuse = [&](const std::string& what) {
+      throw CorruptFile(fmt::format("{}: {}", part.name(), what));
+    };
+    if (head.checksum != member.header_checksum) {
+      refuse("its header is not the one that the bank knows");
+    }
+    if (head.payload != bank.payload) {
+      refuse(fmt::format("its payload is {}: the bank says {}",
+                         bank.packed() ? "not packed" : "packed",
+                         bank.packed() ? "packed" : "not packed"));
+    }
+    if (const auto misfit = fit.misfit(head.growth, head.seed, head.stages)) refuse(*misfit);
+    if (bank.packed()) member.bytes = part.position();
+    if (part.position() != member.bytes) {
+      refuse(fmt::format("{} bytes: the bank says {}", part.position(), member.bytes));
+    }
+  }
+  return bank;
+}
+
+}  // namespace scbf

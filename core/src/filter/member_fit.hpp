@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which filters can be members of a bank: those of its growth and seed, whose stages all belong to
+// this growth.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "filter/stage.hpp"
+#include "scbf/growth.hpp"
+
+namespace scbf {
+
+/// A stage of a filter: its index in the growth, or kForeignStage, and its shape.
+struct StageOfGrowth {
+  std::uint32_t index;
+  StageShape shape;
+};
+
+class MemberFit {
+ public:
+  MemberFit(const Growth& growth, std::uint64_t seed) : growth_(growth), seed_(seed) {}
+
+  /// The shape of stage `index` of the growth; computed once. Throws as Growth::stage.
+  const StageShape& shape(std::uint32_t index);
+  /// Why such a filter cannot be a member; nothing if it can.
+  std::optional<std::string> misfit(const Growth& growth, std::uint64_t seed,
+                                    std::span<const StageOfGrowth> stages);
+
+ private:
+  Growth growth_;
+  std::uint64_t seed_;
+  std::map<std::uint32_t, StageShape> shapes_;
+};
+
+}  // namespace scbf
