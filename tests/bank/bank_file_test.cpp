@@ -52,14 +52,6 @@ std::vector<Bank> samples() {
   return all;
 }
 
-Bytes bytes_of(const Bank& bank, const SaveOptions& options = {}) {
-  Bytes bytes;
-  bank.write(
-      [&](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); },
-      options);
-  return bytes;
-}
-
 std::vector<std::vector<std::uint32_t>> answers_of(const Bank& bank) {
   MemberLists lists;
   bank.find(scbf_test::random_keys(2000, 5), lists);
@@ -120,9 +112,9 @@ TEST(BankFile, IsReadBackInEveryWay) {
     SCOPED_TRACE(bank.growth().describe());
     for (const bool compress : {false, true}) {
       SCOPED_TRACE(compress);
-      const Bytes bytes = bytes_of(bank, {.compress = compress});
+      const Bytes bytes = to_bytes(bank, {.compress = compress});
       Bank copy = read_in_every_way(bytes, bank);
-      EXPECT_EQ(bytes_of(copy, {.compress = compress}), bytes);
+      EXPECT_EQ(to_bytes(copy, {.compress = compress}), bytes);
       const TemporaryFolder folder;
       bank.save(folder / "b.bank", {.compress = compress});
       EXPECT_EQ(read_bytes(folder / "b.bank"), bytes);
@@ -130,10 +122,7 @@ TEST(BankFile, IsReadBackInEveryWay) {
       // The members lie in the file as the filters that they are.
       const BankFileInfo info = read_bank_file_info(folder / "b.bank");
       for (const MemberFileInfo& member : info.members) {
-        Bytes alone;
-        bank.copy_member(member.number)
-            .write([&](auto part) { alone.insert(alone.end(), part.begin(), part.end()); },
-                   {.compress = compress});
+        const Bytes alone = to_bytes(bank.copy_member(member.number), {.compress = compress});
         EXPECT_EQ(member.filter.file_bytes, alone.size());
         EXPECT_TRUE(std::equal(alone.begin(), alone.end(),
                                bytes.begin() + static_cast<std::ptrdiff_t>(member.offset)));
@@ -147,7 +136,7 @@ TEST(BankFile, GoesOnAsBefore) {
   std::vector<Bank> banks = samples();
   for (Bank& bank : banks) {
     SCOPED_TRACE(bank.growth().describe());
-    Bank copy = Bank::read(source_of(bytes_of(bank)));
+    Bank copy = Bank::read(source_of(to_bytes(bank)));
     EXPECT_EQ(copy.add_member(), bank.add_member());  // the smallest free number
     for (Bank* each : {&bank, &copy}) {
       for (std::uint32_t m = 0; m < each->slots(); ++m) {
@@ -159,13 +148,13 @@ TEST(BankFile, GoesOnAsBefore) {
       if (each->size() > 1) each->remove_member(last);
     }
     expect_same_bank(copy, bank);
-    EXPECT_EQ(bytes_of(copy), bytes_of(bank));
+    EXPECT_EQ(to_bytes(copy), to_bytes(bank));
   }
 }
 
 TEST(BankFile, MakesRoomForMore) {
   const Bank bank = sample_bank(Growth::tightening(40, 0.05));
-  const Bytes bytes = bytes_of(bank);
+  const Bytes bytes = to_bytes(bank);
   const Bank wide = Bank::read(source_of(bytes), {.seed = 1, .capacity = 700});
   EXPECT_GE(wide.capacity(), 700u);
   EXPECT_EQ(wide.seed(), kSeed);
@@ -179,8 +168,8 @@ TEST(BankFile, MakesRoomForMore) {
 
 TEST(BankFile, ScalarBackendWritesTheSameBytes) {
   for (const Bank& bank : samples()) {
-    const Bytes bytes = bytes_of(bank);
-    EXPECT_EQ(bytes_of(Bank::read(source_of(bytes), {.backend = "scalar"})), bytes);
+    const Bytes bytes = to_bytes(bank);
+    EXPECT_EQ(to_bytes(Bank::read(source_of(bytes), {.backend = "scalar"})), bytes);
   }
 }
 
@@ -189,7 +178,7 @@ TEST(BankFile, SeveralFollowEachOtherInAStream) {
   Bytes all;
   for (const Bank& bank : banks) {
     for (const bool compress : {true, false}) {
-      const Bytes bytes = bytes_of(bank, {.compress = compress});
+      const Bytes bytes = to_bytes(bank, {.compress = compress});
       all.insert(all.end(), bytes.begin(), bytes.end());
     }
   }
@@ -207,7 +196,7 @@ TEST(BankFile, AMappedMemberIsSaved) {
   filter.save(folder / "f.scbf");
   Bank bank(growth, {.seed = 3});
   bank.add_member(Filter::map(folder / "f.scbf"));
-  const Bank copy = Bank::read(source_of(bytes_of(bank)));
+  const Bank copy = Bank::read(source_of(to_bytes(bank)));
   EXPECT_TRUE(copy.copy_member(0) == filter);
 }
 
@@ -266,7 +255,7 @@ TEST(BankFile, EveryFlippedBitIsFound) {
   for (const bool compress : {false, true}) {
     for (const Growth& growth :
          {Growth::one(Geometry::split_block(1, 3)), Growth::tightening(10, 0.2)}) {
-      const Bytes good = bytes_of(sample_bank(growth, 5, 8), {.compress = compress});
+      const Bytes good = to_bytes(sample_bank(growth, 5, 8), {.compress = compress});
       // All bits of the first pages, where headers are, and of a compressed file; then some.
       const std::size_t step = compress ? 1 : 37;
       for (std::size_t at = 0; at < good.size(); at += at < 600 ? 1 : step) {
@@ -289,7 +278,7 @@ TEST(BankFile, EveryShorterOrLongerFileIsRefused) {
   const fs::path path = folder / "b.bank";
   for (const bool compress : {false, true}) {
     const Bytes good =
-        bytes_of(sample_bank(Growth::tightening(10, 0.2), 5, 8), {.compress = compress});
+        to_bytes(sample_bank(Growth::tightening(10, 0.2), 5, 8), {.compress = compress});
     for (std::size_t n = 0; n < good.size(); n += n < 300 ? 1 : compress ? 13 : 1021) {
       expect_refused(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)), path,
                      true);
@@ -309,7 +298,7 @@ TEST(HostileBank, EveryFieldWithEvilValues) {
       evil_values(9, {0, 3, 4095, ~0ull, 0x7FF0'0000'0000'0000, 0xFFF8'0000'0000'0001});
   for (const Bank& bank : samples()) {
     for (const bool compress : {false, true}) {
-      const Bytes good = bytes_of(bank, {.compress = compress});
+      const Bytes good = to_bytes(bank, {.compress = compress});
       for (std::size_t at = 8; at < 128 + kEntry * bank.size();) {
         const std::size_t entry = at < 128 ? 128 : (at - 128) % kEntry;
         const bool short_field =
@@ -349,7 +338,7 @@ TEST(HostileBank, MembersThatDoNotFit) {
   const auto bank_of = [](const Growth& of, std::uint64_t seed) {
     Bank bank(of, {.seed = seed});
     bank.insert(bank.add_member(), scbf_test::random_keys(9, 1));
-    return bytes_of(bank);
+    return to_bytes(bank);
   };
   const Bytes good = bank_of(growth, 1);
   ASSERT_EQ(Bank::read(source_of(good)).size(), 1u);
@@ -386,22 +375,15 @@ TEST(HostileBank, MembersThatDoNotFit) {
          "the growths differ: the bank's is");
   expect(with_member(good), "a bank of filters, and no filter");
   {
-    Bytes packed;
-    filter_in(growth, 1).write(
-        [&](auto part) { packed.insert(packed.end(), part.begin(), part.end()); },
-        {.compress = true});
-    expect(with_member(packed), "its payload is packed: the bank says not packed");
+    expect(with_member(to_bytes(filter_in(growth, 1), {.compress = true})),
+           "its payload is packed: the bank says not packed");
     Bytes other = with_member(to_bytes(filter_in(growth, 1)));
     put<std::uint64_t>(other, 128 + 24, 1);
     sign_header(other, header_bytes(good));
     expect(other, "its header is not the one that the bank knows");
   }
   // Bits, which are no members.
-  Bytes bits;
-  BloomFilter(filter_in(growth, 1)).write([&](auto part) {
-    bits.insert(bits.end(), part.begin(), part.end());
-  });
-  const Bytes of_bits = with_member(bits);
+  const Bytes of_bits = with_member(to_bytes(BloomFilter(filter_in(growth, 1))));
   EXPECT_THROW_WITH(Bank::read(source_of(of_bits)), CorruptFile, "a filter of bits");
   write_bytes(path, of_bits);
   EXPECT_THROW_WITH(verify_bank_file(path), CorruptFile, "a filter of bits");
@@ -412,7 +394,7 @@ TEST(HostileBank, MembersThatDoNotFit) {
     two.add_member();
     two.insert(m, scbf_test::random_keys(9, m));
   }
-  Bytes swapped = bytes_of(two);
+  Bytes swapped = to_bytes(two);
   const auto a = get<std::uint64_t>(swapped, 128 + 8), b = get<std::uint64_t>(swapped, 160 + 8);
   std::swap_ranges(swapped.begin() + static_cast<std::ptrdiff_t>(a),
                    swapped.begin() + static_cast<std::ptrdiff_t>(b),
@@ -426,7 +408,7 @@ TEST(HostileBank, StagesOfAnotherGrowth) {
   const Growth growth = Growth::tightening(40, 0.05);
   Bank bank(growth);
   bank.add_member();
-  const Bytes good = bytes_of(bank);
+  const Bytes good = to_bytes(bank);
   const auto at = get<std::uint64_t>(good, 128 + 8);
   for (const std::uint32_t index : {1u, 200u, 0xFFFF'FFFFu}) {
     Bytes bytes = good;
@@ -466,7 +448,7 @@ TEST(BankFile, MetadataHasItsLimit) {
   const std::string most(kMaxMetadataBytes, 'x');
   bank.set_metadata(most);
   bank.set_metadata(0, most);
-  const Bank copy = Bank::read(source_of(bytes_of(bank)));
+  const Bank copy = Bank::read(source_of(to_bytes(bank)));
   EXPECT_EQ(copy.metadata(), most);
   EXPECT_EQ(copy.metadata(0), most);
   EXPECT_THROW(bank.set_metadata(most + "x"), InvalidArgument);

@@ -12,11 +12,7 @@ constexpr SaveOptions kCompress{.compress = true};
 
 template <class AnyFilter>
 Bytes compressed(const AnyFilter& filter) {
-  Bytes bytes;
-  filter.write(
-      [&](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); },
-      kCompress);
-  return bytes;
+  return to_bytes(filter, kCompress);
 }
 
 std::vector<Filter> samples() {

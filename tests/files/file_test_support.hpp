@@ -49,12 +49,18 @@ inline void write_bytes(const fs::path& path, const Bytes& bytes) {
   if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-template <class AnyFilter>
-Bytes to_bytes(const AnyFilter& filter) {
+/// What a filter, a bank or a delta writes.
+template <class Written>
+Bytes to_bytes(const Written& written, const SaveOptions& options = {}) {
   Bytes bytes;
-  filter.write([&](std::span<const std::byte> part) {
+  const ByteSink sink = [&](std::span<const std::byte> part) {
     bytes.insert(bytes.end(), part.begin(), part.end());
-  });
+  };
+  if constexpr (requires { written.write(sink, options); }) {
+    written.write(sink, options);
+  } else {
+    written.write(sink);
+  }
   return bytes;
 }
 

@@ -31,7 +31,8 @@ def aligned(n):
 
 
 class Container:
-    def __init__(self, data):
+    def __init__(self, data, last=True):
+        """Reads the container at the beginning of `data`; if `last`, nothing may follow it."""
         require(data[:8] == MAGIC, "not a container")
         require(len(data) >= FIXED_FIELDS.size, "truncated")
         self.header = dict(zip(FIELDS, FIXED_FIELDS.unpack_from(data)))
@@ -43,7 +44,7 @@ class Container:
         require(h["metadata_bytes"] <= 1 << 20, "metadata_bytes")
         used = 128 + ENTRY.size * h["stages"] + h["metadata_bytes"]
         require(h["header_bytes"] == ((used + 7) // 8 * 8 if packed else aligned(used)), "header_bytes")
-        require(packed or len(data) == h["file_bytes"], "file length")
+        require(packed or not last or len(data) == h["file_bytes"], "file length")
         require(len(data) >= h["header_bytes"], "truncated")
         signed = data[:120] + bytes(8) + data[128:h["header_bytes"]]
         require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
@@ -86,7 +87,8 @@ class Container:
             require(0 < entry["fpr"] < 1, f"stage {i}: fpr")
             require(entry["index"] < h["most_stages"] or entry["index"] == FOREIGN, f"stage {i}: index")
             self.stages.append(stage)
-        require(h["file_bytes"] == (0 if packed else end) and end == len(data), "file_bytes")
+        self.file_bytes = end
+        require(h["file_bytes"] == (0 if packed else end) and (not last or end == len(data)), "file_bytes")
 
     def check_growth(self):
         h = self.header

@@ -356,13 +356,13 @@ def parse_key(line):
     return struct.pack("<Q", int(text)) if kind == "u64" else bytes.fromhex(text)
 
 
-def run(read, usage):
-    """Runs the command on what read(data) returns, a Filter or a Container."""
+def run(read, usage, question="count"):
+    """Runs the command on what read(data) returns: an object that has the question as a method of a key."""
     arguments = sys.argv[1:]
     name, delta = arguments.pop(0) if arguments else "", None
     if arguments[:1] == ["after"] and len(arguments) > 1:
         delta, arguments = arguments[1], arguments[2:]
-    if not name or arguments not in ([], ["count"]):
+    if not name or arguments not in ([], [question]):
         sys.exit(usage)
 
     def read_path(path):
@@ -378,7 +378,7 @@ def run(read, usage):
         sys.exit(1)
     if arguments:
         for line in sys.stdin:
-            print(of_file.count(parse_key(line)))
+            print(getattr(of_file, question)(parse_key(line)))
         return
     shown = {k: v for k, v in of_file.header.items() if k != "magic"}
     shown.update(of_file.further_fields())
