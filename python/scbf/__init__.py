@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from scbf import _scbf
 from scbf._scbf import (
     Bank,
+    BankFileInfo,
     BloomFilter,
     Delta,
     FileInfo,
@@ -73,6 +74,7 @@ from scbf.members import MemberLists
 __all__ = [
     "BackendUnavailable",
     "Bank",
+    "BankFileInfo",
     "BloomFilter",
     "CorruptFile",
     "Delta",

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bank: which of many filters may hold a key?"""
 
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scbf
-from support import GEOMETRY, filled
+from support import GEOMETRY, GOLDEN, filled
 
 
 def lists(found: Any) -> list[list[int]]:
@@ -173,3 +177,110 @@ def test_progress_must_not_change_the_bank() -> None:
     bank.insert(0, ["y"], progress=progress)
     bank.find(["y"], progress=progress)
     assert seen == ["called"] * 2 and bank.find("x") == []
+
+
+# ---- files, bytes and pickles ---------------------------------------------------------------------
+
+
+def grown() -> scbf.Bank:
+    """With members of several stages, a number that is free, a mark and metadata."""
+    bank = scbf.Bank(growth=scbf.Growth.tightening(50, 0.05), seed=2**63, members=20)
+    for member in range(4):
+        bank.insert(bank.add_member(), range(member * 200))
+        bank.set_member_metadata(member, f"µ{member}")
+    bank.remove_member(1)
+    bank.ask_always(2)
+    bank.metadata = '{"sign": "✓"}'
+    return bank
+
+
+def check_same(bank: scbf.Bank, want: scbf.Bank) -> None:
+    assert bank is not want and bank.to_bytes() == want.to_bytes()
+    assert (bank.members, bank.seed, bank.growth) == (want.members, want.seed, want.growth)
+    assert bank.metadata == want.metadata
+    for member in want.members:
+        assert bank.copy_member(member) == want.copy_member(member)
+        assert bank.member_metadata(member) == want.member_metadata(member)
+    assert lists(bank.find(range(1000))) == lists(want.find(range(1000)))
+
+
+@pytest.mark.parametrize("make", [small, grown])
+@pytest.mark.parametrize("compress", [False, True])
+def test_files_and_bytes(make: Callable[[], scbf.Bank], compress: bool, tmp_path: Path) -> None:
+    bank = make()
+    bank.save(tmp_path / "b", compress=compress)
+    check_same(scbf.Bank.load(tmp_path / "b"), bank)
+    data = bank.to_bytes(compress=compress)
+    assert data == (tmp_path / "b").read_bytes()
+    for buffer in (data, bytearray(data), memoryview(data)):
+        check_same(scbf.Bank.from_bytes(buffer, backend="scalar"), bank)
+    for info in (scbf.read_file_info(tmp_path / "b"), scbf.verify_file(tmp_path / "b")):
+        assert isinstance(info, scbf.BankFileInfo) and info.kind == "bank"
+        assert (info.growth, info.seed, info.metadata) == (bank.growth, bank.seed, bank.metadata)
+        assert (info.compressed, info.file_bytes) == (compress, len(data)) and info.capacity >= 8
+        assert list(info.members) == bank.members
+        for number, member in info.members.items():
+            assert member.kind == "counters" and member.metadata == bank.member_metadata(number)
+            assert member.keys_inserted == bank.copy_member(number).statistics().keys_inserted
+        assert repr(info) == f"<scbf.BankFileInfo: 3 members, {len(data)} bytes>"
+
+
+def test_pickles() -> None:
+    for bank in (small(), grown()):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            check_same(pickle.loads(pickle.dumps(bank, protocol)), bank)
+        check_same(copy.copy(bank), bank)
+        other = copy.deepcopy(bank)
+        other.insert(0, [10**9])
+        assert other.to_bytes() != bank.to_bytes()
+
+
+def test_files_of_other_kinds(tmp_path: Path) -> None:
+    small().save(tmp_path / "b")
+    for kind in (scbf.Filter, scbf.BloomFilter):
+        for read in (kind.load, kind.map, lambda path, kind=kind: kind.from_bytes(path.read_bytes())):
+            with pytest.raises(scbf.Incompatible, match="a bank of filters, and no filter: load it as a Bank"):
+                read(tmp_path / "b")
+    filled([1]).save(tmp_path / "f")
+    with pytest.raises(scbf.Incompatible, match="a filter, and no bank: load it as a Filter"):
+        scbf.Bank.load(tmp_path / "f")
+    data = bytearray(small().to_bytes())
+    with pytest.raises(scbf.CorruptFile, match="1 bytes after the end"):
+        scbf.Bank.from_bytes(data + b"\0")
+    with pytest.raises(scbf.CorruptFile, match="truncated"):
+        scbf.Bank.from_bytes(data[:-1])
+    data[-1] ^= 1
+    (tmp_path / "damaged").write_bytes(data)
+    for call in (scbf.Bank.load, scbf.verify_file):
+        with pytest.raises(scbf.CorruptFile, match=r"damaged': member 2: payload chunk"):
+            call(tmp_path / "damaged")
+    assert scbf.read_file_info(tmp_path / "damaged").kind == "bank"
+    with pytest.raises(scbf.IoError):
+        scbf.Bank.load(tmp_path / "missing")
+    with pytest.raises(scbf.IoError):
+        small().save(tmp_path / "missing" / "b")
+
+
+def test_metadata() -> None:
+    bank = small()
+    assert bank.metadata == "" and bank.member_metadata(0) == ""
+    with pytest.raises(scbf.InvalidArgument, match="member 7: there is none"):
+        bank.set_member_metadata(7, "x")
+    with pytest.raises(scbf.InvalidArgument, match="member 7: there is none"):
+        bank.member_metadata(7)
+    for too_long in (lambda: bank.set_member_metadata(0, "x" * (2**20 + 1)),
+                     lambda: setattr(bank, "metadata", "x" * (2**20 + 1))):
+        with pytest.raises(scbf.InvalidArgument, match="1048576"):
+            too_long()
+    bank.set_member_metadata(1, "name")
+    assert bank.remove_member(1).metadata == "name"
+
+
+def test_golden_banks() -> None:
+    for name in ("bank.scbf", "growing_bank_compressed.scbf"):
+        bank = scbf.Bank.load(GOLDEN / name)
+        assert bank.members == [0, 2, 3] and bank.metadata == '{"sign": "✓"}'
+        assert (bank.member_metadata(3), bank.member_metadata(0)) == ("both", "")
+        for i in range(40):
+            assert {0, 2, 3} == set(bank.find(i**3))  # member 2 is always asked
+        assert {2, 3} <= set(bank.find("Schlüssel"))

@@ -311,7 +311,12 @@ def test_all_golden_files() -> None:
     assert len(files) > 10
     for path in files:
         info = scbf.verify_file(path)
-        if info.kind == "delta":
+        if isinstance(info, scbf.BankFileInfo):
+            bank = scbf.Bank.load(path)
+            assert bank.members == list(info.members)
+            if not info.compressed:
+                assert bank.to_bytes() == path.read_bytes()
+        elif info.kind == "delta":
             delta = scbf.Delta.load(path)
             reader = scbf.BloomFilter.load(path.with_name(path.stem + "_epoch.scbf"))
             assert reader.epoch == delta.since

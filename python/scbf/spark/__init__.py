@@ -23,7 +23,7 @@ from scbf.spark.bank import GroupBank, bank
 from scbf.spark.build import BuildReport, build, count_keys
 from scbf.spark.change import remove, update
 from scbf.spark.errors import MissingPartial, UndersizedPlan, UndersizedPlanWarning
-from scbf.spark.files import load, save
+from scbf.spark.files import load, load_bank, save
 from scbf.spark.lookup import SharedFilter, contains, semi_join, share
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "contains",
     "count_keys",
     "load",
+    "load_bank",
     "remove",
     "save",
     "semi_join",

@@ -7,7 +7,11 @@ all of them in a Bank. A group is not divided: the largest one is the work of on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import datetime
+import decimal
+import json
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
@@ -56,13 +60,76 @@ class GroupBank:
         """A copy of the filter of a group. Raises KeyError if there is no such group."""
         if group not in self.groups:
             raise KeyError(group)
-        return self.bank.copy_member(self.groups.index(group))
+        copy = self.bank.copy_member(self.groups.index(group))
+        copy.metadata = ""  # where the group is noted, once the bank has been saved
+        return copy
+
+    @staticmethod
+    def of(bank: Bank) -> GroupBank:
+        """The groups that were noted in a bank, by labelled(), before it was saved.
+
+        Raises:
+            InvalidArgument: if there are none.
+        """
+        if not is_labelled(bank):
+            raise InvalidArgument("the bank's metadata name no groups: it was not saved by scbf.spark.save()")
+        return GroupBank([_group_of(bank.member_metadata(member)) for member in bank.members], bank)
+
+    def labelled(self) -> Bank:
+        """The bank, with the group of each member in its metadata. With these it can be saved, and they are read
+        by of(), and by other languages: the group 7 is noted as ``{"group": 7, "type": "int"}``.
+
+        Raises:
+            InvalidArgument: if the bank has other members or metadata by now, or a group is longer than 1 MiB.
+        """
+        if self.bank.members != list(range(len(self.groups))):
+            raise InvalidArgument(f"the bank has the members {self.bank.members}: its {len(self.groups)} groups are "
+                                  f"members 0 to {len(self.groups) - 1}")
+        if self.bank.metadata not in ("", _LABELLED):
+            raise InvalidArgument(f"the bank has metadata, {self.bank.metadata[:100]!r}: must be empty")
+        for member, group in enumerate(self.groups):
+            self.bank.set_member_metadata(member, _label_of(group))
+        self.bank.metadata = _LABELLED
+        return self.bank
 
     def __len__(self) -> int:
         return len(self.groups)
 
     def __repr__(self) -> str:
         return f"<scbf.spark.GroupBank: {len(self)} groups, {self.bank.nbytes} bytes>"
+
+
+_LABELLED = '{"scbf.spark": "groups"}'
+# How groups of each type are noted, and read; bool before int, of which it is a subclass.
+_NOTED: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "null": (type(None), lambda group: group, lambda noted: noted),
+    "boolean": (bool, bool, bool),
+    "int": (int, int, int),
+    "string": (str, str, str),
+    "binary": (bytes, lambda group: base64.b64encode(group).decode(), base64.b64decode),
+    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+}
+
+
+def is_labelled(bank: Bank) -> bool:
+    """Are its groups noted in its members' metadata?"""
+    return bank.metadata == _LABELLED
+
+
+def _label_of(group: Any) -> str:
+    for name, (type_, note, _) in _NOTED.items():
+        if isinstance(group, type_):
+            return json.dumps({"group": note(group), "type": name})
+    raise InvalidArgument(f"group {group!r}: groups of type {type(group).__name__} cannot be saved")
+
+
+def _group_of(label: str) -> Any:
+    try:
+        noted = json.loads(label)
+        return _NOTED[noted["type"]][2](noted["group"])
+    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+        raise InvalidArgument(f"metadata {label[:100]!r} of a member: name no group ({error})") from None
 
 
 def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | None = None,

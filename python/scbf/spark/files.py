@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters on any file system that Hadoop reaches: hdfs, s3a, abfs, gs, file.
+"""Filters and banks on any file system that Hadoop reaches: hdfs, s3a, abfs, gs, file.
 
 A file there is a filter file like any other: ``scbf info`` reads a copy, and ``BloomFilter.map`` maps one. A file of
 the driver's own file system is written and read where it lies. Others pass through a temporary file of the driver,
@@ -14,26 +14,32 @@ import posixpath
 import re
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from scbf import BloomFilter, Filter, read_file_info
+from scbf import Bank, BloomFilter, Filter, read_file_info
 from scbf.errors import CorruptFile, InvalidArgument, IoError, _io_error
 from scbf.spark.arguments import check_filter
+from scbf.spark.bank import GroupBank, is_labelled
 from scbf.spark.sessions import is_connect, session
 
 # Of a file that comes through Spark Connect, which limits messages to 128 MiB.
 _PIECE_BYTES = 16 << 20
 
+# What can be saved. A GroupBank is saved as the bank that it is, with its groups in the members' metadata.
+_Saved = Filter | BloomFilter | Bank
+_T = TypeVar("_T")
 
-def save(filter: Filter | BloomFilter, path: str | os.PathLike[str], *, compress: bool = True,
+
+def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: bool = True,
          spark: SparkSession | None = None) -> None:
-    """Writes a filter file to a path of a Hadoop file system.
+    """Writes a file of a filter or of a bank to a path of a Hadoop file system.
 
     Where an existing file is replaced, that is by the rename of a complete one: readers find the old file or the new
     one, and an error leaves the old one. The rename is atomic on the driver's own file system (file) and on hdfs.
@@ -45,30 +51,32 @@ def save(filter: Filter | BloomFilter, path: str | os.PathLike[str], *, compress
     to a new path.
 
     Args:
-        filter: counters or bits.
+        filter: counters, bits, a bank, or what bank() made, whose groups are saved, too.
         path: ``hdfs://…``, ``s3a://…``, …; without a scheme, and as a pathlib.Path, of the default file system.
             Through Spark Connect it must be absolute and without a scheme. Folders that are missing are made.
         compress: smaller, unless the filter is half full; ``False`` for a file to be mapped or shared.
         spark: by default the active session, or the default one.
     Raises:
         IoError: if the file system refuses; IsADirectory, for example, if the path is a folder.
+        InvalidArgument: for anything else, and as GroupBank.labelled().
     """
-    check_filter(filter)
+    check_filter(filter, (Filter, BloomFilter, Bank, GroupBank), "a Filter, a BloomFilter, a Bank or a GroupBank")
     name = _name(path)
     spark = session(spark)
+    saved = filter.labelled() if isinstance(filter, GroupBank) else filter
     if is_connect(spark):
-        _save_through_connect(spark, filter, name, compress)
+        _save_through_connect(spark, saved, name, compress)
         return
     system, target = _resolved(spark, name)
     local = _local(system, target, name)
     if local is not None:
-        _save_locally(filter, local, compress)
+        _save_locally(saved, local, compress)
         return
     if _is_folder(system, target, name):
         raise _is_a_folder(name)
     with tempfile.TemporaryDirectory(prefix="scbf-") as folder:
         complete = Path(folder) / "filter.scbf"
-        filter.save(complete, compress=compress)
+        saved.save(complete, compress=compress)
         _upload(spark, system, complete, target, name)
 
 
@@ -80,22 +88,54 @@ def load(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> 
     Raises:
         IoError: if the file system refuses; FileNotFound if there is no such file, IsADirectory if it is a folder.
         CorruptFile: if the file is no filter, or is damaged.
-        InvalidArgument: if it is a delta.
+        InvalidArgument: if it is a delta or a bank.
     """
+    return _loaded(path, spark, _filter_of)
+
+
+def load_bank(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Bank | GroupBank:
+    """The same for banks. What bank() made comes back with its groups, as a GroupBank.
+
+    Raises:
+        InvalidArgument: if it is no bank; otherwise as load().
+    """
+    return _loaded(path, spark, _bank_of)
+
+
+def _loaded(path: str | os.PathLike[str], spark: SparkSession | None, read: Callable[[Path, str], _T]) -> _T:
+    """What ``read`` makes of the file, which it finds on the driver. Errors name the path that the caller gave."""
     name = _name(path)
     spark = session(spark)
     if not is_connect(spark):
         system, source = _resolved(spark, name)
         local = _local(system, source, name)
         if local is not None:
-            return _read(local, name)
+            return _read(local, name, read)
     with tempfile.TemporaryDirectory(prefix="scbf-") as folder:
         copy = Path(folder) / "filter.scbf"
         if is_connect(spark):
             _download_through_connect(spark, name, copy)
         else:
             _download(spark, system, source, copy, name)
-        return _read(copy, name)
+        return _read(copy, name, read)
+
+
+def _filter_of(local: Path, name: str) -> Filter | BloomFilter:
+    kind = read_file_info(local).kind
+    if kind == "delta":
+        raise InvalidArgument(f"{name}: is a delta, not a filter: apply it to the filter that it belongs to")
+    if kind == "bank":
+        raise InvalidArgument(f"{name}: is a bank, not a filter: load it by load_bank()")
+    return (Filter if kind == "counters" else BloomFilter).load(local)
+
+
+def _bank_of(local: Path, name: str) -> Bank | GroupBank:
+    kind = read_file_info(local).kind
+    if kind != "bank":
+        what = "is a delta" if kind == "delta" else "is a filter, not a bank: load it by load()"
+        raise InvalidArgument(f"{name}: {what}")
+    bank = Bank.load(local)
+    return GroupBank.of(bank) if is_labelled(bank) else bank
 
 
 def _name(path: Any) -> str:
@@ -108,13 +148,9 @@ def _name(path: Any) -> str:
     return name
 
 
-def _read(local: Path, name: str) -> Filter | BloomFilter:
-    """The filter of a file of the driver. Errors name the path that the caller gave."""
+def _read(local: Path, name: str, read: Callable[[Path, str], _T]) -> _T:
     try:
-        kind = read_file_info(local).kind
-        if kind == "delta":
-            raise InvalidArgument(f"{name}: is a delta, not a filter: apply it to the filter that it belongs to")
-        return (Filter if kind == "counters" else BloomFilter).load(local)
+        return read(local, name)
     except CorruptFile as error:
         raise CorruptFile(_renamed(str(error), local, name)) from None
     except IoError as error:
@@ -140,7 +176,7 @@ def _local(system: Any, target: Any, name: str) -> Path | None:
         raise _java_error(name, error) from error
 
 
-def _save_locally(filter: Filter | BloomFilter, local: Path, compress: bool) -> None:
+def _save_locally(filter: _Saved, local: Path, compress: bool) -> None:
     if not local.name:  # the root
         raise _is_a_folder(str(local))
     try:
@@ -248,7 +284,7 @@ def _is_a_folder(name: str) -> IoError:
 # ---- Spark Connect: what its protocol offers -----------------------------------------------------
 
 
-def _save_through_connect(spark: SparkSession, filter: Filter | BloomFilter, name: str, compress: bool) -> None:
+def _save_through_connect(spark: SparkSession, filter: _Saved, name: str, compress: bool) -> None:
     if "://" in name or not name.startswith("/"):
         raise InvalidArgument(f"{name}: through Spark Connect, a filter is saved to an absolute path without a scheme, "
                               "on the server's default file system; or save it with Filter.save() and copy it")

@@ -103,7 +103,7 @@ auto changing(Self& self, Change change) {
 }  // namespace
 
 void add_banks(nb::module_& module) {
-  nb::class_<Self>(
+  nb::class_<Self> cls(
       module, "Bank", nb::is_final(), nb::is_weak_referenceable(),
       R"(Many filters that answer one question together: which of them may hold this key?
 
@@ -117,9 +117,11 @@ The cost of a question is nearly independent of the number of members. Shape as 
 >>> bank.find("hammer") == [tools]
 True
 >>> [list(members) for members in bank.find(["apple", "hammer", "cloud"])] == [[fruit], [tools], []]
-True)")
-      .def(
-          "__init__", &construct_bank, nb::arg("capacity") = nb::none(),
+True
+>>> scbf.Bank.from_bytes(bank.to_bytes()).find("hammer") == [tools]
+True)");
+  add_saving(cls, "Bank");
+  cls.def("__init__", &construct_bank, nb::arg("capacity") = nb::none(),
           nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
           nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
           nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
@@ -144,7 +146,23 @@ True)")
             Outside others_may_run;
             return hold(self.value.copy_member(member));
           },
-          nb::arg("member"), "A copy of a member, as a Filter: for its statistics, or to save it.")
+          nb::arg("member"),
+          "A copy of a member, as a Filter: for its statistics, or to save it alone.")
+      .def(
+          "member_metadata",
+          [](const Self& self, std::uint32_t member) {
+            const Passage inside(self.gate, Passage::To::read);
+            return decoded(self.value.metadata(member));
+          },
+          nb::arg("member"), nb::sig("def member_metadata(self, member: int) -> str"),
+          "Filter.metadata of a member: whatever belongs to it, for example its name.")
+      .def(
+          "set_member_metadata",
+          [](Self& self, std::uint32_t member, nb::str text) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.value.set_metadata(member, encoded(text, "metadata"));
+          },
+          nb::arg("member"), nb::arg("text"), "Sets it: at most 1 MiB.")
       .def(
           "insert",
           [](Self& self, std::uint32_t member, nb::object keys, unsigned threads,
@@ -229,6 +247,15 @@ True)")
                      return numbers;
                    }),
                    "their numbers, ascending")
+      .def_prop_rw(
+          "metadata", reading<Bank>([](const Bank& b) { return decoded(b.metadata()); }),
+          [](Self& self, nb::str text) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.value.set_metadata(encoded(text, "metadata"));
+          },
+          nb::for_getter(nb::sig("def metadata(self, /) -> str")),
+          nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
+          "free text that is saved with the bank, at most 1 MiB")
       .def_prop_ro("growth", reading<Bank>([](const Bank& b) { return b.growth(); }))
       .def_prop_ro("seed", reading<Bank>([](const Bank& b) { return b.seed(); }))
       .def_prop_ro("nbytes", reading<Bank>([](const Bank& b) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a filter file holds, and whether it is whole.
+// What a file of a filter or of a bank holds, and whether it is whole.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "module.hpp"
 #include "outside.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 #include "text.hpp"
@@ -28,6 +31,22 @@ std::uint64_t sum(const FileInfo& info, std::uint64_t StageFileInfo::*field) {
   std::uint64_t all = 0;
   for (const StageFileInfo& stage : info.stages) all += stage.*field;
   return all;
+}
+
+template <class Info>
+nb::object read_by(Info (*reader)(const std::filesystem::path&),
+                   const std::filesystem::path& path) {
+  std::optional<Info> info;
+  {
+    Outside others_may_run;
+    info = reader(path);
+  }
+  return nb::cast(*std::move(info));
+}
+
+bool holds_bank(const std::filesystem::path& path) {
+  Outside others_may_run;
+  return is_bank_file(path);
 }
 
 }  // namespace
@@ -54,22 +73,48 @@ void add_files(nb::module_& module) {
         return fmt::format("<scbf.FileInfo: {}, {}, {} bytes>", kind_of(i),
                            counted(i.stages.size(), "stage"), i.file_bytes);
       });
+  nb::class_<BankFileInfo>(module, "BankFileInfo", "What the headers of a bank file say.")
+      .def_prop_ro(
+          "kind", [](const BankFileInfo&) { return "bank"; }, "``'bank'``")
+      .def_ro("growth", &BankFileInfo::growth)
+      .def_ro("seed", &BankFileInfo::seed)
+      .def_ro("capacity", &BankFileInfo::capacity,
+              "members that there is room for: rows of bits will be so long")
+      .def_prop_ro(
+          "members",
+          [](const BankFileInfo& i) {
+            nb::dict all;
+            for (const MemberFileInfo& member : i.members) {
+              all[nb::int_(member.number)] = nb::cast(member.filter);
+            }
+            return all;
+          },
+          nb::sig("def members(self) -> dict[int, FileInfo]"),
+          "what the file says of each, by number")
+      .def_ro("file_bytes", &BankFileInfo::file_bytes)
+      .def_prop_ro("metadata", [](const BankFileInfo& i) { return decoded(i.metadata); })
+      .def_ro("compressed", &BankFileInfo::compressed)
+      .def("__repr__", [](const BankFileInfo& i) {
+        return fmt::format("<scbf.BankFileInfo: {}, {} bytes>", counted(i.members.size(), "member"),
+                           i.file_bytes);
+      });
   module.def(
       "read_file_info",
       [](const std::filesystem::path& path) {
-        Outside others_may_run;
-        return read_file_info(path);
+        return holds_bank(path) ? read_by(&read_bank_file_info, path)
+                                : read_by(&read_file_info, path);
       },
       nb::arg("path"),
-      "Reads and verifies the headers of a filter file. Raises IoError or CorruptFile.");
+      nb::sig("def read_file_info(path: str | os.PathLike[str]) -> FileInfo | BankFileInfo"),
+      "Reads and verifies the headers of a file. Raises IoError or CorruptFile.");
   module.def(
       "verify_file",
       [](const std::filesystem::path& path) {
-        Outside others_may_run;
-        return verify_file(path);
+        return holds_bank(path) ? read_by(&verify_bank_file, path) : read_by(&verify_file, path);
       },
       nb::arg("path"),
-      "Reads a whole filter file in bounded memory and verifies all of it. Raises IoError or "
+      nb::sig("def verify_file(path: str | os.PathLike[str]) -> FileInfo | BankFileInfo"),
+      "Reads a whole file in bounded memory and verifies all of it. Raises IoError or "
       "CorruptFile.");
 }
 

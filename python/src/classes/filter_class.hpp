@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the classes Filter and BloomFilter have in common: the calls of batches.hpp, what shape.hpp,
-// messages.hpp and counters_buffer.hpp have, files and properties.
+// saving.hpp and counters_buffer.hpp have, files and properties.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,7 @@
 
 #include "calls/batches.hpp"
 #include "classes/counters_buffer.hpp"
-#include "classes/messages.hpp"
-#include "classes/pickled.hpp"
+#include "classes/saving.hpp"
 #include "classes/shape.hpp"
 #include "outside.hpp"
 #include "text.hpp"
@@ -47,9 +46,6 @@ template <class F>
 nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const char* doc) {
   using Self = Held<F>;
   const std::string python_name = name;
-  // Kept, as nanobind keeps the pointer; a static method cannot return Self.
-  static const std::string from_bytes_signature = fmt::format(
-      "def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
   nb::class_<Self> cls(module, name, nb::type_slots(filter_slots<F>()), nb::is_final(),
                        nb::is_weak_referenceable(), doc);
   cls.attr("__hash__") = nb::none();  // it changes
@@ -326,42 +322,16 @@ Raises:
       nb::arg("memo"), nb::sig("def __deepcopy__(self, memo: object, /) -> Self"));
 
   // ---- files
-  cls.def(
-         "save",
-         [](const Self& self, const std::filesystem::path& path, bool compress) {
-           const Passage inside(self.gate, Passage::To::read);
+  add_saving(cls, name);
+  cls.def_static(
+         "map",
+         [](const std::filesystem::path& path, std::string_view backend) {
            Outside others_may_run;
-           self.value.save(path, {.compress = compress});
+           return hold(F::map(path, {.backend = backend}));
          },
-         nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
-         "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
-         "compressed file can be loaded and not mapped. Raises IoError.")
-      .def_static(
-          "load",
-          [](const std::filesystem::path& path, std::string_view backend) {
-            Outside others_may_run;
-            return hold(F::load(path, {.backend = backend}));
-          },
-          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
-          "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
-      .def_static(
-          "map",
-          [](const std::filesystem::path& path, std::string_view backend) {
-            Outside others_may_run;
-            return hold(F::map(path, {.backend = backend}));
-          },
-          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
-          "Maps a file: a filter that can be asked at once and not changed. Pages are read as they "
-          "are needed, and shared by all processes. Only the headers are verified.")
-      .def("to_bytes", &to_bytes<F>, nb::kw_only(), nb::arg("compress") = false,
-           "What save() writes, as bytes.")
-      .def_static("from_bytes", &from_bytes<F>, nb::arg("data"), nb::kw_only(),
-                  nb::arg("backend") = "auto", nb::sig(from_bytes_signature.c_str()),
-                  "The filter that to_bytes() or a file has. Raises CorruptFile or Incompatible.")
-      .def("__reduce__",
-           [](nb::handle self) {
-             return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
-           })
+         nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+         "Maps a file: a filter that can be asked at once and not changed. Pages are read as they "
+         "are needed, and shared by all processes. Only the headers are verified.")
       .def(
           "close",
           [](Self& self) {

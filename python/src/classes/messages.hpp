@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters as bytes, and from bytes.
+// Filters and banks as bytes, and from bytes.
 #pragma once
 
 #include <fmt/format.h>
@@ -66,9 +66,9 @@ std::unique_ptr<Held<F>> from_bytes(nb::handle data, std::string_view backend) {
   const Buffer buffer(data, PyBUF_SIMPLE);
   Outside others_may_run;
   BytesSource source(bytes_in(buffer));
-  auto filter = hold(F::read(std::ref(source), {.backend = backend}));
+  auto made = hold(F::read(std::ref(source), {.backend = backend}));
   source.check_at_end();
-  return filter;
+  return made;
 }
 
 }  // namespace scbf::python

@@ -59,6 +59,9 @@ assert found == alone.contains(range(9000)).sum()
 assert scbf.spark.semi_join(wider, frame, on="id").count() == 5000
 made = scbf.spark.bank(wider.selectExpr("id", "if(id % 3 = 0, null, id % 3) as g"), "id", "g", capacity=3000)
 assert sorted(map(str, made.groups)) == ["1", "2", "None"] and 2 in made.find(5)
+scbf.spark.save(made, f"{folder}/groups.bank")
+loaded = scbf.spark.load_bank(f"{folder}/groups.bank")
+assert loaded.groups == made.groups and loaded.bank.to_bytes() == made.bank.to_bytes()
 
 files._PIECE_BYTES = 1000
 for filter in (built, scbf.BloomFilter.of(built)):

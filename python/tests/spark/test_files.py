@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters on Hadoop file systems; here, Hadoop's view of the local one."""
 
+import datetime
+import decimal
 import errno
 import tempfile
 import threading
@@ -8,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as F
 
 import scbf
 import scbf.spark
@@ -46,6 +49,77 @@ def test_a_filter_comes_back_as_it_was(spark, tmp_path, folder, filter, kind, co
     assert type(loaded) is type(saved) and loaded.to_bytes() == saved.to_bytes()
     local = type(saved).load(tmp_path / "with space.scbf")  # a filter file like any other
     assert local.to_bytes() == saved.to_bytes()
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_a_bank_comes_back_with_its_groups(spark, folder, tmp_path, compress):
+    rows = spark.range(300).select(F.expr("nullif(id % 4, 3)").alias("g"), "id")
+    made = scbf.spark.bank(rows, "id", "g", capacity=100)
+    alone = made.filter(2).to_bytes()
+    path = f"{folder}/groups.bank"
+    scbf.spark.save(made, path, compress=compress)
+    loaded = scbf.spark.load_bank(path)
+    assert isinstance(loaded, scbf.spark.GroupBank)
+    assert loaded.groups == made.groups and set(made.groups) == {0, 1, 2, None}
+    assert loaded.bank.to_bytes() == made.bank.to_bytes()
+    assert loaded.find(range(300)) == made.find(range(300))
+    assert loaded.filter(2).to_bytes() == made.filter(2).to_bytes() == alone  # without the label
+    assert loaded.bank.member_metadata(made.groups.index(2)) == '{"group": 2, "type": "int"}'
+    assert scbf.Bank.load(tmp_path / "groups.bank").to_bytes() == made.bank.to_bytes()
+    scbf.spark.save(loaded, path)  # again
+
+
+GROUPS = [None, True, False, 7, -2**63, "µ", "", b"\0\xff", decimal.Decimal("1.50"), datetime.date(2020, 2, 29)]
+
+
+def test_groups_of_every_type_are_noted(spark, folder):
+    bank = scbf.Bank(capacity=10, fpr=0.01)
+    for _ in GROUPS:
+        bank.add_member()
+    scbf.spark.save(scbf.spark.GroupBank(list(GROUPS), bank), f"{folder}/b")
+    loaded = scbf.spark.load_bank(f"{folder}/b")
+    assert list(map(repr, loaded.groups)) == list(map(repr, GROUPS))
+    empty = scbf.spark.GroupBank([], scbf.Bank(capacity=10, fpr=0.01))
+    scbf.spark.save(empty, f"{folder}/b")
+    assert scbf.spark.load_bank(f"{folder}/b").groups == []
+
+
+def test_a_bank_without_groups(spark, folder, filter):
+    bank = scbf.Bank(growth=filter.growth)
+    bank.add_member(filter)
+    bank.metadata = "mine"
+    scbf.spark.save(bank, f"{folder}/b")
+    loaded = scbf.spark.load_bank(f"{folder}/b")
+    assert isinstance(loaded, scbf.Bank) and loaded.to_bytes() == bank.to_bytes()
+    with pytest.raises(scbf.InvalidArgument, match="b: is a bank, not a filter: load it by load_bank"):
+        scbf.spark.load(f"{folder}/b")
+    scbf.spark.save(filter, f"{folder}/f")
+    with pytest.raises(scbf.InvalidArgument, match="f: is a filter, not a bank: load it by load"):
+        scbf.spark.load_bank(f"{folder}/f")
+    with pytest.raises(scbf.InvalidArgument, match="name no groups"):
+        scbf.spark.GroupBank.of(bank)
+
+
+def test_groups_that_cannot_be_saved(spark, tmp_path):
+    def of(*groups):
+        bank = scbf.Bank(capacity=10, fpr=0.01)
+        for _ in groups:
+            bank.add_member()
+        return scbf.spark.GroupBank(list(groups), bank)
+
+    changed = of("a", "b")
+    changed.bank.remove_member(0)
+    noted = of("a")
+    noted.bank.metadata = "mine"
+    for wrong, why in ((changed, "has the members \\[1\\]: its 2 groups are members 0 to 1"), (noted, "'mine': must be empty"),
+                       (of(1.5), "group 1.5: groups of type float"), (of("x" * 2**20), "1048576")):
+        with pytest.raises(scbf.InvalidArgument, match=why):
+            scbf.spark.save(wrong, tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    labelled = of("a").labelled()
+    labelled.set_member_metadata(0, '{"group": "x", "type": "colour"}')
+    with pytest.raises(scbf.InvalidArgument, match="name no group"):
+        scbf.spark.GroupBank.of(labelled)
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(spark, tmp_path, folder, filter):
@@ -134,8 +208,8 @@ def test_a_session_that_was_stopped(spark, tmp_path, filter, monkeypatch):
 
 
 def test_arguments_that_are_no_filters_and_no_paths(spark, tmp_path, filter):
-    for wrong in (None, {1, 2}, scbf.Bank(capacity=10, fpr=0.01)):
-        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter or"):
+    for wrong in (None, {1, 2}, scbf.Geometry.split(3, 100)):
+        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter, a BloomFilter, a Bank or"):
             scbf.spark.save(wrong, tmp_path / "a.scbf")
     for wrong in (None, "", 5, b"a.scbf"):
         with pytest.raises(scbf.InvalidArgument, match="must be a string that is not empty"):

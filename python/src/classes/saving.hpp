@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How filters and banks are saved: in files, as bytes, and as pickles.
+#pragma once
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "classes/messages.hpp"
+#include "classes/pickled.hpp"
+#include "held.hpp"
+#include "outside.hpp"
+
+namespace scbf::python {
+
+namespace nb = nanobind;
+
+/// Adds what all classes that are saved have; `name` is that of the class in Python.
+template <class T>
+void add_saving(nb::class_<Held<T>>& cls, const char* name) {
+  using Self = Held<T>;
+  // Kept, as nanobind keeps the pointer; a static method cannot return Self.
+  static const std::string from_bytes_signature = fmt::format(
+      "def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
+  static const std::string from_bytes_doc = fmt::format(
+      "The {} that to_bytes() or a file has. Raises CorruptFile or Incompatible.", name);
+  cls.def(
+         "save",
+         [](const Self& self, const std::filesystem::path& path, bool compress) {
+           const Passage inside(self.gate, Passage::To::read);
+           Outside others_may_run;
+           self.value.save(path, {.compress = compress});
+         },
+         nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
+         "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
+         "compressed file can be loaded and not mapped. Raises IoError.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path, std::string_view backend) {
+            Outside others_may_run;
+            return hold(T::load(path, {.backend = backend}));
+          },
+          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+          "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
+      .def("to_bytes", &to_bytes<T>, nb::kw_only(), nb::arg("compress") = false,
+           "What save() writes, as bytes.")
+      .def_static("from_bytes", &from_bytes<T>, nb::arg("data"), nb::kw_only(),
+                  nb::arg("backend") = "auto", nb::sig(from_bytes_signature.c_str()),
+                  from_bytes_doc.c_str())
+      .def("__reduce__", [](nb::handle self) {
+        return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
+      });
+}
+
+}  // namespace scbf::python
