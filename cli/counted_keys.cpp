@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "counted_keys.hpp"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,6 +12,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "filter_file.hpp"
+#include "progress.hpp"
+#include "scbf/errors.hpp"
+#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -132,5 +138,37 @@ void CountedKeys::take_hashes(const std::function<void(const KeyBatch&, std::uin
   }
   hashes_ = {};
 }
+
+template <class OneFilter>
+KeyTotals insert_keys(OneFilter& filter, const std::vector<std::string>& inputs, KeyFormat format,
+                      std::optional<CountedKeys>& counted, const RunOptions& run,
+                      const char* what) {
+  BulkInserter bulk = filter.bulk(run.batch());
+  KeyTotals totals;
+  if (counted && counted->have_hashes()) {
+    totals = counted->totals();
+    Progress progress(run.progress, what, totals.keys);
+    counted->take_hashes([&](const KeyBatch& hashes, std::uint64_t so_far) {
+      bulk.insert(hashes);
+      progress.update(so_far, so_far);
+    });
+    progress.finish(totals.keys, totals.keys);
+  } else {
+    if (counted && counted->were_read()) format.tell = false;
+    KeyReader reader(inputs, format, KeyReader::Pace::bulk, bulk_block(filter.backend()));
+    run.go_through(reader, what, [&](const KeyBlock& block) { bulk.insert(block.batch()); });
+    totals = reader.totals();
+  }
+  bulk.finish();
+  if (counted && totals.keys < counted->keys()) {
+    throw IoError(fmt::format("{} counted, and then only {} read: an input was cut meanwhile",
+                              scbf::cli::counted(counted->keys(), "key"), grouped(totals.keys)));
+  }
+  return totals;
+}
+template KeyTotals insert_keys(Filter&, const std::vector<std::string>&, KeyFormat,
+                               std::optional<CountedKeys>&, const RunOptions&, const char*);
+template KeyTotals insert_keys(BloomFilter&, const std::vector<std::string>&, KeyFormat,
+                               std::optional<CountedKeys>&, const RunOptions&, const char*);
 
 }  // namespace scbf::cli

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,12 @@ class CountedKeys {
   bool were_read_ = false, have_hashes_ = false;
   std::vector<std::vector<std::uint64_t>> hashes_;
 };
+
+/// Inserts all keys of the inputs into a new filter: the hashes of `counted` if it has them, else
+/// the keys as they are read. Shows progress, labelled `what`. Throws IoError, also if there are
+/// fewer keys than were counted.
+template <class OneFilter>
+KeyTotals insert_keys(OneFilter& filter, const std::vector<std::string>& inputs, KeyFormat format,
+                      std::optional<CountedKeys>& counted, const RunOptions& run, const char* what);
 
 }  // namespace scbf::cli

@@ -15,6 +15,7 @@
 
 #include "errors.hpp"
 #include "input.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
@@ -84,17 +85,23 @@ std::string Rereadable::with_name(std::string_view message) const {
   return fmt::format("{}{}", display_name(name_), message.substr(copy.size()));
 }
 
-std::string_view kind_of(const FileInfo& info) {
-  if (info.is_delta) return "delta";
-  return info.cell() == Cell::bit ? "bits" : "counters";
-}
-
 namespace {
 
 bool is_regular(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
+
+}  // namespace
+
+bool holds_bank(const std::string& path) { return is_regular(path) && is_bank_file(path); }
+
+std::string_view kind_of(const FileInfo& info) {
+  if (info.is_delta) return "delta";
+  return info.cell() == Cell::bit ? "bits" : "counters";
+}
+
+namespace {
 
 /// The headers of a file that can be mapped.
 std::optional<FileInfo> info_to_map(const std::string& path) {

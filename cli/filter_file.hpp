@@ -71,6 +71,8 @@ class Rereadable {
   std::unique_ptr<std::FILE, Close> copy_;
 };
 
+/// Is it a regular file that holds a bank? (What comes from a pipe can be read only once.)
+bool holds_bank(const std::string& path);
 /// What a file holds: "counters", "bits", "delta".
 std::string_view kind_of(const FileInfo& info);
 

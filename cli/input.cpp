@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "decoder.hpp"
+#include "files/bank_format.hpp"
 #include "files/container_format.hpp"
 #include "files/file_format.hpp"
 #include "scbf/errors.hpp"
@@ -69,7 +70,8 @@ bool begins_as_filter(std::string_view first) noexcept {
     return std::ranges::equal(first.substr(0, magic.size()), magic, {},
                               [](char c) { return static_cast<unsigned char>(c); });
   };
-  return begins_with(file_format::kMagic) || begins_with(container_format::kMagic);
+  return begins_with(file_format::kMagic) || begins_with(container_format::kMagic) ||
+         begins_with(bank_format::kMagic);
 }
 
 StopSignal::StopSignal() : fd_(::eventfd(0, EFD_CLOEXEC)) {

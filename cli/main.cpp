@@ -29,6 +29,8 @@ constexpr Verb kVerbs[] = {
     {"apply", "Apply deltas to the bits of a reader", set_up_apply},
     {"info", "Show a filter's header and statistics", set_up_info},
     {"verify", "Check every checksum of filter files", set_up_verify},
+    {"bank", "Make a bank: a filter of each file, asked together", set_up_bank},
+    {"find", "Print which members of a bank may hold a key", set_up_find},
     {"index", "A table in regions, found by the values of its columns", set_up_index},
     {"backends", "List what can compute on this machine", set_up_backends},
     {"paper", "Print the paper's tables: printed, computed, simulated", set_up_paper},

@@ -36,6 +36,15 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 
 void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
+  add_format_to(line, filter_has_kind,
+                filter_has_kind ? "Take --keys even if the filter was built from the other kind; "
+                                  "replace OUT even if it is no filter"
+                                : "Replace FILE even if it is no filter");
+  line.positionals("INPUT", "Files of keys; - or none: standard input", inputs);
+}
+
+void KeyOptions::add_format_to(CommandLine& line, bool filter_has_kind,
+                               const std::string& force_help) {
   line.option(
       "--keys", "KIND",
       filter_has_kind
@@ -73,12 +82,7 @@ void KeyOptions::add_to(CommandLine& line, bool filter_has_kind) {
             format.chomp_cr);
   line.flag("--raw", "Take inputs as they are, even if they look compressed or like no keys",
             [this] { format.decode = format.check = false; });
-  line.flag("--force",
-            filter_has_kind ? "Take --keys even if the filter was built from the other kind; "
-                              "replace OUT even if it is no filter"
-                            : "Replace FILE even if it is no filter",
-            force);
-  line.positionals("INPUT", "Files of keys; - or none: standard input", inputs);
+  line.flag("--force", force_help, force);
 }
 
 KeyFormat KeyOptions::format_for(KeyKind of) const {

@@ -32,7 +32,10 @@ struct KeyOptions {
   bool force = false;
   std::vector<std::string> inputs;
 
+  /// All of them, the inputs last.
   void add_to(CommandLine& line, bool filter_has_kind);
+  /// Those that say how keys are written, and --force with this help.
+  void add_format_to(CommandLine& line, bool filter_has_kind, const std::string& force_help);
   /// How keys of this kind are written. Throws UsageError if options contradict each other.
   KeyFormat format_for(KeyKind kind) const;
   /// The inputs, or standard input if none is given.

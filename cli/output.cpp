@@ -147,6 +147,17 @@ Output::Output(Sink sink)
     : sink_(std::move(sink)),
       buffer_(new char[kCapacity]) {}  // not cleared: bytes are read only after they are written
 
+void write_tsv_field(Output& out, std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t plain = text.find_first_of("\t\r\n\\");
+    out.write(text.substr(0, plain));
+    if (plain == std::string_view::npos) return;
+    const char c = text[plain];
+    out.write(c == '\t' ? "\\t" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\\\");
+    text.remove_prefix(plain + 1);
+  }
+}
+
 std::string json_text(const Json& json, int indent) {
   try {
     return json.dump(indent);

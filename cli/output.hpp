@@ -53,6 +53,9 @@ class Output {
   std::unique_ptr<char[]> buffer_;
 };
 
+/// Writes a field of TSV: a tab, a line break and a backslash in it as \t, \n, \r and \\.
+void write_tsv_field(Output& out, std::string_view text);
+
 /// JSON on one line, or indented by so many blanks per level. A string that is not UTF-8 becomes
 /// {"bytes": [255, …]}, so that no two strings print alike.
 std::string json_text(const Json& json, int indent = -1);

@@ -14,7 +14,6 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "progress.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
@@ -105,37 +104,6 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
           .count_seconds = count_seconds};
 }
 
-/// Inserts all keys: their hashes if they were kept, else as they are read.
-template <class OneFilter>
-KeyTotals insert_all(const BuildOptions& options, Design& design, KeyFormat format,
-                     OneFilter& filter) {
-  const RunOptions& run = options.run;
-  BulkInserter bulk = filter.bulk(run.batch());
-  KeyTotals totals;
-  if (design.counted && design.counted->have_hashes()) {
-    totals = design.counted->totals();
-    Progress progress(run.progress, "building", totals.keys);
-    design.counted->take_hashes([&](const KeyBatch& hashes, std::uint64_t so_far) {
-      bulk.insert(hashes);
-      progress.update(so_far, so_far);
-    });
-    progress.finish(totals.keys, totals.keys);
-  } else {
-    if (design.counted && design.counted->were_read()) format.tell = false;
-    KeyReader reader(options.keys.sources(), format, KeyReader::Pace::bulk,
-                     bulk_block(filter.backend()));
-    run.go_through(reader, "building", [&](const KeyBlock& block) { bulk.insert(block.batch()); });
-    totals = reader.totals();
-  }
-  bulk.finish();
-  if (design.counted && totals.keys < design.counted->keys()) {
-    throw IoError(
-        fmt::format("build: {} counted, and then only {} read: an input was cut meanwhile",
-                    counted(design.counted->keys(), "key"), grouped(totals.keys)));
-  }
-  return totals;
-}
-
 /// The result of a build: the filter with all keys, and the times.
 template <class OneFilter>
 struct Built {
@@ -221,7 +189,8 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   const RunOptions& run = options.run;
   auto filter = empty_filter<OneFilter>(design, options);
   filter.set_metadata(write_notes(design.notes));
-  const KeyTotals read = insert_all(options, design, format, filter);
+  const KeyTotals read =
+      insert_keys(filter, options.keys.sources(), format, design.counted, run, "building");
   const double seconds = watch.seconds();
   const Built<OneFilter> built{filter, read, seconds,
                                save_filter(filter, to, run, {.compress = options.compress})};

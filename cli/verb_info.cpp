@@ -14,6 +14,7 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "verbs.hpp"
@@ -193,6 +194,72 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   return text;
 }
 
+// ---- banks
+// ----------------------------------------------------------------------------------------
+
+Json to_json(const std::string& file, const BankFileInfo& info) {
+  Json json;
+  json["file"] = file;
+  json["kind"] = "bank";
+  json["version"] = info.version;
+  json["compressed"] = info.compressed;
+  json["seed"] = info.seed;
+  json["capacity"] = info.capacity;
+  describe_growth(json, info.growth);
+  describe_geometry(json, info.growth.first_geometry());
+  json["members"] = Json::array();
+  for (const MemberFileInfo& member : info.members) {
+    Json one{{"number", member.number},
+             {"asked_always", member.asked_always},
+             {"offset", member.offset},
+             {"file_bytes", member.filter.file_bytes},
+             {"stages", member.filter.stages.size()}};
+    Books(member.filter).describe(one);
+    one["metadata"] = metadata_json(member.filter.metadata);
+    json["members"].push_back(std::move(one));
+  }
+  json["file_bytes"] = info.file_bytes;
+  json["metadata"] = metadata_json(info.metadata);
+  return json;
+}
+
+/// Most members that are listed as text.
+constexpr std::size_t kListed = 20;
+
+std::string to_text(const std::string& file, const BankFileInfo& info) {
+  std::string text;
+  const auto row = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{:<16} {}\n", name, value);
+  };
+  row("file",
+      fmt::format("{} ({}, bank version {})", file, human_bytes(info.file_bytes), info.version));
+  row("holds", fmt::format("a bank of {}, room for {}{}", counted(info.members.size(), "member"),
+                           grouped(info.capacity), info.compressed ? ", compressed" : ""));
+  row("growth", info.growth.policy() == Growth::Policy::one
+                    ? info.growth.first_geometry().describe()
+                    : info.growth.describe());
+  row("hash", fmt::format("XXH3-64, seed {}", info.seed));
+  if (!info.metadata.empty()) {
+    row("metadata",
+        info.metadata.size() <= 200 ? info.metadata : human_bytes(info.metadata.size()));
+  }
+  for (std::size_t i = 0; i < std::min(info.members.size(), kListed); ++i) {
+    const MemberFileInfo& member = info.members[i];
+    const std::string& metadata = member.filter.metadata;
+    row(fmt::format("member {}", member.number),
+        fmt::format("{}{}{}{}", Books(member.filter).text(),
+                    member.filter.is_container()
+                        ? ", " + counted(member.filter.stages.size(), "stage")
+                        : "",
+                    member.asked_always ? ", always asked" : "",
+                    metadata.empty() || metadata.size() > 200 ? "" : ", " + metadata));
+  }
+  if (info.members.size() > kListed) {
+    row("", fmt::format("and {} more; --json lists all", info.members.size() - kListed));
+  }
+  return text;
+}
+
 /// Statistics of the filter at `path`, which has these headers.
 Statistics statistics_of(const std::string& path, const FileInfo& info,
                          const InfoOptions& options) {
@@ -212,6 +279,16 @@ Statistics statistics_of(const std::string& path, const FileInfo& info,
 
 /// Shows the file that is at `path`, or the headers only.
 void show(const InfoOptions& options, const std::string& path) {
+  if (holds_bank(path)) {
+    const BankFileInfo info =
+        options.header_only ? read_bank_file_info(path) : verify_bank_file(path);
+    if (options.run.json) {
+      print_json(to_json(options.file, info));
+    } else {
+      print_text(to_text(options.file, info));
+    }
+    return;
+  }
   std::optional<Statistics> statistics;
   const FileInfo info = options.header_only ? read_file_info(path) : verify_file(path);
   if (!options.header_only && !info.is_delta) {
@@ -248,8 +325,25 @@ int verify(const VerifyOptions& options) {
   int code = kOk;
   for (const std::string& file : options.files) {
     Json one{{"file", file}, {"ok", true}};
+    const auto refuse = [&](const Error& error, int with) {
+      code = with;
+      one["ok"] = false;
+      one["error"] = error.what();
+      note(error.what());
+    };
     try {
-      const FileInfo info = verify_file(filter_path(file));
+      const std::string path = filter_path(file);
+      if (holds_bank(path)) {
+        const BankFileInfo info = verify_bank_file(path);
+        one["kind"] = "bank";
+        one["file_bytes"] = info.file_bytes;
+        one["members"] = info.members.size();
+        text += fmt::format("{}: ok, a bank of {}, {}\n", file,
+                            counted(info.members.size(), "member"), human_bytes(info.file_bytes));
+        all.push_back(std::move(one));
+        continue;
+      }
+      const FileInfo info = verify_file(path);
       one["kind"] = kind_of(info);
       one["file_bytes"] = info.file_bytes;
       if (info.is_container()) one["stages"] = info.stages.size();
@@ -259,15 +353,11 @@ int verify(const VerifyOptions& options) {
                                               : info.growth.first_geometry().describe(),
                           human_bytes(info.file_bytes));
     } catch (const CorruptFile& error) {
-      code = kCorrupt;
-      one["ok"] = false;
-      one["error"] = error.what();
-      note(error.what());
+      refuse(error, kCorrupt);
+    } catch (const Incompatible& error) {  // a bank from a pipe
+      refuse(error, kCorrupt);
     } catch (const IoError& error) {
-      if (code == kOk) code = kInputOutput;
-      one["ok"] = false;
-      one["error"] = error.what();
-      note(error.what());
+      refuse(error, code == kOk ? kInputOutput : code);
     }
     all.push_back(std::move(one));
   }
@@ -284,12 +374,13 @@ int verify(const VerifyOptions& options) {
 
 Run set_up_info(CommandLine& line) {
   auto options = std::make_shared<InfoOptions>();
-  line.positional("FILE", "The filter; - is standard input", options->file);
+  line.positional("FILE", "The filter or bank; - is standard input", options->file);
   line.flag("--header", "Only the header, without statistics; fast for files of any size",
             options->header_only);
   options->run.add_backend_to(line);
   options->run.add_json_to(line, "Print JSON");
-  line.footer(R"(Reads and verifies the whole file, then reads every counter.
+  line.footer(
+      R"(Reads and verifies the whole file, then reads every counter of a filter. A bank is listed member by member.
 
 Examples:
   scbf info words.scbf
@@ -300,7 +391,7 @@ Examples:
 
 Run set_up_verify(CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
-  line.positionals("FILE", "Filters", options->files, CommandLine::Need::required);
+  line.positionals("FILE", "Filters and banks", options->files, CommandLine::Need::required);
   line.flag("--json", "Print JSON", options->json);
   line.footer(
       R"(Checks all files, and reports on standard error which are damaged and where. The exit code is then

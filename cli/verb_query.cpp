@@ -10,10 +10,8 @@
 
 #include "errors.hpp"
 #include "filter_file.hpp"
-#include "options.hpp"
 #include "output.hpp"
-#include "scbf/errors.hpp"
-#include "sizes.hpp"
+#include "query_session.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
 
@@ -21,91 +19,22 @@ namespace scbf::cli {
 
 namespace {
 
-struct QueryOptions {
-  std::string file;
-  KeyOptions keys;
-  RunOptions run;
-  bool load = false;
-  bool invert = false;
-  bool only_count = false;
-
-  void add_to(CommandLine& line) {
-    line.positional("FILE", "The filter; - is standard input", file);
-    keys.add_to(line, true);
-    line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
-              load);
-    run.add_backend_to(line);
-    run.add_progress_to(line);
-  }
-};
-
-/// The inputs are checked before the filter is opened.
-void check_inputs_of(const QueryOptions& o) {
-  std::vector<std::string> inputs = o.keys.sources();
-  inputs.insert(inputs.begin(), o.file);
-  check_inputs(inputs);
-}
-
-/// A filter, and the keys to look up.
-template <class OneFilter>
-struct QuerySession {
-  QuerySession(const QueryOptions& o, OneFilter opened)
-      : options(o),
-        filter(std::move(opened)),
-        reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
-               KeyReader::Pace::prompt, large_block(filter.bytes())) {}
-
-  /// Calls ask(batch, answers), which fills one byte per key, and print(block, i, answer) for each
-  /// key i. What was printed is written also if an error follows.
-  template <class Ask, class Print>
-  void go_through(const Ask& ask, const Print& print) {
-    std::vector<std::uint8_t> answers;
-    const auto use = [&](const KeyBlock& block) {
-      answers.resize(block.size());
-      ask(block.batch(), answers);
-      for (std::size_t i = 0; i < answers.size(); ++i) print(block, i, answers[i]);
-      // If the input is a pipe, answers are written as soon as they are known.
-      if (!reader.total_bytes()) out.flush();
-    };
-    try {
-      options.run.go_through(reader, "asking", use);
-    } catch (const IoError&) {
-      out.flush();
-      throw;
-    }
-  }
-
-  void print_key(const KeyBlock& block, std::size_t i) {
-    write_key(out, block, i, reader.format());
-  }
-  void end_line() { out.write(reader.format().end); }
-
-  Json report(double seconds) const {
-    Json json;
-    json["file"] = options.file;
-    describe_work(json, reader.totals(), filter.backend(), options.run, seconds);
-    return json;
-  }
-
-  const QueryOptions& options;
-  OneFilter filter;
-  KeyReader reader;
-  Output out;
-};
-
 template <class OneFilter>
 int query_in(OneFilter filter, const QueryOptions& options) {
-  QuerySession session(options, std::move(filter));
+  const std::size_t block_bytes = large_block(filter.bytes());
+  QuerySession session(options, std::move(filter), block_bytes);
   const bool print_keys = !options.only_count && !options.run.json;
   const std::uint8_t wanted = options.invert ? 0 : 1;
   std::uint64_t present = 0;
+  std::vector<std::uint8_t> answers;
   const Stopwatch watch;
   session.go_through(
-      [&](const KeyBatch& keys, std::span<std::uint8_t> answers) {
+      [&](const KeyBatch& keys) {
+        answers.resize(keys.size());
         present += session.filter.contains(keys, answers, options.run.batch()).hits;
       },
-      [&](const KeyBlock& block, std::size_t i, std::uint8_t answer) {
-        if (!print_keys || answer != wanted) return;
+      [&](const KeyBlock& block, std::size_t i) {
+        if (!print_keys || answers[i] != wanted) return;
         session.print_key(block, i);
         session.end_line();
       });
@@ -125,25 +54,29 @@ int query_in(OneFilter filter, const QueryOptions& options) {
 }
 
 int query(const QueryOptions& options) {
-  check_inputs_of(options);
+  options.check_inputs();
   return std::visit(
       [&](auto&& filter) { return query_in(std::forward<decltype(filter)>(filter), options); },
       open_for_queries(options.file, options.run, options.load));
 }
 
 int count(const QueryOptions& options) {
-  check_inputs_of(options);
-  QuerySession session(options, open_counters(options.file, options.run, options.load));
+  options.check_inputs();
+  Filter filter = open_counters(options.file, options.run, options.load);
+  const std::size_t block_bytes = large_block(filter.bytes());
+  QuerySession session(options, std::move(filter), block_bytes);
   std::uint64_t found = 0;
+  std::vector<std::uint8_t> counts;
   const Stopwatch watch;
   session.go_through(
-      [&](const KeyBatch& keys, std::span<std::uint8_t> answers) {
-        session.filter.count(keys, answers, options.run.batch());
+      [&](const KeyBatch& keys) {
+        counts.resize(keys.size());
+        session.filter.count(keys, counts, options.run.batch());
       },
-      [&](const KeyBlock& block, std::size_t i, std::uint8_t count) {
-        found += count > 0;
+      [&](const KeyBlock& block, std::size_t i) {
+        found += counts[i] > 0;
         if (options.run.json) return;
-        const fmt::format_int digits(static_cast<unsigned>(count));
+        const fmt::format_int digits(static_cast<unsigned>(counts[i]));
         session.print_key(block, i);
         session.out.write('\t');
         session.out.write(std::string_view(digits.data(), digits.size()));
@@ -164,8 +97,7 @@ int count(const QueryOptions& options) {
 Run set_up_query(CommandLine& line) {
   auto options = std::make_shared<QueryOptions>();
   options->add_to(line);
-  line.flag("--invert", "Print the keys that are surely absent", options->invert);
-  line.flag("--count", "Print only how many there are", options->only_count);
+  options->add_choice_to(line);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
       R"(Keys are printed in input order, u64 keys as decimal numbers, which the next query reads. The exit code is 1 if no key is

@@ -20,6 +20,8 @@ Run set_up_delta(CommandLine& line);
 Run set_up_apply(CommandLine& line);
 Run set_up_info(CommandLine& line);
 Run set_up_verify(CommandLine& line);
+Run set_up_bank(CommandLine& line);
+Run set_up_find(CommandLine& line);
 Run set_up_backends(CommandLine& line);
 Run set_up_paper(CommandLine& line);
 Run set_up_gen(CommandLine& line);

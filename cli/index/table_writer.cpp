@@ -18,14 +18,7 @@ void TableWriter::field(std::string_view text) {
     out_.write('"');
     return;
   }
-  while (!text.empty()) {
-    const std::size_t plain = text.find_first_of("\t\r\n\\");
-    out_.write(text.substr(0, plain));
-    if (plain == std::string_view::npos) return;
-    const char c = text[plain];
-    out_.write(c == '\t' ? "\\t" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\\\");
-    text.remove_prefix(plain + 1);
-  }
+  write_tsv_field(out_, text);
 }
 
 void TableWriter::end_row() {

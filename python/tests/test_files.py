@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files: written, loaded, mapped, verified, damaged, and exchanged with other programs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -374,6 +375,26 @@ def test_the_command_reads_what_python_wrote(tmp_path: Path) -> None:
     numbers.save(path)
     answer = scbf_command("query", "--keys", "decimal", path, input="5\n6\n18446744073709551615\n")
     assert answer == "5\n18446744073709551615\n"
+
+
+@command
+def test_banks_of_python_and_of_the_command(tmp_path: Path) -> None:
+    bank = scbf.Bank(1000, 1e-6)
+    for keys, metadata in ((["apple"], '{"group": "shop 7", "type": "string"}'), (["pear"], '{"group": 8, "type": "int"}'),
+                           (["apple", "plum"], "free text"), ([5], "")):
+        bank.set_member_metadata(bank.add_member(), metadata)
+        bank.insert(bank.members[-1], keys)
+    path = tmp_path / "b.bank"
+    bank.save(path)
+    found = scbf_command("find", path, input="apple\npear\nnothing\nplum\n")
+    assert found == "shop 7\tapple\n2\tapple\n8\tpear\n2\tplum\n"
+    assert scbf_command("find", path, "--keys", "decimal", "--force", input="5\n") == "3\t5\n"
+    (tmp_path / "words").write_text("apple\nplum\n")
+    (tmp_path / "more").write_text("pear\n")
+    scbf_command("bank", "--fpr", "1e-6", "-o", path, tmp_path / "words", tmp_path / "more")
+    made = scbf.Bank.load(path)
+    assert [made.find(key) for key in ("apple", "pear", "cherry")] == [[0], [1], []]
+    assert json.loads(made.member_metadata(1))["name"] == str(tmp_path / "more")
 
 
 @command

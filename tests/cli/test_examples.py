@@ -126,7 +126,7 @@ class Help(ExamplesTest):
                 ready()
                 # Some of what is asked for is absent: 1 is an answer. A pager closes a pipe: 141.
                 self.sh(self.smaller(example), (0, 1, 141) if "|" in example or verb in (
-                    "query", "count", "get") else (0,))
+                    "query", "count", "get", "find") else (0,))
 
     def filters(self, verb):
         for name in os.listdir(self.folder):
@@ -143,6 +143,9 @@ class Help(ExamplesTest):
         shutil.copy(self.path("ids.scbf"), self.path("more_ids.scbf"))
         self.sh("scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf; "
                 "cp week.scbf all.scbf")
+        self.sh("mkdir -p logs; for i in 1 2 3; do gzip -c words.txt > logs/$i.txt.gz;"
+                "  cp words.scbf shard-$i.scbf; done; cp candidates.txt addresses.txt;"
+                "scbf bank -o logs.bank logs/*.txt.gz --force")
         # Three epochs, of which the reader has the first; for 'delta', the last.
         if verb in ("delta", "apply"):
             self.sh("scbf project words.scbf -o published.scbf; for i in 1 2 3; do"

@@ -5,8 +5,6 @@
 // header makes a reader allocate much more memory than the file has bytes. Good seeds:
 // tests/golden/scalable*.scbf.
 #include <sanitizer/allocator_interface.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,23 +23,6 @@ namespace {
 using namespace scbf::fuzz;
 using scbf::BloomFilter;
 using scbf::Filter;
-
-/// A regular file in memory.
-class File {
- public:
-  File() : fd_(::memfd_create("container", 0)), path_("/proc/self/fd/" + std::to_string(fd_)) {
-    require(fd_ >= 0);
-  }
-  void assign(const Bytes& bytes) {
-    require(::ftruncate(fd_, 0) == 0);
-    require(::pwrite(fd_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  int fd_;
-  std::string path_;
-};
 
 std::size_t largest_allocation = 0;
 
@@ -173,7 +154,7 @@ void check(const Bytes& bytes) {
   // Files are read up to their end. The rest allows for messages, and, if payloads are packed, for
   // a chunk and what zstd needs for one.
   const std::size_t of_file = 2 * bytes.size() + (1u << 16) + (is_packed(bytes) ? 4u << 20 : 0);
-  const auto reading = [&](auto call) { return attempt(bytes, of_file, false, call); };
+  const auto reading = [&](auto call) { return attempt(bytes, of_file, is_bank(bytes), call); };
   const auto info = reading([&] { return scbf::read_file_info(file.path()); });
   const auto verified = reading([&] { return scbf::verify_file(file.path()); });
   const auto counters = read_as<Filter>(bytes, file.path(), of_file, info);

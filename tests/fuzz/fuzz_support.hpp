@@ -4,6 +4,8 @@
 #pragma once
 
 #define XXH_INLINE_ALL
+#include <sys/mman.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "scbf/filter.hpp"
@@ -84,10 +87,11 @@ inline std::size_t sign_filter(std::span<std::byte> bytes) {
   return bytes.size();
 }
 
-/// Corrects all checksums of a container and of its stages, as far as the bytes go.
-inline void sign_container(std::span<std::byte> bytes) {
+/// Corrects all checksums of a container and of its stages, as far as the bytes go. Returns where
+/// it ends, if it is packed.
+inline std::size_t sign_container(std::span<std::byte> bytes) {
   constexpr std::size_t kStagesAt = 32, kHeaderBytesAt = 96, kEntry = 48, kStageChecksumAt = 40;
-  if (bytes.size() < kFixedBytes) return;
+  if (bytes.size() < kFixedBytes) return bytes.size();
   const auto stages = get<std::uint32_t>(bytes, kStagesAt);
   const auto header_bytes = get<std::uint64_t>(bytes, kHeaderBytesAt);
   const bool packed = is_packed(bytes);
@@ -104,16 +108,36 @@ inline void sign_container(std::span<std::byte> bytes) {
     put(bytes, at + kStageChecksumAt, get<std::uint64_t>(stage, kChecksumAt));
   }
   sign_header(bytes, header_bytes);
+  return std::min<std::uint64_t>(next, bytes.size());
 }
 
-/// Corrects all checksums of either.
-inline void sign(std::span<std::byte> bytes) {
-  if (bytes.size() > 4 && bytes[4] == std::byte{'S'}) {
-    sign_container(bytes);
-  } else {
-    sign_filter(bytes);
-  }
+/// Does a file that begins so hold a bank?
+inline bool is_bank(std::span<const std::byte> bytes) {
+  return bytes.size() > 4 && bytes[4] == std::byte{'B'};
 }
+
+/// Corrects all checksums of either. Returns where it ends, if it is packed.
+inline std::size_t sign(std::span<std::byte> bytes) {
+  if (bytes.size() > 4 && bytes[4] == std::byte{'S'}) return sign_container(bytes);
+  return sign_filter(bytes);
+}
+
+/// A regular file in memory.
+class File {
+ public:
+  File() : fd_(::memfd_create("fuzz", 0)), path_("/proc/self/fd/" + std::to_string(fd_)) {
+    require(fd_ >= 0);
+  }
+  void assign(const Bytes& bytes) {
+    require(::ftruncate(fd_, 0) == 0);
+    require(::pwrite(fd_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  int fd_;
+  std::string path_;
+};
 
 /// Gives out bytes in pieces of uneven size, as a pipe does.
 class Pieces {

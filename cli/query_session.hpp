@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verbs that look up keys have in common: a filter or a bank, the keys, and answers that
+// are printed in input order.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "filter_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "scbf/errors.hpp"
+
+namespace scbf::cli {
+
+struct QueryOptions {
+  std::string file;
+  KeyOptions keys;
+  RunOptions run;
+  bool load = false;
+  bool invert = false;
+  bool only_count = false;
+
+  /// The options of verbs that ask filters.
+  void add_to(CommandLine& line) {
+    line.positional("FILE", "The filter; - is standard input", file);
+    keys.add_to(line, true);
+    line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
+              load);
+    run.add_backend_to(line);
+    run.add_progress_to(line);
+  }
+  /// Which keys are printed.
+  void add_choice_to(CommandLine& line) {
+    line.flag("--invert", "Print the keys that are surely absent", invert);
+    line.flag("--count", "Print only how many there are", only_count);
+  }
+  /// To be called before the file is opened. Throws as cli::check_inputs.
+  void check_inputs() const {
+    std::vector<std::string> inputs = keys.sources();
+    inputs.insert(inputs.begin(), file);
+    cli::check_inputs(inputs);
+  }
+};
+
+/// A filter or a bank, and the keys to look up.
+template <class Asked>
+struct QuerySession {
+  QuerySession(const QueryOptions& o, Asked opened, std::size_t block_bytes)
+      : options(o),
+        filter(std::move(opened)),
+        reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
+               KeyReader::Pace::prompt, block_bytes) {}
+
+  /// Calls ask(batch), and then print(block, i) for each key i of the batch. What was printed is
+  /// written also if an error follows.
+  template <class Ask, class Print>
+  void go_through(const Ask& ask, const Print& print) {
+    const auto use = [&](const KeyBlock& block) {
+      ask(block.batch());
+      for (std::size_t i = 0; i < block.size(); ++i) print(block, i);
+      // If the input is a pipe, answers are written as soon as they are known.
+      if (!reader.total_bytes()) out.flush();
+    };
+    try {
+      options.run.go_through(reader, "asking", use);
+    } catch (const IoError&) {
+      out.flush();
+      throw;
+    }
+  }
+
+  void print_key(const KeyBlock& block, std::size_t i) {
+    write_key(out, block, i, reader.format());
+  }
+  void end_line() { out.write(reader.format().end); }
+
+  Json report(double seconds) const {
+    Json json;
+    json["file"] = options.file;
+    describe_work(json, reader.totals(), filter.backend(), options.run, seconds);
+    return json;
+  }
+
+  const QueryOptions& options;
+  Asked filter;
+  KeyReader reader;
+  Output out;
+};
+
+}  // namespace scbf::cli

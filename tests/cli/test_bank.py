@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Banks: made of files of keys or of filters, asked, shown and verified."""
+
+import gzip
+import json
+import os
+
+from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, USAGE, CommandTest, lines, words
+
+# So low that no other member is found by mistake.
+RATE = ("--fpr", "1e-9")
+
+
+class Banks(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("fruit.txt", "apple\nbanana\n")
+        self.write("tools.txt", "hammer\nsaw\nboth\n")
+        self.write("gems.gz", gzip.compress(b"ruby\nboth\n"))
+        self.scbf("bank", *RATE, "-o", "b.bank", "fruit.txt", "tools.txt", "gems.gz")
+
+    def find(self, keys, *options, bank="b.bank", **more):
+        return self.scbf("find", bank, *options, stdin=keys, **more)
+
+    def test_find(self):
+        self.assertEqual(self.find(b"saw\nnothing\nboth\napple\nsaw\n"),
+                         b"tools.txt\tsaw\ntools.txt\tboth\ngems.gz\tboth\nfruit.txt\tapple\ntools.txt\tsaw\n")
+        self.assertEqual(self.find(b"saw\nnothing\n", "--invert"), b"nothing\n")
+        self.assertEqual(self.find(b"saw\nboth\nnothing\n", "--count"), b"2\n")
+        self.assertEqual(self.find(b"saw\nboth\nnothing\n", "--count", "--invert"), b"1\n")
+        self.assertEqual(self.find(b"", code=NOTHING_FOUND), b"")
+        self.assertEqual(self.find(b"nothing\n", code=NOTHING_FOUND), b"")
+        self.assertEqual(self.find(b"saw\n", "--invert", code=NOTHING_FOUND), b"")
+        self.assertEqual(self.find(b"saw\0no\0", "-0"), b"tools.txt\tsaw\0")
+        report = json.loads(self.find(b"saw\nboth\nnothing\n", "--json"))
+        self.assertEqual([report[k] for k in ("keys", "members", "present", "absent", "pairs")], [3, 3, 2, 1, 3])
+        self.write("keys", b"saw\n")
+        self.assertEqual(self.scbf("find", "-", "keys", stdin=self.read("b.bank")), b"tools.txt\tsaw\n")
+
+    def test_numbers(self):
+        self.write_u64("even.u64", range(0, 1000, 2))
+        self.write_u64("odd.u64", range(1, 1000, 2))
+        self.scbf("bank", *RATE, "--keys", "u64", "-o", "n.bank", "even.u64", "odd.u64")
+        self.write_u64("keys", [7, 8, 5000])
+        self.assertEqual(self.scbf("find", "n.bank", "keys"), b"odd.u64\t7\neven.u64\t8\n")
+        self.assertEqual(self.find(b"10\n", "--keys", "decimal", bank="n.bank"), b"even.u64\t10\n")
+        self.refused("find", "n.bank", "--keys", "lines", mentions=["'n.bank' was built from u64 keys"])
+
+    def test_names(self):
+        os.mkdir(self.path("folder"))
+        strange = "folder/tab\tand\nline\\"
+        self.write(strange, "x\n")
+        self.scbf("bank", *RATE, "-o", "n.bank", strange, "fruit.txt")
+        self.assertEqual(self.find(b"x\n", bank="n.bank"), b"folder/tab\\tand\\nline\\\\\tx\n")
+        not_text = os.fsencode(self.folder) + b"/\xff.txt"
+        with open(not_text, "wb") as file:
+            file.write(b"y\n")
+        self.scbf("bank", *RATE, "-o", "n.bank", "fruit.txt", os.fsdecode(b"\xff.txt"))
+        self.assertEqual(self.find(b"y\n", bank="n.bank"), "\ufffd.txt\ty\n".encode())
+
+    def test_shapes(self):
+        many = lines(words(3000))
+        self.write("many", many)
+        for options in (["--capacity", "5000"], ["--scalable"], ["--scalable", "--capacity", "100"],
+                        ["--layout", "split"], ["--layout", "ranked"], ["--seed", "7"], ["--compress"],
+                        ["--threads", "1"], ["--scalable", "--layout", "split", "--compress"]):
+            report = self.scbf_json("bank", "--fpr", "0.1%", *options, "-o", "s.bank", "many", "fruit.txt")
+            self.assertEqual((report["members"], report["keys"], report["largest_member"]), (2, 3002, 3000), options)
+            found = self.find(many, bank="s.bank")
+            self.assertEqual(found.count(b"many\t"), 3000)
+            self.assertLess(found.count(b"fruit.txt\t"), 30)
+            info = self.scbf_json("info", "s.bank")
+            self.assertEqual(info["seed"], 7 if "--seed" in options else 0)
+            self.assertEqual(info["compressed"], "--compress" in options)
+            self.assertEqual(info["policy"], "tightening" if "--scalable" in options else "one")
+            self.assertEqual(info["metadata"].get("capacity"), None if "--scalable" in options else
+                             5000 if "5000" in options else 3000)
+            self.assertIn("s.bank: ok, a bank of 2 members", self.scbf("verify", "s.bank").decode())
+
+    def test_the_same_bytes_as_filters_alone(self):
+        for name in ("fruit", "tools"):
+            self.scbf("build", "--capacity", "3", *RATE, "-o", f"{name}.scbf", f"{name}.txt")
+        self.scbf("bank", "--filters", "-o", "f.bank", "fruit.scbf", "tools.scbf")
+        self.scbf("bank", "--capacity", "3", *RATE, "-o", "k.bank", "fruit.txt", "tools.txt")
+        for member, name in enumerate(("fruit", "tools")):
+            alone = self.read(f"{name}.scbf")[4096:]
+            for bank in ("f.bank", "k.bank"):
+                offset = self.scbf_json("info", bank)["members"][member]["offset"] + 4096
+                self.assertEqual(self.read(bank)[offset:offset + len(alone)], alone)
+        self.assertEqual(self.find(b"saw\n", bank="f.bank"), b"tools.scbf\tsaw\n")
+        self.assertEqual(self.scbf_json("info", "f.bank")["members"][0]["metadata"],
+                         {"keys": "lines", "capacity": 3, "fpr": 1e-9, "name": "fruit.scbf"})
+
+    def test_filters_that_do_not_fit(self):
+        self.scbf("build", "--capacity", "3", *RATE, "-o", "a.scbf", "fruit.txt")
+        self.write_u64("n.u64", range(3))
+        for options, why in ((["--capacity", "1000"], "all members have one shape and seed"),
+                             (["--capacity", "3", "--seed", "5"], "all members have one shape and seed"),
+                             (["--capacity", "3", "--bits"], "a filter of bits, which cannot be a member")):
+            self.scbf("build", *RATE, *options, "-o", "other.scbf", "tools.txt", "--force")
+            self.refused("bank", "--filters", "-o", "x.bank", "a.scbf", "other.scbf", code=CORRUPT,
+                         mentions=["other.scbf", why])
+        self.scbf("build", *RATE, "--capacity", "3", "--keys", "u64", "-o", "n.scbf", "n.u64")
+        self.refused("bank", "--filters", "-o", "x.bank", "a.scbf", "n.scbf", code=CORRUPT,
+                     mentions=["'a.scbf' holds lines keys, 'n.scbf' holds u64 keys; --force takes both"])
+        self.scbf("bank", "--filters", "--force", "-o", "x.bank", "a.scbf", "n.scbf")
+        self.refused("bank", "--filters", "--fpr", "1%", "-o", "y.bank", "a.scbf", mentions=["those of the filters"])
+        self.refused("bank", "--filters", "-o", "y.bank", "b.bank", code=CORRUPT, mentions=["a bank of filters"])
+        self.refused("bank", "--filters", "-o", "y.bank", "fruit.txt", code=CORRUPT, mentions=["not a filter file"])
+        self.assertNotIn("y.bank", self.files())
+
+    def test_refused(self):
+        before = self.digest("b.bank")
+        self.refused("bank", "-o", "x.bank", mentions=["FILE"])
+        self.refused("bank", "fruit.txt", mentions=["-o"])
+        self.refused("bank", "-o", "b.bank", "fruit.txt", "missing.txt", code=INPUT_OUTPUT, mentions=["missing.txt"])
+        self.refused("bank", "-o", "fruit.txt", "fruit.txt", "tools.txt", mentions=["fruit.txt"])
+        self.refused("bank", "-o", "tools.txt", "fruit.txt", mentions=["--force"])
+        self.refused("bank", "-o", "x.bank", "-", stdin=b"a\n", mentions=["--capacity is missing"])
+        self.refused("bank", "-o", "x.bank", "fruit.txt", "b.bank", code=INPUT_OUTPUT, mentions=["b.bank", "a filter"])
+        self.refused("bank", "--fpr", "2", "-o", "x.bank", "fruit.txt", mentions=["--fpr"])
+        self.scbf("build", "-o", "f.scbf", "fruit.txt")
+        self.refused("find", "f.scbf", code=CORRUPT, mentions=["a filter, and no bank"])
+        self.refused("find", "fruit.txt", code=CORRUPT, mentions=["not a filter file"])
+        self.refused("find", "missing.bank", code=INPUT_OUTPUT, mentions=["missing.bank"])
+        for verb in ("query", "count", "insert", "remove"):
+            self.refused(verb, "b.bank", "fruit.txt", code=CORRUPT, mentions=["b.bank", "'scbf find'"])
+        for verb in ("merge", "subtract"):
+            self.refused(verb, "f.scbf", "b.bank", code=CORRUPT, mentions=["b.bank", "'scbf find'"])
+        self.refused("project", "b.bank", "-o", "x", code=CORRUPT, mentions=["'scbf find'"])
+        self.assertEqual(self.digest("b.bank"), before)
+        self.scbf("bank", "--capacity", "5", "-o", "b.bank", "-", stdin=b"saw\n")  # replaces a bank without --force
+        self.assertEqual(self.find(b"saw\n"), b"-\tsaw\n")
+
+    def test_info(self):
+        text = self.scbf("info", "b.bank").decode()
+        self.assertIn("a bank of 3 members, room for 8", text)
+        self.assertIn('2 (2 inserted, 0 removed), {"name":"fruit.txt"}', text)
+        self.assertEqual(text, self.scbf("info", "b.bank", "--header").decode())
+        self.assertEqual(text.replace("b.bank", "-"), self.scbf("info", "-", stdin=self.read("b.bank")).decode())
+        info = self.scbf_json("info", "b.bank")
+        self.assertEqual(info["kind"], "bank")
+        self.assertEqual([m["keys"] for m in info["members"]], [2, 3, 2])
+        for i in range(40):
+            self.write(f"m{i}", f"key {i}\n")
+        self.scbf("bank", "-o", "many.bank", *(f"m{i}" for i in range(40)))
+        self.assertIn("and 20 more", self.scbf("info", "many.bank").decode())
+
+    def test_damage(self):
+        data = bytearray(self.read("b.bank"))
+        data[-1] ^= 1
+        self.write("damaged.bank", bytes(data))
+        for verb in ("verify", "info", "find"):
+            self.refused(verb, "damaged.bank", code=CORRUPT,
+                         mentions=["'damaged.bank': member 2: payload chunk 0: checksum mismatch"])
+        done = self.run_raw("verify", "damaged.bank", "b.bank")
+        self.assertEqual(done.returncode, CORRUPT)
+        self.assertIn(b"b.bank: ok", done.out)
+        self.refused("verify", "-", stdin=self.read("b.bank"), code=CORRUPT, mentions=["a bank of filters"])
+
+    def test_members_without_names(self):
+        golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
+        for name in ("bank.scbf", "growing_bank_compressed.scbf"):
+            # Member 2 is always asked; "a" was removed from member 3.
+            found = self.find("a\nSchlüssel\n".encode(), bank=os.path.join(golden, name)).decode().splitlines()
+            self.assertEqual(found[:1] + found[-2:], ["2\ta", "2\tSchlüssel", "3\tSchlüssel"])
