@@ -116,6 +116,19 @@ std::vector<Operation> operations(const Growth& growth, std::uint32_t last, std:
        false},
       {"remove_small", [=](auto& bank, auto&, auto& options) { bank.remove(small, options); },
        false},
+      {"save and load",
+       [](auto& bank, auto&, auto&) {
+         std::vector<std::byte> bytes;
+         bank.write([&](auto part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
+         std::size_t at = 0;
+         bank = Bank::read([&](std::span<std::byte> out) {
+           const std::size_t n = std::min(out.size(), bytes.size() - at);
+           std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n, out.begin());
+           at += n;
+           return n;
+         });
+       },
+       true, false},
   };
 }
 

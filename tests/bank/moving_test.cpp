@@ -108,6 +108,7 @@ TEST(Moving, Filters) {
 }
 
 TEST(Moving, Banks) {
+  const TemporaryFolder folder;
   for (const Growth& growth : growths()) {
     SCOPED_TRACE(growth.describe());
     BankModel model(growth, 7);
@@ -142,6 +143,11 @@ TEST(Moving, Banks) {
             [](Bank& b) { (void)b.stage(0, 0); },
             [](Bank& b) { (void)b.fpr_bound(0); },
             [](Bank& b) { (void)b.metadata(0); },
+            [](Bank& b) { b.set_metadata(0, "text"); },
+            [](Bank& b) { (void)b.metadata(); },
+            [](Bank& b) { b.set_metadata("text"); },
+            [&](Bank& b) { b.save(folder / "b.bank"); },
+            [](Bank& b) { b.write([](std::span<const std::byte>) {}); },
             [](Bank& b) { b.ask_always(0, true); },
             [](Bank& b) { (void)b.asked_always(0); },
             [](Bank& b) { b.insert(0, kKeys); },
