@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hundred shops: which of them has a customer been to? Members grow with their shops, customers
-// come and leave, and one shop takes over another.
+// come and leave, one shop takes over another, and the bank is saved for the next day.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <vector>
 
 #include "scbf/bank.hpp"
@@ -36,7 +37,15 @@ int main() {
 
   shops.merge(1, shops.copy_member(0));  // shop 1 takes over shop 0
   shops.remove_member(0);
-  const auto now = shops.find(customer);
+  shops.set_metadata(1, "shop 1, formerly 0 and 1");
+
+  const auto file = std::filesystem::temp_directory_path() / "scbf_example_shops.bank";
+  shops.save(file, {.compress = true});
+  const scbf::Bank next_day = scbf::Bank::load(file);
+  std::filesystem::remove(file);
+  std::printf("%zu shops in %s: %s\n", next_day.size(), file.filename().c_str(),
+              next_day.metadata(1).c_str());
+  const auto now = next_day.find(customer);
   const auto has = [](const auto& list, std::uint32_t shop) {
     return std::ranges::find(list, shop) != list.end();
   };
