@@ -127,6 +127,8 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
     }
   });
   totals_ = reader.totals();
+  // Of many small inputs, each would keep room for a million hashes.
+  if (!hashes_.empty()) hashes_.back().shrink_to_fit();
 }
 
 void CountedKeys::take_hashes(const std::function<void(const KeyBatch&, std::uint64_t)>& use) {

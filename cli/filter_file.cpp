@@ -7,15 +7,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <system_error>
 
+#include "counted_keys.hpp"
 #include "errors.hpp"
+#include "files/bank_format.hpp"
+#include "files/file_io.hpp"
 #include "input.hpp"
-#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
@@ -24,9 +28,22 @@ namespace scbf::cli {
 
 namespace fs = std::filesystem;
 
+Json metadata_as_json(const std::string& metadata) {
+  constexpr int kDeepest = 100;
+  const Json::parser_callback_t not_deep = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) throw std::length_error("nested too deeply");
+    return true;
+  };
+  try {
+    return Json::parse(metadata, not_deep, false);
+  } catch (const std::length_error&) {
+    return Json(Json::value_t::discarded);
+  }
+}
+
 FilterNotes read_notes(const std::string& metadata) {
   FilterNotes notes;
-  const Json json = Json::parse(metadata, nullptr, false);
+  const Json json = metadata_as_json(metadata);
   if (!json.is_object()) return notes;
   if (const auto it = json.find("keys"); it != json.end() && it->is_string()) {
     const auto name = it->get<std::string>();
@@ -94,7 +111,15 @@ bool is_regular(const std::string& path) {
 
 }  // namespace
 
-bool holds_bank(const std::string& path) { return is_regular(path) && is_bank_file(path); }
+void refuse_bank(const std::string& file) {
+  const std::string path = filter_path(file);
+  if (!is_regular(path)) return;
+  std::array<std::byte, bank_format::kMagic.size()> first{};
+  const std::size_t got = InputFile(path).read(first);
+  if (!bank_format::is_bank(std::span(first).first(got))) return;
+  throw Incompatible(fmt::format("{}: a bank of filters, and no filter: 'scbf find' asks it",
+                                 in_quotes(display_name(file))));
+}
 
 std::string_view kind_of(const FileInfo& info) {
   if (info.is_delta) return "delta";
@@ -132,6 +157,7 @@ auto load_from(const std::string& file, const std::string& path, Load load) {
 }  // namespace
 
 Filter open_counters(const std::string& file, const RunOptions& run, bool load) {
+  refuse_bank(file);
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
   if (!load && info_to_map(path)) return Filter::map(path, options);
@@ -140,6 +166,7 @@ Filter open_counters(const std::string& file, const RunOptions& run, bool load) 
 }
 
 AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+  refuse_bank(file);
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
   const std::optional<FileInfo> info = load ? std::nullopt : info_to_map(path);
@@ -154,6 +181,7 @@ AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool 
 }
 
 Changeable open_for_changes(const std::string& file, const RunOptions& run) {
+  refuse_bank(file);
   const Rereadable source(file);
   return source.with_path([&](const std::string& path) -> Changeable {
     const FileInfo info = read_file_info(path);
@@ -172,6 +200,32 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run) {
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot) {
   if (Filter* const counters = std::get_if<Filter>(&opened.filter)) return std::move(*counters);
   throw Incompatible(fmt::format("{}: a filter of bits, {}", display_name(file), cannot));
+}
+
+Bank open_bank(const std::string& file, const RunOptions& run) {
+  const std::string path = filter_path(file);
+  const auto size = [&] {  // anything else cannot be read twice
+    return is_regular(path) ? read_bank_file_info(path).row_bytes() : 0;
+  };
+  const std::uint64_t rows = size(), most = memory_to_spare();
+  if (rows > most) {
+    throw IoError(fmt::format("{}: its rows of bits take {}, and {} are free", display_name(file),
+                              human_bytes(rows), human_bytes(most)));
+  }
+  try {
+    return Bank::load(path, {.backend = run.backend});
+  } catch (const std::bad_alloc&) {
+    throw IoError(fmt::format("{}: no memory for the bank, whose rows of bits take {}",
+                              display_name(file), rows > 0 ? human_bytes(rows) : "too much"));
+  }
+}
+
+void check_kinds(const FilterNotes& notes, const std::string& file, const FilterNotes& others,
+                 const std::string& other, bool force) {
+  if (force || !notes.kind || !others.kind || *notes.kind == *others.kind) return;
+  throw Incompatible(fmt::format("{} holds {} keys, {} holds {} keys; --force combines them",
+                                 display_name(file), to_string(*notes.kind), display_name(other),
+                                 to_string(*others.kind)));
 }
 
 std::size_t bulk_block(const Backend& backend) {

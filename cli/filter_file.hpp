@@ -14,6 +14,7 @@
 #include "key_reader.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
@@ -27,6 +28,9 @@ struct FilterNotes {
   std::optional<double> fpr = {};
 };
 FilterNotes read_notes(const std::string& metadata);
+/// The JSON in metadata, or a discarded value if there is none. Metadata are a stranger's: of
+/// values nested so deeply that recursion would not get through, there is none.
+Json metadata_as_json(const std::string& metadata);
 std::string write_notes(const FilterNotes& notes);
 
 /// How to read keys: of the kind of --keys, else the one that the filter was built from, else
@@ -71,8 +75,9 @@ class Rereadable {
   std::unique_ptr<std::FILE, Close> copy_;
 };
 
-/// Is it a regular file that holds a bank? (What comes from a pipe can be read only once.)
-bool holds_bank(const std::string& path);
+/// Throws Incompatible if a regular file holds a bank, which only 'scbf find' asks. (The library
+/// refuses a bank that comes from a pipe.)
+void refuse_bank(const std::string& file);
 /// What a file holds: "counters", "bits", "delta".
 std::string_view kind_of(const FileInfo& info);
 
@@ -92,6 +97,14 @@ struct Changeable {
 Changeable open_for_changes(const std::string& file, const RunOptions& run);
 /// The same of counters. Throws Incompatible if the file has bits: these `cannot` … .
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
+
+/// Loads a bank. Throws IoError if there is too little memory.
+Bank open_bank(const std::string& file, const RunOptions& run);
+
+/// Throws Incompatible unless keys of both files are of one kind, or `force` is given. Files that
+/// do not say so fit any.
+void check_kinds(const FilterNotes& notes, const std::string& file, const FilterNotes& others,
+                 const std::string& other, bool force);
 
 /// Where a verb that changes a filter writes it: to `out`, or, if that is empty, in place of
 /// `file`, which must then be a file. To be called before the filter is opened: if `file` is

@@ -51,8 +51,8 @@ template <class Asked>
 struct QuerySession {
   QuerySession(const QueryOptions& o, Asked opened, std::size_t block_bytes)
       : options(o),
-        filter(std::move(opened)),
-        reader(o.keys.sources(), agreed_format(o.keys, read_notes(filter.metadata()), o.file),
+        asked(std::move(opened)),
+        reader(o.keys.sources(), agreed_format(o.keys, read_notes(asked.metadata()), o.file),
                KeyReader::Pace::prompt, block_bytes) {}
 
   /// Calls ask(batch), and then print(block, i) for each key i of the batch. What was printed is
@@ -81,12 +81,12 @@ struct QuerySession {
   Json report(double seconds) const {
     Json json;
     json["file"] = options.file;
-    describe_work(json, reader.totals(), filter.backend(), options.run, seconds);
+    describe_work(json, reader.totals(), asked.backend(), options.run, seconds);
     return json;
   }
 
   const QueryOptions& options;
-  Asked filter;
+  Asked asked;
   KeyReader reader;
   Output out;
 };

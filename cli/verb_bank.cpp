@@ -40,6 +40,11 @@ struct BankVerbOptions {
   bool scalable = false, filters = false, compress = false;
 
   bool shaped() const noexcept { return capacity || fpr || layout || scalable || seed != 0; }
+  /// Is it said how keys are written?
+  bool written() const noexcept {
+    return keys.kind || keys.format.column || keys.format.end != '\n' || keys.format.chomp_cr ||
+           !keys.format.decode;
+  }
 };
 
 /// The members of a bank that is being made, and the notes for its file.
@@ -48,34 +53,47 @@ struct Members {
   FilterNotes notes = {};
   KeyTotals read = {};
   std::uint64_t largest = 0;  ///< most keys of a member
+  std::size_t at = 0;         ///< which member that is
 };
 
-/// A member's metadata: its name, beside what was there.
+/// A member's metadata: its name, beside what was there. A name that is not UTF-8 is noted as
+/// {"bytes": [255, …]}.
 std::string named(const std::string& name, const std::string& metadata) {
-  Json json = Json::parse(metadata, nullptr, false);
+  Json json = metadata_as_json(metadata);
   if (!json.is_object()) {
     json = Json::object();
     if (!metadata.empty()) json["metadata"] = metadata;
   }
   json["name"] = name;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
+}
+
+/// The text of a value in a member's metadata.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const auto bytes = value.is_object() ? value.find("bytes") : value.end();
+  if (bytes == value.end() || !bytes->is_array()) return json_text(value);
+  std::string text;
+  for (const Json& byte : *bytes) {
+    if (!byte.is_number_unsigned() || byte.get<std::uint64_t>() > 255) return json_text(value);
+    text += static_cast<char>(byte.get<std::uint64_t>());
+  }
+  return text;
 }
 
 /// The name of a member: that of named(), or the group of Spark, or its number.
 std::string name_of(const Bank& bank, std::uint32_t member) {
-  const Json json = Json::parse(bank.metadata(member), nullptr, false);
+  const Json json = metadata_as_json(bank.metadata(member));
   if (json.is_object()) {
     for (const char* const key : {"name", "group"}) {
-      if (const auto it = json.find(key); it != json.end()) {
-        return it->is_string() ? it->get<std::string>() : json_text(*it);
-      }
+      if (const auto it = json.find(key); it != json.end()) return text_of(*it);
     }
   }
   return fmt::format("{}", member);
 }
 
 /// The shape of each member.
-Growth growth_of(const BankVerbOptions& options, std::uint64_t capacity) {
+Growth growth_of_members(const BankVerbOptions& options, std::uint64_t capacity) {
   const double fpr = options.fpr.value_or(kDefaultFpr);
   if (options.scalable) {
     return Growth::tightening(options.capacity.value_or(kFirstStageKeys), fpr,
@@ -105,7 +123,7 @@ Members members_of_keys(const BankVerbOptions& options) {
       }
     }
   }
-  const Growth growth = growth_of(options, capacity);
+  const Growth growth = growth_of_members(options, capacity);
   Members members{.notes = {.kind = format.kind, .fpr = options.fpr.value_or(kDefaultFpr)}};
   if (!options.scalable) members.notes.capacity = capacity;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -119,7 +137,10 @@ Members members_of_keys(const BankVerbOptions& options) {
     members.read.keys += read.keys;
     members.read.empty_lines += read.empty_lines;
     members.read.bytes += read.bytes;
-    members.largest = std::max(members.largest, read.keys);
+    if (read.keys > members.largest) {
+      members.largest = read.keys;
+      members.at = i;
+    }
   }
   return members;
 }
@@ -127,19 +148,19 @@ Members members_of_keys(const BankVerbOptions& options) {
 /// The filters that the inputs are.
 Members members_of_filters(const BankVerbOptions& options) {
   Members members;
+  FilterNotes first_notes;  // of the first filter that says what its keys are
+  std::string first_noted;
+  bool mixed = false;
   for (const std::string& input : options.keys.inputs) {
     Filter filter = counters_of(open_for_changes(input, options.run), input,
                                 "which cannot be a member: members have counters");
     const FilterNotes notes = read_notes(filter.metadata());
-    if (members.filters.empty()) members.notes = notes;
-    if (members.notes.kind != notes.kind && !options.keys.force) {
-      const auto kind = [](const FilterNotes& n) {
-        return n.kind ? fmt::format("{} keys", to_string(*n.kind)) : "keys of an unknown kind";
-      };
-      throw Incompatible(fmt::format("{} holds {}, {} holds {}; --force takes both",
-                                     display_name(options.keys.inputs.front()), kind(members.notes),
-                                     display_name(input), kind(notes)));
+    check_kinds(first_notes, first_noted, notes, input, options.keys.force);
+    if (!first_notes.kind) {
+      first_notes = notes;
+      first_noted = input;
     }
+    mixed |= notes.kind && *notes.kind != *first_notes.kind;
     if (!members.filters.empty()) {
       const Filter& first = members.filters.front();
       if (!(filter.growth() == first.growth()) || filter.seed() != first.seed()) {
@@ -155,6 +176,12 @@ Members members_of_filters(const BankVerbOptions& options) {
     filter.set_metadata(named(input, filter.metadata()));
     members.filters.push_back(std::move(filter));
   }
+  members.notes = first_notes;
+  if (mixed) {
+    members.notes.kind.reset();
+    note("members have keys of both kinds: say by --keys which ones 'scbf find' is to ask for");
+  }
+  members.read.kind = members.notes.kind.value_or(KeyKind::lines);
   return members;
 }
 
@@ -166,8 +193,13 @@ int bank(const BankVerbOptions& options) {
   }
   if (options.filters && options.shaped()) {
     throw UsageError(
-        "bank: --capacity, --fpr, --layout, --scalable and --seed: with --filters, they are those "
-        "of the filters");
+        "bank: --capacity, --fpr, --layout, --scalable and --seed do not go with --filters, which "
+        "have a shape and a seed");
+  }
+  if (options.filters && options.written()) {
+    throw UsageError(
+        "bank: --keys, --column, -0, --chomp-cr and --raw do not go with --filters: no keys are "
+        "read");
   }
   check_inputs(inputs);
   const Destination to("-o " + in_quotes(options.out), options.out,
@@ -180,6 +212,7 @@ int bank(const BankVerbOptions& options) {
              .capacity = static_cast<std::uint32_t>(inputs.size())});
   made.set_metadata(write_notes(members.notes));
   const std::size_t count = members.filters.size();
+  const Statistics fullest = members.filters[members.at].statistics(options.run.batch());
   made.add_members(std::move(members.filters), options.run.batch());
   const double seconds = watch.seconds();
   to.write([&](Output& out) { write_filter(out, made, {.compress = options.compress}); });
@@ -199,19 +232,14 @@ int bank(const BankVerbOptions& options) {
                           counted(count, "member"), counted(members.read.keys, "key"), seconds,
                           human_bytes(memory.counters), human_bytes(memory.rows)));
   }
+  if (!options.filters) warn_if_too_full(members.largest, members.notes, fullest);
   return kOk;
-}
-
-Bank open_bank(const std::string& file, const RunOptions& run) {
-  const BankOptions options{.backend = run.backend};
-  const Rereadable source(file);
-  return source.with_path([&](const std::string& path) { return Bank::load(path, options); });
 }
 
 int find(const QueryOptions& options) {
   options.check_inputs();
   QuerySession session(options, open_bank(options.file, options.run), kSmallBlock);
-  const Bank& bank = session.filter;
+  const Bank& bank = session.asked;
   std::vector<std::string> names(bank.slots());
   for (std::uint32_t m = 0; m < bank.slots(); ++m) {
     if (bank.has_member(m)) names[m] = name_of(bank, m);
@@ -276,7 +304,7 @@ Run set_up_bank(CommandLine& line) {
             options->scalable);
   line.option("--seed", "S", "Seed of the hash; default 0",
               [o](const std::string& text) { o->seed = parse_seed("--seed", text); });
-  line.flag("--filters", "FILEs are filters of one shape and seed, as 'scbf build' makes them",
+  line.flag("--filters", "FILEs are filters of counters, all of one shape and seed",
             options->filters);
   options->keys.add_format_to(line, false,
                               "Replace OUT even if it is no filter; take filters of lines and of "
@@ -292,8 +320,9 @@ Run set_up_bank(CommandLine& line) {
   options->run.add_json_to(line, "Print a report as JSON");
   add_compress_to(line, options->compress);
   line.footer(
-      R"(Each FILE becomes a member, a filter of its keys, which bears its name. 'scbf find' asks all members at
-once, at a cost that hardly depends on their number. A key that none holds is found in N times P of N members.
+      R"(Each FILE becomes a member: a filter of its keys, named after it. 'scbf find' asks all members at once, at a
+cost that hardly depends on their number. A key that is in none of N files is still reported for N times P of
+them, on average.
 
 Examples:
   scbf bank --fpr 0.1% -o logs.bank logs/*.txt.gz
@@ -304,15 +333,17 @@ Examples:
 Run set_up_find(CommandLine& line) {
   auto options = std::make_shared<QueryOptions>();
   line.positional("FILE", "The bank; - is standard input", options->file);
-  options->keys.add_to(line, true);
+  options->keys.add_format_to(line, true,
+                              "Take --keys even if the bank was built from the other kind");
+  line.positionals("INPUT", "Files of keys; - or none: standard input", options->keys.inputs);
   options->add_choice_to(line);
   add_threads_to(line, options->run.threads);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
       R"(Prints name, tab and key, a line for each member that may hold the key, in input order. A name is the file
-that 'scbf bank' read, with tab, line break and backslash as \t, \n and \\; or the number of the member. The
-exit code is 1 if no key is printed. The bank is loaded and verified.
+that 'scbf bank' read, with tab, line breaks and backslash as \t, \n, \r and \\; or the number of the member.
+The exit code is 1 if no key is printed. The bank is loaded and verified.
 
 Examples:
   scbf find logs.bank addresses.txt

@@ -49,21 +49,11 @@ struct CombineOptions {
   }
 };
 
-template <class OneFilter>
-void check_kinds(const OneFilter& filter, const OneFilter& other, const CombineOptions& options,
-                 const std::string& other_file) {
-  const auto kind = read_notes(filter.metadata()).kind;
-  const auto other_kind = read_notes(other.metadata()).kind;
-  if (options.force || !kind || !other_kind || *kind == *other_kind) return;
-  throw Incompatible(fmt::format("{} holds {} keys, {} holds {} keys; --force combines them",
-                                 display_name(options.file), to_string(*kind),
-                                 display_name(other_file), to_string(*other_kind)));
-}
-
 /// A filter of the same kind as the one to change: the bits of counters serve for bits.
 template <class OneFilter>
 OneFilter open_other(const std::string& file, const RunOptions& run) {
   if constexpr (std::is_same_v<OneFilter, BloomFilter>) {
+    refuse_bank(file);
     return BloomFilter::load(filter_path(file), {.backend = run.backend});
   } else {
     return counters_of(open_for_changes(file, run), file,
@@ -98,7 +88,8 @@ int combine_all(OneFilter filter, const Combining& combining, const char* verb, 
   for (const std::string& name : options.others) {
     // Loaded, not mapped: only a verified filter may be added to another.
     const auto other = open_other<OneFilter>(name, options.run);
-    check_kinds(filter, other, options, name);
+    check_kinds(read_notes(filter.metadata()), options.file, read_notes(other.metadata()), name,
+                options.force);
     try {
       combine(filter, other, report);
     } catch (const Incompatible& error) {

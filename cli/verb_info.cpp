@@ -31,7 +31,7 @@ struct InfoOptions {
 
 /// The metadata, which is free-form: parsed if it is JSON, otherwise as a string.
 Json metadata_json(const std::string& metadata) {
-  Json json = Json::parse(metadata, nullptr, false);
+  Json json = metadata_as_json(metadata);
   return json.is_discarded() ? Json(metadata) : json;
 }
 
@@ -205,7 +205,12 @@ Json to_json(const std::string& file, const BankFileInfo& info) {
   json["compressed"] = info.compressed;
   json["seed"] = info.seed;
   json["capacity"] = info.capacity;
-  describe_growth(json, info.growth);
+  json["row_bytes"] = info.row_bytes();
+  if (info.growth.policy() == Growth::Policy::one) {
+    json["policy"] = "one";
+  } else {
+    describe_growth(json, info.growth);
+  }
   describe_geometry(json, info.growth.first_geometry());
   json["members"] = Json::array();
   for (const MemberFileInfo& member : info.members) {
@@ -235,6 +240,7 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
       fmt::format("{} ({}, bank version {})", file, human_bytes(info.file_bytes), info.version));
   row("holds", fmt::format("a bank of {}, room for {}{}", counted(info.members.size(), "member"),
                            grouped(info.capacity), info.compressed ? ", compressed" : ""));
+  row("rows", human_bytes(info.row_bytes()));
   row("growth", info.growth.policy() == Growth::Policy::one
                     ? info.growth.first_geometry().describe()
                     : info.growth.describe());
@@ -279,18 +285,17 @@ Statistics statistics_of(const std::string& path, const FileInfo& info,
 
 /// Shows the file that is at `path`, or the headers only.
 void show(const InfoOptions& options, const std::string& path) {
-  if (holds_bank(path)) {
-    const BankFileInfo info =
-        options.header_only ? read_bank_file_info(path) : verify_bank_file(path);
+  const AnyFileInfo any = options.header_only ? read_any_file_info(path) : verify_any_file(path);
+  if (const auto* const bank = std::get_if<BankFileInfo>(&any)) {
     if (options.run.json) {
-      print_json(to_json(options.file, info));
+      print_json(to_json(options.file, *bank));
     } else {
-      print_text(to_text(options.file, info));
+      print_text(to_text(options.file, *bank));
     }
     return;
   }
+  const auto& info = std::get<FileInfo>(any);
   std::optional<Statistics> statistics;
-  const FileInfo info = options.header_only ? read_file_info(path) : verify_file(path);
   if (!options.header_only && !info.is_delta) {
     // Statistics of a damaged file would be wrong but look plausible, so the whole file is
     // verified.
@@ -319,6 +324,24 @@ struct VerifyOptions {
   bool json = false;
 };
 
+/// What verify says of a file that is whole, as text and, in `one`, as JSON.
+std::string verified(const FileInfo& info, Json& one) {
+  one["kind"] = kind_of(info);
+  one["file_bytes"] = info.file_bytes;
+  if (info.is_container()) one["stages"] = info.stages.size();
+  return fmt::format("{}{}, {}", info.cell() == Cell::counter ? "" : describe_contents(info) + "; ",
+                     info.is_container() ? counted(info.stages.size(), "stage")
+                                         : info.growth.first_geometry().describe(),
+                     human_bytes(info.file_bytes));
+}
+std::string verified(const BankFileInfo& info, Json& one) {
+  one["kind"] = "bank";
+  one["file_bytes"] = info.file_bytes;
+  one["members"] = info.members.size();
+  return fmt::format("a bank of {}, {}", counted(info.members.size(), "member"),
+                     human_bytes(info.file_bytes));
+}
+
 int verify(const VerifyOptions& options) {
   Json all = Json::array();
   std::string text;
@@ -332,29 +355,10 @@ int verify(const VerifyOptions& options) {
       note(error.what());
     };
     try {
-      const std::string path = filter_path(file);
-      if (holds_bank(path)) {
-        const BankFileInfo info = verify_bank_file(path);
-        one["kind"] = "bank";
-        one["file_bytes"] = info.file_bytes;
-        one["members"] = info.members.size();
-        text += fmt::format("{}: ok, a bank of {}, {}\n", file,
-                            counted(info.members.size(), "member"), human_bytes(info.file_bytes));
-        all.push_back(std::move(one));
-        continue;
-      }
-      const FileInfo info = verify_file(path);
-      one["kind"] = kind_of(info);
-      one["file_bytes"] = info.file_bytes;
-      if (info.is_container()) one["stages"] = info.stages.size();
-      text += fmt::format("{}: ok, {}{}, {}\n", file,
-                          info.cell() == Cell::counter ? "" : describe_contents(info) + "; ",
-                          info.is_container() ? counted(info.stages.size(), "stage")
-                                              : info.growth.first_geometry().describe(),
-                          human_bytes(info.file_bytes));
+      const AnyFileInfo any = verify_any_file(filter_path(file));
+      text += fmt::format("{}: ok, {}\n", file,
+                          std::visit([&](const auto& info) { return verified(info, one); }, any));
     } catch (const CorruptFile& error) {
-      refuse(error, kCorrupt);
-    } catch (const Incompatible& error) {  // a bank from a pipe
       refuse(error, kCorrupt);
     } catch (const IoError& error) {
       refuse(error, code == kOk ? kInputOutput : code);

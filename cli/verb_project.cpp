@@ -27,6 +27,7 @@ int project(const ProjectOptions& options) {
   check_inputs(std::span(&options.file, 1));
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.force, .json = options.json, .inputs = {options.file}});
+  refuse_bank(options.file);
   const BloomFilter bits = BloomFilter::load(filter_path(options.file));
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());

@@ -31,7 +31,7 @@ int query_in(OneFilter filter, const QueryOptions& options) {
   session.go_through(
       [&](const KeyBatch& keys) {
         answers.resize(keys.size());
-        present += session.filter.contains(keys, answers, options.run.batch()).hits;
+        present += session.asked.contains(keys, answers, options.run.batch()).hits;
       },
       [&](const KeyBlock& block, std::size_t i) {
         if (!print_keys || answers[i] != wanted) return;
@@ -71,7 +71,7 @@ int count(const QueryOptions& options) {
   session.go_through(
       [&](const KeyBatch& keys) {
         counts.resize(keys.size());
-        session.filter.count(keys, counts, options.run.batch());
+        session.asked.count(keys, counts, options.run.batch());
       },
       [&](const KeyBlock& block, std::size_t i) {
         found += counts[i] > 0;

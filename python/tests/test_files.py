@@ -380,8 +380,8 @@ def test_the_command_reads_what_python_wrote(tmp_path: Path) -> None:
 @command
 def test_banks_of_python_and_of_the_command(tmp_path: Path) -> None:
     bank = scbf.Bank(1000, 1e-6)
-    for keys, metadata in ((["apple"], '{"group": "shop 7", "type": "string"}'), (["pear"], '{"group": 8, "type": "int"}'),
-                           (["apple", "plum"], "free text"), ([5], "")):
+    for keys, metadata in ((["apple"], '{"group": "shop 7", "type": "string"}'),
+                           (["pear"], '{"group": 8, "type": "int"}'), (["apple", "plum"], "free text"), ([5], "")):
         bank.set_member_metadata(bank.add_member(), metadata)
         bank.insert(bank.members[-1], keys)
     path = tmp_path / "b.bank"
@@ -395,6 +395,24 @@ def test_banks_of_python_and_of_the_command(tmp_path: Path) -> None:
     made = scbf.Bank.load(path)
     assert [made.find(key) for key in ("apple", "pear", "cherry")] == [[0], [1], []]
     assert json.loads(made.member_metadata(1))["name"] == str(tmp_path / "more")
+
+
+@command
+def test_metadata_of_strangers(tmp_path: Path) -> None:
+    for metadata in ("[" * 500_000, '{"name":' + "[" * 400_000 + "]" * 400_000 + "}", '{"name": [[1]]}',
+                     '{"name": {"bytes": [256]}}'):
+        bank = scbf.Bank(10, 0.01)
+        bank.set_member_metadata(bank.add_member(), metadata)
+        bank.metadata = metadata
+        bank.insert(0, ["a"])
+        bank.save(tmp_path / "b.bank")
+        assert scbf_command("find", tmp_path / "b.bank", input="a\n").endswith("\ta\n")
+        scbf_command("info", "--json", tmp_path / "b.bank")
+        some = scbf.Filter(10, 0.01)
+        some.metadata = metadata
+        some.save(tmp_path / "x.scbf")
+        scbf_command("info", "--json", tmp_path / "x.scbf")
+        scbf_command("bank", "--filters", "-o", tmp_path / "c.bank", tmp_path / "x.scbf")
 
 
 @command

@@ -56,7 +56,7 @@ class Banks(CommandTest):
         with open(not_text, "wb") as file:
             file.write(b"y\n")
         self.scbf("bank", *RATE, "-o", "n.bank", "fruit.txt", os.fsdecode(b"\xff.txt"))
-        self.assertEqual(self.find(b"y\n", bank="n.bank"), "\ufffd.txt\ty\n".encode())
+        self.assertEqual(self.find(b"y\n", bank="n.bank"), b"\xff.txt\ty\n")
 
     def test_shapes(self):
         many = lines(words(3000))
@@ -102,9 +102,9 @@ class Banks(CommandTest):
                          mentions=["other.scbf", why])
         self.scbf("build", *RATE, "--capacity", "3", "--keys", "u64", "-o", "n.scbf", "n.u64")
         self.refused("bank", "--filters", "-o", "x.bank", "a.scbf", "n.scbf", code=CORRUPT,
-                     mentions=["'a.scbf' holds lines keys, 'n.scbf' holds u64 keys; --force takes both"])
+                     mentions=["'a.scbf' holds lines keys, 'n.scbf' holds u64 keys; --force combines them"])
         self.scbf("bank", "--filters", "--force", "-o", "x.bank", "a.scbf", "n.scbf")
-        self.refused("bank", "--filters", "--fpr", "1%", "-o", "y.bank", "a.scbf", mentions=["those of the filters"])
+        self.refused("bank", "--filters", "--fpr", "1%", "-o", "y.bank", "a.scbf", mentions=["do not go with"])
         self.refused("bank", "--filters", "-o", "y.bank", "b.bank", code=CORRUPT, mentions=["a bank of filters"])
         self.refused("bank", "--filters", "-o", "y.bank", "fruit.txt", code=CORRUPT, mentions=["not a filter file"])
         self.assertNotIn("y.bank", self.files())
@@ -132,6 +132,28 @@ class Banks(CommandTest):
         self.scbf("bank", "--capacity", "5", "-o", "b.bank", "-", stdin=b"saw\n")  # replaces a bank without --force
         self.assertEqual(self.find(b"saw\n"), b"-\tsaw\n")
 
+    def test_keys_of_both_kinds(self):
+        self.scbf("build", "--capacity", "3", *RATE, "-o", "a.scbf", "fruit.txt")
+        self.write_u64("n.u64", range(3))
+        self.scbf("build", *RATE, "--capacity", "3", "--keys", "u64", "-o", "n.scbf", "n.u64")
+        for files in (("a.scbf", "n.scbf"), ("n.scbf", "a.scbf")):
+            self.scbf("bank", "--filters", "--force", "-o", "x.bank", *files)
+            self.assertIn("keys of both kinds", self.err)
+            self.assertNotIn("keys", self.scbf_json("info", "x.bank")["metadata"])
+            self.assertEqual(self.find(b"apple\n", bank="x.bank"), b"a.scbf\tapple\n")
+            self.assertEqual(self.find(b"2\n", "--keys", "decimal", bank="x.bank"), b"n.scbf\t2\n")
+        for option in (["--keys", "u64"], ["--column", "1"], ["-0"], ["--chomp-cr"], ["--raw"]):
+            self.refused("bank", "--filters", *option, "-o", "y.bank", "a.scbf", mentions=["do not go with --filters"])
+
+    def test_a_member_that_is_too_full(self):
+        self.write("many", lines(words(5000)))
+        self.scbf("bank", "--capacity", "10", "-o", "x.bank", "fruit.txt", "many")
+        self.assertIn("5,000 keys in a filter for 10", self.err)
+        self.assertIn("--capacity 5000", self.err)
+        for options in ([], ["--scalable"], ["--capacity", "5000"]):
+            self.scbf("bank", *options, "-o", "x.bank", "fruit.txt", "many")
+            self.assertEqual(self.err, "")
+
     def test_info(self):
         text = self.scbf("info", "b.bank").decode()
         self.assertIn("a bank of 3 members, room for 8", text)
@@ -156,7 +178,9 @@ class Banks(CommandTest):
         done = self.run_raw("verify", "damaged.bank", "b.bank")
         self.assertEqual(done.returncode, CORRUPT)
         self.assertIn(b"b.bank: ok", done.out)
-        self.refused("verify", "-", stdin=self.read("b.bank"), code=CORRUPT, mentions=["a bank of filters"])
+        self.assertEqual(self.scbf("verify", "-", stdin=self.read("b.bank"))[:27], b"-: ok, a bank of 3 members,")
+        self.refused("verify", "-", stdin=bytes(data), code=CORRUPT, mentions=["member 2: payload chunk 0"])
+        self.refused("query", "-", "fruit.txt", stdin=self.read("b.bank"), code=CORRUPT, mentions=["a bank of filters"])
 
     def test_members_without_names(self):
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")

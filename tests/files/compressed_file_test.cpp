@@ -112,8 +112,8 @@ TEST(CompressedFile, ATruncatedOneIsNoticedByItsHeadersAlone) {
     Bytes longer = good;
     longer.push_back(std::byte{0});
     write_bytes(path, longer);
-    EXPECT_THROW_WITH(read_file_info(path), CorruptFile, "bytes follow the filter");
-    EXPECT_THROW_WITH(Filter::load(path), CorruptFile, "bytes follow the filter");
+    EXPECT_THROW_WITH(read_file_info(path), CorruptFile, "bytes follow its end");
+    EXPECT_THROW_WITH(Filter::load(path), CorruptFile, "bytes follow its end");
   }
 }
 

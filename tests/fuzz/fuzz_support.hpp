@@ -113,7 +113,7 @@ inline std::size_t sign_container(std::span<std::byte> bytes) {
 
 /// Does a file that begins so hold a bank?
 inline bool is_bank(std::span<const std::byte> bytes) {
-  return bytes.size() > 4 && bytes[4] == std::byte{'B'};
+  return bytes.size() > 4 && bytes[4] == std::byte{'K'};
 }
 
 /// Corrects all checksums of either. Returns where it ends, if it is packed.

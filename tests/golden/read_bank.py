@@ -11,11 +11,11 @@ Needs the package `xxhash` (Debian: python3-xxhash). Exit codes: 0 good, 1 damag
 
 import struct
 
-from read_container import FIXED, FIXED_FIELDS, TIGHTENING, Container, aligned
+from read_container import FIXED_FIELDS, TIGHTENING, Container, aligned
 from read_container import FIELDS as CONTAINER_FIELDS
-from read_filter import PACKED, RANKED, Filter, require, run, xxhash
+from read_filter import PACKED, RANKED, SPLIT, SPLIT_BLOCK, Filter, require, run, xxhash
 
-MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x42, 0x0D, 0x0A, 0x1A])
+MAGIC = bytes([0x89, 0x53, 0x43, 0x42, 0x4B, 0x0D, 0x0A, 0x1A])
 FIELDS = [{"stages": "members", "file_bytes": "capacity"}.get(name, name) for name in CONTAINER_FIELDS]
 ENTRY = struct.Struct("<2I3Q")
 ENTRY_FIELDS = "number asked_always offset bytes header_checksum".split()
@@ -33,6 +33,7 @@ class Bank:
         require(h["payload"] in (1, 2), "payload")
         packed = h["payload"] == PACKED
         require(h["members"] <= h["capacity"] <= MOST_MEMBERS, "members or capacity")
+        require(h["capacity"] in (8, 16, 32, 64, 128, 256, 512) or h["capacity"] % 256 == 0 < h["capacity"], "capacity")
         require(h["metadata_bytes"] <= 1 << 20, "metadata_bytes")
         used = 128 + ENTRY.size * h["members"] + h["metadata_bytes"]
         require(h["header_bytes"] == ((used + 7) // 8 * 8 if packed else aligned(used)), "header_bytes")
@@ -40,6 +41,7 @@ class Bank:
         signed = data[:120] + bytes(8) + data[128:h["header_bytes"]]
         require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
         require(not any(data[used:h["header_bytes"]]), "header padding")
+        self.check_growth()
 
         self.metadata = data[used - h["metadata_bytes"]:used]
         self.entries = [dict(zip(ENTRY_FIELDS, ENTRY.unpack_from(data, 128 + ENTRY.size * i)))
@@ -66,29 +68,43 @@ class Bank:
             self.members[number] = member
         require(end == len(data), "file length")
 
+    def check_growth(self):
+        h = self.header
+        if h["policy"] != ONE:
+            Container.check_growth(self)
+            return
+        require((h["most_stages"], h["first_capacity"], h["fpr"], h["growth"], h["tightening"]) == (1, 0, 1, 1, 1),
+                "growth")
+        probes, groups, extent = h["probes"], h["groups"], h["extent"]
+        if h["layout"] == SPLIT:
+            require(1 <= probes <= 64 and groups == 0 and 1 <= extent <= 1 << 40, "geometry")
+        elif h["layout"] == SPLIT_BLOCK:
+            require(1 <= groups <= 8 and probes == 8 * groups and 1 <= extent < 1 << 32, "geometry")
+        else:
+            require(h["layout"] == RANKED and probes == 4 and 65 <= groups <= 112 and extent % (1 << 32), "geometry")
+
     def check_member(self, number, member, entry):
         h, m = self.header, member.header
         require(m["checksum"] == entry["header_checksum"], f"member {number}: exchanged")
         require(m["seed"] == h["seed"], f"member {number}: seed")
         stages = member.all_stages()
-        require(all(s.bits == 4 and s.header["content"] == 1 and s.header["payload"] == h["payload"] for s in stages),
-                f"member {number}: no counters, or packed or not unlike the others")
-        require(h["policy"] in (ONE, FIXED, TIGHTENING), "policy")
+        require(all(s.bits == 4 and s.header["content"] == 1 for s in stages), f"member {number}: no counters")
+        require(all(s.header["payload"] == h["payload"] for s in stages), f"member {number}: payload")
+        shape = ("layout", "probes", "groups", "extent")
         if h["policy"] == ONE:
-            require((h["most_stages"], h["first_capacity"], h["fpr"], h["growth"], h["tightening"]) == (1, 0, 1, 1, 1),
-                    "growth")
-            extent = h["extent"]
-            if h["layout"] == RANKED:
-                require(extent >> 32 == member.slots, f"member {number}: slots")
-                extent %= 1 << 32
-            require((h["layout"], h["probes"] if h["layout"] != RANKED else 4, h["groups"], extent) ==
-                    (m["layout"], m["probes"], m["groups"], m["extent"]), f"member {number}: geometry")
+            extent = m["extent"] + (member.slots << 32 if h["layout"] == RANKED else 0)
+            require([m[f] for f in shape[:3]] + [extent] == [h[f] for f in shape], f"member {number}: geometry")
             return
-        alike = ("policy", "layout", "most_stages", "first_capacity", "fpr", "growth", "tightening", "probes",
-                 "groups", "extent")
-        require(all(m[field] == h[field] for field in alike), f"member {number}: growth")
+        require(all(m[field] == h[field] for field in ("policy", "most_stages", "growth", "tightening", *shape)),
+                f"member {number}: growth")
+        require(abs(m["first_capacity"] - h["first_capacity"]) <= 1 and abs(m["fpr"] - h["fpr"]) <= 1e-9 * h["fpr"],
+                f"member {number}: growth")
         indexes = [stage["index"] for stage in member.entries]
         require(indexes[0] == 0 and all(i < h["most_stages"] for i in indexes), f"member {number}: stages")
+        for stage in stages:
+            require(stage.header["layout"] == h["layout"], f"member {number}: layout of a stage")
+            require(h["policy"] == TIGHTENING or all(stage.header[f] == h[f] for f in shape),
+                    f"member {number}: geometry of a stage")
 
     def further_fields(self):
         return {"members": self.entries}

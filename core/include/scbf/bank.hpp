@@ -26,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "scbf/filter.hpp"
@@ -233,9 +234,9 @@ class Bank {
   void set_metadata(std::string metadata);
 
   /// Writes all members, with their numbers, marks and metadata, into one file, atomically as
-  /// Filter::save. The rows are not in it. Throws IoError, or CorruptFile if a mapped member is
-  /// damaged. Cost: two passes over all counters. Temporary memory: some 500 bytes for each member,
-  /// and 1/131072 of the counters.
+  /// Filter::save. The rows are not in it. Throws IoError, or CorruptFile if the words of a mapped
+  /// `ranked` member cannot be. Cost: two passes over all counters. Temporary memory: some 500
+  /// bytes for each stage, the metadata, and 1/131072 of the counters.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies everything, and makes the rows. Room for more members than there were is
   /// made if options.capacity says so; options.seed is ignored, here and in read. Throws IoError,
@@ -256,7 +257,7 @@ class Bank {
 struct MemberFileInfo {
   std::uint32_t number;
   bool asked_always;     ///< Bank::ask_always
-  std::uint64_t offset;  ///< of the member in the file; offsets of `filter` count from here
+  std::uint64_t offset;  ///< of the member in the file; offsets in `filter` count from here
   FileInfo filter;
 };
 
@@ -265,20 +266,33 @@ struct BankFileInfo {
   std::uint32_t version;
   Growth growth;
   std::uint64_t seed;
-  std::uint32_t capacity;               ///< Bank::capacity: the rows will be so long
+  std::uint32_t capacity;               ///< Bank::capacity
   std::vector<MemberFileInfo> members;  ///< ascending by number
   std::uint64_t file_bytes;
   std::string metadata;
   bool compressed;  ///< see SaveOptions::compress
+
+  /// Bytes that the rows of the first stage take when the bank is loaded, however few members there
+  /// are: look at it before you load a file that you do not trust.
+  std::uint64_t row_bytes() const noexcept {
+    return growth.first_geometry().padded_counters() * (capacity / 8);
+  }
 };
 
-/// Does the file begin as one of Bank::save does? Throws IoError.
-bool is_bank_file(const std::filesystem::path& path);
-/// Reads and verifies the headers only, of the members, too. Throws IoError, CorruptFile, or
-/// Incompatible if the file holds a filter.
+/// Reads and verifies only the headers, including those of the members. Throws IoError,
+/// CorruptFile, or Incompatible if the file holds a filter.
 BankFileInfo read_bank_file_info(const std::filesystem::path& path);
-/// Reads the whole file in bounded memory, and verifies every member as verify_file does a filter.
-/// Throws as read_bank_file_info.
+/// Reads the whole file, and verifies every member as verify_file does a filter. Memory: for one
+/// chunk, and for what is returned. Throws as read_bank_file_info.
 BankFileInfo verify_bank_file(const std::filesystem::path& path);
+
+/// What the headers say of a file of which it is not known what it holds.
+using AnyFileInfo = std::variant<FileInfo, BankFileInfo>;
+/// Reads and verifies only the headers, as read_file_info or read_bank_file_info, whichever fits.
+/// Reads a pipe once. Throws IoError or CorruptFile.
+AnyFileInfo read_any_file_info(const std::filesystem::path& path);
+/// Reads and verifies the whole file, as verify_file or verify_bank_file. Throws IoError or
+/// CorruptFile.
+AnyFileInfo verify_any_file(const std::filesystem::path& path);
 
 }  // namespace scbf

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "files/file_input.hpp"
 #include "files/filter_files.hpp"
 #include "files/read_members.hpp"
+#include "files/read_stages.hpp"
 #include "files/write_stages.hpp"
 #include "scbf/bank.hpp"
 
@@ -55,33 +55,45 @@ Bank read_bank(Input& input, const BankOptions& options) {
   return bank;
 }
 
-BankFileInfo read_bank_info(const std::filesystem::path& path, bool verify) {
-  FileInput file(path);
+BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool verify) {
   std::vector<MemberFileInfo> members;
-  BankHeader header = read_members(file.input, [&](Input& part, const bank_format::Entry& member) {
-    std::uint64_t checksum = 0;
-    FileInfo info = read_info(part, verify, checksum);
-    if (info.is_delta || info.cell() == Cell::bit) {
-      throw CorruptFile(fmt::format("{}: {}: members of a bank are filters of counters",
-                                    part.name(), info.is_delta ? "a delta" : "a filter of bits"));
-    }
-    MemberHead head{
-        checksum, info.compressed ? Payload::packed : Payload::plain, info.growth, info.seed, {}};
-    for (const StageFileInfo& stage : info.stages) {
-      head.stages.push_back({stage.index, stage.shape});
-    }
-    members.push_back({member.number, member.asked_always, member.offset, std::move(info)});
-    return head;
-  });
-  check_end(file.input);
+  BankHeader header =
+      read_members(input, std::move(first), [&](Input& part, const bank_format::Entry& member) {
+        std::uint64_t checksum = 0;
+        FileInfo info = read_info(part, verify, checksum);
+        if (info.is_delta || info.cell() == Cell::bit) throw Incompatible("not counters");
+        MemberHead head{checksum,
+                        info.compressed ? Payload::packed : Payload::plain,
+                        info.growth,
+                        info.seed,
+                        {}};
+        for (const StageFileInfo& stage : info.stages) {
+          head.stages.push_back({stage.index, stage.shape});
+        }
+        members.push_back({member.number, member.asked_always, member.offset, std::move(info)});
+        return head;
+      });
+  check_end(input);
   return {.version = bank_format::kNewestVersion,
           .growth = header.growth,
           .seed = header.seed,
           .capacity = header.capacity,
           .members = std::move(members),
-          .file_bytes = file.input.position(),
+          .file_bytes = input.position(),
           .metadata = std::move(header.metadata),
           .compressed = header.packed()};
+}
+
+BankFileInfo read_bank_info(const std::filesystem::path& path, bool verify) {
+  FileInput file(path);
+  return read_bank_info(file.input, read_fixed_bytes(file.input), verify);
+}
+
+AnyFileInfo read_any_info(const std::filesystem::path& path, bool verify) {
+  FileInput file(path);
+  std::vector<std::byte> first = read_fixed_bytes(file.input);
+  if (bank_format::is_bank(first)) return read_bank_info(file.input, std::move(first), verify);
+  return read_info(file.input, std::move(first), verify);
 }
 
 }  // namespace
@@ -131,18 +143,16 @@ Bank Bank::load(const std::filesystem::path& path, const BankOptions& options) {
   return bank;
 }
 
-bool is_bank_file(const std::filesystem::path& path) {
-  InputFile file(path);
-  std::array<std::byte, bank_format::kMagic.size()> first{};
-  const std::size_t got = file.read(first);
-  return bank_format::is_bank(std::span(first).first(got));
-}
-
 BankFileInfo read_bank_file_info(const std::filesystem::path& path) {
   return read_bank_info(path, false);
 }
 BankFileInfo verify_bank_file(const std::filesystem::path& path) {
   return read_bank_info(path, true);
 }
+
+AnyFileInfo read_any_file_info(const std::filesystem::path& path) {
+  return read_any_info(path, false);
+}
+AnyFileInfo verify_any_file(const std::filesystem::path& path) { return read_any_info(path, true); }
 
 }  // namespace scbf

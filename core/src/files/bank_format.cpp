@@ -7,6 +7,7 @@
 
 #include "files/field_io.hpp"
 #include "files/parts_header.hpp"
+#include "kit/row_kernels.hpp"
 #include "scbf/bank.hpp"
 
 namespace scbf::bank_format {
@@ -15,7 +16,6 @@ namespace {
 
 using file_format::FieldReader;
 using file_format::FieldWriter;
-using parts_header::aligned;
 using parts_header::FixedFields;
 
 constexpr parts_header::Kind kKind = {.magic = kMagic,
@@ -25,7 +25,8 @@ constexpr parts_header::Kind kKind = {.magic = kMagic,
                                       .payload_since = 1,
                                       .fewest_parts = 0,
                                       .most_parts = kMaxBankMembers,
-                                      .entry_bytes = kEntryBytes};
+                                      .entry_bytes = kEntryBytes,
+                                      .may_be_one = true};
 
 struct EntryFields {
   std::uint32_t number, asked_always;
@@ -47,16 +48,7 @@ std::uint64_t Header::bytes() const noexcept {
 }
 
 std::uint64_t Header::lay_out() noexcept {
-  if (packed()) {
-    for (Entry& member : members) member.offset = member.bytes = 0;
-    return 0;
-  }
-  std::uint64_t end = bytes();
-  for (Entry& member : members) {
-    member.offset = aligned(end);
-    end = member.offset + member.bytes;
-  }
-  return end;
+  return parts_header::lay_out(members, bytes(), packed());
 }
 
 std::vector<std::byte> encode_header(const Header& header) {
@@ -87,13 +79,14 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
     reader.throw_damaged(
         fmt::format("capacity {}: must be at most {} members", f.own, kMaxBankMembers));
   }
+  reader.require_equal("capacity", f.own, row_stride(static_cast<std::uint32_t>(f.own)) * 8);
   Header header{.growth = reader.growth(f),
                 .seed = f.seed,
                 .capacity = static_cast<std::uint32_t>(f.own),
                 .payload = f.payloads()};
   FieldReader in{bytes.data() + parts_header::kFixedBytes};
-  std::vector<std::uint64_t> offsets;
   std::uint64_t least = 0;  // number of the next member
+  std::uint64_t sum = 0;    // of lengths; far below 2^64, so that no offset overflows
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     const auto member = in.get_all<EntryFields>();
     if (member.number < least || member.number >= f.own) {
@@ -101,15 +94,14 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
                                        member.number, least, f.own));
     }
     least = std::uint64_t{member.number} + 1;
-    // 2^20 members of 2^43 bytes add up to less than 2^64.
-    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;
+    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
     if (header.packed()) {
       reader.require_equal("bytes of a member", member.bytes, 0);
-    } else if (member.bytes < file_format::kFixedBytes || member.bytes > kMostBytes) {
-      reader.throw_damaged(
-          fmt::format("member {} of {} bytes: must be 128 to 2^43", member.number, member.bytes));
+    } else if (member.bytes < file_format::kFixedBytes || member.bytes > kMostBytes - sum) {
+      reader.throw_damaged(fmt::format("member {} of {} bytes: must be 128 to 2^62 in all",
+                                       member.number, member.bytes));
     }
-    offsets.push_back(member.offset);
+    sum += member.bytes;
     header.members.push_back({.number = member.number,
                               .asked_always = member.asked_always != 0,
                               .header_checksum = member.header_checksum,
@@ -117,10 +109,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
   }
   header.metadata.assign(reinterpret_cast<const char*>(in.at), f.metadata_bytes);
   header.lay_out();
-  for (std::uint32_t i = 0; i < f.parts; ++i) {
-    reader.require_equal("offset of a member", offsets[i], header.members[i].offset);
-  }
-  // Marks that are neither 0 nor 1 are among the bytes.
+  // Also offsets that do not follow from the lengths, and marks that are neither 0 nor 1.
   reader.check_bytes(bytes, encode_header(header));
   return header;
 }

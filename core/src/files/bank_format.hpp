@@ -15,7 +15,8 @@
 
 namespace scbf::bank_format {
 
-inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'B', 0x0D, 0x0A, 0x1A};
+/// No single flipped bit makes it another format's.
+inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'K', 0x0D, 0x0A, 0x1A};
 inline constexpr std::uint32_t kNewestVersion = 1;
 inline constexpr std::uint64_t kEntryBytes = 32;
 

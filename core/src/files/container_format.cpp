@@ -7,7 +7,6 @@
 
 #include "files/field_io.hpp"
 #include "files/parts_header.hpp"
-#include "scbf/errors.hpp"
 
 namespace scbf::container_format {
 
@@ -15,7 +14,6 @@ namespace {
 
 using file_format::FieldReader;
 using file_format::FieldWriter;
-using parts_header::aligned;
 using parts_header::FixedFields;
 
 constexpr parts_header::Kind kKind = {.magic = kMagic,
@@ -25,7 +23,8 @@ constexpr parts_header::Kind kKind = {.magic = kMagic,
                                       .payload_since = 2,
                                       .fewest_parts = 1,
                                       .most_parts = kMaxStages,
-                                      .entry_bytes = kEntryBytes};
+                                      .entry_bytes = kEntryBytes,
+                                      .may_be_one = false};
 
 /// An Entry, with a field that is 0.
 struct EntryFields {
@@ -50,16 +49,7 @@ std::uint64_t Header::bytes() const noexcept {
 }
 
 std::uint64_t Header::lay_out() noexcept {
-  if (packed()) {
-    for (Entry& stage : stages) stage.offset = stage.bytes = 0;
-    return 0;
-  }
-  std::uint64_t end = bytes();
-  for (Entry& stage : stages) {
-    stage.offset = aligned(end);
-    end = stage.offset + stage.bytes;
-  }
-  return end;
+  return parts_header::lay_out(stages, bytes(), packed());
 }
 
 std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes) {

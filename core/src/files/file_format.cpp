@@ -377,7 +377,7 @@ void check_file_bytes(const Header& header, std::uint64_t actual_bytes, const st
   const std::uint64_t expected = header.file_bytes();
   if (actual_bytes < expected) throw_truncated(actual_bytes, expected, name);
   if (actual_bytes > expected) {
-    throw CorruptFile(fmt::format("{}: bytes follow the filter: {} bytes, must be {}", name,
+    throw CorruptFile(fmt::format("{}: bytes follow its end: {} bytes, must be {}", name,
                                   actual_bytes, expected));
   }
 }

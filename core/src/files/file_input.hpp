@@ -149,8 +149,7 @@ inline void check_end(Input& input) {
   std::byte more;
   const std::uint64_t end = input.position();
   if (input.read_some({&more, 1}) != 0) {
-    throw CorruptFile(
-        fmt::format("{}: bytes follow the filter: must be {} bytes", input.name(), end));
+    throw CorruptFile(fmt::format("{}: bytes follow its end: must be {} bytes", input.name(), end));
   }
 }
 

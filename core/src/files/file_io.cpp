@@ -170,6 +170,10 @@ OpenFile open_temporary(FileSystemCalls& calls, const fs::path& directory, mode_
   }
 }
 
+bool same_file(const struct stat& a, const struct stat& b) noexcept {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 void write_straight(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                     FileSystemCalls& calls) {
   const int fd =
@@ -212,12 +216,17 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
   if (exists) check_replaceable(path, old, calls);
 
   const fs::path target = behind_links(path);
-  if (exists) {
+  for (bool named = !exists; !named;) {
     // Links in /proc/self/fd may name a file that has been removed since.
     struct stat behind {};
     const int result = retry_interrupted([&] { return calls.stat(target.c_str(), &behind); });
     if (result < 0 && errno != ENOENT) throw_io(path, "cannot write", errno);
-    if (result < 0 || behind.st_ino != old.st_ino || behind.st_dev != old.st_dev) {
+    named = result == 0 && same_file(behind, old);
+    if (named) break;
+    // Or somebody else has replaced the file meanwhile, as we are about to.
+    const struct stat before = old;
+    if (retry_interrupted([&] { return calls.stat(path.c_str(), &old); }) < 0 ||
+        same_file(before, old)) {
       throw_io(path, "cannot replace: the file has no name any more", ENOENT);
     }
   }

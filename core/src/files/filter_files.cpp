@@ -197,11 +197,10 @@ StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
           .changes = header.changes};
 }
 
-}  // namespace
-
-FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum) {
+FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify,
+                   std::uint64_t& header_checksum) {
   std::vector<StageFileInfo> stages;
-  FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
+  FileHead head = read_stages(input, std::move(first), [&](Input& part, StageHead&& stage) {
     const std::uint64_t begin = part.position();
     if (verify) {
       read_payload_chunks(part, stage, [](std::uint64_t, std::span<const std::uint64_t>) {});
@@ -223,17 +222,23 @@ FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum) {
           .since = head.since};
 }
 
-namespace {
-
 FileInfo read_info(const std::filesystem::path& path, bool verify) {
   FileInput file(path);
-  std::uint64_t checksum = 0;
-  FileInfo info = read_info(file.input, verify, checksum);
-  check_end(file.input);
-  return info;
+  return read_info(file.input, read_fixed_bytes(file.input), verify);
 }
 
 }  // namespace
+
+FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum) {
+  return read_info(input, read_fixed_bytes(input), verify, header_checksum);
+}
+
+FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify) {
+  std::uint64_t checksum = 0;
+  FileInfo info = read_info(input, std::move(first), verify, checksum);
+  check_end(input);
+  return info;
+}
 
 void Filter::write(const ByteSink& sink, const SaveOptions& options) const {
   write_filter(*state_, options, sink);

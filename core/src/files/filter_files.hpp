@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "files/file_input.hpp"
 #include "filter/state.hpp"
@@ -22,5 +23,7 @@ FilterRead read_filter(Input& input, const Backend& backend, Cell cell);
 /// What the headers of a filter say, from where the input is; its payloads are verified or skipped.
 /// Sets `header_checksum` to that of the first header. Throws CorruptFile or Incompatible.
 FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum);
+/// The same of a whole file of which read_fixed_bytes has returned `first`.
+FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify);
 
 }  // namespace scbf

@@ -155,7 +155,7 @@ void Reader::check_checksum(std::span<const std::byte> bytes, const FixedFields&
 
 Growth Reader::growth(const FixedFields& f) const {
   const auto policy = static_cast<Growth::Policy>(f.policy);
-  const bool one = policy == Growth::Policy::one && kind_.fewest_parts == 0;
+  const bool one = policy == Growth::Policy::one && kind_.may_be_one;
   try {
     if (f.layout != static_cast<std::uint32_t>(Layout::split) &&
         f.layout != static_cast<std::uint32_t>(Layout::split_block) &&
@@ -198,7 +198,7 @@ Growth Reader::growth(const FixedFields& f) const {
     throw_damaged(error.what());
   }
   throw_damaged(fmt::format("policy {}: must be {}1 (fixed) or 2 (tightening)", f.policy,
-                            kind_.fewest_parts == 0 ? "0 (one), " : ""));
+                            kind_.may_be_one ? "0 (one), " : ""));
 }
 
 void Reader::check_bytes(std::span<const std::byte> bytes, std::vector<std::byte> canonical) const {

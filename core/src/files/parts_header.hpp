@@ -27,6 +27,7 @@ struct Kind {
   std::uint32_t payload_since;  ///< the first version that says how payloads lie
   std::uint64_t fewest_parts, most_parts;
   std::uint64_t entry_bytes;
+  bool may_be_one;  ///< whether the growth may be Growth::one
 };
 
 inline constexpr std::uint64_t kFixedBytes = 128;
@@ -68,6 +69,22 @@ inline constexpr double kClose = 1e-9;
 
 /// Does a file that begins so hold this kind?
 bool begins(const Kind& kind, std::span<const std::byte> first) noexcept;
+
+/// Fills in where each part begins, if its payload is plain: at a multiple of 4096 behind the one
+/// before it. Returns the length of the file. Of packed payloads nothing is known; then all are 0.
+template <class Entry>
+std::uint64_t lay_out(std::vector<Entry>& parts, std::uint64_t header_bytes, bool packed) noexcept {
+  if (packed) {
+    for (Entry& part : parts) part.offset = part.bytes = 0;
+    return 0;
+  }
+  std::uint64_t end = header_bytes;
+  for (Entry& part : parts) {
+    part.offset = aligned(end);
+    end = part.offset + part.bytes;
+  }
+  return end;
+}
 
 /// Length of the header; the first part begins there.
 std::uint64_t header_bytes(const Kind& kind, std::uint64_t parts, std::uint64_t metadata_bytes,

@@ -13,8 +13,7 @@ namespace scbf {
 
 namespace {
 
-BankHeader read_bank_header(Input& input) {
-  std::vector<std::byte> bytes = read_fixed_bytes(input);
+BankHeader read_bank_header(Input& input, std::vector<std::byte> bytes) {
   if (!bank_format::is_bank(bytes)) {
     // Throws unless it begins as a filter does.
     if (!container_format::is_container(bytes)) {
@@ -39,7 +38,11 @@ std::uint64_t file_bytes(const BankHeader& bank) {
 }  // namespace
 
 BankHeader read_members(Input& input, const UseMember& use) {
-  BankHeader bank = read_bank_header(input);
+  return read_members(input, read_fixed_bytes(input), use);
+}
+
+BankHeader read_members(Input& input, std::vector<std::byte> first, const UseMember& use) {
+  BankHeader bank = read_bank_header(input, std::move(first));
   const std::uint64_t whole = bank.packed() ? 0 : file_bytes(bank);
   if (input.bytes() && *input.bytes() < whole) {
     file_format::throw_truncated(*input.bytes(), whole, input.name());
@@ -57,15 +60,15 @@ BankHeader read_members(Input& input, const UseMember& use) {
     const MemberHead head = [&] {
       try {
         return use(part, member);
-      } catch (const Incompatible& error) {  // bits, a delta, another bank
-        throw CorruptFile(error.what());
+      } catch (const Incompatible&) {  // bits, a delta, another bank
+        throw CorruptFile(fmt::format("{}: not a filter of counters", part.name()));
       }
     }();
     const auto refuse = [&](const std::string& what) {
       throw CorruptFile(fmt::format("{}: {}", part.name(), what));
     };
     if (head.checksum != member.header_checksum) {
-      refuse("its header is not the one that the bank knows");
+      refuse("the checksum of its header differs from the one that the bank has");
     }
     if (head.payload != bank.payload) {
       refuse(fmt::format("its payload is {}: the bank says {}",

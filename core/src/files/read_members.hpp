@@ -31,5 +31,7 @@ struct MemberHead {
 /// Incompatible if it is no bank but a filter.
 using UseMember = std::function<MemberHead(Input& part, const bank_format::Entry& member)>;
 BankHeader read_members(Input& input, const UseMember& use);
+/// The same, if read_fixed_bytes has returned `first`.
+BankHeader read_members(Input& input, std::vector<std::byte> first, const UseMember& use);
 
 }  // namespace scbf

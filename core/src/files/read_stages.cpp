@@ -228,11 +228,13 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const Use
 }  // namespace
 
 FileHead read_stages(Input& input, const UseStage& use) {
-  std::vector<std::byte> bytes = read_fixed_bytes(input);
+  return read_stages(input, read_fixed_bytes(input), use);
+}
+
+FileHead read_stages(Input& input, std::vector<std::byte> bytes, const UseStage& use) {
   if (bank_format::is_bank(bytes)) {
-    throw Incompatible(fmt::format(
-        "{}: a bank of filters, and no filter: load it as a Bank, or ask it by 'scbf find'",
-        input.name()));
+    throw Incompatible(
+        fmt::format("{}: a bank of filters, and no filter: load it as a Bank", input.name()));
   }
   return container_format::is_container(bytes) ? read_container(input, std::move(bytes), use)
                                                : read_single(input, std::move(bytes), use);

@@ -69,6 +69,8 @@ void read_padding(Input& input, std::uint64_t to, std::uint64_t whole, const cha
 /// otherwise. Throws CorruptFile, or Incompatible if it is no filter but a bank.
 using UseStage = std::function<void(Input& part, StageHead&& stage)>;
 FileHead read_stages(Input& input, const UseStage& use);
+/// The same, if read_fixed_bytes has returned `first`.
+FileHead read_stages(Input& input, std::vector<std::byte> first, const UseStage& use);
 
 /// A chunk of a packed payload, its checksum verified. `bytes` is valid until the next is read.
 struct PackedChunk {

@@ -35,8 +35,8 @@ std::vector<std::byte> container_header(const FilterParts& filter,
                                         std::span<const std::uint64_t> checksums,
                                         std::vector<container_format::Entry>& entries);
 
-/// Writes a filter that does not change meanwhile. What comes before the first byte is written, the
-/// checksum and the length, can be asked for.
+/// Writes a filter, which must not change meanwhile. Its checksum and length are known before
+/// anything is written.
 class FilterWriter {
  public:
   /// Cost: one pass over the counters. Throws CorruptFile if a mapped filter is damaged.

@@ -61,34 +61,52 @@ class GroupBank:
         if group not in self.groups:
             raise KeyError(group)
         copy = self.bank.copy_member(self.groups.index(group))
-        copy.metadata = ""  # where the group is noted, once the bank has been saved
+        if copy.metadata == _label_of(group):  # which labelled() has stored there
+            copy.metadata = ""
         return copy
 
     @staticmethod
     def of(bank: Bank) -> GroupBank:
-        """The groups that were noted in a bank, by labelled(), before it was saved.
+        """The groups that labelled() has noted in a bank.
 
         Raises:
-            InvalidArgument: if there are none.
+            InvalidArgument: unless each member has a group of its own, and no member was removed.
         """
         if not is_labelled(bank):
             raise InvalidArgument("the bank's metadata name no groups: it was not saved by scbf.spark.save()")
-        return GroupBank([_group_of(bank.member_metadata(member)) for member in bank.members], bank)
+        groups = [_group_of(bank.member_metadata(member)) for member in bank.members]
+        if bank.members != list(range(len(groups))):
+            raise InvalidArgument(f"the bank has {len(groups)} members with numbers up to {bank.members[-1]}: members "
+                                  "of groups have been removed")
+        if len(set(map(_label_of, groups))) != len(groups):
+            raise InvalidArgument("two members of the bank have the same group")
+        return GroupBank(groups, bank)
 
     def labelled(self) -> Bank:
-        """The bank, with the group of each member in its metadata. With these it can be saved, and they are read
-        by of(), and by other languages: the group 7 is noted as ``{"group": 7, "type": "int"}``.
+        """The bank, with the group of each member noted in its metadata, where it stays.
+
+        With these the bank can be saved; of() reads them, and so do other languages: the group 7 is noted as
+        ``{"group": 7, "type": "int"}``.
 
         Raises:
             InvalidArgument: if the bank has other members or metadata by now, or a group is longer than 1 MiB.
+                Nothing is noted then.
         """
         if self.bank.members != list(range(len(self.groups))):
             raise InvalidArgument(f"the bank has the members {self.bank.members}: its {len(self.groups)} groups are "
                                   f"members 0 to {len(self.groups) - 1}")
         if self.bank.metadata not in ("", _LABELLED):
             raise InvalidArgument(f"the bank has metadata, {self.bank.metadata[:100]!r}: must be empty")
-        for member, group in enumerate(self.groups):
-            self.bank.set_member_metadata(member, _label_of(group))
+        labels = [_label_of(group) for group in self.groups]
+        for member, label in enumerate(labels):
+            if self.bank.member_metadata(member) not in ("", label):
+                raise InvalidArgument(f"member {member} of the bank has metadata, "
+                                      f"{self.bank.member_metadata(member)[:100]!r}: must be empty")
+            if len(label) > _MOST_METADATA:
+                raise InvalidArgument(f"the group of member {member} takes {len(label)} bytes: must be at most "
+                                      f"{_MOST_METADATA}")
+        for member, label in enumerate(labels):
+            self.bank.set_member_metadata(member, label)
         self.bank.metadata = _LABELLED
         return self.bank
 
@@ -100,6 +118,7 @@ class GroupBank:
 
 
 _LABELLED = '{"scbf.spark": "groups"}'
+_MOST_METADATA = 1 << 20
 # How groups of each type are noted, and read; bool before int, of which it is a subclass.
 _NOTED: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "null": (type(None), lambda group: group, lambda noted: noted),
@@ -125,11 +144,15 @@ def _label_of(group: Any) -> str:
 
 
 def _group_of(label: str) -> Any:
+    """The group of a label. Raises InvalidArgument unless the label is one that _label_of() makes."""
     try:
         noted = json.loads(label)
-        return _NOTED[noted["type"]][2](noted["group"])
-    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
-        raise InvalidArgument(f"metadata {label[:100]!r} of a member: name no group ({error})") from None
+        group = _NOTED[noted["type"]][2](noted["group"])
+        if _label_of(group) == label:
+            return group
+    except (ValueError, KeyError, TypeError, ArithmeticError, AttributeError, RecursionError, InvalidArgument):
+        pass
+    raise InvalidArgument(f"metadata {label[:100]!r} of a member: name no group") from None
 
 
 def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | None = None,

@@ -51,7 +51,7 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
     to a new path.
 
     Args:
-        filter: counters, bits, a bank, or what bank() made, whose groups are saved, too.
+        filter: counters, bits, a bank, or what bank() made, whose groups are noted in its members' metadata.
         path: ``hdfs://…``, ``s3a://…``, …; without a scheme, and as a pathlib.Path, of the default file system.
             Through Spark Connect it must be absolute and without a scheme. Folders that are missing are made.
         compress: smaller, unless the filter is half full; ``False`` for a file to be mapped or shared.

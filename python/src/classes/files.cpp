@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "module.hpp"
 #include "outside.hpp"
@@ -33,20 +34,14 @@ std::uint64_t sum(const FileInfo& info, std::uint64_t StageFileInfo::*field) {
   return all;
 }
 
-template <class Info>
-nb::object read_by(Info (*reader)(const std::filesystem::path&),
+nb::object read_by(AnyFileInfo (*reader)(const std::filesystem::path&),
                    const std::filesystem::path& path) {
-  std::optional<Info> info;
+  std::optional<AnyFileInfo> info;
   {
     Outside others_may_run;
     info = reader(path);
   }
-  return nb::cast(*std::move(info));
-}
-
-bool holds_bank(const std::filesystem::path& path) {
-  Outside others_may_run;
-  return is_bank_file(path);
+  return std::visit([](auto& known) { return nb::cast(std::move(known)); }, *info);
 }
 
 }  // namespace
@@ -78,8 +73,10 @@ void add_files(nb::module_& module) {
           "kind", [](const BankFileInfo&) { return "bank"; }, "``'bank'``")
       .def_ro("growth", &BankFileInfo::growth)
       .def_ro("seed", &BankFileInfo::seed)
-      .def_ro("capacity", &BankFileInfo::capacity,
-              "members that there is room for: rows of bits will be so long")
+      .def_ro("capacity", &BankFileInfo::capacity, "members that there is room for")
+      .def_prop_ro("row_bytes", &BankFileInfo::row_bytes,
+                   "that the rows of bits of the first stage take when the bank is loaded: look at "
+                   "it before you load a file that you do not trust")
       .def_prop_ro(
           "members",
           [](const BankFileInfo& i) {
@@ -100,18 +97,13 @@ void add_files(nb::module_& module) {
       });
   module.def(
       "read_file_info",
-      [](const std::filesystem::path& path) {
-        return holds_bank(path) ? read_by(&read_bank_file_info, path)
-                                : read_by(&read_file_info, path);
-      },
+      [](const std::filesystem::path& path) { return read_by(&read_any_file_info, path); },
       nb::arg("path"),
       nb::sig("def read_file_info(path: str | os.PathLike[str]) -> FileInfo | BankFileInfo"),
       "Reads and verifies the headers of a file. Raises IoError or CorruptFile.");
   module.def(
       "verify_file",
-      [](const std::filesystem::path& path) {
-        return holds_bank(path) ? read_by(&verify_bank_file, path) : read_by(&verify_file, path);
-      },
+      [](const std::filesystem::path& path) { return read_by(&verify_any_file, path); },
       nb::arg("path"),
       nb::sig("def verify_file(path: str | os.PathLike[str]) -> FileInfo | BankFileInfo"),
       "Reads a whole file in bounded memory and verifies all of it. Raises IoError or "

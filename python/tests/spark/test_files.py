@@ -111,15 +111,42 @@ def test_groups_that_cannot_be_saved(spark, tmp_path):
     changed.bank.remove_member(0)
     noted = of("a")
     noted.bank.metadata = "mine"
-    for wrong, why in ((changed, "has the members \\[1\\]: its 2 groups are members 0 to 1"), (noted, "'mine': must be empty"),
-                       (of(1.5), "group 1.5: groups of type float"), (of("x" * 2**20), "1048576")):
+    for wrong, why in ((changed, "has the members \\[1\\]: its 2 groups are members 0 to 1"),
+                       (noted, "'mine': must be empty"), (of(1.5), "group 1.5: groups of type float"),
+                       (of("b", "x" * 2**20), "member 1 takes .* at most 1048576")):
         with pytest.raises(scbf.InvalidArgument, match=why):
             scbf.spark.save(wrong, tmp_path / "b")
     assert not (tmp_path / "b").exists()
-    labelled = of("a").labelled()
-    labelled.set_member_metadata(0, '{"group": "x", "type": "colour"}')
-    with pytest.raises(scbf.InvalidArgument, match="name no group"):
-        scbf.spark.GroupBank.of(labelled)
+    described = of("a", 1.5)
+    described.bank.set_member_metadata(0, "mine")
+    for wrong, why in ((described, "group 1.5"),
+                       (scbf.spark.GroupBank(["a", "b"], described.bank), "member 0 .* 'mine'")):
+        with pytest.raises(scbf.InvalidArgument, match=why):
+            wrong.labelled()
+    assert described.bank.metadata == described.bank.member_metadata(1) == ""  # nothing is noted
+
+
+def test_labels_that_are_wrong():
+    def labelled(*labels):
+        bank = scbf.Bank(capacity=10, fpr=0.01)
+        bank.metadata = '{"scbf.spark": "groups"}'
+        for label in labels:
+            bank.set_member_metadata(bank.add_member(), label)
+        return bank
+
+    good = '{"group": "a", "type": "string"}'
+    assert scbf.spark.GroupBank.of(labelled(good)).groups == ["a"]
+    for label in ("", "a", "{}", '{"group": "x", "type": "colour"}', '{"group": true, "type": "int"}',
+                  '{"group": 1.5, "type": "int"}', '{"group": [1], "type": "boolean"}', '{"group": {}, "type": "null"}',
+                  '{"group": "1-1", "type": "date"}', '{"group": "x", "type": "decimal"}', "[" * 100_000, "[]", "5"):
+        with pytest.raises(scbf.InvalidArgument, match="name no group"):
+            scbf.spark.GroupBank.of(labelled(good, label))
+    with pytest.raises(scbf.InvalidArgument, match="the same group"):
+        scbf.spark.GroupBank.of(labelled(good, good))
+    holes = labelled(*(f'{{"group": {i}, "type": "int"}}' for i in range(3)))
+    holes.remove_member(0)
+    with pytest.raises(scbf.InvalidArgument, match="have been removed"):
+        scbf.spark.GroupBank.of(holes)
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(spark, tmp_path, folder, filter):
@@ -209,7 +236,7 @@ def test_a_session_that_was_stopped(spark, tmp_path, filter, monkeypatch):
 
 def test_arguments_that_are_no_filters_and_no_paths(spark, tmp_path, filter):
     for wrong in (None, {1, 2}, scbf.Geometry.split(3, 100)):
-        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter, a BloomFilter, a Bank or"):
+        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter, a Bloom"):
             scbf.spark.save(wrong, tmp_path / "a.scbf")
     for wrong in (None, "", 5, b"a.scbf"):
         with pytest.raises(scbf.InvalidArgument, match="must be a string that is not empty"):
