@@ -202,12 +202,13 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
   throw Incompatible(fmt::format("{}: a filter of bits, {}", display_name(file), cannot));
 }
 
-Bank open_bank(const std::string& file, const RunOptions& run) {
-  const std::string path = filter_path(file);
-  const auto size = [&] {  // anything else cannot be read twice
-    return is_regular(path) ? read_bank_file_info(path).row_bytes() : 0;
-  };
-  const std::uint64_t rows = size(), most = memory_to_spare();
+namespace {
+
+/// Loads the bank that is at `path`, and in messages is `file`.
+Bank load_bank(const std::string& file, const std::string& path, const RunOptions& run) {
+  // Anything but a regular file cannot be read twice.
+  const std::uint64_t rows = is_regular(path) ? read_bank_file_info(path).row_bytes() : 0;
+  const std::uint64_t most = memory_to_spare();
   if (rows > most) {
     throw IoError(fmt::format("{}: its rows of bits take {}, and {} are free", display_name(file),
                               human_bytes(rows), human_bytes(most)));
@@ -218,6 +219,20 @@ Bank open_bank(const std::string& file, const RunOptions& run) {
     throw IoError(fmt::format("{}: no memory for the bank, whose rows of bits take {}",
                               display_name(file), rows > 0 ? human_bytes(rows) : "too much"));
   }
+}
+
+}  // namespace
+
+Bank open_bank(const std::string& file, const RunOptions& run) {
+  return load_bank(file, filter_path(file), run);
+}
+
+OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run) {
+  const Rereadable source(file);
+  return source.with_path([&](const std::string& path) -> OpenedBank {
+    const bool compressed = read_bank_file_info(path).compressed;
+    return {load_bank(file, path, run), compressed};
+  });
 }
 
 void check_kinds(const FilterNotes& notes, const std::string& file, const FilterNotes& others,
@@ -331,6 +346,15 @@ void describe_growth(Json& json, const Growth& growth) {
   json["first_capacity"] = growth.first_capacity();
   json["growth"] = growth.growth();
   json["tightening"] = growth.tightening();
+}
+
+void describe_growth_of_bank(Json& json, const Growth& growth) {
+  if (growth.policy() == Growth::Policy::one) {
+    json["policy"] = to_string(growth.policy());
+  } else {
+    describe_growth(json, growth);
+  }
+  describe_geometry(json, growth.first_geometry());
 }
 
 template <class OneFilter>

@@ -100,6 +100,12 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
 
 /// Loads a bank. Throws IoError if there is too little memory.
 Bank open_bank(const std::string& file, const RunOptions& run);
+/// The same of a bank to be changed.
+struct OpenedBank {
+  Bank bank;
+  bool compressed;  ///< in its file, and so in its next
+};
+OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run);
 
 /// Throws Incompatible unless keys of both files are of one kind, or `force` is given. Files that
 /// do not say so fit any.
@@ -141,6 +147,9 @@ void describe_work(Json& json, const KeyTotals& read, const Backend& backend, co
 void describe_geometry(Json& json, const Geometry& geometry);
 /// policy, fpr_target, most_stages …
 void describe_growth(Json& json, const Growth& growth);
+/// policy; the rest of describe_growth, unless that is "one"; those of describe_geometry, of the
+/// first stage of a member.
+void describe_growth_of_bank(Json& json, const Growth& growth);
 /// bytes; stages of a filter that grows.
 template <class OneFilter>
 void describe_size(Json& json, const OneFilter& filter);

@@ -36,7 +36,8 @@ struct BankVerbOptions {
   std::optional<double> fpr = {};
   std::optional<Layout> layout = {};
   std::uint64_t seed = 0;
-  std::string out;
+  std::string to, out;             ///< the bank to change, if there is one; and where it goes
+  std::vector<std::string> drops;  ///< names of members to take out
   bool scalable = false, filters = false, compress = false;
 
   bool shaped() const noexcept { return capacity || fpr || layout || scalable || seed != 0; }
@@ -47,7 +48,14 @@ struct BankVerbOptions {
   }
 };
 
-/// The members of a bank that is being made, and the notes for its file.
+/// What all members of a bank have in common, and the notes for its file.
+struct MemberShape {
+  Growth growth;
+  std::uint64_t seed;
+  FilterNotes notes;
+};
+
+/// Members that a bank is to take.
 struct Members {
   std::vector<Filter> filters = {};
   FilterNotes notes = {};
@@ -92,23 +100,21 @@ std::string name_of(const Bank& bank, std::uint32_t member) {
   return fmt::format("{}", member);
 }
 
-/// The shape of each member.
-Growth growth_of_members(const BankVerbOptions& options, std::uint64_t capacity) {
+/// Keys of each input that were counted, if they were.
+using Counted = std::vector<std::optional<CountedKeys>>;
+
+/// The shape of the members of a new bank. Counts keys where it must.
+MemberShape new_shape(const BankVerbOptions& options, const KeyFormat& format, Counted& counted) {
+  const std::vector<std::string>& inputs = options.keys.inputs;
   const double fpr = options.fpr.value_or(kDefaultFpr);
   if (options.scalable) {
-    return Growth::tightening(options.capacity.value_or(kFirstStageKeys), fpr,
-                              options.layout.value_or(Layout::split_block));
+    return {Growth::tightening(options.capacity.value_or(kFirstStageKeys), fpr,
+                               options.layout.value_or(Layout::split_block)),
+            options.seed,
+            {.kind = format.kind, .fpr = fpr}};
   }
-  return Growth::one(plan({.capacity = capacity, .fpr = fpr, .layout = options.layout}).geometry);
-}
-
-/// A filter of the keys of each input.
-Members members_of_keys(const BankVerbOptions& options) {
-  const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
-  const std::vector<std::string>& inputs = options.keys.inputs;
-  std::vector<std::optional<CountedKeys>> counted(inputs.size());
   std::uint64_t capacity = options.capacity.value_or(1);
-  if (!options.capacity && !options.scalable) {
+  if (!options.capacity) {
     if (!all_regular(inputs)) {
       throw UsageError(
           "bank: --capacity is missing, and keys that come from a pipe cannot be counted first: "
@@ -123,11 +129,18 @@ Members members_of_keys(const BankVerbOptions& options) {
       }
     }
   }
-  const Growth growth = growth_of_members(options, capacity);
-  Members members{.notes = {.kind = format.kind, .fpr = options.fpr.value_or(kDefaultFpr)}};
-  if (!options.scalable) members.notes.capacity = capacity;
+  return {Growth::one(plan({.capacity = capacity, .fpr = fpr, .layout = options.layout}).geometry),
+          options.seed,
+          {.kind = format.kind, .capacity = capacity, .fpr = fpr}};
+}
+
+/// A filter of the keys of each input.
+Members members_of_keys(const BankVerbOptions& options, const MemberShape& shape,
+                        const KeyFormat& format, Counted counted) {
+  const std::vector<std::string>& inputs = options.keys.inputs;
+  Members members;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Filter filter(growth, {.seed = options.seed, .backend = options.run.backend});
+    Filter filter(shape.growth, {.seed = shape.seed, .backend = options.run.backend});
     const KeyTotals read =
         insert_keys(filter, {inputs[i]}, format, counted[i], options.run, "building");
     counted[i].reset();
@@ -145,94 +158,220 @@ Members members_of_keys(const BankVerbOptions& options) {
   return members;
 }
 
-/// The filters that the inputs are.
-Members members_of_filters(const BankVerbOptions& options) {
+/// The filters that the inputs are. Their shape must be that of the bank; without one, `shape` is
+/// set to that of the first.
+Members members_of_filters(const BankVerbOptions& options, std::optional<MemberShape>& shape) {
   Members members;
-  FilterNotes first_notes;  // of the first filter that says what its keys are
-  std::string first_noted;
+  std::string shaped_by = options.to, noted_by = options.to;
   bool mixed = false;
   for (const std::string& input : options.keys.inputs) {
     Filter filter = counters_of(open_for_changes(input, options.run), input,
                                 "which cannot be a member: members have counters");
     const FilterNotes notes = read_notes(filter.metadata());
-    check_kinds(first_notes, first_noted, notes, input, options.keys.force);
-    if (!first_notes.kind) {
-      first_notes = notes;
-      first_noted = input;
+    if (!shape) {
+      shape = MemberShape{filter.growth(), filter.seed(), notes};
+      shaped_by = noted_by = input;
     }
-    mixed |= notes.kind && *notes.kind != *first_notes.kind;
-    if (!members.filters.empty()) {
-      const Filter& first = members.filters.front();
-      if (!(filter.growth() == first.growth()) || filter.seed() != first.seed()) {
-        throw Incompatible(fmt::format(
-            "{} is {}, seed {}; {} is {}, seed {}: all members have one shape and seed",
-            display_name(options.keys.inputs.front()), first.growth().describe(), first.seed(),
-            display_name(input), filter.growth().describe(), filter.seed()));
-      }
+    if (!(filter.growth() == shape->growth) || filter.seed() != shape->seed) {
+      const auto text = [](const Growth& growth, std::uint64_t seed) {
+        return fmt::format("{}, seed {}",
+                           growth.policy() == Growth::Policy::one
+                               ? growth.first_geometry().describe()
+                               : growth.describe(),
+                           seed);
+      };
+      throw Incompatible(fmt::format("{} has {}; {} {}: all members have one shape and seed",
+                                     display_name(shaped_by), text(shape->growth, shape->seed),
+                                     display_name(input), text(filter.growth(), filter.seed())));
     }
+    check_kinds(shape->notes, noted_by, notes, input, options.keys.force);
+    if (!shape->notes.kind) {
+      shape->notes.kind = notes.kind;
+      noted_by = input;
+    }
+    mixed |= notes.kind && *notes.kind != *shape->notes.kind;
     const std::uint64_t keys = keys_left(filter.keys_inserted(), filter.keys_removed());
     members.read.keys += keys;
     members.largest = std::max(members.largest, keys);
     filter.set_metadata(named(input, filter.metadata()));
     members.filters.push_back(std::move(filter));
   }
-  members.notes = first_notes;
   if (mixed) {
-    members.notes.kind.reset();
+    shape->notes.kind.reset();
     note("members have keys of both kinds: say by --keys which ones 'scbf find' is to ask for");
   }
-  members.read.kind = members.notes.kind.value_or(KeyKind::lines);
+  members.read.kind = shape->notes.kind.value_or(KeyKind::lines);
   return members;
 }
 
-int bank(const BankVerbOptions& options) {
+void check_options(const BankVerbOptions& options) {
   const std::vector<std::string>& inputs = options.keys.inputs;
+  if (options.to.empty() && options.out.empty()) {
+    throw UsageError("bank: -o OUT or --to BANK is missing");
+  }
+  if (options.to.empty() && !options.drops.empty()) {
+    throw UsageError("bank: --drop goes with --to BANK");
+  }
+  if (inputs.empty() && options.drops.empty()) {
+    throw UsageError("bank: no FILE: each becomes a member");
+  }
   if (inputs.size() > kMaxBankMembers) {
     throw UsageError(
         fmt::format("bank: {} files: a bank has at most {}", inputs.size(), kMaxBankMembers));
   }
-  if (options.filters && options.shaped()) {
+  if ((options.filters || !options.to.empty()) && options.shaped()) {
     throw UsageError(
-        "bank: --capacity, --fpr, --layout, --scalable and --seed do not go with --filters, which "
-        "have a shape and a seed");
+        fmt::format("bank: --capacity, --fpr, --layout, --scalable and --seed do not go with {}, "
+                    "which have a shape and a seed",
+                    options.filters ? "--filters" : "--to"));
   }
   if (options.filters && options.written()) {
     throw UsageError(
         "bank: --keys, --column, -0, --chomp-cr and --raw do not go with --filters: no keys are "
         "read");
   }
+}
+
+/// A bank that is made or changed, and what for a report.
+struct BankWork {
+  Bank bank;
+  FilterNotes notes;
+  Members members;
+  Statistics fullest = {};  ///< of the member that got most keys
+  std::size_t added = 0, dropped = 0;
+};
+
+/// Adds the members to the bank.
+BankWork add_to(Bank bank, const MemberShape& shape, Members members,
+                const BankVerbOptions& options) {
+  BankWork work{std::move(bank), shape.notes, std::move(members)};
+  std::vector<Filter>& filters = work.members.filters;
+  work.added = filters.size();
+  if (!filters.empty()) {
+    work.fullest = filters[work.members.at].statistics(options.run.batch());
+    work.bank.add_members(std::move(filters), options.run.batch());
+  }
+  return work;
+}
+
+BankWork make_bank(const BankVerbOptions& options) {
+  const std::vector<std::string>& inputs = options.keys.inputs;
+  std::optional<MemberShape> shape;
+  Members members;
+  if (options.filters) {
+    members = members_of_filters(options, shape);
+  } else {
+    const KeyFormat format = options.keys.format_for(options.keys.kind.value_or(KeyKind::lines));
+    Counted counted(inputs.size());
+    shape = new_shape(options, format, counted);
+    members = members_of_keys(options, *shape, format, std::move(counted));
+  }
+  Bank bank(shape->growth, {.seed = shape->seed,
+                            .backend = options.run.backend,
+                            .capacity = static_cast<std::uint32_t>(inputs.size())});
+  bank.set_metadata(write_notes(shape->notes));
+  return add_to(std::move(bank), *shape, std::move(members), options);
+}
+
+/// The metadata of a bank, with another kind of keys noted there; not JSON, they stay as they are.
+std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) {
+  Json json = metadata.empty() ? Json::object() : metadata_as_json(metadata);
+  if (!json.is_object()) return metadata;
+  json.erase("keys");
+  if (kind) json["keys"] = to_string(*kind);
+  return json_text(json);
+}
+
+/// Takes out the members of these names. Returns how many there were.
+std::size_t drop(Bank& bank, const std::vector<std::string>& names, const std::string& file) {
+  std::size_t dropped = 0;
+  for (const std::string& name : names) {
+    const std::size_t before = dropped;
+    for (std::uint32_t member = 0; member < bank.slots(); ++member) {
+      if (!bank.has_member(member) || name_of(bank, member) != name) continue;
+      bank.remove_member(member);
+      ++dropped;
+    }
+    if (dropped == before) {
+      throw UsageError(
+          fmt::format("--drop {}: {} has no member of this name; 'scbf info' lists them",
+                      in_quotes(name), display_name(file)));
+    }
+  }
+  return dropped;
+}
+
+BankWork change_bank(const BankVerbOptions& options, Bank bank) {
+  const std::vector<std::string>& inputs = options.keys.inputs;
+  const std::size_t dropped = drop(bank, options.drops, options.to);
+  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
+    if (!bank.has_member(member)) continue;
+    const std::string name = name_of(bank, member);
+    if (std::ranges::find(inputs, name) == inputs.end()) continue;
+    throw UsageError(fmt::format("{}: {} has a member of this name: --drop it to replace it",
+                                 in_quotes(name), display_name(options.to)));
+  }
+  const FilterNotes notes = read_notes(bank.metadata());
+  std::optional<MemberShape> shape{MemberShape{bank.growth(), bank.seed(), notes}};
+  Members members;
+  if (options.filters) {
+    members = members_of_filters(options, shape);
+  } else {
+    const KeyFormat format = agreed_format(options.keys, shape->notes, options.to);
+    members = members_of_keys(options, *shape, format, Counted(inputs.size()));
+  }
+  if (shape->notes.kind != notes.kind) {
+    bank.set_metadata(with_kind(bank.metadata(), shape->notes.kind));
+  }
+  BankWork work = add_to(std::move(bank), *shape, std::move(members), options);
+  work.dropped = dropped;
+  return work;
+}
+
+int bank(const BankVerbOptions& options) {
+  check_options(options);
+  const bool changes = !options.to.empty();
+  std::vector<std::string> inputs = options.keys.inputs;
+  const Destination::Rules rules{
+      .force = options.keys.force, .json = options.run.json, .inputs = inputs};
+  if (changes) inputs.insert(inputs.begin(), options.to);
   check_inputs(inputs);
-  const Destination to("-o " + in_quotes(options.out), options.out,
-                       {.force = options.keys.force, .json = options.run.json, .inputs = inputs});
+  const Destination to = changes ? changed_filter(options.to, options.out, rules)
+                                 : Destination("-o " + in_quotes(options.out), options.out, rules);
   const Stopwatch watch;
-  Members members = options.filters ? members_of_filters(options) : members_of_keys(options);
-  Bank made(members.filters.front().growth(),
-            {.seed = members.filters.front().seed(),
-             .backend = options.run.backend,
-             .capacity = static_cast<std::uint32_t>(inputs.size())});
-  made.set_metadata(write_notes(members.notes));
-  const std::size_t count = members.filters.size();
-  const Statistics fullest = members.filters[members.at].statistics(options.run.batch());
-  made.add_members(std::move(members.filters), options.run.batch());
+  bool compress = options.compress;
+  const BankWork work = [&] {
+    if (!changes) return make_bank(options);
+    OpenedBank opened = open_bank_for_changes(options.to, options.run);
+    compress |= opened.compressed;
+    return change_bank(options, std::move(opened.bank));
+  }();
   const double seconds = watch.seconds();
-  to.write([&](Output& out) { write_filter(out, made, {.compress = options.compress}); });
+  to.write([&](Output& out) { write_filter(out, work.bank, {.compress = compress}); });
+  const Bank& made = work.bank;
   const BankMemory memory = made.memory();
   if (options.run.json) {
-    Json json{{"file", options.out}, {"kind", "bank"}, {"members", count}};
-    describe_work(json, members.read, made.backend(), options.run, seconds);
-    json["largest_member"] = members.largest;
+    Json json{{"file", to.path()},
+              {"kind", "bank"},
+              {"members", made.size()},
+              {"added", work.added},
+              {"dropped", work.dropped}};
+    describe_work(json, work.members.read, made.backend(), options.run, seconds);
+    json["largest_member"] = work.members.largest;
     json["seed"] = made.seed();
-    describe_growth(json, made.growth());
-    describe_geometry(json, made.growth().first_geometry());
+    describe_growth_of_bank(json, made.growth());
     json["counter_bytes"] = memory.counters;
     json["row_bytes"] = memory.rows;
     print_json(json);
   } else {
-    to.report(fmt::format("{}: {}, {} in {:.2f} s; {} of counters, {} of rows\n", to.path(),
-                          counted(count, "member"), counted(members.read.keys, "key"), seconds,
+    const std::string change =
+        changes ? fmt::format(" ({} added, {} dropped)", work.added, work.dropped) : std::string();
+    to.report(fmt::format("{}: {}{}, {} in {:.2f} s; {} of counters, {} of rows\n", to.path(),
+                          counted(made.size(), "member"), change,
+                          counted(work.members.read.keys, "key"), seconds,
                           human_bytes(memory.counters), human_bytes(memory.rows)));
   }
-  if (!options.filters) warn_if_too_full(members.largest, members.notes, fullest);
+  if (!options.filters) warn_if_too_full(work.members.largest, work.notes, work.fullest);
   return kOk;
 }
 
@@ -309,12 +448,18 @@ Run set_up_bank(CommandLine& line) {
   options->keys.add_format_to(line, false,
                               "Replace OUT even if it is no filter; take filters of lines and of "
                               "u64 keys together");
-  line.positionals("FILE", "Files of keys; each becomes a member", options->keys.inputs,
-                   CommandLine::Need::required);
+  line.positionals("FILE", "Files of keys; each becomes a member", options->keys.inputs);
+  line.option(
+      "--to", "BANK",
+      "Add the members to this bank, whose shape and seed they get, and replace it, or write "
+      "to OUT",
+      options->to);
+  line.repeated("--drop", "NAME", "With --to: take out the member of this name first",
+                [o](const std::string& name) { o->drops.push_back(name); });
   line.option("-o,--output", "OUT",
               "The bank; replaced as a whole; - is standard output, and the report then goes to "
               "standard error",
-              options->out, CommandLine::Need::required);
+              options->out);
   add_threads_to(line, options->run.threads);
   options->run.add_progress_to(line);
   options->run.add_json_to(line, "Print a report as JSON");
@@ -326,6 +471,8 @@ them, on average.
 
 Examples:
   scbf bank --fpr 0.1% -o logs.bank logs/*.txt.gz
+  scbf bank --to logs.bank today.txt.gz
+  scbf bank --to logs.bank --drop logs/1.txt.gz logs/1.txt.gz
   scbf bank --filters -o shards.bank shard-*.scbf)");
   return [options] { return bank(*options); };
 }

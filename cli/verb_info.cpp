@@ -206,12 +206,7 @@ Json to_json(const std::string& file, const BankFileInfo& info) {
   json["seed"] = info.seed;
   json["capacity"] = info.capacity;
   json["row_bytes"] = info.row_bytes();
-  if (info.growth.policy() == Growth::Policy::one) {
-    json["policy"] = "one";
-  } else {
-    describe_growth(json, info.growth);
-  }
-  describe_geometry(json, info.growth.first_geometry());
+  describe_growth_of_bank(json, info.growth);
   json["members"] = Json::array();
   for (const MemberFileInfo& member : info.members) {
     Json one{{"number", member.number},

@@ -91,6 +91,61 @@ class Banks(CommandTest):
         self.assertEqual(self.scbf_json("info", "f.bank")["members"][0]["metadata"],
                          {"keys": "lines", "capacity": 3, "fpr": 1e-9, "name": "fruit.scbf"})
 
+    def test_members_come_and_go(self):
+        for options in ([], ["--compress"], ["--scalable"]):
+            self.scbf("bank", *RATE, *options, "-o", "b.bank", "fruit.txt", "tools.txt", "gems.gz")
+            self.scbf("bank", *RATE, *options, "-o", "few.bank", "fruit.txt", "tools.txt", "--force")
+            self.write("more.txt", "bolt\n")
+            report = self.scbf_json("bank", "--to", "b.bank", "more.txt")
+            self.assertEqual([report[k] for k in ("file", "members", "added", "dropped", "keys")],
+                             ["b.bank", 4, 1, 0, 1])
+            self.assertEqual(self.find(b"bolt\nsaw\n"), b"more.txt\tbolt\ntools.txt\tsaw\n")
+            self.scbf("bank", "--to", "b.bank", "--drop", "more.txt", "--drop", "tools.txt", "-o", "out.bank")
+            self.assertEqual(self.find(b"bolt\nsaw\nruby\n", bank="out.bank"), b"gems.gz\truby\n")
+            self.assertEqual(self.scbf_json("info", "out.bank")["compressed"], "--compress" in options)
+            self.write("more.txt", "nut\n")
+            self.assertIn("4 members (1 added, 1 dropped)",
+                          self.scbf("bank", "--to", "b.bank", "--drop", "more.txt", "more.txt").decode())
+            self.assertEqual(self.find(b"bolt\nnut\n"), b"more.txt\tnut\n")
+            # As if it had been made so, but for the room for others.
+            self.scbf("bank", "--to", "b.bank", "--drop", "more.txt", "--drop", "gems.gz")
+            self.scbf("bank", "--to", "b.bank", "--drop", "tools.txt", "tools.txt")
+            self.assertEqual(self.read("b.bank"), self.read("few.bank"))
+            self.assertEqual(self.scbf("bank", "--to", "-", "--drop", "fruit.txt", "-o", "-",
+                                       stdin=self.read("b.bank")),
+                             self.scbf("bank", "--to", "few.bank", "--drop", "fruit.txt", "-o", "-"))
+
+    def test_filters_are_added(self):
+        self.scbf("bank", "--capacity", "3", *RATE, "-o", "b.bank", "fruit.txt")
+        self.scbf("build", "--capacity", "3", *RATE, "-o", "t.scbf", "tools.txt")
+        self.scbf("bank", "--filters", "--to", "b.bank", "t.scbf")
+        self.assertEqual(self.find(b"saw\napple\n"), b"t.scbf\tsaw\nfruit.txt\tapple\n")
+        self.scbf("build", "--capacity", "1000", *RATE, "-o", "large.scbf", "tools.txt")
+        before = self.digest("b.bank")
+        self.refused("bank", "--filters", "--to", "b.bank", "large.scbf", code=CORRUPT,
+                     mentions=["'b.bank' has split_block", "'large.scbf' split_block", "one shape and seed"])
+        self.assertEqual(self.digest("b.bank"), before)
+
+    def test_changes_that_are_refused(self):
+        before = self.digest("b.bank")
+        self.write_u64("n.u64", range(3))
+        self.refused("bank", "--to", "b.bank", mentions=["no FILE"])
+        self.refused("bank", "fruit.txt", mentions=["-o OUT or --to BANK is missing"])
+        self.refused("bank", "-o", "x.bank", "--drop", "fruit.txt", mentions=["--drop goes with --to"])
+        self.refused("bank", "--to", "b.bank", "--drop", "plum.txt",
+                     mentions=["--drop 'plum.txt': 'b.bank' has no member of this name"])
+        self.refused("bank", "--to", "b.bank", "fruit.txt", mentions=["'fruit.txt'", "--drop it to replace it"])
+        self.refused("bank", "--to", "b.bank", "--capacity", "10", "n.u64", mentions=["do not go with --to"])
+        self.refused("bank", "--to", "b.bank", "--keys", "u64", "n.u64", mentions=["was built from lines keys"])
+        self.refused("bank", "--to", "b.bank", "missing", code=INPUT_OUTPUT, mentions=["missing"])
+        self.refused("bank", "--to", "missing", "fruit.txt", code=INPUT_OUTPUT, mentions=["missing"])
+        self.refused("bank", "--to", "fruit.txt", "tools.txt", code=CORRUPT, mentions=["not a filter file"])
+        self.refused("bank", "--to", "-", "--drop", "fruit.txt", stdin=self.read("b.bank"),
+                     mentions=["standard input cannot be replaced"])
+        self.refused("bank", "--to", "b.bank", "-o", "fruit.txt", "--drop", "fruit.txt", mentions=["--force"])
+        self.assertEqual(self.digest("b.bank"), before)
+        self.assertNotIn("x.bank", self.files())
+
     def test_filters_that_do_not_fit(self):
         self.scbf("build", "--capacity", "3", *RATE, "-o", "a.scbf", "fruit.txt")
         self.write_u64("n.u64", range(3))
@@ -112,7 +167,6 @@ class Banks(CommandTest):
     def test_refused(self):
         before = self.digest("b.bank")
         self.refused("bank", "-o", "x.bank", mentions=["FILE"])
-        self.refused("bank", "fruit.txt", mentions=["-o"])
         self.refused("bank", "-o", "b.bank", "fruit.txt", "missing.txt", code=INPUT_OUTPUT, mentions=["missing.txt"])
         self.refused("bank", "-o", "fruit.txt", "fruit.txt", "tools.txt", mentions=["fruit.txt"])
         self.refused("bank", "-o", "tools.txt", "fruit.txt", mentions=["--force"])

@@ -144,7 +144,7 @@ class Help(ExamplesTest):
         self.sh("scbf merge monday.scbf tuesday.scbf wednesday.scbf -o week.scbf; "
                 "cp week.scbf all.scbf")
         self.sh("mkdir -p logs; for i in 1 2 3; do gzip -c words.txt > logs/$i.txt.gz;"
-                "  cp words.scbf shard-$i.scbf; done; cp candidates.txt addresses.txt;"
+                "  cp words.scbf shard-$i.scbf; done; cp candidates.txt addresses.txt; cp logs/1.txt.gz today.txt.gz;"
                 "scbf bank -o logs.bank logs/*.txt.gz --force")
         # Three epochs, of which the reader has the first; for 'delta', the last.
         if verb in ("delta", "apply"):
