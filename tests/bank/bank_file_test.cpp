@@ -535,17 +535,6 @@ TEST(BankFile, LastDigitsMayBeAnotherLibrarys) {
   }
 }
 
-TEST(BankFile, CanBeWrittenWhileItIsAsked) {
-  const Bank bank = sample_bank(Growth::tightening(40, 0.05));
-  const Bytes want = to_bytes(bank);
-  const auto answers = answers_of(bank);
-  std::thread asks([&] {
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(answers_of(bank), answers);
-  });
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(to_bytes(bank), want);
-  asks.join();
-}
-
 TEST(BankFile, MetadataHasItsLimit) {
   Bank bank = sample_bank(Growth::tightening(10, 0.2), 5, 8);
   const std::string most(kMaxMetadataBytes, 'x');

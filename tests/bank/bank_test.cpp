@@ -340,7 +340,7 @@ TEST(Bank, MoreMembersThanAreAskedAtOnce) {
   ASSERT_TRUE(same_bank(bank, model, asked, {.threads = 2}));
 }
 
-TEST(Bank, QuestionsMayRunAtOnce) {
+TEST(Bank, QuestionsAndSavesMayRunAtOnce) {
   const Keys keys = random_keys(scaled(10'000, 3000), 5);
   for (const Growth& growth :
        {Growth::tightening(50, 0.05), Growth::one(Geometry::split_block(2, 50))}) {
@@ -350,8 +350,15 @@ TEST(Bank, QuestionsMayRunAtOnce) {
       bank.insert(m, random_keys(m * 4, m), {.threads = 1});
     }
     const auto want = unpacked(bank, keys, {.threads = 1});
+    const auto written = [&] {
+      std::vector<std::byte> bytes;
+      bank.write([&](auto part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
+      return bytes;
+    };
+    const auto want_written = written();
     EXPECT_EQ(wrong_at_once(4,
                             [&](unsigned t) {
+                              if (t == 3) return static_cast<int>(written() != want_written);
                               const Mode mode = contract_modes()[t % 2];
                               MemberLists lists;
                               bank.find(keys, lists, mode.options());
