@@ -94,6 +94,30 @@ def test_members() -> None:
     assert "3 members" in repr(bank)
 
 
+def test_members_in_one_call() -> None:
+    filters = [filled([str(i), "all"]) for i in range(20)]
+    bank = scbf.Bank(geometry=GEOMETRY, seed=42)
+    assert bank.add_members([]) == []
+    assert bank.add_members(filters) == list(range(20))
+    bank.remove_member(7)
+    assert bank.add_members(iter(filters[:2])) == [7, 20]
+    assert bank.find("all") == list(range(21)) and bank.find("1") == [1, 20] and bank.find("7") == []
+    assert bank.copy_member(20) == filters[1]
+    bank.insert(20, "more")
+    assert "more" not in filters[1]  # copies went in
+    one_by_one = scbf.Bank(geometry=GEOMETRY, seed=42)
+    for some in filters:
+        one_by_one.add_member(some)
+    again = scbf.Bank(geometry=GEOMETRY, seed=42)
+    again.add_members(filters)
+    assert again.find("all") == one_by_one.find("all")
+    for wrong, error in (([filters[0], scbf.Filter(10, 0.1)], scbf.Incompatible), ([filters[0], 5], TypeError),
+                         (5, TypeError), ([filters[0], scbf.BloomFilter.of(filters[0])], TypeError)):
+        with pytest.raises(error):
+            bank.add_members(wrong)  # type: ignore[arg-type]
+    assert len(bank) == 21
+
+
 def test_removal() -> None:
     bank = small()
     verdicts = np.full(4, 9, np.uint8)

@@ -191,6 +191,9 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
     return _collected(rows, shape, capacity, fpr, advice_for(counted))
 
 
+# Of filters that wait on the driver to be added together; a larger one waits for none.
+_WAITING_BYTES = 64 << 20
+
 # Not timestamps: two of the hour when clocks are set back are one moment in Python.
 _GROUPS = (T.IntegralType, T.DecimalType, T.StringType, T.BinaryType, T.BooleanType, T.DateType)
 
@@ -202,14 +205,19 @@ def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float, advice:
     groups: list[Any] = []
     worst: tuple[float, float, Any] = (0.0, 0.0, None)
     inbox = Inbox()
+    waiting: list[Filter] = []  # to be added together: each call goes over all rows of bits
     for row in rows_by_partition(members):
         group = bytes(row.group) if isinstance(row.group, bytearray) else row.group
         message = inbox.add(group, row.offset, row.total, row.data)
         if message is None:
             continue
-        bank.add_member(cast(Filter, shape.read(message)))
+        waiting.append(cast(Filter, shape.read(message)))
+        if len(waiting) * shape.geometry.nbytes >= _WAITING_BYTES:
+            bank.add_members(waiting)
+            waiting.clear()
         groups.append(group)
         worst = max(worst, (row.estimated_fpr, row.estimated_keys, group), key=lambda each: each[:2])
+    bank.add_members(waiting)
     inbox.check_empty()
     _check_complete(groups, made.get)
     check_rate(worst[1], worst[0], capacity, fpr, None, advice, f"the filter of group {worst[2]!r}")

@@ -2,6 +2,11 @@
 // Bank: many filters that are asked together.
 #include "scbf/bank.hpp"
 
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+#include <vector>
+
 #include "classes/filter_class.hpp"
 #include "module.hpp"
 #include "outside.hpp"
@@ -33,6 +38,19 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
   const PassageToBoth inside(self.gate, Passage::To::change, filter->gate);
   Outside others_may_run;
   return self.value.add_member(Filter(filter->value));
+}
+
+std::vector<std::uint32_t> add_members(Self& self, const nb::iterable& filters) {
+  std::vector<Filter> copies;
+  for (const nb::handle each : filters) {
+    const auto& filter = nb::cast<const Held<Filter>&>(each);
+    const Passage inside(filter.gate, Passage::To::read);
+    Outside others_may_run;
+    copies.emplace_back(filter.value);
+  }
+  const Passage inside(self.gate, Passage::To::change);
+  Outside others_may_run;
+  return self.value.add_members(std::move(copies));
 }
 
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
@@ -133,6 +151,11 @@ True)");
       .def("add_member", &add_member, nb::arg("filter") = nb::none(),
            "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
            "number, the smallest free one. Raises Incompatible.")
+      .def(
+          "add_members", &add_members, nb::arg("filters"),
+          nb::sig("def add_members(self, filters: Iterable[Filter]) -> list[int]"),
+          "Adds copies of several filters, all or none, in one pass over the rows of bits: to fill "
+          "a bank, the fastest way is to build a Filter for each member. Returns their numbers.")
       .def(
           "remove_member",
           [](Self& self, std::uint32_t member) {
