@@ -43,6 +43,11 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
 std::vector<std::uint32_t> add_members(Self& self, const nb::iterable& filters) {
   std::vector<Filter> copies;
   for (const nb::handle each : filters) {
+    if (!nb::isinstance<Held<Filter>>(each)) {
+      throw nb::type_error(
+          fmt::format("member of type {}: must be a Filter", nb::type_name(each.type()).c_str())
+              .c_str());
+    }
     const auto& filter = nb::cast<const Held<Filter>&>(each);
     const Passage inside(filter.gate, Passage::To::read);
     Outside others_may_run;
