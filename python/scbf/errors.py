@@ -3,6 +3,7 @@
 a Python programmer would expect. Each message names the value, the limit and the way out."""
 
 import errno
+from typing import Any
 
 
 class Error(Exception):
@@ -141,10 +142,12 @@ class MembersFull(FilterFull):
     """Some members of a bank had no room for all their keys.
 
     Attributes:
-        batch: the first batch that was not completely inserted.
+        left: of insert_each(), an array of the places of the keys that were not inserted, ascending: go on with
+            these, once there is room. ``processed`` does not count there. Otherwise None.
     """
 
     batch: int
+    left: Any = None
 
 
 class DeviceError(Error, RuntimeError):

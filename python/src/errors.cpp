@@ -53,6 +53,12 @@ void describe(const nb::object& exception, const RemoveReport& report) {
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
+  } catch (const KeysLeft& error) {
+    const nb::object exception = made("MembersFull", error);
+    describe(exception, error);
+    exception.attr("batch") = error.batch();
+    exception.attr("left") = error.left();
+    raise(exception);
   } catch (const MembersFull& error) {
     const nb::object exception = made("MembersFull", error);
     describe(exception, error);

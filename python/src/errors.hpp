@@ -2,10 +2,14 @@
 // How exceptions of the library reach Python: scbf/errors.py has a class for each.
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "scbf/bank.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf::python {
@@ -14,6 +18,18 @@ namespace scbf::python {
 class InvalidKey : public Error {
  public:
   using Error::Error;
+};
+
+/// MembersFull of keys for many members, which are in no order of members.
+class KeysLeft : public MembersFull {
+ public:
+  /// `left`: the places of the keys that were not inserted, an array. With Python's global lock.
+  KeysLeft(const MembersFull& full, nanobind::object left)
+      : MembersFull(full), left_(std::move(left)) {}
+  const nanobind::object& left() const noexcept { return left_; }
+
+ private:
+  nanobind::object left_;
 };
 
 /// What an exception says that is thrown only where memory of the host or of a device is short, and

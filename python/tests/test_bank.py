@@ -118,6 +118,89 @@ def test_members_in_one_call() -> None:
     assert len(bank) == 21
 
 
+def many_members(n: int = 30) -> scbf.Bank:
+    bank = scbf.Bank(geometry=scbf.Geometry.split_block(groups=2, blocks_per_group=256), seed=42)
+    for _ in range(n):
+        bank.add_member()
+    return bank
+
+
+@pytest.mark.parametrize("kind", ["numbers", "strings", "arrow", "nulls"])
+def test_keys_for_each_member(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    members = rng.integers(0, 30, 5000)
+    keys: Any = rng.integers(0, 2**63, 5000)
+    given: Any = keys
+    if kind == "strings":
+        given = keys = [str(key) for key in keys]
+    elif kind == "arrow":
+        pa = pytest.importorskip("pyarrow")
+        given = pa.chunked_array([keys[:1000], keys[1000:]])
+        members = pa.array(members.astype(np.uint16))
+    elif kind == "nulls":
+        given = keys = [None if i % 7 == 0 else int(key) for i, key in enumerate(keys)]
+    bank, want = many_members(), many_members()
+    report = bank.insert_each(members, given)
+    nulls = 715 if kind == "nulls" else 0
+    assert (report.inserted, report.nulls) == (5000 - nulls, nulls)
+    for member in range(30):
+        own = [key for to, key in zip(np.asarray(members).tolist(), list(keys), strict=True) if to == member]
+        want.insert(member, own)
+        assert bank.copy_member(member) == want.copy_member(member)
+    assert bank.to_bytes() == want.to_bytes() and lists(bank.find(given)) == lists(want.find(given))
+    removed = bank.remove_each(np.asarray(members)[::2], list(keys)[::2])
+    assert removed.absent == 0 and removed.removed + removed.nulls == 2500
+    assert bank.remove_each([0, 1], ["not there", "neither"]).absent == 2
+    bank.insert_each(np.asarray(members)[::2], list(keys)[::2])
+    assert [bank.copy_member(member) for member in range(30)] == [want.copy_member(member) for member in range(30)]
+
+
+def test_keys_for_each_member_that_are_refused() -> None:
+    bank = many_members(3)
+    bank.remove_member(1)
+    before = bank.to_bytes()
+    for members, keys, error, why in (
+        ([0, 2], ["a"], scbf.InvalidArgument, "members has 2: must have 1, one for each key"),
+        ([0, 1], ["a", "b"], scbf.InvalidArgument, r"members\[1\] 1: there is no such member; the bank has 2, num"),
+        ([0, 3], ["a", "b"], scbf.InvalidArgument, r"members\[1\] 3: there is no such member"),
+        ([0, -1], ["a", "b"], scbf.InvalidArgument, r"members\[1\] -1: must be 0 to 1048575"),
+        ([0, 2**40], ["a", "b"], scbf.InvalidArgument, r"members\[1\] 1099511627776: must be"),
+        ([0, None], ["a", "b"], scbf.InvalidArgument, r"members\[1\]: must be the number of a member"),
+        (["0", "2"], ["a", "b"], scbf.InvalidArgument, r"members\[0\]: must be the number of a member"),
+        ([0.5], ["a"], scbf.InvalidKey, "0.5"),
+        ([0, 2], ["a", 1.5], scbf.InvalidKey, "1.5"),
+    ):
+        for call in (bank.insert_each, bank.remove_each):
+            with pytest.raises(error, match=why):
+                call(members, keys)
+    assert bank.to_bytes() == before
+    assert bank.insert_each([], []).inserted == bank.remove_each([], []).removed == 0
+
+
+def test_keys_that_full_members_leave() -> None:
+    bank = scbf.Bank(growth=FULL)
+    for _ in range(3):
+        bank.add_member()
+    members = np.arange(3000) % 3
+    members[members == 2] = 1  # member 2 gets none, and the others more than they can hold
+    with pytest.raises(scbf.MembersFull, match="all 2 stages are full") as raised:
+        bank.insert_each(members, np.arange(3000))
+    left = raised.value.left
+    assert left.dtype == np.int64 and (np.diff(left) > 0).all()
+    assert raised.value.inserted == 3000 - len(left) > 0
+    there = np.setdiff1d(np.arange(3000), left)
+    want = scbf.Bank(growth=FULL)
+    for _ in range(3):
+        want.add_member()
+    assert want.insert_each(members[there], there).inserted == len(there)
+    assert want.to_bytes() == bank.to_bytes()
+    assert set(members[left]) == {0, 1}
+    assert all(copy.left.tolist() == left.tolist() for copy in [pickle.loads(pickle.dumps(raised.value))])
+    with pytest.raises(scbf.MembersFull) as one:
+        bank.insert(0, range(10_000))
+    assert one.value.left is None
+
+
 def test_removal() -> None:
     bank = small()
     verdicts = np.full(4, 9, np.uint8)

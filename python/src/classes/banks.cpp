@@ -4,6 +4,9 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -81,6 +84,147 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   RemoveReport sum;
   change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
     return self.value.remove(member, batch, verdicts.part(first, batch.size()), options.batch);
+  });
+  return sum;
+}
+
+/// The number of the member that each of n keys is for. Throws InvalidArgument unless there is one
+/// for each.
+std::vector<std::uint32_t> member_numbers(nb::handle members, std::size_t n) {
+  const Parts parts(*keys_of(members, 0));
+  if (parts.size != n) {
+    throw InvalidArgument(
+        fmt::format("members has {}: must have {}, one for each key", parts.size, n));
+  }
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(n);
+  Room room;
+  for (const auto& column : parts.columns) {
+    for (std::size_t first = 0; first < column->size();) {
+      const std::size_t count = std::min(column->most_at_once(), column->size() - first);
+      const KeyBatch batch = column->batch(first, count, 0, room);
+      for (std::size_t i = 0; i < count; ++i) {
+        // Text in a list has been hashed.
+        const bool is_number = batch.has_values() && batch.kind() != KeyBatch::Kind::hashes;
+        if (!is_number || !batch.valid(i)) {
+          throw InvalidArgument(
+              fmt::format("members[{}]: must be the number of a member", numbers.size()));
+        }
+        const std::uint64_t value = batch.value(i);
+        if (value >= kMaxBankMembers) {
+          throw InvalidArgument(fmt::format("members[{}] {}: must be 0 to {}", numbers.size(),
+                                            static_cast<std::int64_t>(value), kMaxBankMembers - 1));
+        }
+        numbers.push_back(static_cast<std::uint32_t>(value));
+      }
+      first += count;
+    }
+  }
+  return numbers;
+}
+
+/// Throws InvalidArgument, naming the key, if the bank has no such member.
+void check_members(const Bank& bank, std::span<const std::uint32_t> numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (bank.has_member(numbers[i])) continue;
+    throw InvalidArgument(
+        fmt::format("members[{}] {}: there is no such member; the bank has {}, numbered below {}",
+                    i, numbers[i], bank.size(), bank.slots()));
+  }
+}
+
+/// The hashes of keys, brought together by member, in order within each.
+struct ByMember {
+  /// members[i] is that of key i, below `slots`.
+  ByMember(const KeyBatch& keys, std::span<const std::uint32_t> members, std::uint64_t seed,
+           std::uint32_t slots) {
+    std::vector<std::size_t> ends(std::size_t{slots} + 1);
+    for (std::size_t i = 0; i < keys.size(); ++i) ends[members[i] + 1] += keys.valid(i);
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    hashes.resize(ends.back());
+    // ends[m] moves from where the keys of member m begin to where they end.
+    for_each_hash(keys, seed,
+                  [&](std::size_t i, std::uint64_t hash) { hashes[ends[members[i]]++] = hash; });
+    for (std::uint32_t m = 0; m < slots; ++m) {
+      const std::size_t begin = m == 0 ? 0 : ends[m - 1];
+      if (ends[m] == begin) continue;
+      batches.push_back(
+          {m, KeyBatch::from_hashes(std::span(hashes).subspan(begin, ends[m] - begin))});
+    }
+  }
+
+  std::vector<std::uint64_t> hashes;
+  std::vector<MemberKeys> batches = {};
+};
+
+/// Where the keys are, counted from `first`, that a full bank did not take.
+std::vector<std::int64_t> left_of(const ByMember& given, const MembersFull& full,
+                                  const KeyBatch& keys, std::span<const std::uint32_t> members,
+                                  std::uint32_t slots, std::size_t first) {
+  std::vector<std::uint64_t> taken(slots);  // keys of each member that are in
+  for (std::size_t b = 0; b < given.batches.size(); ++b) {
+    taken[given.batches[b].member] = full.processed(b);
+  }
+  std::vector<std::int64_t> left;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!keys.valid(i)) continue;
+    if (taken[members[i]] > 0) {
+      --taken[members[i]];
+    } else {
+      left.push_back(static_cast<std::int64_t>(first + i));
+    }
+  }
+  return left;
+}
+
+InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
+                         const CallOptions& options) {
+  const Parts parts(*keys_of(keys, seed_of(self)));
+  const std::vector<std::uint32_t> numbers = member_numbers(members, parts.size);
+  const Passage inside(self.gate, Passage::To::change);
+  check_members(self.value, numbers);
+  Run run(options.progress, parts.size, self.value.seed());
+  InsertReport sum;
+  std::vector<std::int64_t> left;
+  std::size_t next = 0;  // the first key of the pieces to come
+  try {
+    change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+      const auto own = std::span(numbers).subspan(first, batch.size());
+      const std::uint32_t slots = self.value.slots();
+      next = first;
+      const ByMember given(batch, own, self.value.seed(), slots);
+      InsertReport report;
+      try {
+        report = self.value.insert(given.batches, options.batch);
+      } catch (const MembersFull& full) {
+        next = first + batch.size();
+        left = left_of(given, full, batch, own, slots, first);
+        throw;
+      }
+      report.nulls += batch.size() - given.hashes.size();
+      return report;
+    });
+  } catch (const MembersFull& full) {
+    for (std::size_t i = next; i < parts.size; ++i) left.push_back(static_cast<std::int64_t>(i));
+    throw KeysLeft(full, numpy_array<std::int64_t>(std::move(left)));
+  }
+  return sum;
+}
+
+RemoveReport remove_each(Self& self, const nb::object& members, const nb::object& keys,
+                         const CallOptions& options) {
+  const Parts parts(*keys_of(keys, seed_of(self)));
+  const std::vector<std::uint32_t> numbers = member_numbers(members, parts.size);
+  const Passage inside(self.gate, Passage::To::change);
+  check_members(self.value, numbers);
+  Run run(options.progress, parts.size, self.value.seed());
+  RemoveReport sum;
+  change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+    const ByMember given(batch, std::span(numbers).subspan(first, batch.size()), self.value.seed(),
+                         self.value.slots());
+    RemoveReport report = self.value.remove(given.batches, options.batch);
+    report.nulls += batch.size() - given.hashes.size();
+    return report;
   });
   return sum;
 }
@@ -216,6 +360,37 @@ True)");
               "def remove(self, member: int, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
               "None = None, *, threads: int = 0, progress: Progress = None) -> RemoveReport"),
           "Removes keys from a member, as Filter.remove().")
+      .def(
+          "insert_each",
+          [](Self& self, nb::object members, nb::object keys, unsigned threads,
+             nb::object progress) {
+            return insert_each(self, members, keys,
+                               call_options(threads, "automatic", std::move(progress)));
+          },
+          nb::arg("members"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("progress") = nb::none(),
+          nb::sig("def insert_each(self, members: KeyColumn, keys: KeyColumn, *, threads: int = 0, "
+                  "progress: Progress = None) -> InsertReport"),
+          R"(Inserts key i into member members[i]: two columns of one length.
+
+The keys of all members go in together, which is many times as fast as a call for each member. The keys of a member
+go in their order.
+
+Raises:
+    InvalidArgument: if the lengths differ, or a number has no member. Nothing is changed then.
+    MembersFull: ``left`` says which keys are not in; all others are.)")
+      .def(
+          "remove_each",
+          [](Self& self, nb::object members, nb::object keys, unsigned threads,
+             nb::object progress) {
+            return remove_each(self, members, keys,
+                               call_options(threads, "automatic", std::move(progress)));
+          },
+          nb::arg("members"), nb::arg("keys"), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("progress") = nb::none(),
+          nb::sig("def remove_each(self, members: KeyColumn, keys: KeyColumn, *, threads: int = 0, "
+                  "progress: Progress = None) -> RemoveReport"),
+          "Removes key i from member members[i], as insert_each() inserts. Raises RemovalStopped.")
       .def(
           "find",
           [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
