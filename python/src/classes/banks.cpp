@@ -157,55 +157,68 @@ struct ByMember {
   std::vector<MemberKeys> batches = {};
 };
 
-/// Where the keys are, counted from `first`, that a full bank did not take.
-std::vector<std::int64_t> left_of(const ByMember& given, const MembersFull& full,
-                                  const KeyBatch& keys, std::span<const std::uint32_t> members,
-                                  std::uint32_t slots, std::size_t first) {
-  std::vector<std::uint64_t> taken(slots);  // keys of each member that are in
-  for (std::size_t b = 0; b < given.batches.size(); ++b) {
-    taken[given.batches[b].member] = full.processed(b);
-  }
-  std::vector<std::int64_t> left;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (!keys.valid(i)) continue;
-    if (taken[members[i]] > 0) {
-      --taken[members[i]];
-    } else {
-      left.push_back(static_cast<std::int64_t>(first + i));
-    }
-  }
-  return left;
-}
+/// A piece of the keys of a call, and the member of each.
+struct Piece {
+  const KeyBatch& keys;
+  std::span<const std::uint32_t> members;
+  std::size_t first, all;  ///< which key of all of them is the first, and how many there are
+};
 
-InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
-                         const CallOptions& options) {
+/// Calls change(keys by member, piece) for pieces of the keys, and adds up its reports.
+template <class Stopped, class Report, class Change>
+void change_each(Self& self, const nb::object& members, const nb::object& keys,
+                 const CallOptions& options, Report& sum, Change change) {
   const Parts parts(*keys_of(keys, seed_of(self)));
   const std::vector<std::uint32_t> numbers = member_numbers(members, parts.size);
   const Passage inside(self.gate, Passage::To::change);
   check_members(self.value, numbers);
   Run run(options.progress, parts.size, self.value.seed());
+  change_in_pieces<Stopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
+    const Piece piece{batch, std::span(numbers).subspan(first, batch.size()), first, parts.size};
+    const ByMember given(batch, piece.members, self.value.seed(), self.value.slots());
+    Report report = change(given, piece);
+    report.nulls += batch.size() - given.hashes.size();
+    return report;
+  });
+}
+
+/// Adds to `left` where the keys of a piece are that full members did not take.
+void add_left(const ByMember& given, const MembersFull& full, const Piece& piece,
+              std::vector<std::int64_t>& left) {
+  std::vector<std::uint64_t> taken(std::size_t{given.batches.back().member} + 1);  // by member
+  for (std::size_t b = 0; b < given.batches.size(); ++b) {
+    taken[given.batches[b].member] = full.processed(b);
+  }
+  for (std::size_t i = 0; i < piece.keys.size(); ++i) {
+    if (!piece.keys.valid(i)) continue;
+    if (taken[piece.members[i]] > 0) {
+      --taken[piece.members[i]];
+    } else {
+      left.push_back(static_cast<std::int64_t>(piece.first + i));
+    }
+  }
+}
+
+InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
+                         const CallOptions& options) {
   InsertReport sum;
   std::vector<std::int64_t> left;
-  std::size_t next = 0;  // the first key of the pieces to come
+  std::size_t next = 0, all = 0;  // the first key that no member was given yet, and their number
   try {
-    change_in_pieces<MembersFull>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
-      const auto own = std::span(numbers).subspan(first, batch.size());
-      const std::uint32_t slots = self.value.slots();
-      next = first;
-      const ByMember given(batch, own, self.value.seed(), slots);
-      InsertReport report;
-      try {
-        report = self.value.insert(given.batches, options.batch);
-      } catch (const MembersFull& full) {
-        next = first + batch.size();
-        left = left_of(given, full, batch, own, slots, first);
-        throw;
-      }
-      report.nulls += batch.size() - given.hashes.size();
-      return report;
-    });
+    change_each<MembersFull>(self, members, keys, options, sum,
+                             [&](const ByMember& given, const Piece& piece) {
+                               next = piece.first;
+                               all = piece.all;
+                               try {
+                                 return self.value.insert(given.batches, options.batch);
+                               } catch (const MembersFull& full) {
+                                 next += piece.keys.size();
+                                 add_left(given, full, piece, left);
+                                 throw;
+                               }
+                             });
   } catch (const MembersFull& full) {
-    for (std::size_t i = next; i < parts.size; ++i) left.push_back(static_cast<std::int64_t>(i));
+    for (; next < all; ++next) left.push_back(static_cast<std::int64_t>(next));
     throw KeysLeft(full, numpy_array<std::int64_t>(std::move(left)));
   }
   return sum;
@@ -213,19 +226,11 @@ InsertReport insert_each(Self& self, const nb::object& members, const nb::object
 
 RemoveReport remove_each(Self& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
-  const Parts parts(*keys_of(keys, seed_of(self)));
-  const std::vector<std::uint32_t> numbers = member_numbers(members, parts.size);
-  const Passage inside(self.gate, Passage::To::change);
-  check_members(self.value, numbers);
-  Run run(options.progress, parts.size, self.value.seed());
   RemoveReport sum;
-  change_in_pieces<RemovalStopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
-    const ByMember given(batch, std::span(numbers).subspan(first, batch.size()), self.value.seed(),
-                         self.value.slots());
-    RemoveReport report = self.value.remove(given.batches, options.batch);
-    report.nulls += batch.size() - given.hashes.size();
-    return report;
-  });
+  change_each<RemovalStopped>(self, members, keys, options, sum,
+                              [&](const ByMember& given, const Piece&) {
+                                return self.value.remove(given.batches, options.batch);
+                              });
   return sum;
 }
 
