@@ -117,8 +117,8 @@ void refuse_bank(const std::string& file) {
   std::array<std::byte, bank_format::kMagic.size()> first{};
   const std::size_t got = InputFile(path).read(first);
   if (!bank_format::is_bank(std::span(first).first(got))) return;
-  throw Incompatible(fmt::format("{}: a bank of filters, and no filter: 'scbf find' asks it",
-                                 in_quotes(display_name(file))));
+  throw Incompatible(
+      fmt::format("{}: a bank of filters, and no filter: 'scbf find' asks it", display_name(file)));
 }
 
 std::string_view kind_of(const FileInfo& info) {
@@ -388,7 +388,8 @@ void describe_fill(Json& json, const StageStatistics& statistics) {
   describe_counted(json, statistics);
 }
 
-void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics) {
+void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
+                      const char* way_out) {
   std::uint64_t stuck = 0;
   for (const StageStatistics& stage : statistics.stages) {
     if (stage.shape.geometry.layout() == Layout::ranked) stuck += stage.saturated;
@@ -406,10 +407,10 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
   if (notes.fpr && estimated_fpr <= *notes.fpr) return;  // repeated keys take no room
   const std::string rate =
       notes.fpr ? fmt::format(" (planned: {})", percent(*notes.fpr)) : std::string();
-  note(
-      fmt::format("{} keys in a filter for {}: false-positive rate now about {}{}; "
-                  "build a larger one with --capacity {}",
-                  grouped(keys), grouped(*notes.capacity), percent(estimated_fpr), rate, keys));
+  note(fmt::format(
+      "{} keys in a filter for {}: false-positive rate now about {}{}; "
+      "{} with --capacity {}",
+      grouped(keys), grouped(*notes.capacity), percent(estimated_fpr), rate, way_out, keys));
 }
 
 }  // namespace scbf::cli

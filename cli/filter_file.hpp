@@ -169,6 +169,7 @@ void describe_fill(Json& json, const Statistics& statistics);
 void describe_fill(Json& json, const StageStatistics& statistics);
 
 /// Prints a note on standard error if a filter holds more keys than it was built for.
-void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics);
+void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
+                      const char* way_out = "build a larger one");
 
 }  // namespace scbf::cli

@@ -9,7 +9,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -41,7 +43,7 @@ struct BankVerbOptions {
   bool scalable = false, filters = false, compress = false;
 
   bool shaped() const noexcept { return capacity || fpr || layout || scalable || seed != 0; }
-  /// Is it said how keys are written?
+  /// Does any option say how keys are written?
   bool written() const noexcept {
     return keys.kind || keys.format.column || keys.format.end != '\n' || keys.format.chomp_cr ||
            !keys.format.decode;
@@ -53,7 +55,12 @@ struct MemberShape {
   Growth growth;
   std::uint64_t seed;
   FilterNotes notes;
+  bool any_kind = false;  ///< the bank has members, and does not say what their keys are
 };
+
+void note_both_kinds() {
+  note("members have keys of both kinds: say by --keys which ones 'scbf find' is to ask for");
+}
 
 /// Members that a bank is to take.
 struct Members {
@@ -139,6 +146,7 @@ Members members_of_keys(const BankVerbOptions& options, const MemberShape& shape
                         const KeyFormat& format, Counted counted) {
   const std::vector<std::string>& inputs = options.keys.inputs;
   Members members;
+  members.read.kind = format.kind;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Filter filter(shape.growth, {.seed = shape.seed, .backend = options.run.backend});
     const KeyTotals read =
@@ -185,11 +193,11 @@ Members members_of_filters(const BankVerbOptions& options, std::optional<MemberS
                                      display_name(input), text(filter.growth(), filter.seed())));
     }
     check_kinds(shape->notes, noted_by, notes, input, options.keys.force);
-    if (!shape->notes.kind) {
+    if (!shape->notes.kind && !shape->any_kind) {
       shape->notes.kind = notes.kind;
       noted_by = input;
     }
-    mixed |= notes.kind && *notes.kind != *shape->notes.kind;
+    mixed |= notes.kind && shape->notes.kind && *notes.kind != *shape->notes.kind;
     const std::uint64_t keys = keys_left(filter.keys_inserted(), filter.keys_removed());
     members.read.keys += keys;
     members.largest = std::max(members.largest, keys);
@@ -198,7 +206,7 @@ Members members_of_filters(const BankVerbOptions& options, std::optional<MemberS
   }
   if (mixed) {
     shape->notes.kind.reset();
-    note("members have keys of both kinds: say by --keys which ones 'scbf find' is to ask for");
+    note_both_kinds();
   }
   members.read.kind = shape->notes.kind.value_or(KeyKind::lines);
   return members;
@@ -213,7 +221,8 @@ void check_options(const BankVerbOptions& options) {
     throw UsageError("bank: --drop goes with --to BANK");
   }
   if (inputs.empty() && options.drops.empty()) {
-    throw UsageError("bank: no FILE: each becomes a member");
+    throw UsageError(options.to.empty() ? "bank: no FILE: each becomes a member"
+                                        : "bank: no FILE to add, and no --drop NAME");
   }
   if (inputs.size() > kMaxBankMembers) {
     throw UsageError(
@@ -221,9 +230,9 @@ void check_options(const BankVerbOptions& options) {
   }
   if ((options.filters || !options.to.empty()) && options.shaped()) {
     throw UsageError(
-        fmt::format("bank: --capacity, --fpr, --layout, --scalable and --seed do not go with {}, "
-                    "which have a shape and a seed",
-                    options.filters ? "--filters" : "--to"));
+        fmt::format("bank: --capacity, --fpr, --layout, --scalable and --seed do not go with {}",
+                    options.filters ? "--filters: these have a shape and a seed"
+                                    : "--to: the bank has a shape and a seed"));
   }
   if (options.filters && options.written()) {
     throw UsageError(
@@ -248,7 +257,9 @@ BankWork add_to(Bank bank, const MemberShape& shape, Members members,
   std::vector<Filter>& filters = work.members.filters;
   work.added = filters.size();
   if (!filters.empty()) {
-    work.fullest = filters[work.members.at].statistics(options.run.batch());
+    if (!options.filters) {
+      work.fullest = filters[work.members.at].statistics(options.run.batch());
+    }
     work.bank.add_members(std::move(filters), options.run.batch());
   }
   return work;
@@ -282,13 +293,23 @@ std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) 
   return json_text(json);
 }
 
+/// The names of the members, by number.
+std::vector<std::string> names_of(const Bank& bank) {
+  std::vector<std::string> names(bank.slots());
+  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
+    if (bank.has_member(member)) names[member] = name_of(bank, member);
+  }
+  return names;
+}
+
 /// Takes out the members of these names. Returns how many there were.
-std::size_t drop(Bank& bank, const std::vector<std::string>& names, const std::string& file) {
+std::size_t drop(Bank& bank, const std::vector<std::string>& drops, const std::string& file) {
+  const std::vector<std::string> names = names_of(bank);
   std::size_t dropped = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name : std::set(drops.begin(), drops.end())) {
     const std::size_t before = dropped;
-    for (std::uint32_t member = 0; member < bank.slots(); ++member) {
-      if (!bank.has_member(member) || name_of(bank, member) != name) continue;
+    for (std::uint32_t member = 0; member < names.size(); ++member) {
+      if (!bank.has_member(member) || names[member] != name) continue;
       bank.remove_member(member);
       ++dropped;
     }
@@ -304,20 +325,34 @@ std::size_t drop(Bank& bank, const std::vector<std::string>& names, const std::s
 BankWork change_bank(const BankVerbOptions& options, Bank bank) {
   const std::vector<std::string>& inputs = options.keys.inputs;
   const std::size_t dropped = drop(bank, options.drops, options.to);
-  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
-    if (!bank.has_member(member)) continue;
-    const std::string name = name_of(bank, member);
-    if (std::ranges::find(inputs, name) == inputs.end()) continue;
+  if (bank.size() + inputs.size() > kMaxBankMembers) {
+    throw UsageError(fmt::format("bank: {} members and {} files: a bank has at most {} members",
+                                 bank.size(), inputs.size(), kMaxBankMembers));
+  }
+  std::unordered_set<std::string> new_names;
+  for (const std::string& input : inputs) {
+    if (new_names.insert(input).second) continue;
+    throw UsageError(fmt::format("{} is named twice", display_name(input)));
+  }
+  const std::vector<std::string> names = names_of(bank);
+  for (std::uint32_t member = 0; member < names.size(); ++member) {
+    if (!bank.has_member(member) || !new_names.contains(names[member])) continue;
     throw UsageError(fmt::format("{}: {} has a member of this name: --drop it to replace it",
-                                 in_quotes(name), display_name(options.to)));
+                                 in_quotes(names[member]), display_name(options.to)));
   }
   const FilterNotes notes = read_notes(bank.metadata());
-  std::optional<MemberShape> shape{MemberShape{bank.growth(), bank.seed(), notes}};
+  std::optional<MemberShape> shape{
+      MemberShape{bank.growth(), bank.seed(), notes, !notes.kind && bank.size() > 0}};
   Members members;
   if (options.filters) {
     members = members_of_filters(options, shape);
   } else {
-    const KeyFormat format = agreed_format(options.keys, shape->notes, options.to);
+    const KeyFormat format = agreed_format(options.keys, notes, options.to);
+    if (notes.kind && *notes.kind != format.kind && !inputs.empty()) {
+      shape->notes.kind.reset();
+      note_both_kinds();
+    }
+    if (!notes.kind && !shape->any_kind) shape->notes.kind = format.kind;
     members = members_of_keys(options, *shape, format, Counted(inputs.size()));
   }
   if (shape->notes.kind != notes.kind) {
@@ -357,7 +392,7 @@ int bank(const BankVerbOptions& options) {
               {"added", work.added},
               {"dropped", work.dropped}};
     describe_work(json, work.members.read, made.backend(), options.run, seconds);
-    json["largest_member"] = work.members.largest;
+    json["largest_added"] = work.members.largest;
     json["seed"] = made.seed();
     describe_growth_of_bank(json, made.growth());
     json["counter_bytes"] = memory.counters;
@@ -371,7 +406,10 @@ int bank(const BankVerbOptions& options) {
                           counted(work.members.read.keys, "key"), seconds,
                           human_bytes(memory.counters), human_bytes(memory.rows)));
   }
-  if (!options.filters) warn_if_too_full(work.members.largest, work.notes, work.fullest);
+  if (!options.filters) {
+    warn_if_too_full(work.members.largest, work.notes, work.fullest,
+                     changes ? "make the bank anew" : "build a larger one");
+  }
   return kOk;
 }
 
@@ -379,10 +417,7 @@ int find(const QueryOptions& options) {
   options.check_inputs();
   QuerySession session(options, open_bank(options.file, options.run), kSmallBlock);
   const Bank& bank = session.asked;
-  std::vector<std::string> names(bank.slots());
-  for (std::uint32_t m = 0; m < bank.slots(); ++m) {
-    if (bank.has_member(m)) names[m] = name_of(bank, m);
-  }
+  const std::vector<std::string> names = names_of(bank);
   const bool print_keys = !options.only_count && !options.run.json;
   std::uint64_t found = 0, pairs = 0;
   MemberLists lists;
@@ -451,10 +486,11 @@ Run set_up_bank(CommandLine& line) {
   line.positionals("FILE", "Files of keys; each becomes a member", options->keys.inputs);
   line.option(
       "--to", "BANK",
-      "Add the members to this bank, whose shape and seed they get, and replace it, or write "
-      "to OUT",
+      "Add the members to this bank; they get its shape and seed. BANK is replaced, unless -o "
+      "names another file",
       options->to);
-  line.repeated("--drop", "NAME", "With --to: take out the member of this name first",
+  line.repeated("--drop", "NAME",
+                "With --to: first take out all members of this name (without a name: its number)",
                 [o](const std::string& name) { o->drops.push_back(name); });
   line.option("-o,--output", "OUT",
               "The bank; replaced as a whole; - is standard output, and the report then goes to "

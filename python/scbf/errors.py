@@ -142,8 +142,8 @@ class MembersFull(FilterFull):
     """Some members of a bank had no room for all their keys.
 
     Attributes:
-        left: of insert_each(), an array of the places of the keys that were not inserted, ascending: go on with
-            these, once there is room. ``processed`` does not count there. Otherwise None.
+        left: of insert_each() only: ascending indices of the keys that are not in. Insert these again once there is
+            room; ``processed`` and ``batch`` mean nothing then. Otherwise None.
     """
 
     batch: int

@@ -20,7 +20,7 @@ class InvalidKey : public Error {
   using Error::Error;
 };
 
-/// MembersFull of keys for many members, which are in no order of members.
+/// MembersFull of insert_each(), whose keys are in the caller's order.
 class KeysLeft : public MembersFull {
  public:
   /// `left`: the places of the keys that were not inserted, an array. With Python's global lock.

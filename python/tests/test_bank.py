@@ -167,7 +167,8 @@ def test_keys_for_each_member_that_are_refused() -> None:
         ([0, 2**40], ["a", "b"], scbf.InvalidArgument, r"members\[1\] 1099511627776: must be"),
         ([0, None], ["a", "b"], scbf.InvalidArgument, r"members\[1\]: must be the number of a member"),
         (["0", "2"], ["a", "b"], scbf.InvalidArgument, r"members\[0\]: must be the number of a member"),
-        ([0.5], ["a"], scbf.InvalidKey, "0.5"),
+        ([0.5], ["a"], scbf.InvalidArgument, "members: .*0.5"),
+        (0, ["a"], scbf.InvalidArgument, "members: 0 is a int"),
         ([0, 2], ["a", 1.5], scbf.InvalidKey, "1.5"),
     ):
         for call in (bank.insert_each, bank.remove_each):
@@ -177,25 +178,44 @@ def test_keys_for_each_member_that_are_refused() -> None:
     assert bank.insert_each([], []).inserted == bank.remove_each([], []).removed == 0
 
 
-def test_keys_that_full_members_leave() -> None:
+def full_members() -> scbf.Bank:
     bank = scbf.Bank(growth=FULL)
     for _ in range(3):
         bank.add_member()
+    return bank
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 7])
+def test_keys_that_full_members_leave(chunks: int) -> None:
+    pa = pytest.importorskip("pyarrow")
     members = np.arange(3000) % 3
-    members[members == 2] = 1  # member 2 gets none, and the others more than they can hold
-    with pytest.raises(scbf.MembersFull, match="all 2 stages are full") as raised:
-        bank.insert_each(members, np.arange(3000))
+    members[members == 2] = np.where(np.arange(1000) < 10, 2, 1)  # ten for member 2, for the others too many
+    numbers = [None if i % 11 == 5 else i for i in range(3000)]
+    keys = pa.chunked_array([numbers[at : at + 3000 // chunks + 1] for at in range(0, 3000, 3000 // chunks + 1)])
+    bank = full_members()
+    with pytest.raises(scbf.MembersFull, match=r"member 0: all 2 stages are full.*; \d+ keys are not in: 'l") as raised:
+        bank.insert_each(members, keys)
     left = raised.value.left
-    assert left.dtype == np.int64 and (np.diff(left) > 0).all()
-    assert raised.value.inserted == 3000 - len(left) > 0
-    there = np.setdiff1d(np.arange(3000), left)
-    want = scbf.Bank(growth=FULL)
-    for _ in range(3):
-        want.add_member()
-    assert want.insert_each(members[there], there).inserted == len(there)
+    nulls = sum(key is None for key in numbers)
+    assert left.dtype == np.int64 and (np.diff(left) > 0).all() and not any(numbers[i] is None for i in left)
+    assert (raised.value.inserted, raised.value.nulls) == (3000 - nulls - len(left), nulls)
+    # What is in is what calls for one member at a time would have inserted, whatever the pieces are.
+    want = full_members()
+    for member in range(3):
+        own = [i for i in range(3000) if members[i] == member]
+        try:
+            want.insert(member, [numbers[i] for i in own])
+        except scbf.FilterFull as full:
+            rest = own[full.processed :]
+            assert [i for i in rest if numbers[i] is not None] == [i for i in left if members[i] == member]
+        else:
+            assert member == 2 and not (members[left] == 2).any()
     assert want.to_bytes() == bank.to_bytes()
-    assert set(members[left]) == {0, 1}
-    assert all(copy.left.tolist() == left.tolist() for copy in [pickle.loads(pickle.dumps(raised.value))])
+    assert pickle.loads(pickle.dumps(raised.value)).left.tolist() == left.tolist()
+
+
+def test_other_calls_leave_nothing() -> None:
+    bank = full_members()
     with pytest.raises(scbf.MembersFull) as one:
         bank.insert(0, range(10_000))
     assert one.value.left is None

@@ -65,7 +65,7 @@ class Banks(CommandTest):
                         ["--layout", "split"], ["--layout", "ranked"], ["--seed", "7"], ["--compress"],
                         ["--threads", "1"], ["--scalable", "--layout", "split", "--compress"]):
             report = self.scbf_json("bank", "--fpr", "0.1%", *options, "-o", "s.bank", "many", "fruit.txt")
-            self.assertEqual((report["members"], report["keys"], report["largest_member"]), (2, 3002, 3000), options)
+            self.assertEqual((report["members"], report["keys"], report["largest_added"]), (2, 3002, 3000), options)
             found = self.find(many, bank="s.bank")
             self.assertEqual(found.count(b"many\t"), 3000)
             self.assertLess(found.count(b"fruit.txt\t"), 30)
@@ -115,6 +115,38 @@ class Banks(CommandTest):
                                        stdin=self.read("b.bank")),
                              self.scbf("bank", "--to", "few.bank", "--drop", "fruit.txt", "-o", "-"))
 
+    def test_kinds_of_keys_that_are_added(self):
+        self.write_u64("n.u64", range(3))
+        self.scbf("build", *RATE, "--capacity", "3", "-o", "a.scbf", "fruit.txt")
+        self.scbf("build", *RATE, "--capacity", "3", "--keys", "u64", "-o", "n.scbf", "n.u64")
+        def kind(bank):
+            return self.scbf_json("info", bank)["metadata"].get("keys")
+        # A bank whose members have keys of both kinds does not come to have one.
+        self.scbf("bank", "--filters", "--force", "-o", "x.bank", "a.scbf", "n.scbf")
+        self.scbf("bank", "--to", "x.bank", "--filters", "--drop", "a.scbf", "a.scbf")
+        self.assertIsNone(kind("x.bank"))
+        # One that has a kind loses it.
+        self.scbf("bank", "--to", "b.bank", "--keys", "u64", "--force", "-o", "y.bank", "n.u64")
+        self.assertIn("keys of both kinds", self.err)
+        self.assertIsNone(kind("y.bank"))
+        self.assertEqual(self.find(b"2\n", "--keys", "decimal", bank="y.bank"), b"n.u64\t2\n")
+        self.assertEqual(self.scbf_json("bank", "--to", "b.bank", "--drop", "gems.gz", "--drop", "gems.gz")["dropped"], 1)
+        # An empty one takes that of its first members.
+        self.scbf("bank", "--keys", "u64", *RATE, "-o", "n.bank", "n.u64")
+        self.assertEqual(self.scbf_json("bank", "--to", "n.bank", "--drop", "n.u64")["key_kind"], "u64")
+        self.assertEqual(kind("n.bank"), "u64")
+
+    def test_numbers_are_names(self):
+        golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "bank.scbf")
+        self.scbf("bank", "--to", golden, "--drop", "0", "-o", "x.bank")
+        info = self.scbf_json("info", "x.bank")
+        self.assertEqual([(m["number"], m["asked_always"], m["metadata"]) for m in info["members"]],
+                         [(2, True, ""), (3, False, "both")])
+        self.assertEqual(info["metadata"], {"sign": "✓"})
+        self.scbf("bank", "--to", "x.bank", "fruit.txt")
+        self.assertEqual([m["number"] for m in self.scbf_json("info", "x.bank")["members"]], [0, 2, 3])
+        self.assertEqual(self.scbf_json("info", "x.bank")["metadata"], {"sign": "✓"})
+
     def test_filters_are_added(self):
         self.scbf("bank", "--capacity", "3", *RATE, "-o", "b.bank", "fruit.txt")
         self.scbf("build", "--capacity", "3", *RATE, "-o", "t.scbf", "tools.txt")
@@ -129,13 +161,14 @@ class Banks(CommandTest):
     def test_changes_that_are_refused(self):
         before = self.digest("b.bank")
         self.write_u64("n.u64", range(3))
-        self.refused("bank", "--to", "b.bank", mentions=["no FILE"])
+        self.refused("bank", "--to", "b.bank", mentions=["no FILE to add, and no --drop NAME"])
+        self.refused("bank", "--to", "b.bank", "n.u64", "n.u64", mentions=["n.u64", "is named twice"])
         self.refused("bank", "fruit.txt", mentions=["-o OUT or --to BANK is missing"])
         self.refused("bank", "-o", "x.bank", "--drop", "fruit.txt", mentions=["--drop goes with --to"])
         self.refused("bank", "--to", "b.bank", "--drop", "plum.txt",
                      mentions=["--drop 'plum.txt': 'b.bank' has no member of this name"])
         self.refused("bank", "--to", "b.bank", "fruit.txt", mentions=["'fruit.txt'", "--drop it to replace it"])
-        self.refused("bank", "--to", "b.bank", "--capacity", "10", "n.u64", mentions=["do not go with --to"])
+        self.refused("bank", "--to", "b.bank", "--capacity", "10", "n.u64", mentions=["do not go with --to: the bank has"])
         self.refused("bank", "--to", "b.bank", "--keys", "u64", "n.u64", mentions=["was built from lines keys"])
         self.refused("bank", "--to", "b.bank", "missing", code=INPUT_OUTPUT, mentions=["missing"])
         self.refused("bank", "--to", "missing", "fruit.txt", code=INPUT_OUTPUT, mentions=["missing"])
@@ -178,7 +211,7 @@ class Banks(CommandTest):
         self.refused("find", "fruit.txt", code=CORRUPT, mentions=["not a filter file"])
         self.refused("find", "missing.bank", code=INPUT_OUTPUT, mentions=["missing.bank"])
         for verb in ("query", "count", "insert", "remove"):
-            self.refused(verb, "b.bank", "fruit.txt", code=CORRUPT, mentions=["b.bank", "'scbf find'"])
+            self.refused(verb, "b.bank", "fruit.txt", code=CORRUPT, mentions=["scbf: 'b.bank': a bank", "'scbf find'"])
         for verb in ("merge", "subtract"):
             self.refused(verb, "f.scbf", "b.bank", code=CORRUPT, mentions=["b.bank", "'scbf find'"])
         self.refused("project", "b.bank", "-o", "x", code=CORRUPT, mentions=["'scbf find'"])

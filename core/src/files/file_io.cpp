@@ -206,30 +206,50 @@ void check_replaceable(const fs::path& path, const struct stat& old, FileSystemC
   }
 }
 
+namespace {
+
+/// What write_file finds where it is to write.
+struct Found {
+  bool exists, regular;  ///< nothing else is replaced
+  struct stat status;    ///< if it exists
+  fs::path target;       ///< of a regular file, or of none: behind links
+};
+
+/// Looks once; nothing if the file was replaced meanwhile.
+std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
+  Found found{};
+  found.exists = retry_interrupted([&] { return calls.stat(path.c_str(), &found.status); }) == 0;
+  if (!found.exists && errno != ENOENT) throw_io(path, "cannot write", errno);
+  if (found.exists && S_ISDIR(found.status.st_mode)) throw_io(path, "cannot write", EISDIR);
+  found.regular = !found.exists || S_ISREG(found.status.st_mode);
+  if (!found.regular) return found;
+  if (found.exists) check_replaceable(path, found.status, calls);
+  found.target = behind_links(path);
+  if (!found.exists) return found;
+  // Links in /proc/self/fd may name a file that has been removed since.
+  struct stat behind {};
+  const int result = retry_interrupted([&] { return calls.stat(found.target.c_str(), &behind); });
+  if (result < 0 && errno != ENOENT) throw_io(path, "cannot write", errno);
+  if (result == 0 && same_file(behind, found.status)) return found;
+  // Or somebody else has replaced the file meanwhile, as we are about to.
+  struct stat now {};
+  const bool still = retry_interrupted([&] { return calls.stat(path.c_str(), &now); }) == 0;
+  if (still && same_file(now, found.status)) {
+    throw_io(path, "cannot replace: the file has no name any more", ENOENT);
+  }
+  return {};
+}
+
+}  // namespace
+
 void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls) {
-  struct stat old {};
-  const bool exists = retry_interrupted([&] { return calls.stat(path.c_str(), &old); }) == 0;
-  if (!exists && errno != ENOENT) throw_io(path, "cannot write", errno);
-  if (exists && S_ISDIR(old.st_mode)) throw_io(path, "cannot write", EISDIR);
-  if (exists && !S_ISREG(old.st_mode)) return write_straight(path, produce, calls);
-  if (exists) check_replaceable(path, old, calls);
-
-  const fs::path target = behind_links(path);
-  for (bool named = !exists; !named;) {
-    // Links in /proc/self/fd may name a file that has been removed since.
-    struct stat behind {};
-    const int result = retry_interrupted([&] { return calls.stat(target.c_str(), &behind); });
-    if (result < 0 && errno != ENOENT) throw_io(path, "cannot write", errno);
-    named = result == 0 && same_file(behind, old);
-    if (named) break;
-    // Or somebody else has replaced the file meanwhile, as we are about to.
-    const struct stat before = old;
-    if (retry_interrupted([&] { return calls.stat(path.c_str(), &old); }) < 0 ||
-        same_file(before, old)) {
-      throw_io(path, "cannot replace: the file has no name any more", ENOENT);
-    }
-  }
+  std::optional<Found> found;
+  while (!found) found = look_once(path, calls);
+  if (!found->regular) return write_straight(path, produce, calls);
+  const bool exists = found->exists;
+  const struct stat& old = found->status;
+  const fs::path& target = found->target;
   const fs::path directory = directory_of(target);
   OpenFile fresh = open_temporary(calls, directory, exists ? 0600 : 0666, path);
   const int fd = fresh.fd;

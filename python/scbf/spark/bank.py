@@ -76,8 +76,8 @@ class GroupBank:
             raise InvalidArgument("the bank's metadata name no groups: it was not saved by scbf.spark.save()")
         groups = [_group_of(bank.member_metadata(member)) for member in bank.members]
         if bank.members != list(range(len(groups))):
-            raise InvalidArgument(f"the bank has {len(groups)} members with numbers up to {bank.members[-1]}: members "
-                                  "of groups have been removed")
+            raise InvalidArgument(f"the bank has {len(groups)} members, but numbers up to {bank.members[-1]}: some were "
+                                  "removed")
         if len(set(map(_label_of, groups))) != len(groups):
             raise InvalidArgument("two members of the bank have the same group")
         return GroupBank(groups, bank)
@@ -191,7 +191,7 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
     return _collected(rows, shape, capacity, fpr, advice_for(counted))
 
 
-# Of filters that wait on the driver to be added together; a larger one waits for none.
+# Bytes of filters that the driver collects before it adds them in one call. A larger filter is added at once.
 _WAITING_BYTES = 64 << 20
 
 # Not timestamps: two of the hour when clocks are set back are one moment in Python.

@@ -5,8 +5,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,10 +91,45 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   return sum;
 }
 
+/// Calls step(first, count) for stretches of n items, without Python's global lock; between them
+/// Ctrl-C is noticed.
+template <class Step>
+void in_stretches(std::size_t n, Step step) {
+  constexpr std::size_t kBetweenSignals = std::size_t{1} << 20;
+  for (std::size_t first = 0; first < n; first += kBetweenSignals) {
+    {
+      Outside others_may_run;
+      step(first, std::min(kBetweenSignals, n - first));
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+std::uint32_t member_number(const KeyBatch& members, std::size_t i, std::size_t place) {
+  // Text in a list has been hashed.
+  const bool is_number = members.has_values() && members.kind() != KeyBatch::Kind::hashes;
+  if (!is_number || !members.valid(i)) {
+    throw InvalidArgument(fmt::format("members[{}]: must be the number of a member", place));
+  }
+  const std::uint64_t value = members.value(i);
+  if (value >= kMaxBankMembers) {
+    throw InvalidArgument(fmt::format("members[{}] {}: must be 0 to {}", place,
+                                      static_cast<std::int64_t>(value), kMaxBankMembers - 1));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
 /// The number of the member that each of n keys is for. Throws InvalidArgument unless there is one
 /// for each.
 std::vector<std::uint32_t> member_numbers(nb::handle members, std::size_t n) {
-  const Parts parts(*keys_of(members, 0));
+  const std::unique_ptr<KeySource> source = [&] {
+    try {
+      return keys_of(members, 0);
+    } catch (const InvalidKey& error) {
+      throw InvalidArgument(fmt::format("members: {}", error.what()));
+    }
+  }();
+  const Parts parts(*source);
   if (parts.size != n) {
     throw InvalidArgument(
         fmt::format("members has {}: must have {}, one for each key", parts.size, n));
@@ -100,37 +138,30 @@ std::vector<std::uint32_t> member_numbers(nb::handle members, std::size_t n) {
   numbers.reserve(n);
   Room room;
   for (const auto& column : parts.columns) {
-    for (std::size_t first = 0; first < column->size();) {
-      const std::size_t count = std::min(column->most_at_once(), column->size() - first);
-      const KeyBatch batch = column->batch(first, count, 0, room);
-      for (std::size_t i = 0; i < count; ++i) {
-        // Text in a list has been hashed.
-        const bool is_number = batch.has_values() && batch.kind() != KeyBatch::Kind::hashes;
-        if (!is_number || !batch.valid(i)) {
-          throw InvalidArgument(
-              fmt::format("members[{}]: must be the number of a member", numbers.size()));
+    in_stretches(column->size(), [&](std::size_t first, std::size_t count) {
+      for (const std::size_t end = first + count; first < end;) {
+        const std::size_t some = std::min(column->most_at_once(), end - first);
+        const KeyBatch batch = column->batch(first, some, 0, room);
+        for (std::size_t i = 0; i < some; ++i) {
+          numbers.push_back(member_number(batch, i, numbers.size()));
         }
-        const std::uint64_t value = batch.value(i);
-        if (value >= kMaxBankMembers) {
-          throw InvalidArgument(fmt::format("members[{}] {}: must be 0 to {}", numbers.size(),
-                                            static_cast<std::int64_t>(value), kMaxBankMembers - 1));
-        }
-        numbers.push_back(static_cast<std::uint32_t>(value));
+        first += some;
       }
-      first += count;
-    }
+    });
   }
   return numbers;
 }
 
 /// Throws InvalidArgument, naming the key, if the bank has no such member.
 void check_members(const Bank& bank, std::span<const std::uint32_t> numbers) {
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (bank.has_member(numbers[i])) continue;
-    throw InvalidArgument(
-        fmt::format("members[{}] {}: there is no such member; the bank has {}, numbered below {}",
-                    i, numbers[i], bank.size(), bank.slots()));
-  }
+  in_stretches(numbers.size(), [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      if (bank.has_member(numbers[i])) continue;
+      throw InvalidArgument(
+          fmt::format("members[{}] {}: there is no such member; the bank has {}, numbered below {}",
+                      i, numbers[i], bank.size(), bank.slots()));
+    }
+  });
 }
 
 /// The hashes of keys, brought together by member, in order within each.
@@ -157,80 +188,98 @@ struct ByMember {
   std::vector<MemberKeys> batches = {};
 };
 
-/// A piece of the keys of a call, and the member of each.
-struct Piece {
-  const KeyBatch& keys;
-  std::span<const std::uint32_t> members;
-  std::size_t first, all;  ///< which key of all of them is the first, and how many there are
+/// The columns of a call for many members. Made before anything is changed.
+struct EachKey {
+  EachKey(Self& self, const nb::object& members, const nb::object& keys)
+      : parts(*keys_of(keys, seed_of(self))), numbers(member_numbers(members, parts.size)) {}
+
+  /// Calls change(batches, nulls, keys, their members, number of the first) for pieces of the keys,
+  /// and adds up its reports. The bank is to be changed meanwhile.
+  template <class Stopped, class Report, class Change>
+  void change(const Bank& bank, Run& run, Report& sum, Change change_piece) const {
+    change_in_pieces<Stopped>(parts, run, sum, [&](const KeyBatch& keys, std::size_t first) {
+      const auto own = std::span(numbers).subspan(first, keys.size());
+      const ByMember given(keys, own, bank.seed(), bank.slots());
+      Report report = change_piece(given.batches, keys, own, first);
+      report.nulls += keys.size() - given.hashes.size();
+      return report;
+    });
+  }
+
+  Parts parts;
+  std::vector<std::uint32_t> numbers;
 };
 
-/// Calls change(keys by member, piece) for pieces of the keys, and adds up its reports.
-template <class Stopped, class Report, class Change>
-void change_each(Self& self, const nb::object& members, const nb::object& keys,
-                 const CallOptions& options, Report& sum, Change change) {
-  const Parts parts(*keys_of(keys, seed_of(self)));
-  const std::vector<std::uint32_t> numbers = member_numbers(members, parts.size);
-  const Passage inside(self.gate, Passage::To::change);
-  check_members(self.value, numbers);
-  Run run(options.progress, parts.size, self.value.seed());
-  change_in_pieces<Stopped>(parts, run, sum, [&](const KeyBatch& batch, std::size_t first) {
-    const Piece piece{batch, std::span(numbers).subspan(first, batch.size()), first, parts.size};
-    const ByMember given(batch, piece.members, self.value.seed(), self.value.slots());
-    Report report = change(given, piece);
-    report.nulls += batch.size() - given.hashes.size();
-    return report;
-  });
-}
+/// The keys that full members did not take.
+struct LeftOver {
+  std::string why = {};  ///< of the first member that was full
+  std::vector<std::int64_t> places = {};
 
-/// Adds to `left` where the keys of a piece are that full members did not take.
-void add_left(const ByMember& given, const MembersFull& full, const Piece& piece,
-              std::vector<std::int64_t>& left) {
-  std::vector<std::uint64_t> taken(std::size_t{given.batches.back().member} + 1);  // by member
-  for (std::size_t b = 0; b < given.batches.size(); ++b) {
-    taken[given.batches[b].member] = full.processed(b);
-  }
-  for (std::size_t i = 0; i < piece.keys.size(); ++i) {
-    if (!piece.keys.valid(i)) continue;
-    if (taken[piece.members[i]] > 0) {
-      --taken[piece.members[i]];
-    } else {
-      left.push_back(static_cast<std::int64_t>(piece.first + i));
+  void add(const MembersFull& full, std::span<const MemberKeys> batches, const KeyBatch& keys,
+           std::span<const std::uint32_t> members, std::size_t first) {
+    if (why.empty())
+      why = std::string_view(full.what()).substr(0, std::string_view(full.what()).rfind("; "));
+    std::vector<std::uint64_t> taken(std::size_t{batches.back().member} + 1);  // by member
+    for (std::size_t b = 0; b < batches.size(); ++b) taken[batches[b].member] = full.processed(b);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (!keys.valid(i)) continue;
+      if (taken[members[i]] > 0) {
+        --taken[members[i]];
+      } else {
+        places.push_back(static_cast<std::int64_t>(first + i));
+      }
     }
   }
-}
+  [[noreturn]] void raise(const InsertReport& done) {
+    const Error error(
+        fmt::format("{}; {} keys are not in: 'left' has their places", why, places.size()));
+    throw KeysLeft(MembersFull(error, 0, {0}, done), numpy_array<std::int64_t>(std::move(places)));
+  }
+};
 
 InsertReport insert_each(Self& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
+  const EachKey each(self, members, keys);
+  const Passage inside(self.gate, Passage::To::change);
+  check_members(self.value, each.numbers);
+  Run run(options.progress, each.parts.size, self.value.seed());
   InsertReport sum;
-  std::vector<std::int64_t> left;
-  std::size_t next = 0, all = 0;  // the first key that no member was given yet, and their number
+  LeftOver left;
+  // A member that is full does not keep the others from their keys.
+  left.places.reserve(each.parts.size);
   try {
-    change_each<MembersFull>(self, members, keys, options, sum,
-                             [&](const ByMember& given, const Piece& piece) {
-                               next = piece.first;
-                               all = piece.all;
+    each.change<MembersFull>(self.value, run, sum,
+                             [&](std::span<const MemberKeys> batches, const KeyBatch& piece,
+                                 std::span<const std::uint32_t> own, std::size_t first) {
                                try {
-                                 return self.value.insert(given.batches, options.batch);
+                                 return self.value.insert(batches, options.batch);
                                } catch (const MembersFull& full) {
-                                 next += piece.keys.size();
-                                 add_left(given, full, piece, left);
-                                 throw;
+                                 left.add(full, batches, piece, own, first);
+                                 return full.done();
                                }
                              });
-  } catch (const MembersFull& full) {
-    for (; next < all; ++next) left.push_back(static_cast<std::int64_t>(next));
-    throw KeysLeft(full, numpy_array<std::int64_t>(std::move(left)));
+  } catch (const MembersFull& full) {  // memory is short: no piece after those that are done is in
+    if (left.why.empty()) left.why = full.what();
+    for (std::size_t i = run.done(); i < each.parts.size; ++i) {
+      left.places.push_back(static_cast<std::int64_t>(i));
+    }
+    left.raise(full.done());
   }
+  if (!left.why.empty()) left.raise(sum);
   return sum;
 }
 
 RemoveReport remove_each(Self& self, const nb::object& members, const nb::object& keys,
                          const CallOptions& options) {
+  const EachKey each(self, members, keys);
+  const Passage inside(self.gate, Passage::To::change);
+  check_members(self.value, each.numbers);
+  Run run(options.progress, each.parts.size, self.value.seed());
   RemoveReport sum;
-  change_each<RemovalStopped>(self, members, keys, options, sum,
-                              [&](const ByMember& given, const Piece&) {
-                                return self.value.remove(given.batches, options.batch);
-                              });
+  each.change<RemovalStopped>(
+      self.value, run, sum,
+      [&](std::span<const MemberKeys> batches, const KeyBatch&, std::span<const std::uint32_t>,
+          std::size_t) { return self.value.remove(batches, options.batch); });
   return sum;
 }
 
@@ -309,7 +358,8 @@ True)");
           "add_members", &add_members, nb::arg("filters"),
           nb::sig("def add_members(self, filters: Iterable[Filter]) -> list[int]"),
           "Adds copies of several filters, all or none, in one pass over the rows of bits: to fill "
-          "a bank, the fastest way is to build a Filter for each member. Returns their numbers.")
+          "a bank, the fastest way is to build a Filter for each member. Returns their numbers. "
+          "Raises Incompatible.")
       .def(
           "remove_member",
           [](Self& self, std::uint32_t member) {
@@ -378,12 +428,12 @@ True)");
                   "progress: Progress = None) -> InsertReport"),
           R"(Inserts key i into member members[i]: two columns of one length.
 
-The keys of all members go in together, which is many times as fast as a call for each member. The keys of a member
-go in their order.
+The keys of a member go in their order. Null keys are skipped, and counted in the report. Iterators are read to their
+end first.
 
 Raises:
     InvalidArgument: if the lengths differ, or a number has no member. Nothing is changed then.
-    MembersFull: ``left`` says which keys are not in; all others are.)")
+    MembersFull: if members are full, or memory is short; ``left`` says which keys are not in.)")
       .def(
           "remove_each",
           [](Self& self, nb::object members, nb::object keys, unsigned threads,

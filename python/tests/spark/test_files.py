@@ -145,7 +145,7 @@ def test_labels_that_are_wrong():
         scbf.spark.GroupBank.of(labelled(good, good))
     holes = labelled(*(f'{{"group": {i}, "type": "int"}}' for i in range(3)))
     holes.remove_member(0)
-    with pytest.raises(scbf.InvalidArgument, match="have been removed"):
+    with pytest.raises(scbf.InvalidArgument, match="some were removed"):
         scbf.spark.GroupBank.of(holes)
 
 
