@@ -3,7 +3,7 @@
 a Python programmer would expect. Each message names the value, the limit and the way out."""
 
 import errno
-from typing import Any
+import typing
 
 
 class Error(Exception):
@@ -147,7 +147,7 @@ class MembersFull(FilterFull):
     """
 
     batch: int
-    left: Any = None
+    left: typing.Any = None
 
 
 class DeviceError(Error, RuntimeError):
