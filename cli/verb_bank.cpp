@@ -65,7 +65,6 @@ void note_both_kinds() {
 /// Members that a bank is to take.
 struct Members {
   std::vector<Filter> filters = {};
-  FilterNotes notes = {};
   KeyTotals read = {};
   std::uint64_t largest = 0;  ///< most keys of a member
   std::size_t at = 0;         ///< which member that is

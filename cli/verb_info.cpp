@@ -195,7 +195,7 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
 }
 
 // ---- banks
-// ----------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------
 
 Json to_json(const std::string& file, const BankFileInfo& info) {
   Json json;

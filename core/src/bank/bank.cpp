@@ -115,10 +115,7 @@ void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>
 // ---- filters that become members ----------------------------------------------------------------
 
 void BankState::check(const Filter& filter) {
-  std::vector<StageOfGrowth> stages;
-  for (const Stage& stage : FilterAccess::state(filter).stages) {
-    stages.push_back({stage.index, stage.shape});
-  }
+  const auto stages = stages_of_growth(FilterAccess::state(filter).stages);
   if (const auto misfit = fit.misfit(filter.growth(), filter.seed(), stages)) {
     throw Incompatible(*misfit);
   }

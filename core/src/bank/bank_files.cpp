@@ -37,10 +37,8 @@ Bank read_bank(Input& input, const BankOptions& options) {
   // The bank is made of members that have been verified: a header alone makes no rows of bits.
   BankHeader header = read_members(input, [&](Input& part, const bank_format::Entry& member) {
     FilterRead read = read_filter(part, backend, Cell::counter);
-    MemberHead head{read.header_checksum, read.payload, read.state->growth, read.state->seed, {}};
-    for (const Stage& stage : read.state->stages) {
-      head.stages.push_back({stage.index, stage.shape});
-    }
+    MemberHead head{read.header_checksum, read.payload, read.state->growth, read.state->seed,
+                    stages_of_growth(read.state->stages)};
     filters.push_back(FilterAccess::make(std::move(read.state)));
     numbers.push_back(member.number);
     if (member.asked_always) always.push_back(member.number);
@@ -62,14 +60,8 @@ BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool ver
         std::uint64_t checksum = 0;
         FileInfo info = read_info(part, verify, checksum);
         if (info.is_delta || info.cell() == Cell::bit) throw Incompatible("not counters");
-        MemberHead head{checksum,
-                        info.compressed ? Payload::packed : Payload::plain,
-                        info.growth,
-                        info.seed,
-                        {}};
-        for (const StageFileInfo& stage : info.stages) {
-          head.stages.push_back({stage.index, stage.shape});
-        }
+        MemberHead head{checksum, info.compressed ? Payload::packed : Payload::plain, info.growth,
+                        info.seed, stages_of_growth(info.stages)};
         members.push_back({member.number, member.asked_always, member.offset, std::move(info)});
         return head;
       });

@@ -82,7 +82,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name,
   if (f.parts > f.most_stages) {
     reader.throw_damaged(fmt::format("{} stages: there may be {}", f.parts, f.most_stages));
   }
-  FieldReader in{bytes.data() + kFixedBytes};
+  FieldReader in{bytes.data() + parts_header::kFixedBytes};
   std::vector<std::uint64_t> offsets, lengths;
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     const auto stage = in.get_all<EntryFields>();

@@ -19,7 +19,6 @@ namespace scbf::container_format {
 
 inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'S', 0x0D, 0x0A, 0x1A};
 inline constexpr std::uint32_t kNewestVersion = 2;
-inline constexpr std::uint64_t kFixedBytes = 128;
 inline constexpr std::uint64_t kEntryBytes = 48;
 
 struct Entry {
@@ -52,7 +51,7 @@ std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_by
 /// Does a file that begins so hold a container?
 bool is_container(std::span<const std::byte> first) noexcept;
 
-/// The length of the header of a container that begins with `first`, its kFixedBytes; throws
+/// The length of the header of a container that begins with `first`, its first 128 bytes; throws
 /// CorruptFile unless they make sense. Bounded by 2 MiB.
 std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
 /// Verifies every byte. Throws CorruptFile.

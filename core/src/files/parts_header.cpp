@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "files/field_io.hpp"
+#include "filter/last_digits.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
 

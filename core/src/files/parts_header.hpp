@@ -63,10 +63,6 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
   return (bytes + file_format::kAlignment - 1) / file_format::kAlignment * file_format::kAlignment;
 }
 
-/// Relative difference allowed between numbers that are computed by logarithms: their last digits
-/// depend on the C library.
-inline constexpr double kClose = 1e-9;
-
 /// Does a file that begins so hold this kind?
 bool begins(const Kind& kind, std::span<const std::byte> first) noexcept;
 

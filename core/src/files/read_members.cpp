@@ -19,10 +19,8 @@ BankHeader read_bank_header(Input& input, std::vector<std::byte> bytes) {
     if (!container_format::is_container(bytes)) {
       file_format::checked_header_bytes(bytes, input.name());
     }
-    throw Incompatible(
-        fmt::format("{}: a filter, and no bank: load it as a Filter, or as a "
-                    "BloomFilter",
-                    input.name()));
+    throw Incompatible(fmt::format(
+        "{}: a filter, and no bank: load it as a Filter, or as a BloomFilter", input.name()));
   }
   const std::uint64_t header_bytes = bank_format::checked_header_bytes(bytes, input.name());
   return bank_format::decode_header(read_header(input, std::move(bytes), header_bytes),

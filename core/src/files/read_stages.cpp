@@ -2,10 +2,10 @@
 #include "files/read_stages.hpp"
 
 #include <array>
-#include <cmath>
 
 #include "files/bank_format.hpp"
 #include "files/parts_header.hpp"
+#include "filter/last_digits.hpp"
 
 namespace scbf {
 
@@ -112,8 +112,6 @@ void check_stage_header(const StageHeader& header, std::uint64_t checksum, const
   }
 }
 
-bool close(double a, double b) { return std::abs(a - b) <= parts_header::kClose * b; }
-
 /// The shape that the file gives; or the one that the growth computes here, if they differ only in
 /// the last digits, because another C library computed the logarithms.
 StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth& growth) {
@@ -123,15 +121,12 @@ StageShape shape_of(const StageHeader& header, const Entry& entry, const Growth&
     // Computing the stage takes a search, so do it only if the rate differs slightly: then another
     // library wrote the file.
     const double fpr = tightened_fpr(growth.fpr(), growth.tightening(), entry.index);
-    if (said.fpr == fpr || !close(said.fpr, fpr)) return said;
+    if (said.fpr == fpr || !is_close(said.fpr, fpr)) return said;
   }
   try {
     StageShape here = growth.stage(entry.index);
     here.geometry = here.geometry.with(said.geometry.cell());
-    const auto [less, more] = std::minmax(here.full_at, said.full_at);
-    if (here.geometry == said.geometry && close(said.fpr, here.fpr) && more - less <= 1) {
-      return here;
-    }
+    if (is_close(said, here)) return here;
   } catch (const InvalidArgument&) {  // the growth has no such stage
   }
   return said;

@@ -3,22 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
+#include "filter/last_digits.hpp"
 #include "scbf/errors.hpp"
 
 namespace scbf {
-
-namespace {
-
-/// Are they equal but for the last digits of logarithms, which another C library may have computed?
-bool about(const StageShape& a, const StageShape& b) {
-  const auto [less, more] = std::minmax(a.full_at, b.full_at);
-  return a.geometry == b.geometry && more - less <= 1 && std::abs(a.fpr - b.fpr) <= 1e-9 * b.fpr;
-}
-
-}  // namespace
 
 const StageShape& MemberFit::shape(std::uint32_t index) {
   const auto known = shapes_.find(index);
@@ -37,7 +25,7 @@ std::optional<std::string> MemberFit::misfit(const Growth& growth, std::uint64_t
   }
   const auto fits = [&](const StageOfGrowth& stage) {
     try {
-      return about(stage.shape, shape(stage.index));
+      return is_close(stage.shape, shape(stage.index));
     } catch (const InvalidArgument&) {  // the growth has no such stage
       return false;
     }

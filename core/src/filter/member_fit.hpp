@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "filter/stage.hpp"
 #include "scbf/growth.hpp"
@@ -19,6 +20,15 @@ struct StageOfGrowth {
   std::uint32_t index;
   StageShape shape;
 };
+
+/// Those of anything that has indices and shapes.
+template <class Stages>
+std::vector<StageOfGrowth> stages_of_growth(const Stages& stages) {
+  std::vector<StageOfGrowth> all;
+  all.reserve(stages.size());
+  for (const auto& stage : stages) all.push_back({stage.index, stage.shape});
+  return all;
+}
 
 class MemberFit {
  public:

@@ -9,15 +9,9 @@ namespace scbf::python {
 
 void Parts::check() const {
   if (columns.size() == 1 && size <= columns[0]->most_at_once()) return;
-  constexpr std::size_t kBetweenSignals = std::size_t{1} << 20;  // keys
   for (const auto& column : columns) {
-    for (std::size_t first = 0; first < column->size(); first += kBetweenSignals) {
-      {
-        Outside others_may_run;
-        column->check(first, std::min(kBetweenSignals, column->size() - first));
-      }
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+    in_stretches(column->size(),
+                 [&](std::size_t first, std::size_t count) { column->check(first, count); });
   }
 }
 

@@ -19,6 +19,20 @@
 
 namespace scbf::python {
 
+/// Calls step(first, count) for stretches of n items, without Python's global lock; between them
+/// Ctrl-C is noticed.
+template <class Step>
+void in_stretches(std::size_t n, Step step) {
+  constexpr std::size_t kBetweenSignals = std::size_t{1} << 20;
+  for (std::size_t first = 0; first < n; first += kBetweenSignals) {
+    {
+      Outside others_may_run;
+      step(first, std::min(kBetweenSignals, n - first));
+    }
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  }
+}
+
 /// Columns, and how many keys they have in all.
 struct Parts {
   std::vector<std::unique_ptr<Column>> columns;

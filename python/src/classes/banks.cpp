@@ -91,20 +91,6 @@ RemoveReport remove(Self& self, std::uint32_t member, nb::object keys, nb::objec
   return sum;
 }
 
-/// Calls step(first, count) for stretches of n items, without Python's global lock; between them
-/// Ctrl-C is noticed.
-template <class Step>
-void in_stretches(std::size_t n, Step step) {
-  constexpr std::size_t kBetweenSignals = std::size_t{1} << 20;
-  for (std::size_t first = 0; first < n; first += kBetweenSignals) {
-    {
-      Outside others_may_run;
-      step(first, std::min(kBetweenSignals, n - first));
-    }
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-}
-
 std::uint32_t member_number(const KeyBatch& members, std::size_t i, std::size_t place) {
   // Text in a list has been hashed.
   const bool is_number = members.has_values() && members.kind() != KeyBatch::Kind::hashes;
@@ -193,8 +179,8 @@ struct EachKey {
   EachKey(Self& self, const nb::object& members, const nb::object& keys)
       : parts(*keys_of(keys, seed_of(self))), numbers(member_numbers(members, parts.size)) {}
 
-  /// Calls change(batches, nulls, keys, their members, number of the first) for pieces of the keys,
-  /// and adds up its reports. The bank is to be changed meanwhile.
+  /// Calls change_piece(batches by member, keys, their members, number of the first) for pieces of
+  /// the keys, and adds up its reports. The caller may change the bank.
   template <class Stopped, class Report, class Change>
   void change(const Bank& bank, Run& run, Report& sum, Change change_piece) const {
     change_in_pieces<Stopped>(parts, run, sum, [&](const KeyBatch& keys, std::size_t first) {
@@ -217,8 +203,9 @@ struct LeftOver {
 
   void add(const MembersFull& full, std::span<const MemberKeys> batches, const KeyBatch& keys,
            std::span<const std::uint32_t> members, std::size_t first) {
-    if (why.empty())
-      why = std::string_view(full.what()).substr(0, std::string_view(full.what()).rfind("; "));
+    // Without the number of the next key, which counts the keys of one member in one piece.
+    const std::string_view what = full.what();
+    if (why.empty()) why = what.substr(0, what.rfind("; "));
     std::vector<std::uint64_t> taken(std::size_t{batches.back().member} + 1);  // by member
     for (std::size_t b = 0; b < batches.size(); ++b) taken[batches[b].member] = full.processed(b);
     for (std::size_t i = 0; i < keys.size(); ++i) {
