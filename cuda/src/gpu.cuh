@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -24,7 +23,7 @@
 
 namespace scbf::cuda {
 
-/// One lane's element of a value that every lane of a warp has.
+/// One lane's element of a value that every lane of a warp, or thread of a block, has.
 template <class T>
 struct OfLane {
   T value;
@@ -118,6 +117,14 @@ class GpuThreads {
 #endif
   }
   template <class Work>
+  SCBF_INLINE auto kept(Work work) const {
+#if defined(__CUDA_ARCH__)
+    return OfLane<std::invoke_result_t<Work, unsigned>>{work(threadIdx.x)};
+#else
+    return OfLane<std::invoke_result_t<Work, unsigned>>{work(0u)};
+#endif
+  }
+  template <class Work>
   SCBF_INLINE void add_up(std::uint64_t* total, Work work) const {
 #if defined(__CUDA_ARCH__)
     const unsigned lane = threadIdx.x % kWarp;
@@ -201,6 +208,13 @@ constexpr unsigned blocks_for() {
   return 0;
 }
 
+/// The same for blocks of so many threads, unless they use much shared memory.
+template <unsigned threads, class Work>
+constexpr unsigned thread_blocks_for() {
+  return threads == kThreadsOfBlock && blocks_for<Work>() > 0 ? blocks_for<Work>()
+                                                              : kThreadsPerProcessor / threads;
+}
+
 template <class Work>
 __global__ void __launch_bounds__(kThreads, blocks_for<Work>())
     warps_kernel(std::size_t n, Work work) {
@@ -210,7 +224,7 @@ __global__ void __launch_bounds__(kThreads, blocks_for<Work>())
   for (std::size_t first = begin; first < n; first += thread_count()) work(warp, first);
 }
 template <unsigned threads, class Work>
-__global__ void __launch_bounds__(threads, kThreadsPerProcessor / threads)
+__global__ void __launch_bounds__(threads, thread_blocks_for<threads, Work>())
     thread_blocks_kernel(Work work) {
   extern __shared__ std::uint64_t shared[];
   // Not a loop: the compiler would keep everything that is the same in each round in registers.
@@ -228,14 +242,6 @@ __global__ void __launch_bounds__(kThreads, kGridBlocksPerProcessor) grid_kernel
 class Gpu : public StreamMemory {
  private:
   // CUB's functions are called twice: first for the size of their temporary memory, then with it.
-  template <class T>
-  auto sorting(cub::DoubleBuffer<T>& buffers, std::size_t n, unsigned first_bit,
-               unsigned last_bit) {
-    return [=, this, &buffers](void* memory, std::size_t& bytes) {
-      return cub::DeviceRadixSort::SortKeys(memory, bytes, buffers, n, static_cast<int>(first_bit),
-                                            static_cast<int>(last_bit), stream());
-    };
-  }
   auto summing(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
     return [=, this](void* memory, std::size_t& bytes) {
       return cub::DeviceScan::ExclusiveSum(memory, bytes, in, out, n, stream());
@@ -284,33 +290,24 @@ class Gpu : public StreamMemory {
       launch_thread_blocks<kThreadsOfBlock>(n, bytes, work);
     }
   }
+  std::size_t thread_blocks_at_once(std::size_t bytes) const {
+    const unsigned threads = bytes > kLargeBlockBytes ? kThreadsOfLargeBlock : kThreadsOfBlock;
+    return std::size_t{processors()} * (kThreadsPerProcessor / threads);
+  }
   template <class Work>
   void for_grid(Work work) {
-    int device = 0, processors = 0, fitting = 0;
-    check(cudaGetDevice(&device), "asking for the device");
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-          "asking for the multiprocessors");
+    int fitting = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fitting, grid_kernel<Work>, kThreads, 0),
           "asking for the occupancy");
-    const auto blocks = static_cast<unsigned>(
-        processors * std::clamp(fitting, 1, static_cast<int>(kGridBlocksPerProcessor)));
+    const auto blocks =
+        static_cast<unsigned>(static_cast<int>(processors()) *
+                              std::clamp(fitting, 1, static_cast<int>(kGridBlocksPerProcessor)));
     void* arguments[] = {&work};
     check(cudaLaunchCooperativeKernel(grid_kernel<Work>, dim3(blocks), dim3(kThreads), arguments, 0,
                                       stream()),
           "launching a cooperative kernel");
   }
 
-  template <class T>
-  std::size_t sort_bytes(std::size_t n, unsigned first_bit, unsigned last_bit) {
-    cub::DoubleBuffer<T> buffers;
-    return bytes_for(sorting(buffers, n, first_bit, last_bit));
-  }
-  template <class T>
-  T* sort(T* a, T* b, std::size_t n, unsigned first_bit, unsigned last_bit) {
-    cub::DoubleBuffer<T> buffers(a, b);
-    run(sorting(buffers, n, first_bit, last_bit));
-    return buffers.Current();
-  }
   std::size_t sum_bytes(std::size_t n) { return bytes_for(summing(nullptr, nullptr, n)); }
   void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
     run(summing(in, out, n));
@@ -338,6 +335,13 @@ class Gpu : public StreamMemory {
  private:
   static constexpr std::size_t kMostBlocks = (std::size_t{1} << 31) - 1;
 
+  static unsigned processors() {
+    int device = 0, processors = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+          "asking for the multiprocessors");
+    return static_cast<unsigned>(processors);
+  }
   static unsigned grid_for(std::size_t threads) {
     return static_cast<unsigned>(std::min((threads + kThreads - 1) / kThreads, kMostBlocks));
   }

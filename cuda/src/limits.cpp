@@ -27,6 +27,7 @@ Tuning ask(int device) {
   tuning.limits.most_log2_words =
       static_cast<unsigned>(std::bit_width(shared / sizeof(std::uint64_t))) - 1;
   tuning.limits.sorted_bytes = shared;
+  tuning.limits.counted_bytes = shared;
   return tuning;
 }
 

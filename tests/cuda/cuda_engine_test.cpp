@@ -68,6 +68,9 @@ cuda::Tuning tuning_of(const EngineCase& c, std::size_t scratch_bytes) {
               .most_log2_blocks = 3,
               .sorted_bytes = 400,  // some 70 keys at a time
               .part_positions = c.part,
+              // Many tiles, or few of more positions than the threads take at once.
+              .tile_positions = c.part == 200 ? 1000u : 32,
+              .counted_bytes = c.part == 64 ? 64 : std::size_t{96} << 10,
               .narrow = c.threads != 1};
   t.most_log2_reservations = 7;
   return t;

@@ -53,7 +53,9 @@ struct Cut {
                      .least_log2_blocks = log2_blocks,
                      .most_log2_blocks = log2_blocks,
                      .sorted_bytes = sorted_bytes,
-                     .part_positions = 64};
+                     .part_positions = 64,
+                     .tile_positions = 64,
+                     .counted_bytes = 256};
     return tuning;
   }
 };
@@ -156,7 +158,8 @@ TEST(RankedEngineOfManyBlocks, AnyWordsAreSafe) {
   }
 }
 
-/// Of nearly as many blocks as there can be, positions fit 64 bits; of all, this is noticed.
+/// Of nearly as many blocks as there can be, the last position is in the last partition; more are
+/// refused.
 TEST(RankedEngineOfManyBlocks, PlanOfTheMost) {
   const auto plan_of = [](std::uint64_t blocks) {
     return cuda::RankedInsertion<HostDevice>::plan_of(
@@ -165,7 +168,7 @@ TEST(RankedEngineOfManyBlocks, PlanOfTheMost) {
   for (const std::uint64_t blocks :
        std::initializer_list<std::uint64_t>{1, 1u << 31, 0xFFFF'FE00}) {
     const cuda::PartitionPlan plan = plan_of(blocks);
-    EXPECT_EQ(plan.nowhere() >> plan.shift, plan.partitions) << blocks;
+    EXPECT_EQ(((blocks << 32) - 1) >> plan.shift, plan.partitions - 1) << blocks;
   }
   SCBF_EXPECT_THROW(plan_of(0xFFFF'FE01), scbf::InvalidArgument, "up to 4,294,966,784 blocks");
 }

@@ -82,6 +82,12 @@ class HostThreads {
     for (unsigned rank = 0; rank < threads_; ++rank) work(rank);
   }
   template <class Work>
+  auto kept(Work work) const {
+    std::vector<std::invoke_result_t<Work, unsigned>> results;
+    for (unsigned rank = 0; rank < threads_; ++rank) results.push_back(work(rank));
+    return results;
+  }
+  template <class Work>
   void add_up(std::uint64_t* total, Work work) const {
     for (unsigned rank = 0; rank < threads_; ++rank) {
       std::atomic_ref(*total).fetch_add(work(rank), std::memory_order_relaxed);
@@ -124,24 +130,12 @@ class HostDevice {
       work(HostThreads(threads_of_block_), i, shared.get());
     });
   }
+  std::size_t thread_blocks_at_once(std::size_t) const { return 3; }
   template <class Work>
   void for_grid(Work work) const {
     work(Grid{*this});
   }
 
-  /// Returns the array that holds the result: sometimes a, sometimes b.
-  template <class T>
-  T* sort(T* a, T* b, std::size_t n, unsigned first_bit, unsigned last_bit) const {
-    const unsigned bits = last_bit - first_bit;
-    const auto digit = [=](std::uint64_t x) {
-      return bits == 64 ? x : x >> first_bit & ((std::uint64_t{1} << bits) - 1);
-    };
-    std::stable_sort(a, a + n, [&](auto x, auto y) { return digit(x) < digit(y); });
-    if (n % 2 == 0) return a;
-    std::copy(a, a + n, b);
-    std::fill(a, a + n, static_cast<T>(kPoison));
-    return b;
-  }
   void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -172,10 +166,6 @@ class HostDevice {
     return poisoned<T>(n);
   }
   // The algorithms above need no memory of their own.
-  template <class T>
-  std::size_t sort_bytes(std::size_t, unsigned, unsigned) const {
-    return 1;
-  }
   std::size_t sum_bytes(std::size_t) const { return 1; }
   template <class Index, class Wanted>
   std::size_t select_bytes(Index, Wanted) const {

@@ -37,6 +37,15 @@ class Array {
     return detail::slice_position<detail::PlainOps, true>(hash, detail::multiplier_of(index_),
                                                           geometry_.counters_per_slice());
   }
+  /// Makes positions of several hashes.
+  template <unsigned n>
+  SCBF_INLINE void to_positions(std::uint64_t (&hashes)[n]) const noexcept {
+    if (in_blocks() && index_ == 0) {
+      for (std::uint64_t& h : hashes) h = detail::place_in_group(geometry_, h, 0);
+    } else {
+      for (std::uint64_t& h : hashes) h = position(h);
+    }
+  }
   /// How many slices it has.
   SCBF_INLINE std::uint32_t slices() const noexcept { return in_blocks() ? kWordsPerBlock : 1; }
   /// For b ≥ 3, position >> (word_bits() + b) is the number of the 2^b words that contain its
@@ -66,6 +75,10 @@ class RankedArray : public Array {
   explicit RankedArray(const Geometry& geometry) noexcept : Array(geometry, 0) {}
   SCBF_INLINE std::uint64_t position(std::uint64_t hash) const noexcept {
     return detail::ranked_place(geometry_, hash);
+  }
+  template <unsigned n>
+  SCBF_INLINE void to_positions(std::uint64_t (&hashes)[n]) const noexcept {
+    for (std::uint64_t& h : hashes) h = position(h);
   }
 };
 

@@ -29,7 +29,9 @@ struct Tuning {
                          .least_log2_blocks = 9,
                          .most_log2_blocks = 12,
                          .sorted_bytes = std::size_t{96} << 10,
-                         .part_positions = 1u << 16};
+                         .part_positions = 1u << 16,
+                         .tile_positions = 1u << 12,
+                         .counted_bytes = std::size_t{96} << 10};
   /// Log2 of the most reservations of keys that are decided in order: 8 MiB of them.
   unsigned most_log2_reservations = 20;
   /// Keys of a removal from several filters that are looked up, and then decided, together.

@@ -9,17 +9,16 @@
 //                                   too, allot(next, amount, place) for place(rank, first), where
 //                                   first + [0, amount(rank)) is the rank's own share of what is
 //                                   counted by *next, in shared memory, each_warp(f) for f(warp,
-//                                   index), size() and sync()
+//                                   index), kept(f) for f(rank), which each thread keeps for
+//                                   itself, size() and sync()
+//   thread_blocks_at_once(bytes)    how many of these are at work at a time
 //   for_grid(f)                     f(grid), see decide_in_order
-//   sort(a, b, n, first, last)      sorts n integers of 64 or 32 bits by bits first … last − 1,
-//                                   keeping the order of equals; a and b hold n each; returns the
-//                                   one with the result
 //   exclusive_sum(in, out, n)
 //   select(n, f, out, count)        the i < n with f(i), ascending, and how many
 //   reduce(n, f)                    f(0) + … + f(n − 1); waits for it
 //   fill(words, n, value)           value is 0 or all ones
 //   temporary<T>(n)                 memory for n of T, given back when destroyed; get()
-//   sort_bytes<T>(n, first, last), sum_bytes(n), select_bytes(n, f)
+//   sum_bytes(n), select_bytes(n, f)
 //                                   temporary memory that these algorithms take
 //   reserve(bytes)                  asks for it now, instead of when they run
 // All except reduce return before the work is done. Memory is allocated before anything is changed.
@@ -46,6 +45,7 @@
 #include "engine/removal_from_several.hpp"
 #include "engine/reservations.hpp"
 #include "engine/slice_parts.hpp"
+#include "engine/sort_by_partition.hpp"
 #include "engine/statistics.hpp"
 #include "engine/value_keys.hpp"
 #include "engine/warp.hpp"
@@ -91,67 +91,40 @@ class PartitionedChanges {
         filter_(filter),
         limits_(limits),
         plan_(plan_partitions(Array(filter.geometry(), 0), limits)),
-        most_parts_(plan_.partitions + most_keys / limits.part_positions),
-        most_divided_(most_keys / limits.part_positions),
-        positions_a_(device.template temporary<std::uint64_t>(position_words(most_keys))),
-        positions_b_(device.template temporary<std::uint64_t>(position_words(most_keys))),
-        bounds_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
-        counts_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
-        sums_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
-        parts_(device.template temporary<Part>(most_parts_)),
-        divided_(device.template temporary<std::uint32_t>(most_divided_)),
-        demand_(device.template temporary<std::uint64_t>(takes ? most_divided_ << plan_.log2_words
-                                                               : 0)) {}
+        sorting_(device, plan_, most_keys, bytes_of_position(), limits),
+        parts_(device, plan_.partitions, most_keys, limits.part_positions),
+        demand_(device.template temporary<std::uint64_t>(
+            takes ? most_keys / limits.part_positions << plan_.log2_words : 0)) {}
 
   /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
-  static std::size_t algorithm_bytes(Device& device, const Geometry& geometry,
-                                     std::size_t most_keys, const PartitionLimits& limits) {
-    const PartitionPlan plan = plan_partitions(Array(geometry, 0), limits);
-    const auto sort_bytes = [&](auto any_position) {
-      return device.template sort_bytes<decltype(any_position)>(most_keys, plan.shift,
-                                                                plan.shift + plan.bits);
-    };
-    return std::max({sort_bytes(std::uint64_t{}),
-                     fit<std::uint32_t>(plan) ? sort_bytes(std::uint32_t{}) : 0,
-                     device.sum_bytes(plan.partitions + 1)});
+  std::size_t algorithm_bytes() const {
+    return SortByPartition<Device>::algorithm_bytes(device_, plan_);
   }
 
   /// Adds the keys' demands to the filter; `alone` as in Tuning, `filled` as in insert().
   void add(const ValueKeys& keys, bool alone, std::uint64_t* filled) {
     with_cells_and_counting(filter_.geometry(), filled, [&](auto cells, auto counting) {
       each_array([&](const Partitions& partitions, auto any_position) {
-        using Position = decltype(any_position);
-        locate<Position>(partitions.array, keys, nullptr);
-        add_sorted<decltype(cells), counting()>(partitions, keys.n,
-                                                sort_by_partition<Position>(keys.n), alone, filled);
+        const auto* sorted = sort<decltype(any_position)>(partitions.array, keys, nullptr);
+        add_sorted<decltype(cells), counting()>(partitions, keys.n, sorted, alone, filled);
       });
     });
   }
 
-  /// verdicts[i] = 1 if key i is present, else 0.
-  void look(const ValueKeys& keys, std::uint8_t* verdicts) {
-    with_position([&](auto any_position) {
-      using Position = decltype(any_position);
-      device_.for_warps(
-          keys.n, LookAndLocate<Position>{filter_, Array(filter_.geometry(), 0), keys, verdicts,
-                                          nowhere<Position>(), memory_a<Position>()});
-    });
-  }
-  /// After look(): takes the demands of the keys with verdict 1 from the filter. Lines in which a
-  /// counter would fall below zero are marked instead. `emptied` as in remove().
+  /// Takes the demands of the keys with verdict 1 from the filter. Lines in which a counter would
+  /// fall below zero are marked instead. `emptied` as in remove().
   void take(const ValueKeys& keys, const std::uint8_t* verdicts, const Marks& marks,
             std::uint64_t* emptied) {
     const std::size_t divided = keys.n / limits_.part_positions;
     with_counting(emptied, [&](auto counting) {
       each_array([&](const Partitions& partitions, auto any_position) {
-        using Position = decltype(any_position);
-        if (partitions.array.index() > 0) locate<Position>(partitions.array, keys, verdicts);
-        const Position* sorted = sort_by_partition<Position>(keys.n);
+        const auto* sorted = sort<decltype(any_position)>(partitions.array, keys, verdicts);
         device_.fill(demand_.get(), divided << plan_.log2_words, 0);
         take_sorted<counting()>(partitions, keys.n, sorted, marks, emptied);
-        device_.for_thread_blocks(divided, 0,
-                                  TakeDivided<counting()>{partitions, divided_.get(), total(),
-                                                          demand_.get(), marks, emptied});
+        device_.for_thread_blocks(
+            divided, 0,
+            TakeDivided<counting()>{partitions, parts_.divided(), parts_.total(), demand_.get(),
+                                    marks, emptied});
       });
     });
   }
@@ -169,9 +142,6 @@ class PartitionedChanges {
   std::size_t bytes_of_position() const {
     return position_bytes(Array(filter_.geometry(), 0), plan_, limits_);
   }
-  std::size_t position_words(std::size_t keys) const {
-    return (keys * bytes_of_position() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-  }
   /// use(partitions, Position()) for each array.
   template <class Use>
   void each_array(Use use) {
@@ -183,33 +153,13 @@ class PartitionedChanges {
     });
   }
 
+  /// Sorts the positions in the array of the keys with only[i] = 1 or, if `only` is null, of all
+  /// valid keys; and lists the parts.
   template <class Position>
-  Position nowhere() const {
-    return static_cast<Position>(plan_.nowhere());
-  }
-  template <class Position>
-  Position* memory_a() const {
-    return reinterpret_cast<Position*>(positions_a_.get());
-  }
-  template <class Position>
-  void locate(const Array& array, const ValueKeys& keys, const std::uint8_t* only) {
-    using Locate = LocateKeys<Position>;
-    device_.for_each(Locate::threads(keys.n),
-                     Locate{filter_, array, keys, only, nowhere<Position>(), memory_a<Position>()});
-  }
-  /// Sorts n positions, and lists the parts.
-  template <class Position>
-  const Position* sort_by_partition(std::size_t n) {
-    const Position* sorted =
-        device_.sort(memory_a<Position>(), reinterpret_cast<Position*>(positions_b_.get()), n,
-                     plan_.shift, plan_.shift + plan_.bits);
-    device_.for_each(plan_.partitions + 1,
-                     FindBounds<Position>{sorted, n, plan_.shift, bounds_.get()});
-    device_.for_each(plan_.partitions + 1, CountParts{bounds_.get(), plan_.partitions,
-                                                      limits_.part_positions, counts_.get()});
-    device_.exclusive_sum(counts_.get(), sums_.get(), plan_.partitions + 1);
-    device_.for_each(plan_.partitions, ListParts{bounds_.get(), sums_.get(), limits_.part_positions,
-                                                 parts_.get(), divided_.get()});
+  const Position* sort(const Array& array, const ValueKeys& keys, const std::uint8_t* only) {
+    const PositionsOfKeys<Position, Array> positions{filter_, array, keys, only};
+    const Position* sorted = sorting_.sort(positions, keys.n);
+    parts_.list(sorting_.bounds(), plan_.partitions, keys.n);
     return sorted;
   }
 
@@ -219,13 +169,13 @@ class PartitionedChanges {
     if constexpr (std::is_same_v<Position, std::uint64_t>) {
       if (partitions.array.in_blocks()) {
         const ChunkPlan chunk = chunk_plan<Cells>(n);
-        const AddToBlocks<Cells, counting> work{partitions, sorted, parts_.get(), total(),
+        const AddToBlocks<Cells, counting> work{partitions, sorted, parts_.parts(), parts_.total(),
                                                 chunk.keys, alone,  filled};
         return device_.for_thread_blocks(parts_of(n), chunk.bytes, work);
       }
     }
-    const AddToSlice<Cells, counting, Position> work{partitions, sorted, parts_.get(),
-                                                     total(),    alone,  filled};
+    const AddToSlice<Cells, counting, Position> work{partitions,     sorted, parts_.parts(),
+                                                     parts_.total(), alone,  filled};
     device_.for_thread_blocks(parts_of(n), partition_bytes(), work);
   }
   template <bool counting, class Position>
@@ -234,17 +184,17 @@ class PartitionedChanges {
     if constexpr (std::is_same_v<Position, std::uint64_t>) {
       if (partitions.array.in_blocks()) {
         const ChunkPlan chunk = chunk_plan<CounterCells>(n);
-        const TakeFromBlocks<counting> work{partitions, sorted,        parts_.get(), total(),
-                                            chunk.keys, demand_.get(), marks,        emptied};
+        const TakeFromBlocks<counting> work{partitions,     sorted,     parts_.parts(),
+                                            parts_.total(), chunk.keys, demand_.get(),
+                                            marks,          emptied};
         return device_.for_thread_blocks(parts_of(n), chunk.bytes, work);
       }
     }
-    const TakeFromSlice<counting, Position> work{partitions,    sorted, parts_.get(), total(),
-                                                 demand_.get(), marks,  emptied};
+    const TakeFromSlice<counting, Position> work{
+        partitions, sorted, parts_.parts(), parts_.total(), demand_.get(), marks, emptied};
     device_.for_thread_blocks(parts_of(n), partition_bytes(), work);
   }
 
-  const std::uint64_t* total() const { return sums_.get() + plan_.partitions; }
   std::size_t parts_of(std::size_t n) const {
     return plan_.partitions + n / limits_.part_positions;
   }
@@ -261,10 +211,8 @@ class PartitionedChanges {
   FilterRef filter_;
   PartitionLimits limits_;
   PartitionPlan plan_;
-  std::size_t most_parts_, most_divided_;
-  Temporary<std::uint64_t> positions_a_, positions_b_, bounds_, counts_, sums_;
-  Temporary<Part> parts_;
-  Temporary<std::uint32_t> divided_;
+  SortByPartition<Device> sorting_;
+  PartList<Device> parts_;
   Temporary<std::uint64_t> demand_;
 };
 
@@ -282,8 +230,7 @@ void insert_into_ranked(Device& device, const FilterRef& filter, const ValueKeys
                         const Tuning& tuning, std::uint64_t* filled) {
   const std::size_t most = tuning.keys_of_pass(filter.geometry(), keys.n);
   RankedInsertion<Device> insertion(device, filter, most, tuning.limits);
-  device.reserve(
-      most_bytes(keys.n, most, [&](std::size_t n) { return insertion.algorithm_bytes(n); }));
+  device.reserve(insertion.algorithm_bytes());
   for (std::size_t first = 0; first < keys.n; first += most) {
     insertion.add(keys.part(first, std::min(most, keys.n - first)), filled);
   }
@@ -303,9 +250,7 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
   }
   const std::size_t most = tuning.keys_of_pass(filter.geometry(), keys.n);
   PartitionedChanges<Device> partitioned(device, filter, most, false, tuning.limits);
-  device.reserve(most_bytes(keys.n, most, [&](std::size_t n) {
-    return PartitionedChanges<Device>::algorithm_bytes(device, filter.geometry(), n, tuning.limits);
-  }));
+  device.reserve(partitioned.algorithm_bytes());
   for (std::size_t first = 0; first < keys.n; first += most) {
     partitioned.add(keys.part(first, std::min(most, keys.n - first)), tuning.alone, filled);
   }
@@ -350,7 +295,7 @@ class OrderMemory {
 /// book += the number of i < n with holds(i).
 template <class Device, class Holds>
 void book_those(Device& device, std::size_t n, Holds holds, std::uint64_t* book) {
-  device.for_each(std::min(n, BookThose<Holds>::kThreads), BookThose<Holds>{holds, n, book});
+  device.for_warps(std::min(n, BookThose<Holds>::kThreads), BookThose<Holds>{holds, n, book});
 }
 
 /// Counting is not for counters in the layout ranked.
@@ -386,19 +331,16 @@ void remove(Device& device, const FilterRef& filter, const ValueKeys& keys, std:
   device.reserve(most_bytes(keys.n, most, [&](std::size_t n) {
     const std::size_t bytes = device.select_bytes(static_cast<std::uint32_t>(n),
                                                   IsContested{filter, keys, verdicts, marks});
-    return by_partition ? std::max(bytes, PartitionedChanges<Device>::algorithm_bytes(
-                                              device, geometry, n, tuning.limits))
-                        : bytes;
+    return by_partition ? std::max(bytes, partitioned->algorithm_bytes()) : bytes;
   }));
   for (std::size_t first = 0; first < keys.n; first += most) {
     const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
     std::uint8_t* verdict = verdicts + first;
     device.fill(mark_memory.get(), mark_words, 0);
+    look<false>(device, filter, part, ByteAnswers{verdict});
     if (by_partition) {
-      partitioned->look(part, verdict);
       partitioned->take(part, verdict, marks, emptied);
     } else {
-      look<false>(device, filter, part, ByteAnswers{verdict});
       with_counting(emptied, [&](auto counting) {
         device.for_warps(part.n, TakeDirect<counting()>{filter, part, verdict, marks, emptied});
       });

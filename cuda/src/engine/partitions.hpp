@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The partitioned path, for large batches of changes; one array at a time. Positions are sorted by
-// partition, a part of the array. One block of threads then finds the *demand* on its partition:
-// how much each counter is to change, sixteen packed counters to a word as in the filter. The
-// demand is added to the filter or taken from it, word by word, by plain loads and stores: no other
-// block of threads works on that partition. (Where insertions on other streams may run at the same
-// time, it is added by compare-and-swap, which is exact whatever they do.) How a demand is found
-// depends on the layout: slice_parts.hpp, block_parts.hpp.
+// partition, a part of the array (sort_by_partition.hpp). One block of threads then finds the
+// *demand* on its partition: how much each counter is to change, sixteen packed counters to a word
+// as in the filter. The demand is added to the filter or taken from it, word by word, by plain
+// loads and stores: no other block of threads works on that partition. (Where insertions on other
+// streams may run at the same time, it is added by compare-and-swap, which is exact whatever they
+// do.) How a demand is found depends on the layout: slice_parts.hpp, block_parts.hpp.
 //
 // In filters of bits a demand is the bits that are asked for, sixty-four to a word, and is joined
 // with those of the filter.
@@ -44,6 +44,8 @@ struct PartitionLimits {
   /// Of a group, shared memory for the keys of a partition, sorted by block.
   std::size_t sorted_bytes;
   std::uint32_t part_positions;  ///< positions that one block of threads takes
+  std::uint32_t tile_positions;  ///< and that it sorts by one digit
+  std::size_t counted_bytes;     ///< of shared memory, to count the positions of all partitions
   bool narrow = true;            ///< May positions in a slice have 32 bits, if that is enough?
 };
 
@@ -52,43 +54,52 @@ struct PartitionPlan {
   unsigned log2_words;       ///< words of a partition
   std::uint64_t partitions;  ///< of an array, the last of them perhaps smaller
   unsigned shift;            ///< position >> shift is the number of its partition
-  unsigned bits;             ///< of these numbers; `partitions` itself, for no partition, included
+  unsigned bits;             ///< of these numbers
 
   std::uint64_t partition_words() const noexcept { return std::uint64_t{1} << log2_words; }
-  /// The position of keys that have none.
-  std::uint64_t nowhere() const noexcept { return partitions << shift; }
 };
 
-/// Do all positions, nowhere() included, fit into this type?
+/// Do all positions fit into this type, and one for a partition after the last?
 template <class Position>
 bool fit(const PartitionPlan& plan) noexcept {
-  return plan.shift + plan.bits <= 8 * sizeof(Position);
+  return plan.shift + static_cast<unsigned>(std::bit_width(plan.partitions)) <=
+         8 * sizeof(Position);
 }
 
-/// Positions are sorted eight bits at a time. The plan has the fewest sorting passes and, with that
-/// many, the smallest partitions, so that many are worked on at once.
+/// Positions are sorted by so many bits at a time, at most.
+inline constexpr unsigned kDigitBits = 8;
+
+/// Do the numbers of positions in all partitions fit into shared memory?
+inline bool counts_fit(const PartitionPlan& plan, const PartitionLimits& limits) noexcept {
+  return plan.partitions * sizeof(std::uint32_t) <= limits.counted_bytes;
+}
+
+/// The plan has the fewest levels of sorting and, with that many, the smallest partitions, so that
+/// many are worked on at once; or those twice as large, if only the counts of these fit.
 inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& limits) noexcept {
-  constexpr unsigned kBitsPerPass = 8;
   const auto with = [&](unsigned log2_words) -> PartitionPlan {
     const std::uint64_t size = std::uint64_t{1} << log2_words;
     const std::uint64_t partitions = (array.words() + size - 1) / size;
     return {log2_words, partitions, array.word_bits() + log2_words,
-            static_cast<unsigned>(std::bit_width(partitions))};
+            static_cast<unsigned>(std::bit_width(partitions - 1))};
   };
-  const auto passes = [](const PartitionPlan& plan) {
-    return (plan.bits + kBitsPerPass - 1) / kBitsPerPass;
+  const auto levels = [](const PartitionPlan& plan) {
+    return (plan.bits + kDigitBits - 1) / kDigitBits;
   };
   unsigned log2_words = limits.least_log2_words, most_log2_words = limits.most_log2_words;
   if (array.in_blocks()) {
     log2_words = limits.least_log2_blocks + array.log2_block_words();
     most_log2_words = limits.most_log2_blocks + array.log2_block_words();
   }
-  const unsigned least_passes = passes(with(most_log2_words));
+  const unsigned least_levels = levels(with(most_log2_words));
   while (log2_words < most_log2_words &&
-         (passes(with(log2_words)) > least_passes || !fit<std::uint64_t>(with(log2_words)))) {
+         (levels(with(log2_words)) > least_levels || !fit<std::uint64_t>(with(log2_words)))) {
     ++log2_words;
   }
-  return with(log2_words);
+  const bool fits_if_larger = log2_words < most_log2_words &&
+                              !counts_fit(with(log2_words), limits) &&
+                              counts_fit(with(log2_words + 1), limits);
+  return with(log2_words + fits_if_larger);
 }
 
 /// Of a position of the array: 4 if that is enough, in a slice, otherwise 8.
@@ -96,86 +107,6 @@ inline std::size_t position_bytes(const Array& array, const PartitionPlan& plan,
                                   const PartitionLimits& limits) noexcept {
   return !array.in_blocks() && limits.narrow && fit<std::uint32_t>(plan) ? 4 : 8;
 }
-
-/// positions[i] = the position of key i if it is valid and `only` is null or only[i] = 1, otherwise
-/// `nowhere`. A Position is an integer of 64 or 32 bits; ArrayOfLayout is Array or RankedArray.
-template <class Position, class ArrayOfLayout = Array>
-struct LocateKeys {
-  /// Each thread locates so many keys, a warp apart, and so has as many loads under way at once.
-  static constexpr std::size_t kAtOnce = 4;
-  static std::size_t threads(std::size_t keys) noexcept {
-    return (keys + kWarp * kAtOnce - 1) / (kWarp * kAtOnce) * kWarp;
-  }
-
-  FilterRef filter;
-  ArrayOfLayout array;
-  ValueKeys keys;
-  const std::uint8_t* only;
-  Position nowhere;
-  Position* positions;
-
-  SCBF_INLINE void operator()(std::size_t thread) const noexcept {
-    const std::size_t first = thread / kWarp * kWarp * kAtOnce + thread % kWarp;
-    Position found[kAtOnce];
-    for (std::size_t a = 0; a < kAtOnce; ++a) {
-      const std::size_t i = first + a * kWarp;
-      const bool wanted = i < keys.n && keys.valid(i) && (only == nullptr || only[i] == 1);
-      found[a] = wanted ? static_cast<Position>(array.position(keys.hash(filter, i))) : nowhere;
-    }
-    for (std::size_t a = 0; a < kAtOnce; ++a) {
-      const std::size_t i = first + a * kWarp;
-      if (i < keys.n) positions[i] = found[a];
-    }
-  }
-};
-
-/// verdicts[i] = 1 if key i is present, else 0; positions as by LocateKeys of the keys with verdict
-/// 1.
-template <class Position>
-struct LookAndLocate {
-  static constexpr unsigned kBlocksPerProcessor = kBlocksOfLookups<CounterCells>;
-
-  FilterRef filter;
-  Array array;
-  ValueKeys keys;
-  std::uint8_t* verdicts;
-  Position nowhere;
-  Position* positions;
-
-  /// Runs keys first … first + 31, as far as they exist.
-  template <class Warp>
-  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    const auto looked = look_up<false, CounterCells>(warp, filter, keys, first);
-    ByteAnswers{verdicts}.put(warp, first, keys.n, looked.answer);
-    warp.each([&](unsigned l) {
-      if (first + l >= keys.n) return;
-      positions[first + l] =
-          looked.answer[l] != 0 ? static_cast<Position>(array.position(looked.hash[l])) : nowhere;
-    });
-  }
-};
-
-/// bounds[p] = the index of the first of n sorted positions that is in partition p or a later one.
-template <class Position>
-struct FindBounds {
-  const Position* positions;
-  std::size_t n;
-  unsigned shift;
-  std::uint64_t* bounds;
-
-  SCBF_INLINE void operator()(std::size_t partition) const noexcept {
-    std::size_t first = 0, last = n;
-    while (first < last) {
-      const std::size_t middle = first + (last - first) / 2;
-      if (positions[middle] >> shift < partition) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    bounds[partition] = first;
-  }
-};
 
 /// How many parts a partition has and, in the upper half, whether it has more than one: two numbers
 /// that are summed as one.
@@ -215,27 +146,31 @@ struct Part {
   std::uint32_t divided;  ///< its number among the divided partitions, or kWhole
 };
 
-/// Writes the parts of partition p, and its number if it is divided. sums[p] is the sum of
-/// PartCounts before p.
+/// Writes part i, if there is one, and with the first part of a divided partition, its number.
+/// sums[p] is the sum of PartCounts before partition p.
 struct ListParts {
   const std::uint64_t* bounds;
   const std::uint64_t* sums;
+  std::uint64_t partitions;
   std::uint32_t part;
   Part* parts;
   std::uint32_t* divided_partitions;
 
-  SCBF_INLINE void operator()(std::size_t p) const noexcept {
-    const std::uint32_t from = PartCount::parts(sums[p]);
-    const std::uint32_t count = PartCount::parts(sums[p + 1]) - from;
-    const bool divided = count > 1;
-    const std::uint32_t number = divided ? PartCount::divided(sums[p]) : Part::kWhole;
-    if (divided) divided_partitions[number] = static_cast<std::uint32_t>(p);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint64_t first = bounds[p] + std::uint64_t{i} * part;
-      const std::uint64_t left = bounds[p + 1] - first;
-      parts[from + i] = {first, static_cast<std::uint32_t>(left < part ? left : part),
-                         static_cast<std::uint32_t>(p), number};
+  SCBF_INLINE void operator()(std::size_t i) const noexcept {
+    if (i >= PartCount::parts(sums[partitions])) return;
+    std::uint64_t p = 0, after = partitions;  // the part is in [p, after)
+    while (after - p > 1) {
+      const std::uint64_t middle = p + (after - p) / 2;
+      (PartCount::parts(sums[middle]) <= i ? p : after) = middle;
     }
+    const std::uint64_t number = i - PartCount::parts(sums[p]);
+    const bool divided = PartCount::parts(sums[p + 1]) - PartCount::parts(sums[p]) > 1;
+    const std::uint32_t which = divided ? PartCount::divided(sums[p]) : Part::kWhole;
+    if (divided && number == 0) divided_partitions[which] = static_cast<std::uint32_t>(p);
+    const std::uint64_t first = bounds[p] + number * part;
+    const std::uint64_t left = bounds[p + 1] - first;
+    parts[i] = {first, static_cast<std::uint32_t>(left < part ? left : part),
+                static_cast<std::uint32_t>(p), which};
   }
 };
 

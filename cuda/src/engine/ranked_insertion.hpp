@@ -13,6 +13,7 @@
 #include "engine/marks.hpp"
 #include "engine/partitions.hpp"
 #include "engine/ranked_parts.hpp"
+#include "engine/sort_by_partition.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
 #include "scbf/errors.hpp"
@@ -32,9 +33,7 @@ class RankedInsertion {
         plan_(plan_of(array_, limits)),
         shape_(filter.geometry()),
         table_(filter.geometry(), filter.words()),
-        positions_a_(device.template temporary<std::uint64_t>(most_keys)),
-        positions_b_(device.template temporary<std::uint64_t>(most_keys)),
-        bounds_(device.template temporary<std::uint64_t>(plan_.partitions + 1)),
+        sorting_(device, plan_, most_keys, sizeof(std::uint64_t), limits),
         numbers_(device.template temporary<std::uint64_t>(kNumbers)),
         marks_(device.template temporary<std::uint64_t>(mark_words())),
         listed_(device.template temporary<std::uint32_t>(blocks())),
@@ -52,10 +51,9 @@ class RankedInsertion {
   }
 
   /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
-  std::size_t algorithm_bytes(std::size_t keys) const {
-    return std::max(
-        device_.template sort_bytes<std::uint64_t>(keys, plan_.shift, plan_.shift + plan_.bits),
-        device_.select_bytes(blocks(), IsMarked{marks()}));
+  std::size_t algorithm_bytes() const {
+    return std::max(SortByPartition<Device>::algorithm_bytes(device_, plan_),
+                    device_.select_bytes(blocks(), IsMarked{marks()}));
   }
 
   /// *filled += how many positions of the filter were not in use and are now, unless `filled` is
@@ -73,23 +71,17 @@ class RankedInsertion {
 
   template <bool counting>
   void add(const ValueKeys& keys, std::uint64_t* filled) {
-    using Locate = LocateKeys<std::uint64_t, RankedArray>;
-    device_.for_each(Locate::threads(keys.n),
-                     Locate{filter_, array_, keys, nullptr, plan_.nowhere(), positions_a_.get()});
-    const std::uint64_t* sorted = device_.sort(positions_a_.get(), positions_b_.get(), keys.n,
-                                               plan_.shift, plan_.shift + plan_.bits);
-    device_.for_each(plan_.partitions + 1,
-                     FindBounds<std::uint64_t>{sorted, keys.n, plan_.shift, bounds_.get()});
+    const PositionsOfKeys<std::uint64_t, RankedArray> positions{filter_, array_, keys, nullptr};
+    const std::uint64_t* sorted = sorting_.sort(positions, keys.n);
     device_.fill(numbers_.get(), kNumbers, 0);
     device_.fill(marks_.get(), mark_words(), 0);
-    const LeftOver left_over{sorted == positions_a_.get() ? positions_b_.get() : positions_a_.get(),
-                             numbers_.get() + kLeftOver};
+    const LeftOver left_over{sorting_.free_memory(), numbers_.get() + kLeftOver};
     const ChunkPlan chunk =
         ChunkPlan::of<RankedCells>(plan_, keys.n / plan_.partitions, limits_.sorted_bytes);
     device_.for_thread_blocks(plan_.partitions, chunk.bytes,
                               AddToLists<counting>{{array_, filter_.words(), plan_.log2_words},
                                                    sorted,
-                                                   bounds_.get(),
+                                                   sorting_.bounds(),
                                                    shape_,
                                                    chunk.keys,
                                                    left_over,
@@ -128,7 +120,8 @@ class RankedInsertion {
   PartitionPlan plan_;
   RankedShape shape_;
   SpillTable table_;
-  Temporary<std::uint64_t> positions_a_, positions_b_, bounds_, numbers_, marks_;
+  SortByPartition<Device> sorting_;
+  Temporary<std::uint64_t> numbers_, marks_;
   Temporary<std::uint32_t> listed_, slots_;
   Temporary<std::uint64_t> away_;
 };

@@ -41,7 +41,7 @@ template <bool counting>
 struct AddToLists {
   Partitions partitions;
   const std::uint64_t* positions;
-  const std::uint64_t* bounds;  ///< see FindBounds
+  const std::uint64_t* bounds;  ///< of SortByPartition
   RankedShape shape;
   std::uint32_t chunk;  ///< keys
   LeftOver left_over;

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "engine/array.hpp"
+#include "engine/direct.hpp"
+#include "engine/loops.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"
@@ -145,16 +147,27 @@ struct AddBooks {
 /// book += the number of i < n with holds(i); kThreads threads share the work.
 template <class Holds>
 struct BookThose {
-  static constexpr std::size_t kThreads = 64 * 1024;
+  static constexpr std::size_t kThreads = 256 * 1024;
 
   Holds holds;
   std::size_t n;
   std::uint64_t* book;
 
-  SCBF_INLINE void operator()(std::size_t thread) const noexcept {
-    std::uint64_t sum = 0;
-    for (std::size_t i = thread; i < n; i += kThreads) sum += holds(i);
-    if (sum != 0) Atomic().add(book, sum);
+  template <class Warp>
+  SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
+    constexpr unsigned kAtOnce = 8;
+    const auto held = warp.each([&](unsigned l) {
+      std::int32_t mine = 0;
+      SCBF_NOT_UNROLLED
+      for (std::size_t i = first + l; i < n; i += kThreads * kAtOnce) {
+        for (unsigned a = 0; a < kAtOnce; ++a) {
+          const std::size_t k = i + a * kThreads;
+          mine += holds(k < n ? k : i) && k < n;
+        }
+      }
+      return mine;
+    });
+    add_up(warp, held, book);
   }
 };
 struct IsValid {

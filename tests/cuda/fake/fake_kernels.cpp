@@ -34,21 +34,12 @@ class FakeGpu : public StreamMemory {
   void for_thread_blocks(std::size_t n, std::size_t bytes, Work work) {
     if (n > 0) launch([=] { HostDevice().for_thread_blocks(n, bytes, work); });
   }
+  std::size_t thread_blocks_at_once(std::size_t) { return 3; }
   template <class Work>
   void for_grid(Work work) {
     launch([=] { HostDevice().for_grid(work); });
   }
 
-  template <class T>
-  std::size_t sort_bytes(std::size_t n, unsigned, unsigned) {
-    return 1 + n / 8;
-  }
-  template <class T>
-  T* sort(T* a, T* b, std::size_t n, unsigned first_bit, unsigned last_bit) {
-    run(sort_bytes<T>(n, first_bit, last_bit),
-        [=] { HostDevice().sort(a, b, n, first_bit, last_bit); });
-    return n % 2 == 0 ? a : b;  // as HostDevice has it
-  }
   std::size_t sum_bytes(std::size_t n) { return 1 + n / 16; }
   void exclusive_sum(const std::uint64_t* in, std::uint64_t* out, std::size_t n) {
     run(sum_bytes(n), [=] { HostDevice().exclusive_sum(in, out, n); });

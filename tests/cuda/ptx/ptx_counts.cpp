@@ -54,7 +54,7 @@ class Memory {
 /// Which kernel this is, without its types: that of the library's functor, or of CUB's algorithm.
 std::string short_name(const std::string& kernel) {
   static const std::regex kOwn(R"(_kernel<(?:\d+u, )?scbf::cuda::(\w+))"),
-      kCub(R"(Device(RadixSort|Scan|Select|Reduce))");
+      kCub(R"(Device(Scan|Select|Reduce))");
   std::smatch match;
   if (std::regex_search(kernel, match, kOwn)) return match.format("`$1`");
   if (std::regex_search(kernel, match, kCub)) return match.format("CUB, `Device$1`");

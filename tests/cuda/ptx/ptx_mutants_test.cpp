@@ -197,6 +197,11 @@ const std::string kButterfly = R"(shfl\.sync\.bfly\.b32\s+(%r\d+)\|%p\d+, (%r\d+
 const std::string kFourLanes = R"((mov\.u32\s+%r\d+,) 7199;)";
 const std::string kEightLanes = R"((mov\.u32\s+%r\d+,) 6175;)";
 
+const std::string kTakePlaces = R"(atom\.global\.add\.u64\s+(%rd\d+), \[(%rd\d+)\], %rd\d+;)";
+
+const std::string kOfRanked = "INS0_15PositionsOfKeysImNS0_11RankedArrayE",
+                  kCountDigits = "ILj512ENS0_11CountDigits" + kOfRanked,
+                  kScatterDigits = "ILj512ENS0_13ScatterDigits" + kOfRanked;
 const std::string kAddToLists = "ILj512ENS0_10AddToListsILb0",
                   kPlaceEntries = "ILj512ENS0_12PlaceEntries", kMarkEntry = "MarkEntry",
                   kWriteEntries = "WriteEntries", kAddLeftOver = "AddLeftOverILb0";
@@ -328,11 +333,26 @@ std::vector<Mutant> mutants_of_ranked() {
                   std::move(by),   which,           std::move(says)};
   };
   return {
-      mutant("places_of_keys_left_over_are_not_taken", kAddToLists,
-             R"(atom\.global\.add\.u64\s+(%rd\d+), \[(%rd\d+)\], %rd\d+;)",
+      mutant("places_of_keys_left_over_are_not_taken", kAddToLists, kTakePlaces,
              "ld.volatile.global.u64 $1, [$2];", kEvery, differ),
-      mutant("room_of_the_first_block_for_all", kAddToLists, kFourLanes, "$1 31;", kEvery, differ),
+      mutant("room_of_the_first_block_for_all", kAddToLists, kFourLanes, "$1 31;", kEvery,
+             "a race: "),
       mutant("no_barrier_after_sorting_for_lists", kAddToLists, kBarrier, "", 4, "a race: "),
+      mutant("counts_of_partitions_are_not_cleared_first", kCountDigits, kBarrier, "", 0,
+             "a race: "),
+      mutant("counts_of_partitions_are_read_early", kCountDigits, kBarrier, "", 1, "a race: "),
+      mutant("counts_of_a_tile_are_lost", kCountDigits, kAtomicAdd, "", kEvery, differ),
+      mutant("places_in_a_partition_are_not_taken", kScatterDigits, kTakePlaces,
+             "ld.volatile.global.u64 $1, [$2];", kEvery, differ),
+      mutant("places_in_a_tile_are_not_taken", kScatterDigits, kNext,
+             "ld.volatile.shared.u32 $1, [$2];", kEvery, differ),
+      mutant("no_barrier_before_numbers", kScatterDigits, kBarrier, "", 1,
+             "outside of the shared memory"),
+      mutant("no_barrier_after_numbers", kScatterDigits, kBarrier, "", 2, "a race: "),
+      mutant("no_barrier_before_sorting_by_digit", kScatterDigits, kBarrier, "", 3,
+             "outside of the shared memory"),
+      mutant("no_barrier_after_sorting_by_digit", kScatterDigits, kBarrier, "", 4,
+             "outside of the device's memory"),
       mutant("no_barrier_before_placing", kPlaceEntries, kBarrier, "", 0, "a race: "),
       mutant("no_barrier_after_placing", kPlaceEntries, kBarrier, "", 1, "a race: "),
       mutant("entries_that_were_there_are_not_listed", kMarkEntry,

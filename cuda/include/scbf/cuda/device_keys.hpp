@@ -22,7 +22,7 @@ class Validity {
       : bitmap_(bitmap), bit_offset_(bit_offset) {}
 
   /// Is there a bitmap?
-  explicit operator bool() const noexcept { return bitmap_ != nullptr; }
+  SCBF_INLINE explicit operator bool() const noexcept { return bitmap_ != nullptr; }
   SCBF_INLINE bool valid(std::size_t i) const noexcept {
     if (bitmap_ == nullptr) return true;
     const std::size_t bit = bit_offset_ + i;
