@@ -12,6 +12,7 @@
 #include "cuda/engine_support.hpp"
 #include "engine/operations.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "support/end_of_page.hpp"
 #include "support/host_device.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
@@ -182,6 +183,31 @@ TEST_P(Engine, SeveralPassesOfAFewKeysEach) {
   ASSERT_NO_FATAL_FAILURE(insert_and_count(device, filter, view(more), tuning(1), true, words));
   model.insert(more);
   ASSERT_TRUE(same_words(words, model.words()));
+}
+
+/// The last keys of a batch are null, and lie where nothing can be read.
+TEST_P(Engine, NullKeysAreNotRead) {
+  constexpr std::size_t kThere = 600, kNull = 70;
+  const AtTheEndOfAPage values(kThere);
+  const auto some = random_keys(kThere, 8);
+  std::copy(some.begin(), some.end(), values.words());
+  std::vector<std::byte> bitmap((kThere + kNull) / 8 + 1, std::byte{0});
+  std::fill_n(bitmap.begin(), kThere / 8, std::byte{0xFF});
+  for (const bool hashed : {false, true}) {
+    const cuda::ValueKeys keys{values.words(), kThere + kNull, hashed,
+                               cuda::Validity(bitmap.data())};
+    const auto batch = hashed ? scbf::KeyBatch::from_hashes(some) : scbf::KeyBatch(some);
+    ASSERT_NO_FATAL_FAILURE(insert_and_count(device, filter, keys, tuning(), true, words));
+    model.insert(batch);
+    ASSERT_TRUE(same_words(words, model.words()));
+    if (filter.geometry().cell() != scbf::Cell::counter) continue;
+    Answers out(keys.n, 0xCC);
+    ASSERT_NO_FATAL_FAILURE(
+        remove_and_count(device, filter, keys, out.data(), tuning(), true, words));
+    remove(model, batch);
+    ASSERT_TRUE(same_words(words, model.words()));
+    EXPECT_EQ(std::count(out.begin() + kThere, out.end(), 0), kNull);
+  }
 }
 
 TEST_P(Engine, NullsAndReadyHashes) {

@@ -84,7 +84,7 @@ struct PositionsOfKeys {
   const std::uint8_t* only;
 
   /// Of the n > 0 keys from `begin` on: positions[a] = that of the one at first + a · step. Returns
-  /// which have one. All loads come first, and what all keys have in common is asked for once.
+  /// which have one. Loads come together, and what all keys have in common is asked for once.
   SCBF_INLINE std::uint32_t fetch(std::uint64_t begin, std::uint32_t first, std::uint32_t step,
                                   std::uint32_t n,
                                   Position (&positions)[kPositionsAtOnce]) const noexcept {
@@ -92,10 +92,6 @@ struct PositionsOfKeys {
       const std::uint32_t i = first + a * step;
       return i < n ? i : n - 1;
     };
-    std::uint64_t values[kPositionsAtOnce];
-    for (unsigned a = 0; a < kPositionsAtOnce; ++a) {
-      values[a] = load_streaming(keys.values + begin + index(a));
-    }
     std::uint32_t which = which_exist(first, step, n);
     if (only != nullptr) {
       std::uint8_t marks[kPositionsAtOnce];
@@ -104,9 +100,15 @@ struct PositionsOfKeys {
         which &= ~(std::uint32_t{marks[a] != 1} << a);
       }
     }
-    if (keys.validity) {
+    std::uint64_t values[kPositionsAtOnce];
+    if (keys.validity) {  // null keys are not read
       for (unsigned a = 0; a < kPositionsAtOnce; ++a) {
         which &= ~(std::uint32_t{!keys.valid(begin + index(a))} << a);
+        values[a] = (which >> a & 1) != 0 ? load_streaming(keys.values + begin + index(a)) : 0;
+      }
+    } else {
+      for (unsigned a = 0; a < kPositionsAtOnce; ++a) {
+        values[a] = load_streaming(keys.values + begin + index(a));
       }
     }
     if (!keys.hashed) {
@@ -203,8 +205,8 @@ struct CountDigits {
   }
 };
 
-/// The bounds of a level's stretches among those of smaller ones, 2^log2_smaller in each. Copied to
-/// where they stay and to where they are raised, as the stretches are filled.
+/// Finds where a level's stretches begin, from where smaller ones do, 2^log2_smaller to each; both
+/// for good and for `next`, which is raised as stretches are filled.
 struct TakeBounds {
   const std::uint64_t* bounds;
   unsigned log2_smaller;
