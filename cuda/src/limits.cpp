@@ -21,7 +21,7 @@ Tuning ask(int device) {
     return static_cast<std::uint64_t>(value);
   };
   Tuning tuning;
-  // On an H200, whose cache has 60 MiB, direct changes of 109 MiB were still as quick as in there.
+  // On an H200, whose cache has 60 MiB, direct changes of 109 MiB were still as fast as in it.
   tuning.cached_bytes = attribute(cudaDevAttrL2CacheSize) * 2;
   const std::uint64_t shared = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   tuning.limits.most_log2_words =

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "cuda_own_kernels.hpp"
+#include "engine/device_tuning.hpp"
+#include "scbf/bloom_filter.hpp"
 #include "support/device.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
@@ -451,14 +453,15 @@ TEST(RankedOnDevice, InsertionsIntoManyBlocks) {
   }
 }
 
-/// Insertions on several streams take turns.
-/// So many partitions that their numbers have two digits, with several tiles of keys.
-TEST(ManyPartitionsOnDevice, ChangesOfAFewKeysEach) {
+/// So many partitions that positions are sorted in two levels, in tiles of several stretches.
+TEST(ManyPartitionsOnDevice, InsertionsOfAFewKeysEach) {
   SCBF_NEEDS_DEVICE();
-  const auto geometry = scbf::Geometry::split_block(1, 140'000);
-  scbf::Filter model(geometry, {.seed = 7, .backend = "scalar"});
+  const auto geometry = scbf::Geometry::split_block(1, 1'100'000).with(scbf::Cell::bit);
+  const auto plan =
+      scbf::cuda::plan_partitions(scbf::cuda::Array(geometry, 0), scbf::cuda::Tuning().limits);
+  ASSERT_EQ(plan.levels(), 2u);
+  scbf::BloomFilter model(geometry, {.seed = 7, .backend = "scalar"});
   DeviceFilter filter(geometry, 7);
-  const DeviceOptions options{.path = Path::partitioned};
   auto keys = random_keys(9000, 21);
   keys.insert(keys.end(), 200, 42);
   const OnDevice<std::uint64_t> there(keys);
@@ -467,15 +470,9 @@ TEST(ManyPartitionsOnDevice, ChangesOfAFewKeysEach) {
     model.insert(keys, {.threads = 1});
     ASSERT_TRUE(same_words(words_of(filter), model.words()));
   }
-  const auto half = static_cast<std::ptrdiff_t>(keys.size() / 2);
-  const std::vector<std::uint64_t> some(keys.begin() + half, keys.end());
-  const OnDevice<std::uint64_t> some_there(some);
-  const OnDevice<std::uint8_t> verdicts(some.size());
-  filter.remove({some_there.get(), some.size()}, verdicts.get(), options);
-  ASSERT_TRUE(same_answers(verdicts.to_host(), scbf_test::remove(model, some)));
-  ASSERT_TRUE(same_words(words_of(filter), model.words()));
 }
 
+/// Insertions on several streams take turns.
 TEST(RankedOnDevice, InsertionsOnSeveralStreams) {
   SCBF_NEEDS_DEVICE();
   const auto geometry = scbf::Geometry::ranked(82, 120, 20);

@@ -71,7 +71,12 @@ cuda::Tuning tuning_of(const EngineCase& c, std::size_t scratch_bytes) {
               .part_positions = c.part,
               // Many tiles, or few of more positions than the threads take at once.
               .tile_positions = c.part == 200 ? 1000u : 32,
+              // Counts of all partitions at once, or of each level apart; one to four levels.
               .counted_bytes = c.part == 64 ? 64 : std::size_t{96} << 10,
+              .digit_bits = c.threads == 1  ? 8u
+                            : c.part == 200 ? 4u
+                            : c.alone       ? 3u
+                                            : 2u,
               .narrow = c.threads != 1};
   t.most_log2_reservations = 7;
   return t;

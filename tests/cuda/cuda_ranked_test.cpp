@@ -55,7 +55,8 @@ struct Cut {
                      .sorted_bytes = sorted_bytes,
                      .part_positions = 64,
                      .tile_positions = 64,
-                     .counted_bytes = 256};
+                     .counted_bytes = log2_blocks == 1 ? 0u : 256u,
+                     .digit_bits = 2};
     return tuning;
   }
 };
@@ -158,19 +159,15 @@ TEST(RankedEngineOfManyBlocks, AnyWordsAreSafe) {
   }
 }
 
-/// Of nearly as many blocks as there can be, the last position is in the last partition; more are
-/// refused.
+/// Of as many blocks as there can be, the last position is in the last partition.
 TEST(RankedEngineOfManyBlocks, PlanOfTheMost) {
-  const auto plan_of = [](std::uint64_t blocks) {
-    return cuda::RankedInsertion<HostDevice>::plan_of(
-        cuda::RankedArray(Geometry::ranked(82, blocks, 0)), cuda::Tuning().limits);
-  };
   for (const std::uint64_t blocks :
-       std::initializer_list<std::uint64_t>{1, 1u << 31, 0xFFFF'FE00}) {
-    const cuda::PartitionPlan plan = plan_of(blocks);
+       std::initializer_list<std::uint64_t>{1, 1u << 31, 0xFFFF'FE00, scbf::kMaxBlocksPerGroup}) {
+    const auto plan = cuda::plan_partitions(cuda::RankedArray(Geometry::ranked(82, blocks, 0)),
+                                            cuda::Tuning().limits);
     EXPECT_EQ(((blocks << 32) - 1) >> plan.shift, plan.partitions - 1) << blocks;
+    EXPECT_LE(plan.shift + plan.bits, 64) << blocks;
   }
-  SCBF_EXPECT_THROW(plan_of(0xFFFF'FE01), scbf::InvalidArgument, "up to 4,294,966,784 blocks");
 }
 
 TEST_P(RankedEngine, NullKeysAreNotInserted) {

@@ -87,7 +87,7 @@ def test_counters_and_answers_are_those_of_the_host(library: Any, shape: dict[st
 
 @pytest.mark.parametrize("library", [Cupy, Torch])
 def test_streams_of_the_caller(library: Any) -> None:
-    """Keys that are made on a stream, asked for on it, with the answers used on it: nothing waits in between."""
+    """Keys are made, inserted and asked for on one stream, and nothing waits between the insertions."""
     arrays = library()
     there, here = DeviceFilter(capacity=N, fpr=0.01, seed=3), scbf.Filter(capacity=N, fpr=0.01, seed=3)
     here.insert(KEYS[:1_000_000] * 3)

@@ -174,8 +174,6 @@ class HostDevice {
   void reserve(std::size_t) const {}
 
  private:
-  static constexpr std::uint64_t kPoison = 0xCCCC'CCCC'CCCC'CCCCu;
-
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };

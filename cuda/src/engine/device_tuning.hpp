@@ -21,7 +21,9 @@ struct Tuning {
   /// Does nothing else change the filter during an insertion? Then the partitioned path needs no
   /// atomic operations on the filter.
   bool alone = true;
-  /// Much of a filter up to this size lies in the second-level cache.
+  /// Changes of filters up to this size are direct, since much of them lies in the second-level
+  /// cache. There, partitions are up to half as fast again for different keys, but several times
+  /// slower for few keys that are repeated often.
   std::uint64_t cached_bytes = std::uint64_t{100} << 20;
   PartitionLimits limits{.least_log2_words = 11,
                          .most_log2_words = 13,
@@ -45,13 +47,6 @@ struct Tuning {
     if (geometry.layout() == Layout::split) return removes ? 0.95 : 0.6;
     return removes ? 0.55 : alone ? 0.45 : 1.1;
   }
-  /// The same where the filter lies in the cache, so that a direct change is quicker; and how many
-  /// keys it takes, since a kernel takes longer to start than to move some. Only counters in
-  /// split_block gain.
-  double least_keys_per_cached_line(bool removes) const noexcept {
-    return removes ? 2.5 : alone ? 2 : 2.75;
-  }
-  static constexpr std::size_t kLeastKeysInCache = std::size_t{1} << 20;
   /// Two copies of the position, and but for ranked a part of the demands of divided partitions.
   std::size_t scratch_per_key(const Geometry& geometry) const noexcept {
     const Array array(geometry, 0);
@@ -64,16 +59,11 @@ struct Tuning {
   bool should_partition(const Geometry& geometry, std::size_t keys, bool removes) const noexcept {
     if (geometry.layout() == Layout::ranked) return false;  // bits: blocks share words
     const Array array(geometry, 0);
-    if (path == Path::direct || !fit<std::uint64_t>(plan_partitions(array, limits))) return false;
+    if (path == Path::direct) return false;
     if (path == Path::partitioned) return true;
-    const std::size_t n = keys_of_pass(geometry, keys);
-    const double keys_per_line =
-        static_cast<double>(n) / static_cast<double>(array.words() / kWordsPerBlock);
-    if (geometry.bytes() > cached_bytes) {
-      return keys_per_line >= least_keys_per_line(geometry, removes);
-    }
-    return geometry.layout() == Layout::split_block && geometry.cell() == Cell::counter &&
-           n >= kLeastKeysInCache && keys_per_line >= least_keys_per_cached_line(removes);
+    const double lines = static_cast<double>(array.words() / kWordsPerBlock);
+    return geometry.bytes() > cached_bytes && static_cast<double>(keys_of_pass(geometry, keys)) >=
+                                                  least_keys_per_line(geometry, removes) * lines;
   }
 
   /// How many of n > 0 keys one pass takes, so that all passes take about as many.

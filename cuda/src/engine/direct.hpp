@@ -115,17 +115,6 @@ class SlicesOfKey {
   std::uint64_t hash_;
 };
 
-/// *total += the sum of what the lanes have counted, which may be negative.
-template <class Warp>
-SCBF_INLINE void add_up(const Warp& warp,
-                        const typename Warp::template PerLane<std::int32_t>& counted,
-                        std::uint64_t* total) {
-  const std::int64_t sum = warp.sum(counted);
-  warp.each([&](unsigned l) {
-    if (l == 0 && sum != 0) Atomic().add(total, static_cast<std::uint64_t>(sum));
-  });
-}
-
 /// Adds keys. If counting, *filled += how many cells were 0 and are not any more.
 template <class Cells, bool counting>
 struct AddDirect {

@@ -182,25 +182,16 @@ struct JoinedAnswers {
   }
 };
 
-/// The hash and the answer of each lane's key.
-template <class Warp>
-struct Looked {
-  typename Warp::template PerLane<std::uint64_t> hash;
-  typename Warp::template PerLane<unsigned> answer;
-};
-
 /// Looks up keys first … first + 31, as far as they exist: the smallest counter of each (counting),
 /// or whether that is not 0. RankedCells have no counts.
 template <bool counting, class Cells, class Warp>
-SCBF_INLINE Looked<Warp> look_up(const Warp& warp, const FilterRef& filter, const ValueKeys& keys,
-                                 std::size_t first) {
+SCBF_INLINE auto look_up(const Warp& warp, const FilterRef& filter, const ValueKeys& keys,
+                         std::size_t first) {
   static_assert(!counting || !std::is_same_v<Cells, RankedCells>);
   const auto there =
       warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
-  Looked<Warp> looked;
-  looked.hash = warp.each(
+  const auto hash = warp.each(
       [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
-  const auto& hash = looked.hash;
   const auto least = [&] {
     if constexpr (std::is_same_v<Cells, RankedCells>) {
       return held_in_ranked(warp, filter, hash);
@@ -213,11 +204,10 @@ SCBF_INLINE Looked<Warp> look_up(const Warp& warp, const FilterRef& filter, cons
                    });
     }
   }();
-  looked.answer = warp.each([&](unsigned l) {
+  return warp.each([&](unsigned l) {
     const unsigned a = there[l] ? least[l] : 0;
     return counting ? a : unsigned{a != 0};
   });
-  return looked;
 }
 
 /// In blocks of counters, 48 registers hold all that four loads bring. (See blocks_for.)
@@ -235,7 +225,7 @@ struct Look {
 
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    answers.put(warp, first, keys.n, look_up<counting, Cells>(warp, filter, keys, first).answer);
+    answers.put(warp, first, keys.n, look_up<counting, Cells>(warp, filter, keys, first));
   }
 };
 

@@ -23,11 +23,8 @@
 #include <cstdint>
 
 #include "engine/array.hpp"
-#include "engine/look.hpp"
 #include "engine/loops.hpp"
 #include "engine/marks.hpp"
-#include "engine/value_keys.hpp"
-#include "engine/warp.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"
 #include "scbf/cuda/filter_ref.hpp"
@@ -44,8 +41,9 @@ struct PartitionLimits {
   /// Of a group, shared memory for the keys of a partition, sorted by block.
   std::size_t sorted_bytes;
   std::uint32_t part_positions;  ///< positions that one block of threads takes
-  std::uint32_t tile_positions;  ///< and that it sorts by one digit
+  std::uint32_t tile_positions;  ///< positions that it sorts by a digit at a time
   std::size_t counted_bytes;     ///< of shared memory, to count the positions of all partitions
+  unsigned digit_bits = 8;       ///< by so many bits, at most, positions are sorted at a time
   bool narrow = true;            ///< May positions in a slice have 32 bits, if that is enough?
 };
 
@@ -55,19 +53,13 @@ struct PartitionPlan {
   std::uint64_t partitions;  ///< of an array, the last of them perhaps smaller
   unsigned shift;            ///< position >> shift is the number of its partition
   unsigned bits;             ///< of these numbers
+  unsigned digit_bits;       ///< see PartitionLimits
+
+  /// In how many levels positions are sorted, one at least.
+  unsigned levels() const noexcept { return std::max(1u, (bits + digit_bits - 1) / digit_bits); }
 
   std::uint64_t partition_words() const noexcept { return std::uint64_t{1} << log2_words; }
 };
-
-/// Do all positions fit into this type, and one for a partition after the last?
-template <class Position>
-bool fit(const PartitionPlan& plan) noexcept {
-  return plan.shift + static_cast<unsigned>(std::bit_width(plan.partitions)) <=
-         8 * sizeof(Position);
-}
-
-/// Positions are sorted by so many bits at a time, at most.
-inline constexpr unsigned kDigitBits = 8;
 
 /// Do the numbers of positions in all partitions fit into shared memory?
 inline bool counts_fit(const PartitionPlan& plan, const PartitionLimits& limits) noexcept {
@@ -81,19 +73,15 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
     const std::uint64_t size = std::uint64_t{1} << log2_words;
     const std::uint64_t partitions = (array.words() + size - 1) / size;
     return {log2_words, partitions, array.word_bits() + log2_words,
-            static_cast<unsigned>(std::bit_width(partitions - 1))};
-  };
-  const auto levels = [](const PartitionPlan& plan) {
-    return (plan.bits + kDigitBits - 1) / kDigitBits;
+            static_cast<unsigned>(std::bit_width(partitions - 1)), limits.digit_bits};
   };
   unsigned log2_words = limits.least_log2_words, most_log2_words = limits.most_log2_words;
   if (array.in_blocks()) {
     log2_words = limits.least_log2_blocks + array.log2_block_words();
     most_log2_words = limits.most_log2_blocks + array.log2_block_words();
   }
-  const unsigned least_levels = levels(with(most_log2_words));
-  while (log2_words < most_log2_words &&
-         (levels(with(log2_words)) > least_levels || !fit<std::uint64_t>(with(log2_words)))) {
+  const unsigned least_levels = with(most_log2_words).levels();
+  while (log2_words < most_log2_words && with(log2_words).levels() > least_levels) {
     ++log2_words;
   }
   const bool fits_if_larger = log2_words < most_log2_words &&
@@ -105,7 +93,7 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
 /// Of a position of the array: 4 if that is enough, in a slice, otherwise 8.
 inline std::size_t position_bytes(const Array& array, const PartitionPlan& plan,
                                   const PartitionLimits& limits) noexcept {
-  return !array.in_blocks() && limits.narrow && fit<std::uint32_t>(plan) ? 4 : 8;
+  return !array.in_blocks() && limits.narrow && plan.shift + plan.bits <= 32 ? 4 : 8;
 }
 
 /// How many parts a partition has and, in the upper half, whether it has more than one: two numbers

@@ -16,7 +16,6 @@
 #include "engine/sort_by_partition.hpp"
 #include "engine/value_keys.hpp"
 #include "scbf/cuda/filter_ref.hpp"
-#include "scbf/errors.hpp"
 
 namespace scbf::cuda {
 
@@ -30,7 +29,7 @@ class RankedInsertion {
         filter_(filter),
         array_(filter.geometry()),
         limits_(limits),
-        plan_(plan_of(array_, limits)),
+        plan_(plan_partitions(array_, limits)),
         shape_(filter.geometry()),
         table_(filter.geometry(), filter.words()),
         sorting_(device, plan_, most_keys, sizeof(std::uint64_t), limits),
@@ -39,16 +38,6 @@ class RankedInsertion {
         listed_(device.template temporary<std::uint32_t>(blocks())),
         slots_(device.template temporary<std::uint32_t>(blocks())),
         away_(device.template temporary<std::uint64_t>(table_words())) {}
-
-  /// Throws InvalidArgument for more than 2^32 − 512 blocks, with other limits somewhat fewer or
-  /// more: the position of a key that has none would not fit 64 bits.
-  static PartitionPlan plan_of(const RankedArray& array, const PartitionLimits& limits) {
-    const PartitionPlan plan = plan_partitions(array, limits);
-    if (fit<std::uint64_t>(plan)) return plan;
-    throw InvalidArgument(
-        "insert: a filter of layout ranked on a device takes insertions into up "
-        "to 4,294,966,784 blocks");
-  }
 
   /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
   std::size_t algorithm_bytes() const {

@@ -3,8 +3,8 @@
 // Positions whose leading digits are equal then lie together, as a *stretch*, and the next level
 // sorts each stretch by the next digit. The stretches of the last level are the partitions. A block
 // of threads takes a *tile* of a stretch.
-//   count    how many positions each partition has, all at once, if as many counts fit into shared
-//            memory; otherwise, before each level, how many each of its stretches has
+//   count    how many positions each partition has, if the counts of all partitions fit into
+//            shared memory; otherwise, before each level, how many each of its stretches has
 //   sum      so each stretch has its place
 //   scatter  level by level: sorts each tile by digit in shared memory, and writes what it has of a
 //            digit as one run into that digit's stretch, where the next places there are free
@@ -13,7 +13,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -31,24 +30,16 @@ namespace scbf::cuda {
 struct Digit {
   unsigned shift, bits;
 
-  /// The digit and all before it: the number of the position's stretch after this level.
-  SCBF_INLINE std::uint64_t stretch(std::uint64_t position) const noexcept {
-    return position >> shift;
-  }
   SCBF_INLINE std::uint32_t of(std::uint64_t position) const noexcept {
     return static_cast<std::uint32_t>(position >> shift) & (values() - 1);
   }
   SCBF_INLINE std::uint32_t values() const noexcept { return 1u << bits; }
 
-  /// How many levels there are, one at least.
-  static unsigned levels(const PartitionPlan& plan) noexcept {
-    return std::max(1u, (plan.bits + kDigitBits - 1) / kDigitBits);
-  }
-  /// The digit of a level; digits of equal length, or of one bit more.
+  /// The digit of a level. Their lengths differ by one bit at most.
   static Digit of_level(const PartitionPlan& plan, unsigned level) noexcept {
     unsigned left = plan.bits, bits = 0;
     for (unsigned l = 0; l <= level; ++l) {
-      bits = (left + levels(plan) - l - 1) / (levels(plan) - l);
+      bits = (left + plan.levels() - l - 1) / (plan.levels() - l);
       left -= bits;
     }
     return {plan.shift + left, bits};
@@ -275,7 +266,7 @@ struct ScatterDigits {
     std::uint32_t* const taken = begins + values;
     auto* const sorted = reinterpret_cast<Position*>(taken + 2);
 
-    // What memory has to answer is asked for one step before it is needed.
+    // Loads and atomic additions are issued a step before their results are used.
     auto held = threads.kept([&](unsigned rank) {
       Held mine;
       mine.which = source.fetch(first, rank, threads.size(), n, mine.position);
@@ -388,7 +379,7 @@ class SortByPartition {
   /// The bytes to pass to device.reserve, so that no memory is allocated in the middle of changes.
   static std::size_t algorithm_bytes(Device& device, const PartitionPlan& plan) {
     std::size_t bytes = 1;
-    for (unsigned level = 0; level < Digit::levels(plan); ++level) {
+    for (unsigned level = 0; level < plan.levels(); ++level) {
       bytes = std::max(bytes, device.sum_bytes(Digit::of_level(plan, level).stretches(plan) + 1));
     }
     return bytes;
@@ -405,7 +396,7 @@ class SortByPartition {
             static_cast<std::uint32_t>(plan_.partitions), plan_.partitions);
     }
     scatter(keys, one_stretch(n), 0, out);
-    for (unsigned level = 1; level < Digit::levels(plan_); ++level) {
+    for (unsigned level = 1; level < plan_.levels(); ++level) {
       const std::uint64_t stretches = Digit::of_level(plan_, level - 1).stretches(plan_);
       tiles_.list(begins_.get(), stretches, n);
       scatter(PositionsInMemory<Position>{out},
@@ -417,15 +408,15 @@ class SortByPartition {
   /// After sort(): where partition p begins, and for p = partitions, where the last one ends.
   const std::uint64_t* bounds() const { return bounds_.get(); }
   /// After sort(): as much memory as there is for the sorted positions, not used any more.
-  std::uint64_t* free_memory() const { return (Digit::levels(plan_) % 2 == 1 ? b_ : a_).get(); }
+  std::uint64_t* free_memory() const { return (plan_.levels() % 2 == 1 ? b_ : a_).get(); }
 
  private:
   static std::size_t words_of(std::size_t keys, std::size_t position_bytes) {
     return (keys * position_bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
   }
-  /// How many stretches are cut into tiles by the last level.
+  /// How many stretches are cut into tiles for the last level.
   std::uint64_t most_stretches_in_tiles() const {
-    const unsigned levels = Digit::levels(plan_);
+    const unsigned levels = plan_.levels();
     return levels == 1 ? 1 : Digit::of_level(plan_, levels - 2).stretches(plan_);
   }
   Tiles one_stretch(std::size_t n) const {

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "engine/array.hpp"
-#include "engine/direct.hpp"
 #include "engine/loops.hpp"
+#include "engine/warp.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/cuda/atomic.hpp"
 #include "scbf/cuda/cells.hpp"

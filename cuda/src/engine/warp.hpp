@@ -12,9 +12,24 @@
 //   sync()                what lanes have read or written in memory comes before what they do next
 #pragma once
 
+#include <cstdint>
+
+#include "scbf/cuda/atomic.hpp"
+
 namespace scbf::cuda {
 
 /// Lanes.
 inline constexpr unsigned kWarp = 32;
+
+/// *total += the sum of what the lanes have counted, which may be negative.
+template <class Warp>
+SCBF_INLINE void add_up(const Warp& warp,
+                        const typename Warp::template PerLane<std::int32_t>& counted,
+                        std::uint64_t* total) {
+  const std::int64_t sum = warp.sum(counted);
+  warp.each([&](unsigned l) {
+    if (l == 0 && sum != 0) Atomic().add(total, static_cast<std::uint64_t>(sum));
+  });
+}
 
 }  // namespace scbf::cuda

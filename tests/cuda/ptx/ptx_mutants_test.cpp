@@ -422,7 +422,7 @@ std::set<std::string> ran_with_many_threads(const std::set<std::string>& kernels
 
 TEST(TheKernels, GiveNothingToNoticeInLargePartitions) {
   ptx::take_counts();
-  // So large that partitions of 128 KiB save a pass of sorting.
+  // So large that partitions of 128 KiB save a level of sorting.
   const auto geometry = scbf::Geometry::split(1, 35'000'000);
   EXPECT_EQ(noticed(1, [&] { return what_differs(Path::partitioned, geometry); }), "");
   const std::set<std::string> kernels{"AddToSlice", "TakeFromSlice"};
