@@ -37,8 +37,8 @@ class Array {
     return detail::slice_position<detail::PlainOps, true>(hash, detail::multiplier_of(index_),
                                                           geometry_.counters_per_slice());
   }
-  /// Makes positions of several hashes, in place. Nearly all filters have one group; for its index,
-  /// the layout is asked for once.
+  /// Makes positions of several hashes, in place. For the first group, which nearly all filters of
+  /// blocks have alone, there is no branch for each hash.
   template <unsigned n>
   SCBF_INLINE void to_positions(std::uint64_t (&hashes)[n]) const noexcept {
     if (in_blocks() && index_ == 0) {

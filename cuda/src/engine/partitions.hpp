@@ -42,8 +42,8 @@ struct PartitionLimits {
   std::size_t sorted_bytes;
   std::uint32_t part_positions;  ///< positions that one block of threads takes
   std::uint32_t tile_positions;  ///< positions that it sorts by a digit at a time
-  std::size_t counted_bytes;     ///< of shared memory, to count the positions of all partitions
-  unsigned digit_bits = 8;       ///< by so many bits, at most, positions are sorted at a time
+  std::size_t counted_bytes;     ///< of shared memory, for the counts of all partitions
+  unsigned digit_bits = 8;       ///< positions are sorted by at most so many bits at a time
   bool narrow = true;            ///< May positions in a slice have 32 bits, if that is enough?
 };
 
@@ -61,7 +61,7 @@ struct PartitionPlan {
   std::uint64_t partition_words() const noexcept { return std::uint64_t{1} << log2_words; }
 };
 
-/// Do the numbers of positions in all partitions fit into shared memory?
+/// Does shared memory have room for the counts of all partitions?
 inline bool counts_fit(const PartitionPlan& plan, const PartitionLimits& limits) noexcept {
   return plan.partitions * sizeof(std::uint32_t) <= limits.counted_bytes;
 }

@@ -196,8 +196,8 @@ struct CountDigits {
   }
 };
 
-/// Finds where a level's stretches begin, from where smaller ones do, 2^log2_smaller to each; both
-/// for good and for `next`, which is raised as stretches are filled.
+/// Finds where a level's stretches begin: where the first of the 2^log2_smaller smaller ones in
+/// each begins. `next` starts there, too, and is raised as stretches are filled.
 struct TakeBounds {
   const std::uint64_t* bounds;
   unsigned log2_smaller;
@@ -333,8 +333,8 @@ class PartList {
         parts_(device.template temporary<Part>(most_stretches + most_keys / part)),
         divided_(device.template temporary<std::uint32_t>(most_keys / part)) {}
 
-  /// bounds[s] is where stretch s begins, bounds[stretches] where the last one ends.
-  /// There are n positions at most.
+  /// bounds[s] is where stretch s begins, bounds[stretches] where the last one ends; n positions at
+  /// most.
   void list(const std::uint64_t* bounds, std::uint64_t stretches, std::size_t n) {
     device_.for_each(stretches + 1, CountParts{bounds, stretches, part_, counts_.get()});
     device_.exclusive_sum(counts_.get(), sums_.get(), stretches + 1);
