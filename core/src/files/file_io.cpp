@@ -218,8 +218,16 @@ struct Found {
 /// Looks once; nothing if the file was replaced meanwhile.
 std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
   Found found{};
-  found.exists = retry_interrupted([&] { return calls.stat(path.c_str(), &found.status); }) == 0;
+  // Held, because the number of a file that is gone may be the next one's. Needs no permission and
+  // opens no device.
+  const Descriptor held(
+      calls, retry_interrupted([&] { return calls.open(path.c_str(), O_PATH | O_CLOEXEC, 0); }));
+  found.exists = held.get() >= 0;
   if (!found.exists && errno != ENOENT) throw_io(path, "cannot write", errno);
+  if (found.exists &&
+      retry_interrupted([&] { return calls.fstat(held.get(), &found.status); }) < 0) {
+    throw_io(path, "cannot write", errno);
+  }
   if (found.exists && S_ISDIR(found.status.st_mode)) throw_io(path, "cannot write", EISDIR);
   found.regular = !found.exists || S_ISREG(found.status.st_mode);
   if (!found.regular) return found;
