@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -32,13 +33,44 @@ class PlainTable {
  public:
   explicit PlainTable(TableSchema schema) : schema_(std::move(schema)) {}
 
-  void put(const Row& row) { rows_[row.key] = row.values; }
-  bool remove(const std::string& key) { return rows_.erase(key) > 0; }
+  void put(const Row& row) {
+    rows_[row.key] = row.values;
+    std::vector<std::set<std::string>>& values = values_[row.key];
+    values.clear();
+    for (std::size_t column = 0; column < schema_.columns.size(); ++column) {
+      values.push_back(split(row.values[column], schema_.columns[column].separator));
+    }
+  }
+  bool remove(const std::string& key) {
+    values_.erase(key);
+    return rows_.erase(key) > 0;
+  }
   const std::map<std::string, std::vector<std::string>>& rows() const { return rows_; }
 
-  std::set<std::string> values(const std::string& key, std::size_t column) const {
-    const std::string& field = rows_.at(key)[column];
-    const std::string& separator = schema_.columns[column].separator;
+  const std::set<std::string>& values(const std::string& key, std::size_t column) const {
+    return values_.at(key)[column];
+  }
+
+  std::vector<Row> query(const Query& query) const {
+    std::vector<std::pair<std::size_t, const std::string*>> wanted;  // column, value
+    for (const Condition& condition : query.all_of) {
+      wanted.emplace_back(schema_.column(condition.column), &condition.value);
+    }
+    std::vector<Row> found;
+    for (const auto& [key, values] : values_) {
+      if (key < query.from || (!query.to.empty() && key >= query.to)) continue;
+      const bool all = std::ranges::all_of(wanted, [&values = values](const auto& condition) {
+        return values[condition.first].contains(*condition.second);
+      });
+      if (all && found.size() < query.limit) {
+        found.push_back({key, query.keys_only ? std::vector<std::string>() : rows_.at(key)});
+      }
+    }
+    return found;
+  }
+
+ private:
+  static std::set<std::string> split(const std::string& field, const std::string& separator) {
     std::set<std::string> values;
     if (separator.empty()) {
       if (!field.empty()) values.insert(field);
@@ -55,24 +87,9 @@ class PlainTable {
     return values;
   }
 
-  std::vector<Row> query(const Query& query) const {
-    std::vector<Row> found;
-    for (const auto& [key, fields] : rows_) {
-      if (key < query.from || (!query.to.empty() && key >= query.to)) continue;
-      bool all = true;
-      for (const Condition& condition : query.all_of) {
-        all = all && values(key, schema_.column(condition.column)).contains(condition.value);
-      }
-      if (all && found.size() < query.limit) {
-        found.push_back({key, query.keys_only ? std::vector<std::string>() : fields});
-      }
-    }
-    return found;
-  }
-
- private:
   TableSchema schema_;
   std::map<std::string, std::vector<std::string>> rows_;
+  std::map<std::string, std::vector<std::set<std::string>>> values_;  // of the same rows
 };
 
 inline std::vector<Row> all_rows(const SecondaryIndex& index) {
