@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__)  // g++
+#define SCBF_THREAD_SANITIZER
+#elif defined(__has_feature)  // clang
+#if __has_feature(thread_sanitizer)
+#define SCBF_THREAD_SANITIZER
+#endif
+#endif
+
+#ifdef SCBF_THREAD_SANITIZER
 extern "C" {
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
@@ -15,7 +23,7 @@ namespace scbf::index {
 /// Makes the thread sanitizer ignore memory accesses during its lifetime. RocksDB is not built with
 /// the sanitizer, which therefore does not see its synchronisation.
 struct Unwatched {
-#ifdef __SANITIZE_THREAD__
+#ifdef SCBF_THREAD_SANITIZER
   Unwatched() {
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
     AnnotateIgnoreWritesBegin(__FILE__, __LINE__);

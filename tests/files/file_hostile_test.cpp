@@ -8,6 +8,7 @@
 
 #include "files/file_format.hpp"
 #include "files/file_test_support.hpp"
+#include "support/scale.hpp"
 
 namespace scbf::test {
 namespace {
@@ -19,11 +20,7 @@ std::uint64_t peak_memory_bytes() {
 }
 
 // Claims here go up to 2^45 bytes, with headers of 256 MiB. Sanitizers keep freed memory.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRefusalBytes = 512u << 20;
-#else
-constexpr std::uint64_t kRefusalBytes = 64u << 20;
-#endif
+constexpr std::uint64_t kRefusalBytes = (scbf_test::kSanitized ? 512u : 64u) << 20;
 
 /// Fails if the code in its scope takes more time or memory than a refusal should.
 class CheapRefusal {

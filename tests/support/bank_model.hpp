@@ -321,7 +321,8 @@ inline void take_step(Step step, scbf::Bank& bank, BankModel& model, Random& ran
       std::uint64_t want = 0, got = 0;
       for (const auto& [slot, keys] : batches) {
         if (full.contains(slot)) continue;
-        const auto in = inserted([&] { return model.members.at(slot).insert(keys); });
+        const auto in = inserted(
+            [&, &slot = slot, &keys = keys] { return model.members.at(slot).insert(keys); });
         if (in < keys.size()) full.insert(slot);
         want += in;
       }

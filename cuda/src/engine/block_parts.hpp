@@ -158,8 +158,8 @@ struct TakeFromBlocks {
         if (rank == 0) *any = 0;
       });
     }
-    SCBF_INLINE void note(std::uint32_t block, std::uint32_t chunk) const {
-      Atomic().store(chunk_of + block, chunk);
+    SCBF_INLINE void note(std::uint32_t block, std::uint32_t number) const {
+      Atomic().store(chunk_of + block, number);
       Atomic().store(any, 1);
     }
     SCBF_INLINE std::uint32_t of(std::uint32_t block) const {

@@ -130,9 +130,10 @@ SCBF_INLINE Taken take_ones(Atomic atomic, std::uint64_t* const (&words)[n],
   std::uint64_t seen[n];
   for (unsigned i = 0; i < n; ++i) seen[i] = atomic.load(words[i]);
   const CountersInBytes counters = in_bytes(seen, shifts);
-  const bool all = ((wanted & kAll) == kAll) & (how_many_below<n>(counters, 1) == 0) &
-                   (reaching(counters, 15) == 0);
-  if (all) {
+  // Not &&: each comparison would become a branch.
+  const int all = int{(wanted & kAll) == kAll} & int{how_many_below<n>(counters, 1) == 0} &
+                  int{reaching(counters, 15) == 0};
+  if (all != 0) {
     wanted = swap_all<n>(atomic, words, seen,
                          [&](unsigned i) { return seen[i] - (std::uint64_t{1} << shifts[i]); });
     if (wanted == 0) return {0, how_many_below<n>(counters, 2)};
