@@ -3,7 +3,9 @@
 // members, large batches, concurrent questions. bank_contract_test covers what every bank does.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <utility>
 
 #include "support/bank_model.hpp"
 #include "support/far_backend.hpp"
@@ -255,25 +257,56 @@ TEST(Bank, RowsAreAQuarterOfTheCountersWhenFull) {
   }
 }
 
-TEST(Bank, MarksManyMembersInRowsThatAreInMemory) {
-  // Rows take 18 MB, and too few keys are inserted for a rebuild to pay.
+/// Counts how often a bank gathers lines of counters, which it does to rebuild columns.
+class CountsGathering {
+ public:
+  explicit CountsGathering(Bank& bank) {
+    scbf::Level& level = scbf::BankAccess::state(bank).first;
+    kernels_ = *level.kernels;
+    gather_ = kernels_.gather;
+    gathered_ = 0;
+    kernels_.gather = [](const Geometry& geometry, const auto& lines,
+                         std::uint64_t* bits) noexcept {
+      ++gathered_;
+      gather_(geometry, lines, bits);
+    };
+    level.kernels = &kernels_;
+  }
+  std::uint64_t gathered() const { return gathered_; }
+
+ private:
+  scbf::RowKernels kernels_;
+  static inline decltype(scbf::RowKernels::gather) gather_;
+  static inline std::atomic<std::uint64_t> gathered_;
+};
+
+TEST(Bank, MarksOrRebuildsManyMembersInRowsThatAreInMemory) {
+  // Rows take 18 MB, and too few keys are inserted for a rebuild to pay, unless marking takes long.
   const Geometry geometry = Geometry::split_block(1, 1100);
   constexpr std::uint32_t kMembers = 1000;
   const std::size_t each = scaled(60, 40);
   const auto keys = random_keys(kMembers * each, 1);
-  for (const unsigned threads : {1u, 2u}) {
+  for (const auto& [threads, slow] : {std::pair{1u, false}, {2u, false}, {1u, true}, {2u, true}}) {
     if (kThreadSanitizer && threads == 1) continue;  // has nothing to say of one
+    SCOPED_TRACE(fmt::format("{} threads, marking is slow: {}", threads, slow));
     const auto options = Mode{.threads = threads, .path = scbf::Path::automatic}.options();
     Bank bank(Growth::one(geometry), {.capacity = kMembers});
     std::vector<MemberKeys> batches, halves;
     for (std::uint32_t m = 0; m < kMembers; ++m) {
       bank.add_member();
       const KeyBatch own = KeyBatch(keys).slice(m * each, each);
-      batches.push_back({m, own});
+      batches.push_back({m, own.slice(0, each / 3)});
       halves.push_back({m, own.slice(0, each / 2)});
     }
+    for (std::uint32_t m = 0; m < kMembers; ++m) {  // two batches for each
+      batches.push_back({m, KeyBatch(keys).slice(m * each + each / 3, each - each / 3)});
+    }
+    const CountsGathering counts(bank);
+    // The first members are marked, those that have not begun after that are not.
+    scbf::BankAccess::state(bank).first.mark_ns = slow ? 1e9 : 1;
     EXPECT_EQ(bank.insert(batches, options).inserted, keys.size());
     ASSERT_EQ(scbf_test::bank_error(bank), std::nullopt);
+    EXPECT_EQ(counts.gathered() > 0, slow);
     const auto report = bank.remove(halves, options);
     EXPECT_EQ(report.removed, kMembers * (each / 2));
     EXPECT_EQ(report.absent, 0u);

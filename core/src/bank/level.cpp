@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -22,6 +24,8 @@ namespace {
 constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
 // Rows of keys located at once for a query; they stay in cache.
 constexpr std::size_t kQueryRows = 4096;
+// Fewer keys say little about what marking takes, and a clock would cost.
+constexpr std::size_t kTimedKeys = 256;
 
 }  // namespace
 
@@ -126,11 +130,36 @@ void Level::set_always(std::uint32_t slot, bool ask) noexcept {
 
 // ---- counters change ----------------------------------------------------------------------------
 
+class Level::MarkTimes {
+ public:
+  /// Marks n keys by mark(), and books how long that took.
+  template <class Mark>
+  void book(std::size_t n, Mark mark) {
+    if (n < kTimedKeys) return mark();
+    const auto began = std::chrono::steady_clock::now();
+    mark();
+    const auto took = std::chrono::steady_clock::now() - began;
+    keys_.fetch_add(n, std::memory_order_relaxed);
+    ns_.fetch_add(static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()),
+                  std::memory_order_relaxed);
+  }
+  /// For a key; 0 if nothing was booked.
+  double ns() const noexcept {
+    const auto keys = keys_.load(std::memory_order_relaxed);
+    return keys == 0 ? 0
+                     : static_cast<double>(ns_.load(std::memory_order_relaxed)) /
+                           static_cast<double>(keys);
+  }
+
+ private:
+  std::atomic<std::uint64_t> keys_{0}, ns_{0};
+};
+
 ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys,
-                           std::span<std::uint8_t> verdicts, bool mark,
+                           std::span<std::uint8_t> verdicts, MarkTimes* marks,
                            const BatchOptions& options) {
   Stage& stage = at(slot);
-  if (!mark) {
+  if (marks == nullptr) {
     if (what == Change::insert) {
       const InsertReport report = stage.insert(keys, options);
       return {report.inserted, 0, report.nulls};
@@ -152,7 +181,8 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
     if (what == Change::insert) {
-      rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true);
+      marks->book(valid,
+                  [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true); });
       counts.changed += stage.insert(located, options).inserted;
       continue;
     }
@@ -166,7 +196,8 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
       hashes.data()[removed] = hashes.data()[i];
       removed += answers[i];
     }
-    rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false);
+    marks->book(removed,
+                [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false); });
     if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());
   }
   return counts;
@@ -174,13 +205,13 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
 
 ChangeCounts Level::change_one(Change what, std::uint32_t slot, const KeyBatch& keys,
                                std::span<std::uint8_t> verdicts, const BatchOptions& options) {
-  const bool mark = !rows.worth_rebuilding(keys.size(), 1);
   ChangeCounts counts;
-  if (mark) {
-    counts = change(what, slot, keys, verdicts, true, options);
-  } else {
+  if (rows.worth_rebuilding(keys.size(), 1)) {
     and_rebuild(slot, options,
-                [&] { counts = change(what, slot, keys, verdicts, false, options); });
+                [&] { counts = change(what, slot, keys, verdicts, nullptr, options); });
+  } else {
+    MarkTimes marks;
+    counts = change(what, slot, keys, verdicts, &marks, options);
   }
   return counts;
 }
@@ -200,49 +231,73 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
 
 ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> batches,
                                     const BatchOptions& options) {
-  std::uint64_t keys = 0;
-  for (const MemberKeys& batch : batches) keys += batch.keys.size();
   // Sorted by slot; batches of one slot stay in order.
   std::vector<std::size_t> order(batches.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return batches[a].member < batches[b].member;
   });
-  std::vector<std::uint32_t> touched;
-  for (const std::size_t i : order) {
-    if (touched.empty() || touched.back() != batches[i].member) {
-      touched.push_back(batches[i].member);
-    }
-  }
-  if (touched.empty()) return {};
-  const bool mark = !rows.worth_rebuilding(keys, touched.size());
-  // When marking, one thread owns all members whose bits share a word of a row.
-  const std::uint32_t together = mark ? kGatherMembers : 1;
-  std::vector<std::size_t> starts;  // of tasks, in `order`
+  const auto slot_of = [&](std::size_t i) { return batches[order[i]].member; };
+  const auto is_first_of_slot = [&](std::size_t i) {
+    return i == 0 || slot_of(i) != slot_of(i - 1);
+  };
+  std::uint64_t keys = 0, members = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto unit = [&](std::size_t j) { return batches[order[j]].member / together; };
-    if (i == 0 || unit(i) != unit(i - 1)) starts.push_back(i);
+    keys += batches[order[i]].keys.size();
+    members += is_first_of_slot(i);
   }
-  starts.push_back(order.size());
-  const std::size_t tasks = starts.size() - 1;
+  if (members == 0) return {};
+  // Keys are marked, or the columns rebuilt in the end. What marking takes depends on the machine,
+  // so after each task that marks it is decided again for those that have not begun.
+  std::atomic<bool> marking{!rows.worth_rebuilding(keys, members)};
+  struct Task {
+    std::size_t begin = 0, end = 0;  // in `order`
+    std::uint64_t keys = 0, members = 0;
+    bool marks = false;
+    ChangeCounts counts = {};
+  };
+  std::vector<Task> tasks;
+  // When marking, one thread owns all members whose bits share a word of a row.
+  const std::uint32_t together = marking ? kGatherMembers : 1;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || slot_of(i) / together != slot_of(i - 1) / together) tasks.push_back({i});
+    Task& task = tasks.back();
+    task.end = i + 1;
+    task.keys += batches[order[i]].keys.size();
+    task.members += is_first_of_slot(i);
+  }
   const unsigned threads = thread_count(options);
   BatchOptions inner = options;
   // With fewer batches than threads, each batch uses all threads.
-  if (tasks >= threads) inner.threads = 1;
-  std::vector<ChangeCounts> parts(tasks);
+  if (tasks.size() >= threads) inner.threads = 1;
   std::vector<MemberColumn> columns;
-  columns.reserve(touched.size());
-  for (const std::uint32_t slot : touched) columns.push_back(column(slot));
+  columns.reserve(members);
+  std::atomic<std::uint64_t> keys_left{keys}, members_left{members};
+  MarkTimes times;
   // Nothing fails from here on.
-  run_tasks(options, tasks >= threads ? threads : 1, tasks, [&](std::size_t task) {
-    for (std::size_t i = starts[task]; i < starts[task + 1]; ++i) {
+  run_tasks(options, tasks.size() >= threads ? threads : 1, tasks.size(), [&](std::size_t t) {
+    Task& task = tasks[t];
+    keys_left -= task.keys;
+    members_left -= task.members;
+    task.marks = marking;
+    for (std::size_t i = task.begin; i < task.end; ++i) {
       const MemberKeys& batch = batches[order[i]];
-      parts[task] += change(what, batch.member, batch.keys, {}, mark, inner);
+      task.counts +=
+          change(what, batch.member, batch.keys, {}, task.marks ? &times : nullptr, inner);
+    }
+    const double ns = mark_ns != 0 ? mark_ns : times.ns();
+    if (task.marks && ns != 0 && rows.worth_rebuilding(keys_left, members_left, ns)) {
+      marking = false;
     }
   });
-  if (!mark) rows.rebuild(*kernels, columns, options);
   ChangeCounts total;
-  for (const ChangeCounts& part : parts) total += part;
+  for (const Task& task : tasks) {
+    total += task.counts;
+    for (std::size_t i = task.begin; i < task.end && !task.marks; ++i) {
+      if (is_first_of_slot(i)) columns.push_back(column(slot_of(i)));
+    }
+  }
+  rows.rebuild(*kernels, columns, options);
   return total;
 }
 

@@ -56,6 +56,7 @@ struct Level {
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
       {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
+  double mark_ns = 0;  ///< if a test sets it: what marking a key takes, instead of measuring it
 
   std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(stages.size()); }
   bool has(std::uint32_t slot) const noexcept {
@@ -121,10 +122,13 @@ struct Level {
                                const BatchOptions& options);
   /// Makes room for this many slots; if the rows must grow, they grow by half at least.
   void make_room(std::size_t slots, const BatchOptions& options);
-  /// Inserts or removes a batch in pieces, hashing keys once for counters and rows. Without `mark`
-  /// the rows are not updated: the caller rebuilds the column.
+  /// What marking has taken so far. Several threads may book.
+  class MarkTimes;
+  /// Inserts or removes a batch in pieces, hashing keys once for counters and rows, and books what
+  /// marking took. If `marks` is null the rows are not updated: the caller rebuilds the column.
   ChangeCounts change(Change what, std::uint32_t slot, const KeyBatch& keys,
-                      std::span<std::uint8_t> verdicts, bool mark, const BatchOptions& options);
+                      std::span<std::uint8_t> verdicts, MarkTimes* marks,
+                      const BatchOptions& options);
 };
 
 }  // namespace scbf

@@ -172,8 +172,10 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
             });
 }
 
-bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept {
-  const double marks = static_cast<double>(keys) * geometry_.probes() * kMarkProbeNs;
+bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members,
+                                  double mark_ns) const noexcept {
+  if (mark_ns == 0) mark_ns = geometry_.probes() * kMarkProbeNs;
+  const double marks = static_cast<double>(keys) * mark_ns;
   const auto all_lines = static_cast<double>(lines());
   const double member_count = static_cast<double>(members);
   // The fewest groups and lines that the members can share.

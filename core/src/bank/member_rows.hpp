@@ -44,8 +44,9 @@ class MemberRows {
                const BatchOptions& options) noexcept;
 
   /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
-  /// mark the keys?
-  bool worth_rebuilding(std::uint64_t keys, std::uint64_t members) const noexcept;
+  /// mark the keys? Marking a key takes `mark_ns`, 0 if that is not known.
+  bool worth_rebuilding(std::uint64_t keys, std::uint64_t members,
+                        double mark_ns = 0) const noexcept;
 
  private:
   struct Group;
