@@ -61,7 +61,7 @@ class GroupBank:
         if group not in self.groups:
             raise KeyError(group)
         copy = self.bank.copy_member(self.groups.index(group))
-        if copy.metadata == _label_of(group):  # which labelled() has stored there
+        if is_labelled(self.bank) and copy.metadata == _label_of(group):
             copy.metadata = ""
         return copy
 

@@ -51,6 +51,14 @@ def test_a_value_is_found_in_its_groups(spark):
         made.filter("no such group")
 
 
+def test_filters_of_groups_that_cannot_be_saved():
+    bank = scbf.Bank(capacity=10, fpr=0.01)
+    bank.insert(bank.add_member(), ["a"])
+    bank.set_member_metadata(0, "mine")
+    copy = scbf.spark.GroupBank([1.5], bank).filter(1.5)
+    assert copy.metadata == "mine" and "a" in copy
+
+
 def test_groups_of_very_different_sizes_with_nulls_and_none(spark):
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 100)
     skewed = spark.range(N).select(F.expr("if(id < 2990, 'large', if(id < 2999, 'small', 'of nulls'))").alias("g"),
