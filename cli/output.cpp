@@ -33,6 +33,22 @@ namespace fs = std::filesystem;
   throw IoError(fmt::format("{}: cannot write: {}", name, std::generic_category().message(error)));
 }
 
+/// Throws IoError unless a new file can be made at `path`: now, not after an hour of work.
+void check_folder(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  const fs::path folder = parent.empty() ? fs::path(".") : parent;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw IoError(fmt::format("{}: cannot write: {} is not a directory", in_quotes(path.string()),
+                              in_quotes(folder.string())));
+  }
+  // Of a link that leads nowhere yet, the folder of the target counts.
+  if (fs::is_symlink(path, error) || ::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  const int reason = errno;
+  throw IoError(fmt::format("{}: cannot write into {}: {}", in_quotes(path.string()),
+                            in_quotes(folder.string()), std::generic_category().message(reason)));
+}
+
 /// What was changed; empty before.
 std::string& changed() {
   static std::string name;
@@ -204,12 +220,8 @@ Destination::Destination(const std::string& option, std::string path, const Rule
     if (!known_out) return;
     old = out;
   } else if (!exists) {
-    const fs::path parent = fs::path(path_).parent_path();
-    std::error_code error;
-    if (!parent.empty() && !fs::is_directory(parent, error)) {
-      throw IoError(fmt::format("{}: cannot write: {} is not a directory", in_quotes(path_),
-                                in_quotes(parent.string())));
-    }
+    if (path_.empty()) throw UsageError(fmt::format("{}: the file has no name", option));
+    check_folder(path_);
     return;
   }
   if (S_ISDIR(old.st_mode)) {

@@ -386,6 +386,11 @@ TEST_F(FileFault, AFileWithoutAName) {
   ::close(fd);
 }
 
+TEST_F(FileFault, AnEmptyPathIsRefusedBeforeAnythingIsProduced) {
+  EXPECT_THROW_WITH(write_file("", [](const ByteSink&) { FAIL() << "produced"; }), IoError,
+                    "'': cannot write: No such file or directory");
+}
+
 TEST_F(FileFault, BytesAfterAFilterInAPipeAreDetected) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

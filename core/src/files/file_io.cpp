@@ -252,6 +252,7 @@ std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
 
 void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls) {
+  if (path.empty()) throw_io(path, "cannot write", ENOENT);
   std::optional<Found> found;
   while (!found) found = look_once(path, calls);
   if (!found->regular) return write_straight(path, produce, calls);
