@@ -33,7 +33,8 @@ namespace fs = std::filesystem;
   throw IoError(fmt::format("{}: cannot write: {}", name, std::generic_category().message(error)));
 }
 
-/// Throws IoError unless a new file can be made at `path`: now, not after an hour of work.
+/// Throws IoError unless a new file can be made at `path` or take the place of the one there: now,
+/// not after an hour of work.
 void check_folder(const fs::path& path) {
   const fs::path parent = path.parent_path();
   const fs::path folder = parent.empty() ? fs::path(".") : parent;
@@ -220,7 +221,8 @@ Destination::Destination(const std::string& option, std::string path, const Rule
     if (!known_out) return;
     old = out;
   } else if (!exists) {
-    if (path_.empty()) throw UsageError(fmt::format("{}: the file has no name", option));
+    if (path_.empty())
+      throw UsageError(fmt::format("{}: must name a file; - is standard output", option));
     check_folder(path_);
     return;
   }
@@ -241,6 +243,7 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   }
   if (to_out || !is_regular(old)) return;
   check_replaceable(path_, old);
+  check_folder(path_);
   using Replace = Rules::Replace;
   if (rules.force || rules.replace == Replace::anything || old.st_size == 0) return;
   if (rules.replace == Replace::filters && begins_as_filter(path_)) return;

@@ -14,7 +14,7 @@ from pathlib import Path
 COMPARE = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "compare.py")
 # Each run takes the next times of a row from the plan, the last ones again and again. It writes
 # what Google Benchmark would, of the rows that --benchmark_filter picks.
-PROGRAM = """#!{python} -IS
+PROGRAM = """#!{python}
 import json, os, re, sys
 folder = {folder!r}
 runs = os.path.join(folder, "runs")

@@ -185,23 +185,27 @@ class Files(CommandTest):
         self.scbf("insert", "f.scbf", "-o", "/dev/full", stdin=b"x", code=INPUT_OUTPUT)
         self.assertIn("/dev/full", self.err)
         self.scbf("build", "--capacity", 5, "-o", "/dev/full", stdin=b"x", code=INPUT_OUTPUT)
-        self.refused("build", "--capacity", 5, "-o", "", stdin=b"x", mentions=["-o ''", "has no name"])
+        self.refused("build", "--capacity", 5, "-o", "", stdin=b"x", mentions=["-o ''", "must name a file"])
         self.scbf("gen", "--keys", 10, "-o", "/dev/full", code=INPUT_OUTPUT)
 
     def test_a_folder_without_write_permission(self):
-        os.mkdir(self.path("theirs"), 0o555)
+        os.mkdir(self.path("theirs"))
+        self.write("theirs/old.scbf", b"")
+        os.chmod(self.path("theirs/old.scbf"), 0o666)
+        os.chmod(self.path("theirs"), 0o555)
         os.chmod(self.folder, 0o755)
         other = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-        arguments = ["build", "--capacity", 5, "-o", "theirs/f.scbf"]
-        try:
-            # Before the first key is read, which never comes.
-            process = self.start(*arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, **other)
-        except PermissionError as error:
-            self.skipTest(f"no other user can run the command: {error}")
-        self.addCleanup(self.stop, process)
-        self.assertEqual(process.wait(30), INPUT_OUTPUT)
-        self.assertIn(b"'theirs/f.scbf': cannot write into 'theirs': Permission denied", process.stderr.read())
+        for path in ("theirs/new.scbf", "theirs/old.scbf"):
+            try:
+                # Before the first key is read, which never comes.
+                process = self.start("build", "--capacity", 5, "-o", path, stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, **other)
+            except PermissionError as error:
+                self.skipTest(f"no other user can run the command: {error}")
+            self.addCleanup(self.stop, process)
+            self.assertEqual(process.wait(30), INPUT_OUTPUT)
+            self.assertEqual(process.stderr.read().decode(),
+                             f"scbf: '{path}': cannot write into 'theirs': Permission denied\n")
 
     def test_standard_output_that_is_full(self):
         self.write("w.txt", lines(words(1000)))

@@ -89,8 +89,8 @@ class Model {
     std::vector<std::uint64_t> words(g_.words(), 0);
     for (const auto& [number, block] : blocks_) {
       for (unsigned j = 0; j < kSlices; ++j) {
-        const auto set = [&,
-                          number = number](unsigned bit) {  // of the slice: its words are 4 apart
+        // A bit of the slice, whose words are 4 apart.
+        const auto set = [&, number = number](unsigned bit) {
           words[number * 8 + j + bit / 64 * 4] |= std::uint64_t{1} << bit % 64;
         };
         unsigned end = g_.positions();

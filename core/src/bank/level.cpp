@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
 // Rows of keys located at once for a query; they stay in cache.
 constexpr std::size_t kQueryRows = 4096;
-// Fewer keys say little about what marking takes, and a clock would cost.
+// Fewer keys say little about what marking takes, and a clock would cost. Chosen, not measured.
 constexpr std::size_t kTimedKeys = 256;
 
 }  // namespace
@@ -132,7 +132,7 @@ void Level::set_always(std::uint32_t slot, bool ask) noexcept {
 
 class Level::MarkTimes {
  public:
-  /// Marks n keys by mark(), and books how long that took.
+  /// Calls mark(), which marks what changed of n keys, and books how long that took.
   template <class Mark>
   void book(std::size_t n, Mark mark) {
     if (n < kTimedKeys) return mark();
@@ -143,7 +143,7 @@ class Level::MarkTimes {
     ns_.fetch_add(static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()),
                   std::memory_order_relaxed);
   }
-  /// For a key; 0 if nothing was booked.
+  /// For a key of a batch, absent and null ones counted; 0 if nothing was booked.
   double ns() const noexcept {
     const auto keys = keys_.load(std::memory_order_relaxed);
     return keys == 0 ? 0
@@ -181,8 +181,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
     const KeyBatch located = KeyBatch::from_hashes({hashes.data(), valid});
     counts.nulls += n - valid;
     if (what == Change::insert) {
-      marks->book(valid,
-                  [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true); });
+      marks->book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), valid, true); });
       counts.changed += stage.insert(located, options).inserted;
       continue;
     }
@@ -196,8 +195,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
       hashes.data()[removed] = hashes.data()[i];
       removed += answers[i];
     }
-    marks->book(removed,
-                [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false); });
+    marks->book(n, [&] { rows.mark_zeros(*kernels, words, slot, hashes.data(), removed, false); });
     if (!verdicts.empty()) spread_answers(keys, first, n, answers.data());
   }
   return counts;
@@ -286,7 +284,7 @@ ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> bat
           change(what, batch.member, batch.keys, {}, task.marks ? &times : nullptr, inner);
     }
     const double ns = mark_ns != 0 ? mark_ns : times.ns();
-    if (task.marks && ns != 0 && rows.worth_rebuilding(keys_left, members_left, ns)) {
+    if (task.marks && rows.worth_rebuilding(keys_left, members_left, ns)) {
       marking = false;
     }
   });

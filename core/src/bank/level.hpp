@@ -56,7 +56,7 @@ struct Level {
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
       {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
-  double mark_ns = 0;  ///< if a test sets it: what marking a key takes, instead of measuring it
+  double mark_ns = 0;  ///< if a test sets it: what marking takes for a key, instead of measuring it
 
   std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(stages.size()); }
   bool has(std::uint32_t slot) const noexcept {

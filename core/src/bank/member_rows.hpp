@@ -44,7 +44,7 @@ class MemberRows {
                const BatchOptions& options) noexcept;
 
   /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
-  /// mark the keys? Marking a key takes `mark_ns`, 0 if that is not known.
+  /// mark the keys? Marking takes `mark_ns` for a key; 0 if that is not known.
   bool worth_rebuilding(std::uint64_t keys, std::uint64_t members,
                         double mark_ns = 0) const noexcept;
 

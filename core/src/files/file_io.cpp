@@ -218,8 +218,8 @@ struct Found {
 /// Looks once; nothing if the file was replaced meanwhile.
 std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
   Found found{};
-  // Held, because the number of a file that is gone may be the next one's. Needs no permission and
-  // opens no device.
+  // Held open, because the inode number of a file that is gone may be the next one's. O_PATH needs
+  // no permission for the file, and does not wait for a pipe or open a device.
   const Descriptor held(
       calls, retry_interrupted([&] { return calls.open(path.c_str(), O_PATH | O_CLOEXEC, 0); }));
   found.exists = held.get() >= 0;

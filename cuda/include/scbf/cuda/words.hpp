@@ -130,7 +130,7 @@ SCBF_INLINE Taken take_ones(Atomic atomic, std::uint64_t* const (&words)[n],
   std::uint64_t seen[n];
   for (unsigned i = 0; i < n; ++i) seen[i] = atomic.load(words[i]);
   const CountersInBytes counters = in_bytes(seen, shifts);
-  // Not &&: each comparison would become a branch.
+  // Not &&: each comparison could become a branch.
   const int all = int{(wanted & kAll) == kAll} & int{how_many_below<n>(counters, 1) == 0} &
                   int{reaching(counters, 15) == 0};
   if (all != 0) {
