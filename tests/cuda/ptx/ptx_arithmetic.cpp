@@ -82,7 +82,7 @@ void with_type(Type type, Work work) {
   }
 }
 
-/// Predicates are 0 or 1, so that only their complement needs care.
+/// Predicates are held as 0 or 1, so that only their complement needs care.
 std::uint64_t complement(Type type, std::uint64_t value) {
   return type == Type::pred ? value ^ 1 : ~value;
 }
@@ -166,7 +166,8 @@ void compute_as(const Instruction& i, Lanes lanes, Row& to, const std::array<con
     return y(lane);
   };
   switch (i.op) {
-    case Op::move:
+    case Op::move:  // a true predicate is written as −1
+      if (i.type == Type::pred) return each([&](unsigned l) { return static_cast<T>(x(l) != 0); });
       return each([&](unsigned l) { return x(l); });
     case Op::add:
       return each([&](unsigned l) { return static_cast<U>(ux(l) + uy(l)); });

@@ -57,6 +57,8 @@ TEST(PtxInstructions, Arithmetic64) {
       {"setp.lt.s64 %p1, -1, 0; selp.u64 %rd9, 4, 5, %p1;", 4},
       {"setp.lt.u64 %p1, -1, 0; selp.u64 %rd9, 4, 5, %p1;", 5},
       {"setp.eq.s64 %p1, 2, 2; not.pred %p2, %p1; selp.b64 %rd9, 4, 5, %p2;", 5},
+      {"mov.pred %p1, -1; not.pred %p2, %p1; selp.b64 %rd9, 4, 5, %p2;", 5},
+      {"mov.pred %p1, 0; not.pred %p2, %p1; selp.b64 %rd9, 4, 5, %p2;", 4},
       {"setp.ne.s64 %p1, 2, 2; setp.le.u64 %p2, 2, 2; or.pred %p3, %p1, %p2;"
        "and.pred %p4, %p1, %p2; xor.pred %p5, %p3, %p4; selp.b64 %rd9, 4, 5, %p5;",
        4},
