@@ -98,6 +98,9 @@ class Subject {
  public:
   virtual ~Subject() = default;
   virtual void insert(const std::uint64_t* keys, std::size_t n) = 0;
+  virtual void insert_new(const std::uint64_t*, std::size_t, std::uint8_t*) {
+    throw std::logic_error("does not say what is new");
+  }
   virtual void contains(const std::uint64_t* keys, std::size_t n, std::uint8_t* out) = 0;
   virtual void remove(const std::uint64_t*, std::size_t, std::uint8_t*) {
     throw std::logic_error("removes nothing");
@@ -113,6 +116,9 @@ class Ours final : public Subject {
         options_{.path = path, .alone = alone} {}
   void insert(const std::uint64_t* keys, std::size_t n) override {
     filter_.insert_async({keys, n}, options_);
+  }
+  void insert_new(const std::uint64_t* keys, std::size_t n, std::uint8_t* verdicts) override {
+    filter_.insert_new_async({keys, n}, verdicts, options_);
   }
   void contains(const std::uint64_t* keys, std::size_t n, std::uint8_t* out) override {
     filter_.contains_async({keys, n}, out, options_);
@@ -169,6 +175,7 @@ struct Kind {
   bool removes = false;
   std::unique_ptr<Subject> (*make)(std::uint64_t n);
   bool takes_repeated = true;  ///< is it for keys that repeat?
+  bool says_new = false;
 };
 
 template <Layout layout, Path path, Cell cell = Cell::counter, bool alone = false>
@@ -181,18 +188,19 @@ std::unique_ptr<Subject> usual(std::uint64_t n) {
 }
 
 std::vector<Kind> kinds() {
-  return {{"split_block_direct", true, ours<Layout::split_block, Path::direct>},
+  return {{"split_block_direct", true, ours<Layout::split_block, Path::direct>, true, true},
           {"split_block_partitioned", true, ours<Layout::split_block, Path::partitioned>},
           {"split_block_partitioned_alone", true,
            ours<Layout::split_block, Path::partitioned, Cell::counter, true>},
-          {"split_direct", true, ours<Layout::split, Path::direct>},
+          {"split_direct", true, ours<Layout::split, Path::direct>, true, true},
           {"split_partitioned", true, ours<Layout::split, Path::partitioned>},
-          {"split_block_bits_direct", false, ours<Layout::split_block, Path::direct, Cell::bit>},
+          {"split_block_bits_direct", false, ours<Layout::split_block, Path::direct, Cell::bit>,
+           true, true},
           {"split_block_bits_partitioned", false,
            ours<Layout::split_block, Path::partitioned, Cell::bit>},
           {"split_bits_direct", false, ours<Layout::split, Path::direct, Cell::bit>},
           {"split_bits_partitioned", false, ours<Layout::split, Path::partitioned, Cell::bit>},
-          {"ranked", false, ours<Layout::ranked, Path::automatic>, false},
+          {"ranked", false, ours<Layout::ranked, Path::automatic>, false, true},
           {"bit_filter", false, usual<BitFilter>},
           {"textbook", false, usual<Textbook>}};
 }
@@ -211,7 +219,7 @@ class Fixture {
         n_(n),
         keys_(batch * sizeof(std::uint64_t)),
         answers_(batch) {
-    verify(kind.removes);
+    verify(kind);
   }
 
   /// Makes the batch. Uniform keys are numbered; the batch begins with number `first`. Keys from
@@ -226,6 +234,7 @@ class Fixture {
   void insert() { insert(batch); }
   void ask() { subject->contains(keys(), batch, answers()); }
   void remove() { remove(batch); }
+  void insert_new() { subject->insert_new(keys(), batch, answers()); }
   /// Inserts only the first keys of the batch.
   void insert(std::size_t count) { subject->insert(keys(), count); }
   void remove(std::size_t count) { subject->remove(keys(), count, answers()); }
@@ -253,7 +262,18 @@ class Fixture {
   void must_all_be_positive(const char* what) {
     if (positives() != batch) throw std::runtime_error(what);
   }
-  void verify(bool removes) {
+  void verify(const Kind& kind) {
+    if (kind.says_new) {
+      make(Keys::uniform);
+      insert_new();
+      const std::uint64_t inserted = positives();
+      if (inserted > batch || inserted < batch - batch / 50) {
+        throw std::runtime_error(
+            fmt::format("{} of {} new keys are said to be new", inserted, batch));
+      }
+      insert_new();
+      if (positives() != 0) throw std::runtime_error("a present key is said to be new");
+    }
     refill();
     make(Keys::uniform);
     ask();
@@ -264,7 +284,7 @@ class Fixture {
     if (!(fpr > 0.002 && fpr < 0.02)) {
       throw std::runtime_error(fmt::format("false-positive rate {}: must be near 0.01", fpr));
     }
-    if (!removes) return;
+    if (!kind.removes) return;
     make(Keys::uniform);
     remove();
     must_all_be_positive("a present key is not removed");
@@ -314,6 +334,12 @@ void run_filter(benchmark::State& state, const std::string& operation, const Kin
         f.subject->clear();
         seconds = events.seconds([&] { f.insert(); });
         f.refill();
+      } else if (operation == "new") {
+        f.subject->clear();
+        seconds = events.seconds([&] { f.insert_new(); });
+        f.refill();
+      } else if (operation == "again") {
+        seconds = events.seconds([&] { f.insert_new(); });
       } else if (operation == "remove") {
         // Uniform keys are present already. Skewed keys are inserted first, as far as possible.
         if (keys != Keys::uniform) f.insert();
@@ -524,6 +550,11 @@ void add_filter(const Kind& kind, std::uint64_t n) {
         [=](benchmark::State& state) { run_filter(state, operation, kind, n, keys); });
   };
   for (const char* operation : {"insert", "miss", "hit"}) row(operation, Keys::uniform);
+  if (kind.says_new) {
+    row("new", Keys::uniform);
+    row("again", Keys::uniform);
+    row("new", Keys::zipf);
+  }
   for (const char* operation : {"insert", "hit"}) {
     if (!kind.takes_repeated) break;
     row(operation, Keys::zipf);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -81,6 +82,21 @@ class CudaBackend final : public Backend {
                    run_insert(ref_to(view), sent, sums, run);
                  });
     return filled;
+  }
+  NewKeys insert_new(CounterView view, const KeyBatch& keys, std::uint8_t* out,
+                     const BatchOptions& options) const override {
+    std::array<std::uint64_t, 2> sums{};  // inserted; filled
+    try {
+      send_windows(keys, view.seed, out, sums, true, options,
+                   [&](const DeviceKeys& sent, std::uint8_t* answers, std::uint64_t* sums_there,
+                       const Run& run) {
+                     run_insert_new(ref_to(view), sent, answers, sums_there, sums_there + 1, run);
+                   });
+    } catch (CutShort& cut) {
+      cut.inserted = sums[0];
+      throw;
+    }
+    return {sums[0], sums[1]};
   }
   std::uint64_t contains(std::span<const ConstCounterView> filters, const KeyBatch& keys,
                          std::uint8_t* out, const BatchOptions& options) const override {

@@ -160,16 +160,30 @@ void DeviceFilter::check_usable() const {
   }
 }
 
-void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
-  check_usable();
-  const Run run = run_of(options);
-  const auto enqueue = [&] { run_insert(ref(), keys, nullptr, run); };
+/// Calls `enqueue`; insertions into counters in the layout ranked take turns.
+template <class Enqueue>
+void DeviceFilter::insert_in_turn(cudaStream_t stream, Enqueue enqueue) {
   if (turns_ != nullptr) {
-    turns_->take(options.stream, enqueue);
+    turns_->take(stream, enqueue);
   } else {
     enqueue();
   }
+}
+
+void DeviceFilter::insert_async(const DeviceKeys& keys, const DeviceOptions& options) {
+  check_usable();
+  const Run run = run_of(options);
+  insert_in_turn(options.stream, [&] { run_insert(ref(), keys, nullptr, run); });
   run_book_keys(keys, words_ + geometry_.words() + kInserted, run);
+}
+
+void DeviceFilter::insert_new_async(const DeviceKeys& keys, std::uint8_t* verdicts,
+                                    const DeviceOptions& options) {
+  check_usable();
+  const Run run = run_of(options);
+  insert_in_turn(options.stream, [&] {
+    run_insert_new(ref(), keys, verdicts, words_ + geometry_.words() + kInserted, nullptr, run);
+  });
 }
 
 void DeviceFilter::contains_async(const DeviceKeys& keys, std::uint8_t* out,
@@ -227,6 +241,11 @@ void DeviceFilter::remove_async(const DeviceKeys& keys, std::uint8_t* verdicts,
 
 void DeviceFilter::insert(const DeviceKeys& keys, const DeviceOptions& options) {
   insert_async(keys, options);
+  synchronize(options.stream);
+}
+void DeviceFilter::insert_new(const DeviceKeys& keys, std::uint8_t* verdicts,
+                              const DeviceOptions& options) {
+  insert_new_async(keys, verdicts, options);
   synchronize(options.stream);
 }
 void DeviceFilter::contains(const DeviceKeys& keys, std::uint8_t* out,

@@ -72,6 +72,15 @@ void run_insert(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* 
               [&](const ValueKeys& values) { insert(device, filter, values, run.tuning, filled); });
 }
 
+void run_insert_new(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
+                    std::uint64_t* inserted, std::uint64_t* filled, const Run& run) {
+  Device device(run.stream, run.memory);
+  with_values(device, filter, keys, [&](const ValueKeys& values) {
+    insert_new(device, filter, values, verdicts, run.tuning, filled);
+    book_those(device, values.n, IsHit{verdicts}, inserted);
+  });
+}
+
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,
                   std::uint64_t* hits, const Run& run) {
   run_look_in_all<false>(filters, keys, out, hits, run);

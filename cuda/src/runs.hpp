@@ -32,6 +32,10 @@ void check_kernels();
 /// *filled += how many counters, or bits, were 0 and are not any more, unless `filled` is null.
 void run_insert(const FilterRef& filter, const DeviceKeys& keys, std::uint64_t* filled,
                 const Run& run);
+/// Inserts keys one after another, each if it is absent at its turn: verdicts[i] = 1 if key i was
+/// inserted, else 0; *inserted += how many were. *filled as by run_insert.
+void run_insert_new(const FilterRef& filter, const DeviceKeys& keys, std::uint8_t* verdicts,
+                    std::uint64_t* inserted, std::uint64_t* filled, const Run& run);
 /// Looks keys up in one filter or more, all of one seed: is the key in any of them? *hits += how
 /// many are, unless `hits` is null.
 void run_contains(std::span<const FilterRef> filters, const DeviceKeys& keys, std::uint8_t* out,

@@ -3,11 +3,10 @@
 // what a filter of counters can do, and one of bits cannot.
 //
 //   example_deduplicate [keys in a batch]
+#include <thrust/copy.h>
 #include <thrust/device_vector.h>
-#include <thrust/remove.h>
-#include <thrust/sort.h>
-#include <thrust/unique.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +26,10 @@ using Keys = thrust::device_vector<std::uint64_t>;
 constexpr std::size_t kRemembered = 4;  // batches
 constexpr std::size_t kBatches = 12;
 
+struct IsNew {
+  __host__ __device__ bool operator()(std::uint8_t verdict) const { return verdict == 1; }
+};
+
 /// Passes on the keys that were not seen in the last batches.
 class Deduplicator {
  public:
@@ -34,15 +37,14 @@ class Deduplicator {
       : filter_(scbf::geometry_for(scbf::Layout::split_block, (kRemembered + 1) * batch_size, rate),
                 /*seed=*/1) {}
 
-  /// Returns the new keys, ascending. A new key is taken for an old one at the filter's rate.
-  Keys pass(Keys keys) {
-    thrust::sort(keys.begin(), keys.end());
-    Keys distinct(keys.size());
-    const auto end = thrust::unique_copy(keys.begin(), keys.end(), distinct.begin());
-    Keys fresh(end - distinct.begin());
-    fresh.resize(thrust::remove_copy_if(distinct.begin(), end, fresh.begin(), filter_.ref()) -
-                 fresh.begin());
-    filter_.insert(fresh);
+  /// Returns the new keys, in their order. A new key is taken for an old one at the filter's rate.
+  Keys pass(const Keys& keys) {
+    thrust::device_vector<std::uint8_t> verdicts(keys.size());
+    filter_.insert_new(keys, verdicts.data().get());
+    Keys fresh(keys.size());
+    fresh.resize(
+        thrust::copy_if(keys.begin(), keys.end(), verdicts.begin(), fresh.begin(), IsNew()) -
+        fresh.begin());
     remembered_.push_back(fresh);
     if (remembered_.size() > kRemembered) forget_oldest();
     return fresh;
@@ -60,12 +62,13 @@ class Deduplicator {
   std::deque<Keys> remembered_;  // what was inserted, for its removal
 };
 
-/// Half the keys of a batch are in the batch before, too.
+/// Half the keys of a batch are in the batch before, too, and some of a batch come twice.
 std::vector<std::uint64_t> batch_of(std::size_t number, std::size_t size) {
   std::vector<std::uint64_t> keys;
   for (std::size_t i = 0; i < size; ++i) {
     keys.push_back((number * size / 2 + i) * 0x9E37'79B9'7F4A'7C15u);
   }
+  keys.insert(keys.end(), keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(size / 8));
   return keys;
 }
 

@@ -157,6 +157,37 @@ TEST_P(OfDevice, EverythingTwice) {
   compare_books();
 }
 
+/// Keys that come several times, in several windows; of counters and of bits.
+TEST_P(OfDevice, InsertsNewKeysAsALoopWould) {
+  const scbf::Geometry geometry = GetParam().shape.geometry;
+  scbf::BloomFilter model_of_bits(geometry, {.seed = kSeed, .backend = "scalar"});
+  DeviceFilter bits(geometry.with(scbf::Cell::bit), kSeed);
+  Random random(22);
+  for (const std::size_t n : {std::size_t{1}, std::size_t{33}, scaled(300'000, 3'000)}) {
+    std::vector<std::uint64_t> keys(n);
+    for (auto& key : keys) key = random.below(n / 2 + 1);
+    const OnDevice<std::uint64_t> there(keys);
+    const OnDevice<std::uint8_t> verdicts(n), verdicts_of_bits(n);
+    filter().insert_new({there.get(), n}, verdicts.get(), options());
+    bits.insert_new({there.get(), n}, verdicts_of_bits.get(), options());
+    Answers want(n), want_of_bits(n);
+    model.insert_new(keys, want, {.threads = 1});
+    model_of_bits.insert_new(keys, want_of_bits, {.threads = 1});
+    ASSERT_TRUE(same_answers(verdicts.to_host(), want));
+    ASSERT_TRUE(same_answers(verdicts_of_bits.to_host(), want_of_bits));
+    ASSERT_TRUE(same_words(words_of(filter()), model.words()));
+    ASSERT_TRUE(same_words(words_of(bits), model_of_bits.words()));
+    compare_books();
+    EXPECT_EQ(bits.keys_inserted(), model_of_bits.keys_inserted());
+  }
+  const OnDevice<std::uint64_t> same(std::vector<std::uint64_t>(scaled(300'000, 3'000), ~0ull));
+  const OnDevice<std::uint8_t> verdicts(scaled(300'000, 3'000));
+  filter().insert_new({same.get(), scaled(300'000, 3'000)}, verdicts.get(), options());
+  const bool was_new = model.insert_new(~std::uint64_t{0});
+  EXPECT_EQ(verdicts.to_host()[0], was_new ? 1 : 0);
+  compare_books();
+}
+
 TEST_P(OfDevice, PassesThatHoldFewKeys) {
   Mixture mixture(4);
   const auto keys = mixture.to_insert(300'000);
@@ -450,6 +481,26 @@ TEST(RankedOnDevice, InsertionsIntoManyBlocks) {
     filter.insert({there.get(), keys.size()});
     model.insert(keys);
     ASSERT_TRUE(same_words(words_of(filter), model.words()));
+  }
+}
+
+TEST(RankedOnDevice, InsertsNewKeysAsALoopWould) {
+  SCBF_NEEDS_DEVICE();
+  const auto geometry = scbf::Geometry::ranked(82, 120, 20);
+  scbf::Filter model(geometry, {.seed = 3, .backend = "scalar"});
+  DeviceFilter filter(geometry, 3);
+  Random random(23);
+  for (int batch = 0; batch < 3; ++batch) {
+    std::vector<std::uint64_t> keys(3000);
+    for (auto& key : keys) key = random.below(6000);
+    const OnDevice<std::uint64_t> there(keys);
+    const OnDevice<std::uint8_t> verdicts(keys.size());
+    filter.insert_new({there.get(), keys.size()}, verdicts.get());
+    Answers want(keys.size());
+    model.insert_new(keys, want);
+    ASSERT_TRUE(same_answers(verdicts.to_host(), want));
+    ASSERT_TRUE(same_words(words_of(filter), model.words()));
+    EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
   }
 }
 

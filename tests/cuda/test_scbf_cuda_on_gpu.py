@@ -79,6 +79,10 @@ def test_counters_and_answers_are_those_of_the_host(library: Any, shape: dict[st
     assert (arrays.take(there.contains(on_device)).astype(bool) == here.contains(asked)).all()
     assert (there.find(on_device).get() == here.find(asked)).all()
     assert (there.count(on_device).get() == here.count(asked)).all()
+    repeated = np.concatenate([asked[::3], asked[::2]])
+    new = here.insert_new(repeated)
+    assert (arrays.take(there.insert_new(arrays.put(repeated))).astype(bool) == new).all()
+    assert there.to_filter() == here
     verdicts = np.empty(len(asked), np.uint8)
     here.remove(asked, out=verdicts)
     assert (there.remove(on_device).get() == (verdicts == scbf.Removal.removed.value)).all()
@@ -108,6 +112,8 @@ def test_filters_of_the_host_with_counters_on_the_device() -> None:
     for keys in (KEYS, words):
         there.insert(keys)
         here.insert(keys)
+    more = np.concatenate([KEYS[:1000], KEYS[::2] ^ 5, KEYS[::4] ^ 5])
+    assert (there.insert_new(more) == here.insert_new(more)).all()
     assert there == here
     assert (there.contains(KEYS) == here.contains(KEYS)).all()
     assert there.contains(words).all()

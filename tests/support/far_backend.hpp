@@ -211,6 +211,11 @@ class FarBackend final : public scbf::Backend {
     model().insert(view, keys, options);
     return {};
   }
+  scbf::NewKeys insert_new(scbf::CounterView view, const scbf::KeyBatch& keys, std::uint8_t* out,
+                           const scbf::BatchOptions& options) const override {
+    const HoldOpen hold(pages(view));
+    return {model().insert_new(view, keys, out, options).keys, {}};
+  }
   std::uint64_t contains(std::span<const scbf::ConstCounterView> filters,
                          const scbf::KeyBatch& keys, std::uint8_t* out,
                          const scbf::BatchOptions& options) const override {

@@ -189,8 +189,8 @@ class Backend {
   /// became non-zero.
   virtual NonzeroChange insert(CounterView, const KeyBatch&, const BatchOptions&) const = 0;
   /// Inserts keys one after another, each only if the filter does not hold it at its turn. out[i] =
-  /// 1 if key i was inserted, else 0. Throws as `insert`. Only for counters on the host. By default
-  /// key by key, by the functions of `one_key`.
+  /// 1 if key i was inserted, else 0. Throws as `insert`. By default key by key, by the functions
+  /// of `one_key`, for counters on the host only: otherwise it throws NotOnHost.
   virtual NewKeys insert_new(CounterView, const KeyBatch&, std::uint8_t* out,
                              const BatchOptions&) const;
   /// Begins an insertion in many batches, with the counters of one by `insert` at its end. By

@@ -7,11 +7,10 @@
 // tells which of them that stage does not hold at their turn. What a stage has taken needs no room
 // in the next one. So when it is full, it is asked about the candidates that are left; before that
 // only if many small steps would cost more.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "filter/insertion.hpp"
 #include "filter/state.hpp"
 #include "kit/answer_forms.hpp"
+#include "kit/cut_short.hpp"
 #include "kit/hash_keys.hpp"
 #include "kit/piece_room.hpp"
 
@@ -93,12 +93,22 @@ class NewInsertion {
       } else {
         insert_into_stages();
       }
-    } catch (const std::bad_alloc&) {  // the step that threw has changed nothing
+    } catch (const FilterFull&) {
+      throw;
+    } catch (const CutShort& cut) {
+      if (processed_ == 0) std::rethrow_exception(cut.cause);
+      throw_full(cut.what(), processed_, done());
+    } catch (const std::bad_alloc&) {
       if (processed_ == 0) throw;
       throw_full("memory is short", processed_, done());
+    } catch (const Error& error) {
+      if (changing_ || processed_ == 0) throw;
+      throw_full(error.what(), processed_, done());
     }
     return {inserted_, keys_.size() - nulls_ - inserted_, nulls_};
   }
+  /// Has a device failed in the middle of a change?
+  bool failed_in_change() const noexcept { return changing_; }
 
  private:
   /// What became of the keys processed so far.
@@ -108,17 +118,34 @@ class NewInsertion {
     processed_ = end;
   }
 
+  /// Gives the keys to a stage, and calls note(n) when the first n are done: all of them, unless
+  /// memory ends on a device.
+  template <class Note>
+  void insert_into(Stage& stage, const KeyBatch& keys, std::uint8_t* answers, Note note) {
+    changing_ = true;
+    try {
+      inserted_ += stage.insert_new(keys, answers, options_);
+    } catch (const CutShort& cut) {
+      changing_ = false;
+      inserted_ += cut.inserted;
+      note(cut.keys);
+      throw;
+    } catch (const std::bad_alloc&) {  // nothing was changed
+      changing_ = false;
+      throw;
+    }
+    changing_ = false;
+    note(keys.size());
+  }
+
   void insert_into_only_stage() {
     Stage& stage = state_.stages[0];
-    if (!out_.empty()) {
-      inserted_ = stage.insert_new(keys_, out_.data(), options_);
-      return processed_to(keys_.size());
-    }
+    const auto note = [&](std::size_t n) { processed_to(processed_ + n); };
+    if (!out_.empty()) return insert_into(stage, keys_, out_.data(), note);
     PieceRoom<std::uint8_t> room(std::min(keys_.size(), answer_window(stage.geometry())));
     while (processed_ < keys_.size()) {
       const std::size_t n = std::min(room.size(), keys_.size() - processed_);
-      inserted_ += stage.insert_new(keys_.slice(processed_, n), room.data(), options_);
-      processed_to(processed_ + n);
+      insert_into(stage, keys_.slice(processed_, n), room.data(), note);
     }
   }
 
@@ -152,14 +179,15 @@ class NewInsertion {
       OwnStages own{state_};
       const InsertStep step = next_insert_step(own, left.keys(), processed_, done(), options_);
       Stage& stage = stages[step.stage];
-      inserted_ += stage.insert_new(left.keys().slice(0, step.count), left.answers.get(), options_);
-      if (!out_.empty()) {
-        for (std::size_t i = 0; i < step.count; ++i) {
-          out_[first + left.index[left.begin + i]] = left.answers[i];
+      insert_into(stage, left.keys().slice(0, step.count), left.answers.get(), [&](std::size_t n) {
+        if (!out_.empty()) {
+          for (std::size_t i = 0; i < n; ++i) {
+            out_[first + left.index[left.begin + i]] = left.answers[i];
+          }
         }
-      }
-      left.begin += step.count;
-      note_processed();
+        left.begin += n;
+        note_processed();
+      });
       // Repeated keys make many small steps. Before these cost more than a lookup of all that is
       // left, what is present is dropped.
       work += step.count + kStepCost;
@@ -183,36 +211,30 @@ class NewInsertion {
   std::size_t processed_ = 0;   ///< keys that had their turn
   std::uint64_t inserted_ = 0;  ///< of those
   std::uint64_t nulls_ = 0;     ///< of those
+  bool changing_ = false;       ///< may a stage have been changed in part?
 };
 
 }  // namespace
 
-void FilterState::check_insert_new() const {
-  check_writable();
-  if (on_host()) return;
-  throw NotOnHost(fmt::format(
-      "insert_new: the counters are in the memory of {}: move the filter with to(\"simd\"), or use "
-      "contains and insert",
-      backend->memory()));
-}
-
 InsertNewReport FilterState::insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
                                         const BatchOptions& options) {
-  check_insert_new();
+  check_writable();
   if (!out.empty()) check_answers(keys.size(), out.size(), "out");
   if (keys.empty()) return {};
+  NewInsertion insertion(*this, keys, out, options);
   // If nothing is inserted, whatever is thrown, the bits stay at their epoch.
   struct Unchanged {
     FilterState& state;
+    const NewInsertion& insertion;
     Epoch epoch = state.epoch;
     std::uint64_t keys = state.keys_inserted();
     ~Unchanged() {
-      if (state.keys_inserted() == keys) state.epoch = epoch;
+      if (state.keys_inserted() == keys && !insertion.failed_in_change()) state.epoch = epoch;
     }
   };
-  const Unchanged unchanged{*this};
+  const Unchanged unchanged{*this, insertion};
   begin_change();
-  return NewInsertion(*this, keys, out, options).run();
+  return insertion.run();
 }
 
 }  // namespace scbf

@@ -94,11 +94,16 @@ std::uint64_t Stage::insert_new(const KeyBatch& keys, std::uint8_t* out,
                                 const BatchOptions& options) {
   detail::KnownCount nonzero = known_nonzero;
   known_nonzero.forget();  // if the backend throws, no wrong number is left
-  const NewKeys added = backend->insert_new(view(), keys, out, options);
-  nonzero.add(added.filled);
-  known_nonzero = nonzero;
-  keys_inserted += added.keys;
-  return added.keys;
+  try {
+    const NewKeys added = backend->insert_new(view(), keys, out, options);
+    nonzero.add(added.filled);
+    known_nonzero = nonzero;
+    keys_inserted += added.keys;
+    return added.keys;
+  } catch (const CutShort& cut) {
+    keys_inserted += cut.inserted;
+    throw;
+  }
 }
 
 InsertReport Stage::book(const KeyBatch& inserted) noexcept {

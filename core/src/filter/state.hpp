@@ -63,7 +63,8 @@ struct FilterState {
   }
   template <class Key>
   bool insert_new_key(const Key& key) {
-    check_insert_new();
+    if (!on_host()) return insert_new(one(key), {}, kOneKey).inserted == 1;
+    check_writable();
     const std::uint64_t hash = hash_of(key, seed);
     if (contains_hash(hash)) return false;
     insert_hash(hash);
@@ -75,8 +76,6 @@ struct FilterState {
     std::uint8_t answer = 0;
     return contains(one(key), &answer, kOneKey) == 1;
   }
-  /// Throws ReadOnly or NotOnHost.
-  void check_insert_new() const;
   // The same by its hash, on the host.
   void insert_hash(std::uint64_t hash);
   bool contains_hash(std::uint64_t hash) const;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -12,16 +13,17 @@
 
 namespace scbf {
 
-/// Thrown by Backend::insert and remove: the first `keys` keys of the batch are done, nulls
-/// included, and the others have changed nothing.
+/// Thrown by Backend::insert, insert_new and remove: the first `keys` keys of the batch are done,
+/// nulls included, and the others have changed nothing.
 class CutShort : public Error {
  public:
   CutShort(const Error& message, std::size_t done, std::exception_ptr why)
       : Error(message), keys(done), cause(std::move(why)) {}
 
   std::size_t keys;
-  RemoveCounts removed = {};  ///< of a removal: what became of those keys
-  std::exception_ptr cause;   ///< to be thrown if nothing at all was changed
+  std::uint64_t inserted = 0;  ///< of an insertion of new keys: how many of those keys were
+  RemoveCounts removed = {};   ///< of a removal: what became of those keys
+  std::exception_ptr cause;    ///< to be thrown if nothing at all was changed
 };
 
 }  // namespace scbf

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/owners.hpp"
 #include "engine/partitions.hpp"
 #include "scbf/backend.hpp"
 #include "scbf/geometry.hpp"
@@ -37,6 +38,8 @@ struct Tuning {
   unsigned most_log2_reservations = 20;
   /// Keys of a removal from several filters that are looked up, and then decided, together.
   std::size_t claimed_keys = std::size_t{1} << 20;
+  /// Log2 of the most entries in the table of owners of an insertion of new keys: 64 MiB of them.
+  unsigned most_log2_owners = 23;
 
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
   /// From this many keys per line of an array on, the pass over the filter pays: sorting moves a
@@ -87,7 +90,13 @@ struct Tuning {
     return std::min<unsigned>(most_log2_reservations,
                               std::max<unsigned>(static_cast<unsigned>(std::bit_width(wanted)), 6));
   }
-  /// Keys that are decided together.
+  /// How many of n > 0 keys are decided together in an insertion of new keys: so many that the
+  /// table of owners has two entries for each cell.
+  std::size_t new_keys_at_once(const Geometry& geometry, std::size_t n) const noexcept {
+    const std::size_t most = (std::size_t{1} << most_log2_owners) / 2 / geometry.probes();
+    return std::min(n, std::clamp<std::size_t>(most, 1, std::size_t{1} << Owners::kKeyBits));
+  }
+  /// Keys that are decided together, of those that are decided in order.
   static std::uint32_t window(std::uint32_t lines_per_key, unsigned log2_reservations) noexcept {
     return std::max(1u, (1u << log2_reservations) / 8 / lines_per_key);
   }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/loops.hpp"
 #include "engine/marks.hpp"
@@ -69,7 +70,7 @@ class BlocksOfWarp {
   typename Warp::template PerLane<std::uint32_t> block_, nibbles_;
 };
 
-/// The shares of a key in split, and its bits in ranked.
+/// The shares of a key in split, and in ranked, of counters or of bits.
 template <class Cells>
 class SlicesOfKey {
  public:
@@ -100,13 +101,15 @@ class SlicesOfKey {
   SCBF_INLINE void visit_some(std::uint32_t first, Visit visit) const {
     typename Cells::Share shares[n];
     for (std::uint32_t i = 0; i < n; ++i) {
-      if (Cells::kCell == Cell::bit && geometry_.layout() == Layout::ranked) {
+      if constexpr (std::is_same_v<Cells, RankedCells>) {
         shares[i] = Cells::share(geometry_, hash_, first + i);
-        continue;
+      } else if (Cells::kCell == Cell::bit && geometry_.layout() == Layout::ranked) {
+        shares[i] = Cells::share(geometry_, hash_, first + i);
+      } else {
+        const std::uint64_t position = detail::slice_position<detail::PlainOps, true>(
+            hash_, detail::multiplier_of(first + i), geometry_.counters_per_slice());
+        shares[i] = Cells::in_slice((first + i) * geometry_.slice_stride() + position);
       }
-      const std::uint64_t position = detail::slice_position<detail::PlainOps, true>(
-          hash_, detail::multiplier_of(first + i), geometry_.counters_per_slice());
-      shares[i] = Cells::in_slice((first + i) * geometry_.slice_stride() + position);
     }
     visit(first, shares, (1u << n) - 1);
   }
@@ -115,7 +118,38 @@ class SlicesOfKey {
   std::uint64_t hash_;
 };
 
-/// Adds keys. If counting, *filled += how many cells were 0 and are not any more.
+/// Adds the keys of the lanes that are `there`. If counting, *filled += how many cells were 0 and
+/// are not any more.
+template <class Cells, bool counting, class Warp>
+SCBF_INLINE void add_keys(const Warp& warp, const FilterRef& filter,
+                          const typename Warp::template PerLane<bool>& there,
+                          const typename Warp::template PerLane<std::uint64_t>& hash,
+                          std::uint64_t* filled) {
+  const Geometry& geometry = filter.geometry();
+  auto mine = warp.each([](unsigned) { return std::int32_t{0}; });
+  if (geometry.layout() != Layout::split_block) {
+    warp.each([&](unsigned l) {
+      if (!there[l]) return;
+      SlicesOfKey<Cells>(geometry, hash[l])
+          .each([&](std::uint32_t, const auto& shares, std::uint32_t all) {
+            mine[l] += static_cast<std::int32_t>(Cells::add(filter.words(), shares, all));
+          });
+    });
+  } else {
+    const std::uint32_t all_there = warp.ballot(there);
+    for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
+      using Blocks = BlocksOfWarp<Cells, Warp>;
+      const Blocks blocks(warp, filter, hash, group);
+      blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
+        const std::uint32_t wanted = all_there >> l / Blocks::kSharers * Blocks::kSharers >> step;
+        mine[l] += static_cast<std::int32_t>(Cells::add(words, shares, wanted));
+      });
+    }
+  }
+  if (counting) add_up(warp, mine, filled);
+}
+
+/// Adds keys, counting as by add_keys.
 template <class Cells, bool counting>
 struct AddDirect {
   /// In blocks of counters, 64 registers hold all that four loads bring. (See blocks_for.)
@@ -128,32 +162,11 @@ struct AddDirect {
   /// Runs keys first … first + 31, as far as they exist.
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    const Geometry& geometry = filter.geometry();
     const auto there =
         warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
     const auto hash = warp.each(
         [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
-    auto mine = warp.each([](unsigned) { return std::int32_t{0}; });
-    if (geometry.layout() != Layout::split_block) {
-      warp.each([&](unsigned l) {
-        if (!there[l]) return;
-        SlicesOfKey<Cells>(geometry, hash[l])
-            .each([&](std::uint32_t, const auto& shares, std::uint32_t all) {
-              mine[l] += static_cast<std::int32_t>(Cells::add(filter.words(), shares, all));
-            });
-      });
-    } else {
-      const std::uint32_t all_there = warp.ballot(there);
-      for (std::uint32_t group = 0; group < geometry.groups(); ++group) {
-        using Blocks = BlocksOfWarp<Cells, Warp>;
-        const Blocks blocks(warp, filter, hash, group);
-        blocks.each([&](unsigned l, unsigned step, std::uint64_t* words, const auto& shares) {
-          const std::uint32_t wanted = all_there >> l / Blocks::kSharers * Blocks::kSharers >> step;
-          mine[l] += static_cast<std::int32_t>(Cells::add(words, shares, wanted));
-        });
-      }
-    }
-    if (counting) add_up(warp, mine, filled);
+    add_keys<Cells, counting>(warp, filter, there, hash, filled);
   }
 };
 

@@ -16,31 +16,6 @@
 
 namespace scbf::cuda {
 
-/// Loads sixteen bytes in one access and does not keep them in the first-level cache, since no
-/// second key needs them. They must not be written while the kernel runs.
-SCBF_INLINE WordPair load_pair_uncached(const std::uint64_t* words) noexcept {
-#if defined(__CUDA_ARCH__)
-  WordPair pair;
-  asm("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
-      : "=l"(pair.low), "=l"(pair.high)
-      : "l"(words));
-  return pair;
-#else
-  return {words[0], words[1]};
-#endif
-}
-
-/// The same with eight bytes.
-SCBF_INLINE std::uint64_t load_uncached(const std::uint64_t* word) noexcept {
-#if defined(__CUDA_ARCH__)
-  std::uint64_t loaded;
-  asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(loaded) : "l"(word));
-  return loaded;
-#else
-  return *word;
-#endif
-}
-
 /// Four counters, or four answers 0 or 1, one in each byte.
 using FourBytes = std::uint32_t;
 
@@ -182,6 +157,22 @@ struct JoinedAnswers {
   }
 };
 
+/// The smallest counter of each lane's hash or, if not counting, whether that is not 0.
+template <bool counting, class Cells, class Warp>
+SCBF_INLINE auto least_by(const Warp& warp, const FilterRef& filter,
+                          const typename Warp::template PerLane<std::uint64_t>& hash) {
+  if constexpr (std::is_same_v<Cells, RankedCells>) {
+    return held_in_ranked(warp, filter, hash);
+  } else {
+    return Cells::kCell == Cell::counter && filter.geometry().layout() == Layout::split_block
+               ? least_in_blocks<counting>(warp, filter, hash)
+               : warp.each([&](unsigned l) {
+                   return counting ? filter.least<Cells>(hash[l])
+                                   : unsigned{filter.holds<Cells>(hash[l])};
+                 });
+  }
+}
+
 /// Looks up keys first … first + 31, as far as they exist: the smallest counter of each (counting),
 /// or whether that is not 0. RankedCells have no counts.
 template <bool counting, class Cells, class Warp>
@@ -192,18 +183,7 @@ SCBF_INLINE auto look_up(const Warp& warp, const FilterRef& filter, const ValueK
       warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
   const auto hash = warp.each(
       [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
-  const auto least = [&] {
-    if constexpr (std::is_same_v<Cells, RankedCells>) {
-      return held_in_ranked(warp, filter, hash);
-    } else {
-      return Cells::kCell == Cell::counter && filter.geometry().layout() == Layout::split_block
-                 ? least_in_blocks<counting>(warp, filter, hash)
-                 : warp.each([&](unsigned l) {
-                     return counting ? filter.least<Cells>(hash[l])
-                                     : unsigned{filter.holds<Cells>(hash[l])};
-                   });
-    }
-  }();
+  const auto least = least_by<counting, Cells>(warp, filter, hash);
   return warp.each([&](unsigned l) {
     const unsigned a = there[l] ? least[l] : 0;
     return counting ? a : unsigned{a != 0};

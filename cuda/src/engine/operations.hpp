@@ -39,6 +39,7 @@
 #include "engine/direct.hpp"
 #include "engine/look.hpp"
 #include "engine/marks.hpp"
+#include "engine/new_keys.hpp"
 #include "engine/partitions.hpp"
 #include "engine/ranked_insertion.hpp"
 #include "engine/removal_from_one.hpp"
@@ -232,7 +233,7 @@ void insert_into_ranked(Device& device, const FilterRef& filter, const ValueKeys
   RankedInsertion<Device> insertion(device, filter, most, tuning.limits);
   device.reserve(insertion.algorithm_bytes());
   for (std::size_t first = 0; first < keys.n; first += most) {
-    insertion.add(keys.part(first, std::min(most, keys.n - first)), filled);
+    insertion.add(keys.part(first, std::min(most, keys.n - first)), nullptr, filled);
   }
 }
 
@@ -253,6 +254,59 @@ void insert(Device& device, const FilterRef& filter, const ValueKeys& keys, cons
   device.reserve(partitioned.algorithm_bytes());
   for (std::size_t first = 0; first < keys.n; first += most) {
     partitioned.add(keys.part(first, std::min(most, keys.n - first)), tuning.alone, filled);
+  }
+}
+
+/// Inserts keys one after another, each if it is absent at its turn: verdicts[i] = 1 if key i was
+/// inserted, else 0. *filled as by insert().
+template <class Device>
+void insert_new(Device& device, const FilterRef& filter, const ValueKeys& keys,
+                std::uint8_t* verdicts, const Tuning& tuning, std::uint64_t* filled) {
+  if (keys.n == 0) return;
+  const Geometry& geometry = filter.geometry();
+  const bool by_block = geometry.layout() == Layout::split_block && geometry.groups() == 1;
+  const std::size_t most = tuning.new_keys_at_once(geometry, keys.n);
+  const std::size_t all_entries = std::size_t{1}
+                                  << Owners::log2_entries_for(most * geometry.probes());
+  const auto entries = device.template temporary<std::uint64_t>(all_entries);
+  const auto left = device.template temporary<std::uint64_t>(1);
+  const Owners of_blocks{entries.get(), Owners::log2_entries_for(most)};
+  const OwnersOfCells of_cells{entries.get(), geometry.probes(), most,
+                               by_block ? left.get() : nullptr};
+  const auto free_entries = [&] {
+    const std::size_t threads = std::min(all_entries, std::size_t{128} << 10);
+    device.for_each(threads, FreeEntries{of_cells, threads});
+  };
+  std::optional<RankedInsertion<Device>> ranked;
+  if (filter.is_ranked()) {
+    ranked.emplace(device, filter, most, tuning.limits);
+    device.reserve(ranked->algorithm_bytes());
+  }
+  for (std::size_t first = 0; first < keys.n; first += most) {
+    const ValueKeys part = keys.part(first, std::min(most, keys.n - first));
+    std::uint8_t* verdict = verdicts + first;
+    if (ranked) {
+      free_entries();
+      device.for_warps(part.n, ClaimCells<RankedCells>{filter, part, verdict, of_cells, false});
+      device.for_warps(part.n,
+                       AddOwners<RankedCells, false>{filter, part, verdict, of_cells, nullptr});
+      ranked->add(part, verdict, filled);
+      continue;
+    }
+    with_cells_and_counting(geometry, filled, [&](auto cells, auto counting) {
+      using Cells = decltype(cells);
+      if (by_block) {
+        device.fill(entries.get(), std::size_t{1} << of_blocks.log2_entries, Owners::kFree);
+        device.fill(left.get(), 1, 0);
+        device.for_warps(part.n, ClaimBlocks<Cells>{filter, part, verdict, of_blocks});
+        device.for_warps(part.n, AddOwnersOfBlocks<Cells, counting()>{
+                                     filter, part, verdict, of_blocks, left.get(), filled});
+      }
+      free_entries();
+      device.for_warps(part.n, ClaimCells<Cells>{filter, part, verdict, of_cells, by_block});
+      device.for_warps(part.n,
+                       AddOwners<Cells, counting()>{filter, part, verdict, of_cells, filled});
+    });
   }
 }
 

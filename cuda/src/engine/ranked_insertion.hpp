@@ -45,13 +45,13 @@ class RankedInsertion {
                     device_.select_bytes(blocks(), IsMarked{marks()}));
   }
 
-  /// *filled += how many positions of the filter were not in use and are now, unless `filled` is
-  /// null.
-  void add(const ValueKeys& keys, std::uint64_t* filled) {
+  /// Adds the keys with only[i] = 1 or, if `only` is null, all valid ones. *filled += how many
+  /// positions of the filter were not in use and are now, unless `filled` is null.
+  void add(const ValueKeys& keys, const std::uint8_t* only, std::uint64_t* filled) {
     if (filled != nullptr) {
-      add<true>(keys, filled);
+      add<true>(keys, only, filled);
     } else {
-      add<false>(keys, filled);
+      add<false>(keys, only, filled);
     }
   }
 
@@ -59,8 +59,8 @@ class RankedInsertion {
   enum Number : std::size_t { kLeftOver, kListed, kNumbers };
 
   template <bool counting>
-  void add(const ValueKeys& keys, std::uint64_t* filled) {
-    const PositionsOfKeys<std::uint64_t, RankedArray> positions{filter_, array_, keys, nullptr};
+  void add(const ValueKeys& keys, const std::uint8_t* only, std::uint64_t* filled) {
+    const PositionsOfKeys<std::uint64_t, RankedArray> positions{filter_, array_, keys, only};
     const std::uint64_t* sorted = sorting_.sort(positions, keys.n);
     device_.fill(numbers_.get(), kNumbers, 0);
     device_.fill(marks_.get(), mark_words(), 0);

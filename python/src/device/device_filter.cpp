@@ -291,6 +291,10 @@ events.)")
           nb::arg("path") = "automatic", nb::arg("stream") = nb::none(),
           "Inserts n keys. ``alone``: nothing else changes the filter meanwhile, which makes large "
           "insertions faster; if that is not true, keys are lost.")
+      .def("insert_new", &answer<&cuda::DeviceFilter::insert_new_async, DeviceArray::kBool>,
+           nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("stream") = nb::none(),
+           "Inserts the keys that are not there yet, one after another, and says which: n bool.")
       .def("contains", &answer<&cuda::DeviceFilter::contains_async, DeviceArray::kBool>,
            nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("stream") = nb::none(), "Which keys may be present? n bool.")

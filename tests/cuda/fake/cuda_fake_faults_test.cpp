@@ -62,6 +62,7 @@ std::vector<Operation<F>> operations() {
   using scbf::BatchOptions;
   std::vector<Operation<F>> all = {
       {"insert", [](F& f, const BatchOptions& o) { f.insert(asked(), o); }},
+      {"insert_new", [](F& f, const BatchOptions& o) { f.insert_new(asked(), {}, o); }},
       {"contains",
        [](F& f, const BatchOptions& o) {
          Answers out(asked().size());
@@ -195,25 +196,32 @@ TYPED_TEST(OutOfMemoryWith, InALaterWindowIsTriedAgainWhenThoseBeforeItAreDone) 
 }
 
 TYPED_TEST(OutOfMemoryWith, SaysHowMuchOfABatchWasDone) {
-  int in_part = 0;
-  const auto insert = operations<TypeParam>().front();
-  with_each_failing<TypeParam>(
-      insert, "cuda:windows", scbf::Path::partitioned, allocates, cudaErrorMemoryAllocation, 2,
-      [&](TypeParam& filter, const std::exception* e) {
-        auto model = filled<TypeParam>("scalar");
-        if (const auto* full = dynamic_cast<const scbf::FilterFull*>(e)) {
-          ++in_part;
-          EXPECT_NE(std::string_view(full->what()).find(" bytes of "), std::string_view::npos);
-          EXPECT_EQ(full->processed() % kSmallWindow, 0u);
-          EXPECT_EQ(full->done().inserted, full->processed());
-          model.insert(scbf::KeyBatch(asked()).slice(0, full->processed()));
-        } else if (e == nullptr) {
-          model.insert(asked());
-        }
-        EXPECT_TRUE(filter == model);
-        EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
-      });
-  EXPECT_GT(in_part, 10);
+  for (const bool only_new : {false, true}) {
+    SCOPED_TRACE(only_new ? "insert_new" : "insert");
+    int in_part = 0;
+    const auto insert = operations<TypeParam>()[only_new ? 1 : 0];
+    const auto insert_into = [&](TypeParam& model, const scbf::KeyBatch& keys) {
+      return only_new ? model.insert_new(keys).inserted : model.insert(keys).inserted;
+    };
+    with_each_failing<TypeParam>(
+        insert, "cuda:windows", scbf::Path::partitioned, allocates, cudaErrorMemoryAllocation, 2,
+        [&](TypeParam& filter, const std::exception* e) {
+          auto model = filled<TypeParam>("scalar");
+          if (const auto* full = dynamic_cast<const scbf::FilterFull*>(e)) {
+            ++in_part;
+            EXPECT_NE(std::string_view(full->what()).find(" bytes of "), std::string_view::npos);
+            EXPECT_EQ(full->processed() % kSmallWindow, 0u);
+            EXPECT_EQ(full->done().inserted,
+                      insert_into(model, scbf::KeyBatch(asked()).slice(0, full->processed())));
+          } else if (e == nullptr) {
+            insert_into(model, asked());
+          }
+          EXPECT_TRUE(filter == model);
+          EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
+          EXPECT_EQ(filter.nonzero(), model.nonzero());
+        });
+    EXPECT_GT(in_part, only_new ? 1 : 10);
+  }
 }
 
 // Each step of a batch goes to another stage, and a later one may need more memory than those
@@ -221,20 +229,23 @@ TYPED_TEST(OutOfMemoryWith, SaysHowMuchOfABatchWasDone) {
 TYPED_TEST(OutOfMemoryWith, InAnInsertionIntoSeveralStagesSaysHowManyKeysWereDone) {
   const auto growth = scbf::Growth::tightening(100, 0.1, scbf::Layout::split_block, 8.0);
   int untouched = 0, in_part = 0;
-  for (const bool in_bulk : {false, true}) {
+  for (const std::string way : {"insert", "bulk", "insert_new"}) {
     for (const std::uint64_t times : {1u, 2u}) {
       for (std::uint64_t nth = 1;; ++nth) {
-        SCOPED_TRACE("call " + std::to_string(nth) + (in_bulk ? ", in bulk" : ""));
+        SCOPED_TRACE("call " + std::to_string(nth) + ", " + way);
         ASSERT_LT(nth, 300u);
         TypeParam filter(growth, {.seed = 5, .backend = "cuda:windows"});
         scbf::cuda::release_device_scratch();
         fake_cuda::fail_call(allocates, nth, cudaErrorMemoryAllocation, false, times);
         std::size_t done = asked().size();
+        Answers out(asked().size(), 0xCC);
         try {
-          if (in_bulk) {
+          if (way == "bulk") {
             filter.bulk().insert(asked());
-          } else {
+          } else if (way == "insert") {
             filter.insert(asked());
+          } else {
+            filter.insert_new(asked(), out);
           }
         } catch (const scbf::FilterFull& full) {
           done = full.processed();
@@ -246,9 +257,17 @@ TYPED_TEST(OutOfMemoryWith, InAnInsertionIntoSeveralStagesSaysHowManyKeysWereDon
         if (!failed) break;
         untouched += done == 0;
         in_part += done > 0 && done < asked().size();
-        EXPECT_EQ(filter.keys_inserted(), done);
         TypeParam model(growth, {.seed = 5, .backend = "scalar"});
-        model.insert(scbf::KeyBatch(asked()).slice(0, done));
+        const auto keys_done = scbf::KeyBatch(asked()).slice(0, done);
+        if (way == "insert_new") {
+          Answers want(done);
+          model.insert_new(keys_done, want);
+          out.resize(done);
+          EXPECT_TRUE(same_answers(out, want));
+        } else {
+          model.insert(keys_done);
+        }
+        EXPECT_EQ(filter.keys_inserted(), model.keys_inserted());
         EXPECT_EQ(filter.nonzero(), model.nonzero());
         // A further stage may have been added, which is empty.
         for (std::size_t s = 0; s < filter.stages(); ++s) {

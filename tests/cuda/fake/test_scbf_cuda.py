@@ -113,6 +113,18 @@ def test_counters_and_answers_are_those_of_the_host(dtype: str) -> None:
     assert there.to_filter() == here
 
 
+def test_what_was_not_there_yet() -> None:
+    there, here = twins()
+    for keys in (KEYS[:2_000], np.concatenate([KEYS[1_000:3_000], KEYS[500:4_000]])):
+        new = there.insert_new(Array(keys))
+        assert new.dtype == np.bool_ and (new.get() == here.insert_new(keys)).all()
+        assert there.to_filter() == here
+    out = Array(np.ones(3, np.uint8))
+    assert there.insert_new(Array(KEYS[:3]), out) is out
+    assert out.get().tolist() == [0, 0, 0]
+    assert there.keys_inserted() == here.keys_inserted
+
+
 def test_rows_of_bytes_are_keys_of_one_width() -> None:
     there, here = twins()
     rows = np.random.default_rng(1).integers(0, 256, (500, 12), np.uint8)

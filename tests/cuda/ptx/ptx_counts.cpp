@@ -136,6 +136,15 @@ void count(const scbf::Geometry& geometry,
                               options);
       });
     };
+    if (path == Path::direct || ranked) {
+      DeviceFilter empty(geometry, 1);
+      add("insert new", false, [&] {
+        empty.insert_new_async({keys.as<std::uint64_t>(), kKeys}, answers.as<std::uint8_t>());
+      });
+      add("insert new, again", false, [&] {
+        empty.insert_new_async({keys.as<std::uint64_t>(), kKeys}, answers.as<std::uint8_t>());
+      });
+    }
     if (ranked) return look_up();
     scbf::Filter of_host(geometry.with(Cell::counter), {.seed = 1, .backend = "cuda"});
     if (geometry.cell() == Cell::bit) {

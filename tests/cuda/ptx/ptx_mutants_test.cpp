@@ -111,6 +111,27 @@ std::string what_differs_in_ranked() {
   return "";
 }
 
+/// Inserts new keys into crowded filters: they come several times, and share a block, or cells of
+/// slices, with others. The numbers of keys inserted are those of the verdicts.
+std::string what_differs_in_new_keys() {
+  for (const auto& geometry : {scbf::Geometry::split_block(1, 40), scbf::Geometry::split(7, 300)}) {
+    scbf::Filter model(geometry, {.seed = 5, .backend = "scalar"});
+    scbf::Filter filter(geometry, {.seed = 5, .backend = "cuda"});
+    Random random(9);
+    for (int batch = 0; batch < 2; ++batch) {
+      std::vector<std::uint64_t> keys(700);
+      for (auto& key : keys) key = random.below(batch == 0 ? 40 : 400);
+      Answers got(keys.size(), 0xCC), want(keys.size());
+      filter.insert_new(keys, got);
+      model.insert_new(keys, want, {.threads = 1});
+      if (!same_answers(got, want)) return "verdicts differ\n";
+      if (!same_words(words_of(filter), model.words())) return "counters differ\n";
+      if (filter.nonzero() != model.nonzero()) return "the number of filled counters differs\n";
+    }
+  }
+  return "";
+}
+
 /// What differs, with what the interpreter and the fake runtime noticed.
 template <class WhatDiffers>
 std::string noticed(std::uint64_t seed, WhatDiffers what_differs) {
@@ -366,6 +387,37 @@ std::vector<Mutant> mutants_of_ranked() {
   };
 }
 
+/// Of insertions of new keys.
+std::vector<Mutant> mutants_of_new_keys() {
+  const std::string claim_blocks = "ClaimBlocksINS0_12CounterCells",
+                    claim_cells = "ClaimCellsINS0_12CounterCells",
+                    add_owners_of_blocks = "AddOwnersOfBlocksINS0_12CounterCellsELb1",
+                    add_owners = "AddOwnersINS0_12CounterCellsELb1", differ = "verdicts differ";
+  const std::string swap = R"(atom\.global\.)" + kSwap;
+  const std::string not_atomic =
+      "ld.volatile.global.u64 $1, [$2]; st.volatile.global.u64 [$2], $3;";
+  const std::string lower = R"(atom\.global\.min\.u64\s+%rd\d+, \[(%rd\d+)\], (%rd\d+);)";
+  const auto mutant = [](std::string name, const std::string& kernel, std::string what,
+                         std::string by, int which, std::string says) {
+    return Mutant{std::move(name), Path::automatic, kernel,         std::move(what),
+                  std::move(by),   which,           std::move(says)};
+  };
+  return {
+      mutant("claim_of_a_block_is_not_atomic", claim_blocks, swap, not_atomic, kEvery, differ),
+      mutant("claim_of_a_cell_is_not_atomic", claim_cells, swap, not_atomic, kEvery, differ),
+      mutant("last_key_owns_the_block", claim_blocks, lower, "st.volatile.global.u64 [$1], $2;",
+             kEvery, differ),
+      mutant("earlier_key_does_not_take_the_block", claim_blocks, lower, "", kEvery, differ),
+      mutant("earlier_key_does_not_take_the_cell", claim_cells, lower, "", kEvery, differ),
+      mutant("nobody_is_left", add_owners_of_blocks, kAtomicAdd, "", 0, differ),
+      mutant("entries_are_not_freed", "11FreeEntries", R"(st\.global\.u64[^;]*;)", "", kEvery, ""),
+      mutant("lanes_do_not_learn_of_an_owned_cell", add_owners, kButterfly, "mov.b32 $1, $2;",
+             kEvery, differ),
+      mutant("owners_do_not_add_up_what_they_filled", add_owners, kSum, "mov.b32 $1, $2;", kEvery,
+             kFilledDiffer),
+  };
+}
+
 constexpr std::uint64_t kSeeds = 3;
 
 /// Does noticed_with(seed) say what it should for one of a few seeds?
@@ -398,11 +450,20 @@ TEST_P(OfMutantOfRanked, IsNoticed) {
                  [](std::uint64_t seed) { return noticed(seed, what_differs_in_ranked); });
 }
 
+class OfMutantOfNewKeys : public ::testing::TestWithParam<Mutant> {};
+INSTANTIATE_TEST_SUITE_P(All, OfMutantOfNewKeys, ::testing::ValuesIn(mutants_of_new_keys()),
+                         [](const auto& mutant) { return mutant.param.name; });
+TEST_P(OfMutantOfNewKeys, IsNoticed) {
+  expect_noticed(GetParam(),
+                 [](std::uint64_t seed) { return noticed(seed, what_differs_in_new_keys); });
+}
+
 TEST(TheKernels, GiveNothingToNotice) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     EXPECT_EQ(noticed(Path::direct, seed), "");
     EXPECT_EQ(noticed(Path::partitioned, seed), "");
     EXPECT_EQ(noticed(seed, what_differs_in_ranked), "");
+    EXPECT_EQ(noticed(seed, what_differs_in_new_keys), "");
   }
 }
 

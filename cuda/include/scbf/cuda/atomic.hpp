@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accesses to memory that the language has no words for, as they are on a GPU or, where the same
 // source is tested, on the host: atomic operations on 64-bit words and 32-bit numbers, and accesses
-// that leave the cache first.
+// that leave a cache first or pass it by.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,31 @@ SCBF_INLINE void store_streaming(T* to, T value) noexcept {
 struct WordPair {
   std::uint64_t low, high;
 };
+
+/// Loads sixteen bytes in one access and does not keep them in the first-level cache, since no
+/// second key needs them. They must not be written while the kernel runs.
+SCBF_INLINE WordPair load_pair_uncached(const std::uint64_t* words) noexcept {
+#if defined(__CUDA_ARCH__)
+  WordPair pair;
+  asm("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+      : "=l"(pair.low), "=l"(pair.high)
+      : "l"(words));
+  return pair;
+#else
+  return {words[0], words[1]};
+#endif
+}
+
+/// The same with eight bytes.
+SCBF_INLINE std::uint64_t load_uncached(const std::uint64_t* word) noexcept {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t loaded;
+  asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(loaded) : "l"(word));
+  return loaded;
+#else
+  return *word;
+#endif
+}
 
 /// Relaxed, since counters are independent of each other; the end of a kernel, or a barrier in it,
 /// orders everything.

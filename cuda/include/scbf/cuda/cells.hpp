@@ -51,6 +51,10 @@ struct CounterCells {
   SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
     return detail::counter_at(word, share.shift) != 0;
   }
+  /// The lowest bits of the cells that the key lacks in the word.
+  SCBF_INLINE static std::uint64_t lacking(std::uint64_t word, const Share& share) noexcept {
+    return std::uint64_t{!has(word, share)} << share.shift;
+  }
   SCBF_INLINE static void add(std::uint64_t* word, const Share& share) noexcept {
     add_one(Atomic(), word, share.shift);
   }
@@ -119,6 +123,7 @@ struct CounterCells {
 /// that a lookup reads. Keys cannot be added one by one.
 struct RankedCells {
   static constexpr Cell kCell = Cell::counter;
+  static constexpr std::uint32_t kPerWord = 64;  ///< bits that say which positions are in use
   static constexpr std::uint32_t kBlockWords = kWordsPerBlock;
 
   using Share = detail::Probe;
@@ -137,6 +142,9 @@ struct RankedCells {
   }
   SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
     return (word >> share.shift & 1) != 0;
+  }
+  SCBF_INLINE static std::uint64_t lacking(std::uint64_t word, const Share& share) noexcept {
+    return std::uint64_t{!has(word, share)} << share.shift;
   }
 };
 
@@ -177,6 +185,9 @@ struct BitCells {
 
   SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
     return (share.bits & ~word) == 0;
+  }
+  SCBF_INLINE static std::uint64_t lacking(std::uint64_t word, const Share& share) noexcept {
+    return share.bits & ~word;
   }
   SCBF_INLINE static void add(std::uint64_t* word, const Share& share) noexcept {
     Atomic().set_bits(word, share.bits);

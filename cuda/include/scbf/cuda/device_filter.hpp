@@ -54,16 +54,16 @@ struct DeviceOptions {
 /// Only streams order the calls on one filter. Insertions on several streams may run at once, on
 /// any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of keys
 /// are exact (unless DeviceOptions::alone says otherwise). Into counters in the layout ranked they
-/// take turns: an insertion begins on its stream when the one before, on any stream, is done; it
-/// cannot be captured into a graph (InvalidArgument). Anything else on several streams needs
-/// events.
+/// take turns, insert_new too: an insertion begins on its stream when the one before, on any
+/// stream, is done; it cannot be captured into a graph (InvalidArgument). Anything else on several
+/// streams needs events.
 ///
 /// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 20 bytes
 /// per key, or 12 in split below 2^32 counters a slice, within scratch_bytes; for removals also 4
-/// bytes per key, a 512th of the filter, and up to 8 MiB; for insertions into counters in the
-/// layout ranked, which are always partitioned, 16 bytes per key within scratch_bytes, 8 bytes per
-/// block, a 512th of the filter, and as much as the table of spilled counts; for byte strings 8
-/// bytes per key, for their hashes; for find 1 byte per key.
+/// bytes per key, a 512th of the filter, and up to 8 MiB; for insert_new up to 64 MiB; for
+/// insertions into counters in the layout ranked, which are always partitioned, 16 bytes per key
+/// within scratch_bytes, 8 bytes per block, a 512th of the filter, and as much as the table of
+/// spilled counts; for byte strings 8 bytes per key, for their hashes; for find 1 byte per key.
 ///
 /// Constructors throw BackendUnavailable where there is no device, or no driver for it.
 /// Every call throws CudaError if CUDA refuses it, and OutOfDeviceMemory, changing nothing, if
@@ -91,6 +91,14 @@ class DeviceFilter {
   /// Adds 1 to the k counters of each valid key, saturating, or sets its bits.
   void insert_async(const DeviceKeys& keys, const DeviceOptions& options = {});
   void insert(const DeviceKeys& keys, const DeviceOptions& options = {});
+
+  /// Inserts keys as if one after another, each if the filter does not hold it at its turn;
+  /// verdicts[i] = 1 if key i was inserted, 0 if it was found, or null. As Filter::insert_new.
+  /// Takes the direct path; of counters in ranked, insertion as by insert().
+  void insert_new_async(const DeviceKeys& keys, std::uint8_t* verdicts,
+                        const DeviceOptions& options = {});
+  void insert_new(const DeviceKeys& keys, std::uint8_t* verdicts,
+                  const DeviceOptions& options = {});
 
   /// out[i] = 1 if key i may be present, 0 if it is surely absent or null; keys.size() bytes.
   void contains_async(const DeviceKeys& keys, std::uint8_t* out,
@@ -161,6 +169,8 @@ class DeviceFilter {
   void check_compatible(const DeviceFilter& other, const Geometry& wanted) const;
   void check_counts(const char* what) const;
   void refuse_ranked_counters(const char* what) const;
+  template <class Enqueue>
+  void insert_in_turn(cudaStream_t stream, Enqueue enqueue);
   template <class AnyFilter>
   void copy_from(const AnyFilter& filter, cudaStream_t stream);
 
