@@ -70,6 +70,29 @@ def gpu(results):
         "of 32 bits a key, seven `atomicAdd`. Both are in `bench/cuda/gpu_kernels.cu`"])
 
 
+def gpu_new(results):
+    """insert_new, beside a lookup and an insertion."""
+    rows = []
+    for name in ("split_block_direct", "split_block_bits_direct", "split_direct", "ranked"):
+        def of(operation, n, keys="uniform"):
+            return results.one(op=operation, filter=name, n=n, keys=keys, keys_per_call=None)
+
+        if of("new", SMALL) is None:  # the result is older than these rows
+            return ""
+        cells = [FILTERS[name].removesuffix(", direct")]
+        for n in (SMALL, AROUND, LARGE):
+            by_both = number(1 / (of("miss", n)["ns"][1] + of("insert", n)["ns"][1]))
+            cells += [rate(of("new", n)), by_both, rate(of("again", n))]
+        rows.append(cells + [rate(of("new", LARGE, "zipf1.2"))])
+    head = ["filter", "|"]
+    for n in (SMALL, AROUND, LARGE):
+        head += [f"{keys(n)}: new", "two calls", "again"]
+    return table(head + ["Zipf 1.2: new"], rows) + notes(results, [
+        "10<sup>9</sup> keys a second, filters at 1 %, direct. *New*: `insert_new` of distinct keys into an empty filter, as "
+        "many as it is for, 2<sup>28</sup> at most; *again*: the same once more. *Two calls*: computed from `contains` of absent "
+        "keys and `insert` of all. *Zipf 1.2*: into the empty filter for 10<sup>9</sup> keys"])
+
+
 def gpu_keys(results):
     """Skewed keys, and small calls, for a filter of 10^9 keys."""
     rows = []
@@ -137,5 +160,5 @@ def gpu_aims(results):
                   "measured"], rows) + notes(results, [])
 
 
-TABLES = {"gpu": gpu, "gpu_keys": gpu_keys, "gpu_host": gpu_host,
+TABLES = {"gpu": gpu, "gpu_keys": gpu_keys, "gpu_new": gpu_new, "gpu_host": gpu_host,
           "gpu_aims": gpu_aims}

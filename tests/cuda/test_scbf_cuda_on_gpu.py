@@ -107,7 +107,7 @@ def test_streams_of_the_caller(library: Any) -> None:
 
 
 def test_filters_of_the_host_with_counters_on_the_device() -> None:
-    there, here = scbf.Filter(N, 0.01, backend="cuda", seed=1), scbf.Filter(N, 0.01, seed=1)
+    there, here = scbf.Filter(2 * N, 0.01, backend="cuda", seed=1), scbf.Filter(2 * N, 0.01, seed=1)
     words = [f"key {i}" for i in range(100_000)]
     for keys in (KEYS, words):
         there.insert(keys)
