@@ -47,16 +47,8 @@ class Contract : public ::testing::TestWithParam<Case> {
     }
   }
 };
-/// One far memory in one mode is enough, since the model computes there.
-std::vector<Case> cases() {
-  std::vector<Case> all = cases_of(all_shapes(150'000));
-  std::erase_if(all, [](const Case& c) {
-    const bool far = c.backend->target() == "far";
-    return far && (c.backend->name() != "far" || c.mode.name() != "1_thread_direct");
-  });
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(All, Contract, ::testing::ValuesIn(cases()), CaseName());
+INSTANTIATE_TEST_SUITE_P(All, Contract,
+                         ::testing::ValuesIn(cases_with_one_far(all_shapes(150'000))), CaseName());
 
 TEST_P(Contract, BatchesOfAllSizes) {
   ASSERT_NO_FATAL_FAILURE(compare_steps(batch_sizes(), 0x8000'0000'0000'0001u));

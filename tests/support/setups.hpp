@@ -323,6 +323,16 @@ inline std::vector<Case> cases_of(const std::vector<Shape>& shapes) {
   return cases;
 }
 
+/// The same with one of the far memories (far_backend.hpp), in one mode: the model computes there.
+inline std::vector<Case> cases_with_one_far(const std::vector<Shape>& shapes) {
+  std::vector<Case> cases = cases_of(shapes);
+  std::erase_if(cases, [](const Case& c) {
+    const bool far = c.backend->target() == "far";
+    return far && (c.backend->name() != "far" || c.mode.name() != "1_thread_direct");
+  });
+  return cases;
+}
+
 /// A copy of the counters, also of those on a device.
 template <class FilterOrStage>
 inline std::vector<std::uint64_t> words_of(const FilterOrStage& filter) {

@@ -12,9 +12,10 @@ namespace scbf::cuda {
 
 /// The owners of cells: a hash table with a word for each cell and its owner. Cells of one line of
 /// counters are first looked for in one line of the table, so that the eight of a key in
-/// split_block take one access of eight lanes; after that, anywhere.
+/// split_block take one access of eight lanes; after that, anywhere. An entry stays that of the
+/// cell that took it, so that all claims to a cell meet in the same one.
 struct Owners {
-  /// A key of a batch has so many bits, its cell the others.
+  /// A key of a batch has so many bits, its cell the others: enough for 2 TiB of bits.
   static constexpr unsigned kKeyBits = 20;
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
