@@ -162,10 +162,8 @@ struct AddDirect {
   /// Runs keys first … first + 31, as far as they exist.
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    const auto there =
-        warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
-    const auto hash = warp.each(
-        [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    const auto there = valid_keys(warp, keys, first);
+    const auto hash = hashes_of(warp, filter, keys, first, there);
     add_keys<Cells, counting>(warp, filter, there, hash, filled);
   }
 };
@@ -191,8 +189,7 @@ struct TakeDirect {
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
     const auto takes = warp.each(
         [&](unsigned l) { return first + l < keys.n && verdicts[first + l] == kRemoved; });
-    const auto hash = warp.each(
-        [&](unsigned l) { return takes[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    const auto hash = hashes_of(warp, filter, keys, first, takes);
     auto mine = warp.each([](unsigned) { return std::int32_t{0}; });
     if (filter.geometry().layout() == Layout::split_block) {
       take_in_blocks(warp, first, takes, hash, mine);

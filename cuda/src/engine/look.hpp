@@ -179,10 +179,8 @@ template <bool counting, class Cells, class Warp>
 SCBF_INLINE auto look_up(const Warp& warp, const FilterRef& filter, const ValueKeys& keys,
                          std::size_t first) {
   static_assert(!counting || !std::is_same_v<Cells, RankedCells>);
-  const auto there =
-      warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
-  const auto hash = warp.each(
-      [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+  const auto there = valid_keys(warp, keys, first);
+  const auto hash = hashes_of(warp, filter, keys, first, there);
   const auto least = least_by<counting, Cells>(warp, filter, hash);
   return warp.each([&](unsigned l) {
     const unsigned a = there[l] ? least[l] : 0;

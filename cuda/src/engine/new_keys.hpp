@@ -85,10 +85,8 @@ struct ClaimBlocks {
 
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    const auto there =
-        warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
-    const auto hash = warp.each(
-        [&](unsigned l) { return there[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    const auto there = valid_keys(warp, keys, first);
+    const auto hash = hashes_of(warp, filter, keys, first, there);
     const auto held = least_by<false, Cells>(warp, filter, hash);
     warp.each([&](unsigned l) {
       if (first + l >= keys.n) return;
@@ -116,8 +114,7 @@ struct AddOwnersOfBlocks {
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
     const auto absent = undecided(warp, *this, first);
     if (warp.ballot(absent) == 0) return;
-    const auto hash = warp.each(
-        [&](unsigned l) { return absent[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    const auto hash = hashes_of(warp, filter, keys, first, absent);
     const auto is_new = warp.each([&](unsigned l) {
       if (!absent[l]) return false;
       const std::uint64_t cells[] = {cell_for_block(filter.line(hash[l], 0))};
@@ -204,13 +201,11 @@ struct ClaimCells {
 
   template <class Warp>
   SCBF_INLINE void operator()(const Warp& warp, std::size_t first) const {
-    const auto asked = only_undecided ? undecided(warp, *this, first) : warp.each([&](unsigned l) {
-      return first + l < keys.n && keys.valid(first + l);
-    });
+    const auto asked =
+        only_undecided ? undecided(warp, *this, first) : valid_keys(warp, keys, first);
     const std::uint32_t all = warp.ballot(asked);
     if (only_undecided && all == 0) return;
-    const auto hash = warp.each(
-        [&](unsigned l) { return asked[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    const auto hash = hashes_of(warp, filter, keys, first, asked);
     const Owners table = owners.table();
     const auto lacks = with_any_share<Cells>(
         warp, filter, all, hash,
@@ -253,8 +248,7 @@ struct AddOwners {
     const auto lacks = undecided(warp, *this, first);
     const std::uint32_t all = warp.ballot(lacks);
     if (all == 0) return;
-    const auto hash = warp.each(
-        [&](unsigned l) { return lacks[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+    const auto hash = hashes_of(warp, filter, keys, first, lacks);
     const Owners table = owners.table();
     const auto owns = with_any_share<Cells>(
         warp, filter, all, hash,

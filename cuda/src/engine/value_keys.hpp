@@ -30,6 +30,19 @@ struct ValueKeys {
   }
 };
 
+/// PerLane: is there a key first + lane, and is it valid?
+template <class Warp>
+SCBF_INLINE auto valid_keys(const Warp& warp, const ValueKeys& keys, std::size_t first) {
+  return warp.each([&](unsigned l) { return first + l < keys.n && keys.valid(first + l); });
+}
+/// PerLane: the hash of key first + lane, for the lanes that are `wanted`; others do not read it.
+template <class Warp>
+SCBF_INLINE auto hashes_of(const Warp& warp, const FilterRef& filter, const ValueKeys& keys,
+                           std::size_t first, const typename Warp::template PerLane<bool>& wanted) {
+  return warp.each(
+      [&](unsigned l) { return wanted[l] ? keys.hash(filter, first + l) : std::uint64_t{0}; });
+}
+
 /// hashes[i] = the hash of value i, for several filters of the seed of `filter`.
 struct HashValues {
   ValueKeys keys;
