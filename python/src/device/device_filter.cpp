@@ -275,8 +275,8 @@ uint8, which are n keys of as many bytes. Nothing is copied. Answers are a Devic
 Each call takes a ``stream``: None for the default stream, and the call returns when its work is done; or one of
 the caller's (a handle, or an object of CuPy, PyTorch or cuda.core), and it returns as soon as the work is
 enqueued. Keys and ``out`` are kept until it is done; a stream given by its handle must outlive the answers.
-Only streams order the calls on a filter: insertions may run at once, anything else on several streams needs
-events.)")
+Only streams order the calls on a filter: insertions by insert() may run at once, anything else on several streams
+needs events.)")
       .def("__init__", &construct_filter, nb::arg("capacity") = nb::none(),
            nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
            nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),

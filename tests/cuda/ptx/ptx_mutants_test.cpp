@@ -410,7 +410,8 @@ std::vector<Mutant> mutants_of_new_keys() {
       mutant("earlier_key_does_not_take_the_block", claim_blocks, lower, "", kEvery, differ),
       mutant("earlier_key_does_not_take_the_cell", claim_cells, lower, "", kEvery, differ),
       mutant("nobody_is_left", add_owners_of_blocks, kAtomicAdd, "", 0, differ),
-      mutant("entries_are_not_freed", "11FreeEntries", R"(st\.global\.u64[^;]*;)", "", kEvery, ""),
+      mutant("entries_are_not_freed", "11FreeEntries", R"(st\.global\.u64[^;]*;)", "", kEvery,
+             differ),
       mutant("lanes_do_not_learn_of_an_owned_cell", add_owners, kButterfly, "mov.b32 $1, $2;",
              kEvery, differ),
       mutant("owners_do_not_add_up_what_they_filled", add_owners, kSum, "mov.b32 $1, $2;", kEvery,
@@ -425,6 +426,7 @@ template <class NoticedWith>
 void expect_noticed(const Mutant& mutant, NoticedWith noticed_with) {
   const std::string text = mutated(mutant);
   ASSERT_NE(text, "") << "there is no such place in the kernel any more";
+  ASSERT_NE(mutant.says, "") << "anything would do";
   ptx::replace_kernels(ptx::parse(text));
   std::string all;
   for (std::uint64_t seed = 1; seed <= kSeeds && all.find(mutant.says) == std::string::npos;

@@ -53,10 +53,10 @@ struct DeviceOptions {
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
 /// Only streams order the calls on one filter. Insertions on several streams may run at once, on
 /// any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of keys
-/// are exact (unless DeviceOptions::alone says otherwise). Into counters in the layout ranked they
-/// take turns, insert_new too: an insertion begins on its stream when the one before, on any
-/// stream, is done; it cannot be captured into a graph (InvalidArgument). Anything else on several
-/// streams needs events.
+/// are exact (unless DeviceOptions::alone says otherwise). That does not hold for insert_new, which
+/// also looks keys up. Into counters in the layout ranked all insertions take turns: one begins on
+/// its stream when the one before, on any stream, is done; it cannot be captured into a graph
+/// (InvalidArgument). Anything else on several streams needs events.
 ///
 /// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 20 bytes
 /// per key, or 12 in split below 2^32 counters a slice, within scratch_bytes; for removals also 4
