@@ -11,6 +11,7 @@
 #include "scbf/bloom_filter.hpp"
 #include "scbf/cuda/device_filter.hpp"
 #include "scbf/cuda/errors.hpp"
+#include "scbf/delta.hpp"
 #include "support/keys.hpp"
 #include "support/setups.hpp"
 
@@ -457,6 +458,23 @@ TYPED_TEST(FailuresOf, CallsThatGiveBackAreSurvived) {
                                    EXPECT_EQ(error, nullptr) << error->what();
                                  });
   }
+}
+
+/// What a failed insertion left in the bits is at no epoch; if nothing was begun, it is the old
+/// one.
+TEST(Failures, InAnInsertionOfNewKeysDoNotLeaveBitsAtTheirOldEpoch) {
+  BloomFilter bits = filled<BloomFilter>("scalar"), reader = filled<BloomFilter>("cuda");
+  (void)reader.advance(bits);
+  const scbf::Epoch epoch = reader.epoch();
+  scbf::cuda::release_device_scratch();
+  fake_cuda::fail_call(allocates, 1, cudaErrorMemoryAllocation, false, 2);
+  EXPECT_THROW(reader.insert_new(asked()), OutOfDeviceMemory);
+  fake_cuda::heal();
+  EXPECT_EQ(reader.epoch(), epoch);
+  fake_cuda::fail_call([](auto f) { return f == "cudaStreamSynchronize"; }, 1, cudaErrorUnknown);
+  EXPECT_THROW(reader.insert_new(asked()), CudaError);
+  fake_cuda::heal();
+  EXPECT_NE(reader.epoch(), epoch);
 }
 
 TEST(Failures, APoolThatCannotBeMadeIsMadeTheNextTime) {
