@@ -320,12 +320,12 @@ class Filter {
   /// insert_new.
   ///
   /// Cost: up to twice that of insert where a key has one cache line, elsewhere two to three times
-  /// (docs/performance.md, "Keys that are not there yet"); with several stages a lookup more.
-  /// `split` of more than 32 slices takes the direct path. Temporary memory: 27 KiB of stack; on
-  /// the partitioned path options.scratch_bytes; without `out` a byte per key, for at most 2^24
-  /// keys at a time, or as many as an array has cache lines if that is more; in filters that grow
-  /// 13 bytes per key, for at most 2^22 at a time; on a device up to 64 MiB for each window under
-  /// way.
+  /// (docs/performance.md, "Keys that are not there yet"); on a device more ("On a GPU", there);
+  /// with several stages a lookup more. `split` of more than 32 slices takes the direct path.
+  /// Temporary memory: 27 KiB of stack; on the partitioned path options.scratch_bytes; without
+  /// `out` a byte per key, for at most 2^24 keys at a time, or as many as an array has cache lines
+  /// if that is more; in filters that grow 13 bytes per key, for at most 2^22 at a time; on a
+  /// device up to 64 MiB for each window under way.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
                              const BatchOptions& options = {});
 

@@ -102,13 +102,13 @@ class NewInsertion {
       if (processed_ == 0) throw;
       throw_full("memory is short", processed_, done());
     } catch (const Error& error) {
-      if (changing_ || processed_ == 0) throw;
+      if (failed_in_change_ || processed_ == 0) throw;
       throw_full(error.what(), processed_, done());
     }
     return {inserted_, keys_.size() - nulls_ - inserted_, nulls_};
   }
-  /// Has a device failed in the middle of a change?
-  bool failed_in_change() const noexcept { return changing_; }
+  /// Has a device failed in the middle of a change? Then it is not known what was changed.
+  bool failed_in_change() const noexcept { return failed_in_change_; }
 
  private:
   /// What became of the keys processed so far.
@@ -122,19 +122,18 @@ class NewInsertion {
   /// memory ends on a device.
   template <class Note>
   void insert_into(Stage& stage, const KeyBatch& keys, std::uint8_t* answers, Note note) {
-    changing_ = true;
     try {
       inserted_ += stage.insert_new(keys, answers, options_);
     } catch (const CutShort& cut) {
-      changing_ = false;
       inserted_ += cut.inserted;
       note(cut.keys);
       throw;
     } catch (const std::bad_alloc&) {  // nothing was changed
-      changing_ = false;
+      throw;
+    } catch (...) {
+      failed_in_change_ = true;
       throw;
     }
-    changing_ = false;
     note(keys.size());
   }
 
@@ -211,7 +210,7 @@ class NewInsertion {
   std::size_t processed_ = 0;   ///< keys that had their turn
   std::uint64_t inserted_ = 0;  ///< of those
   std::uint64_t nulls_ = 0;     ///< of those
-  bool changing_ = false;       ///< may a stage have been changed in part?
+  bool failed_in_change_ = false;
 };
 
 }  // namespace
@@ -222,7 +221,7 @@ InsertNewReport FilterState::insert_new(const KeyBatch& keys, std::span<std::uin
   if (!out.empty()) check_answers(keys.size(), out.size(), "out");
   if (keys.empty()) return {};
   NewInsertion insertion(*this, keys, out, options);
-  // If nothing is inserted, whatever is thrown, the bits stay at their epoch.
+  // If nothing is inserted, the bits stay at their epoch, also if something is thrown.
   struct Unchanged {
     FilterState& state;
     const NewInsertion& insertion;

@@ -55,6 +55,8 @@ struct OwnersOfCells {
 
 /// Frees the entries, unless no keys are left. By so many threads.
 struct FreeEntries {
+  static constexpr std::size_t kMostThreads = std::size_t{128} << 10;  ///< chosen, not measured
+
   OwnersOfCells owners;
   std::size_t threads;
 

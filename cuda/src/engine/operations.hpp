@@ -274,7 +274,7 @@ void insert_new(Device& device, const FilterRef& filter, const ValueKeys& keys,
   const OwnersOfCells of_cells{entries.get(), geometry.probes(), most,
                                by_block ? left.get() : nullptr};
   const auto free_entries = [&] {
-    const std::size_t threads = std::min(all_entries, std::size_t{128} << 10);
+    const std::size_t threads = std::min(all_entries, FreeEntries::kMostThreads);
     device.for_each(threads, FreeEntries{of_cells, threads});
   };
   std::optional<RankedInsertion<Device>> ranked;
