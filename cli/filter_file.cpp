@@ -205,7 +205,8 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
 namespace {
 
 /// Loads the bank that is at `path`, and in messages is `file`.
-Bank load_bank(const std::string& file, const std::string& path, const RunOptions& run) {
+template <class AnyBank>
+AnyBank load_bank(const std::string& file, const std::string& path, const RunOptions& run) {
   // Anything but a regular file cannot be read twice.
   const std::uint64_t rows = is_regular(path) ? read_bank_file_info(path).row_bytes() : 0;
   const std::uint64_t most = memory_to_spare();
@@ -214,7 +215,7 @@ Bank load_bank(const std::string& file, const std::string& path, const RunOption
                               human_bytes(rows), human_bytes(most)));
   }
   try {
-    return Bank::load(path, {.backend = run.backend});
+    return AnyBank::load(path, {.backend = run.backend});
   } catch (const std::bad_alloc&) {
     throw IoError(fmt::format("{}: no memory for the bank, whose rows of bits take {}",
                               display_name(file), rows > 0 ? human_bytes(rows) : "too much"));
@@ -223,15 +224,15 @@ Bank load_bank(const std::string& file, const std::string& path, const RunOption
 
 }  // namespace
 
-Bank open_bank(const std::string& file, const RunOptions& run) {
-  return load_bank(file, filter_path(file), run);
+BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run) {
+  return load_bank<BloomBank>(file, filter_path(file), run);
 }
 
 OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run) {
   const Rereadable source(file);
   return source.with_path([&](const std::string& path) -> OpenedBank {
     const bool compressed = read_bank_file_info(path).compressed;
-    return {load_bank(file, path, run), compressed};
+    return {load_bank<Bank>(file, path, run), compressed};
   });
 }
 

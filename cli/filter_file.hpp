@@ -15,6 +15,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/filter.hpp"
 
@@ -98,9 +99,10 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run);
 /// The same of counters. Throws Incompatible if the file has bits: these `cannot` … .
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
-/// Loads a bank. Throws IoError if there is too little memory.
-Bank open_bank(const std::string& file, const RunOptions& run);
-/// The same of a bank to be changed.
+/// Loads the bits of a bank: the answers are the same. Throws IoError if there is too little
+/// memory.
+BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run);
+/// Loads a bank to be changed.
 struct OpenedBank {
   Bank bank;
   bool compressed;  ///< in its file, and so in its next

@@ -96,7 +96,8 @@ std::string text_of(const Json& value) {
 }
 
 /// The name of a member: that of named(), or the group of Spark, or its number.
-std::string name_of(const Bank& bank, std::uint32_t member) {
+template <class AnyBank>
+std::string name_of(const AnyBank& bank, std::uint32_t member) {
   const Json json = metadata_as_json(bank.metadata(member));
   if (json.is_object()) {
     for (const char* const key : {"name", "group"}) {
@@ -293,7 +294,8 @@ std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) 
 }
 
 /// The names of the members, by number.
-std::vector<std::string> names_of(const Bank& bank) {
+template <class AnyBank>
+std::vector<std::string> names_of(const AnyBank& bank) {
   std::vector<std::string> names(bank.slots());
   for (std::uint32_t member = 0; member < bank.slots(); ++member) {
     if (bank.has_member(member)) names[member] = name_of(bank, member);
@@ -414,8 +416,8 @@ int bank(const BankVerbOptions& options) {
 
 int find(const QueryOptions& options) {
   options.check_inputs();
-  QuerySession session(options, open_bank(options.file, options.run), kSmallBlock);
-  const Bank& bank = session.asked;
+  QuerySession session(options, open_bank_for_queries(options.file, options.run), kSmallBlock);
+  const BloomBank& bank = session.asked;
   const std::vector<std::string> names = names_of(bank);
   const bool print_keys = !options.only_count && !options.run.json;
   std::uint64_t found = 0, pairs = 0;

@@ -340,8 +340,11 @@ HWY_INLINE void gather_counters(const std::array<const std::uint64_t*, kGatherMe
   }
 }
 
-// The words of ranked lines are bits already, and those of 64 members are a matrix of 64 × 64 bits:
-// it is transposed where it lies, again eight words side by side.
+// The words of ranked lines and of filters of bits are bits already, and those of 64 members are a
+// matrix of 64 × 64 bits: it is transposed where it lies, again eight words side by side.
+
+/// [position in word][word]
+using WordMatrix = std::array<std::uint64_t, kGatherMembers * kWordsPerBlock>;
 
 template <int bits, class D>
 HWY_INLINE void exchange_rows(D d, std::uint64_t* matrix, std::uint64_t lower) noexcept {
@@ -358,17 +361,17 @@ HWY_INLINE void exchange_rows(D d, std::uint64_t* matrix, std::uint64_t lower) n
   }
 }
 
-HWY_INLINE void gather_ranked(const Geometry& geometry,
-                              const std::array<const std::uint64_t*, kGatherMembers>& lines,
-                              std::uint64_t* bits) noexcept {
+/// Bit m of matrix[p · 8 + w] becomes bit p of word w of lines[m], for the first `words` words.
+HWY_INLINE void transpose(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                          std::uint64_t words, WordMatrix& matrix) noexcept {
   const hn::CappedTag<std::uint64_t, kWordsPerBlock> d;
-  alignas(64) std::array<std::uint64_t, kGatherMembers * kWordsPerBlock> matrix;
+  if (words < kWordsPerBlock) matrix.fill(0);
   for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
     std::uint64_t* const to = matrix.data() + m * kWordsPerBlock;
     if (lines[m] == nullptr) {
       std::fill_n(to, kWordsPerBlock, std::uint64_t{0});
     } else {
-      std::copy_n(lines[m], kWordsPerBlock, to);
+      std::copy_n(lines[m], words, to);
     }
   }
   exchange_rows<32>(d, matrix.data(), 0x0000'0000'FFFF'FFFFu);
@@ -377,6 +380,13 @@ HWY_INLINE void gather_ranked(const Geometry& geometry,
   exchange_rows<4>(d, matrix.data(), 0x0F0F'0F0F'0F0F'0F0Fu);
   exchange_rows<2>(d, matrix.data(), 0x3333'3333'3333'3333u);
   exchange_rows<1>(d, matrix.data(), 0x5555'5555'5555'5555u);
+}
+
+HWY_INLINE void gather_ranked(const Geometry& geometry,
+                              const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                              std::uint64_t* bits) noexcept {
+  alignas(64) WordMatrix matrix;
+  transpose(lines, kWordsPerBlock, matrix);
   for (unsigned j = 0; j < kRankedSlices; ++j) {
     for (unsigned position = 0; position < geometry.positions(); ++position) {
       const unsigned word = position / 64 * kRankedSlices + j;
@@ -392,8 +402,19 @@ inline void Gather(const Geometry& geometry,
                                              : gather_counters(lines, bits);
 }
 
+inline void GatherBits(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                       std::uint64_t words, std::uint64_t* bits) noexcept {
+  alignas(64) WordMatrix matrix;
+  transpose(lines, words, matrix);
+  for (std::uint64_t word = 0; word < words; ++word) {
+    for (unsigned position = 0; position < 64; ++position) {
+      *bits++ = matrix[position * kWordsPerBlock + word];
+    }
+  }
+}
+
 inline constexpr RowKernels row_kernels(HashU64 hash_u64) noexcept {
-  return {hash_u64, LocateRows, ZeroRows, Intersect, Gather};
+  return {hash_u64, LocateRows, ZeroRows, Intersect, Gather, GatherBits};
 }
 
 }  // namespace HWY_NAMESPACE

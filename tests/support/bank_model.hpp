@@ -94,9 +94,9 @@ inline void add_members(scbf::Bank& bank, BankModel& model, std::uint32_t member
 }
 
 /// The bank's answers as lists, read from its packed answers.
-inline std::vector<std::vector<std::uint32_t>> unpacked(const scbf::Bank& bank,
-                                                        const scbf::KeyBatch& keys,
-                                                        const scbf::BatchOptions& options) {
+template <class AnyBank>
+std::vector<std::vector<std::uint32_t>> unpacked(const AnyBank& bank, const scbf::KeyBatch& keys,
+                                                 const scbf::BatchOptions& options) {
   std::vector<std::uint8_t> bits(keys.size() * bank.answer_bytes(), 0xCC);
   bank.contains_bits(keys, bits, options);
   std::vector<std::vector<std::uint32_t>> lists(keys.size());

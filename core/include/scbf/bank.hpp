@@ -250,6 +250,8 @@ class Bank {
 
  private:
   friend struct BankAccess;  // not installed
+  explicit Bank(std::unique_ptr<BankState> state) noexcept;
+
   detail::Owned<BankState> state_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "scbf/backend.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
 #include "scbf/errors.hpp"

@@ -30,27 +30,47 @@ FilterParts parts_of(const BankState& bank, const BankState::Member& member) {
   return parts;
 }
 
-Bank read_bank(Input& input, const BankOptions& options) {
+/// A bank of counters, or of their bits only.
+std::unique_ptr<BankState> read_bank(Input& input, const BankOptions& options, Cell cell) {
   const Backend& backend = backend_for(options);
-  std::vector<Filter> filters;
+  std::vector<std::unique_ptr<FilterState>> filters;
   std::vector<std::uint32_t> numbers, always;
   // The bank is made of members that have been verified: a header alone makes no rows of bits.
   BankHeader header = read_members(input, [&](Input& part, const bank_format::Entry& member) {
-    FilterRead read = read_filter(part, backend, Cell::counter);
+    FilterRead read = read_filter(part, backend, cell);
     MemberHead head{read.header_checksum, read.payload, read.state->growth, read.state->seed,
                     stages_of_growth(read.state->stages)};
-    filters.push_back(FilterAccess::make(std::move(read.state)));
+    filters.push_back(std::move(read.state));
     numbers.push_back(member.number);
     if (member.asked_always) always.push_back(member.number);
     return head;
   });
-  Bank bank(header.growth, {.seed = header.seed,
-                            .backend = options.backend,
-                            .capacity = std::max(header.capacity, options.capacity)});
-  BankAccess::state(bank).add(std::move(filters), numbers, {});
-  for (const std::uint32_t member : always) bank.ask_always(member, true);
-  bank.set_metadata(std::move(header.metadata));
+  std::unique_ptr<BankState> bank =
+      BankState::empty(header.growth, cell,
+                       {.seed = header.seed,
+                        .backend = options.backend,
+                        .capacity = std::max(header.capacity, options.capacity)});
+  std::vector<FilterState*> states;
+  states.reserve(filters.size());
+  for (const auto& filter : filters) states.push_back(filter.get());
+  bank->add(states, numbers, {});
+  for (const std::uint32_t member : always) bank->ask_always(member, true);
+  bank->metadata = std::move(header.metadata);
   return bank;
+}
+
+std::unique_ptr<BankState> load_bank(const std::filesystem::path& path, const BankOptions& options,
+                                     Cell cell) {
+  FileInput file(path);
+  std::unique_ptr<BankState> bank = read_bank(file.input, options, cell);
+  check_end(file.input);
+  return bank;
+}
+
+std::unique_ptr<BankState> read_bank(const ByteSource& source, const BankOptions& options,
+                                     Cell cell) {
+  Input input("stream", source);
+  return read_bank(input, options, cell);
 }
 
 BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool verify) {
@@ -124,15 +144,16 @@ void Bank::save(const std::filesystem::path& path, const SaveOptions& options) c
 }
 
 Bank Bank::read(const ByteSource& source, const BankOptions& options) {
-  Input input("stream", source);
-  return read_bank(input, options);
+  return BankAccess::make(read_bank(source, options, Cell::counter));
 }
-
 Bank Bank::load(const std::filesystem::path& path, const BankOptions& options) {
-  FileInput file(path);
-  Bank bank = read_bank(file.input, options);
-  check_end(file.input);
-  return bank;
+  return BankAccess::make(load_bank(path, options, Cell::counter));
+}
+BloomBank BloomBank::read(const ByteSource& source, const BankOptions& options) {
+  return BankAccess::make_bits(read_bank(source, options, Cell::bit));
+}
+BloomBank BloomBank::load(const std::filesystem::path& path, const BankOptions& options) {
+  return BankAccess::make_bits(load_bank(path, options, Cell::bit));
 }
 
 BankFileInfo read_bank_file_info(const std::filesystem::path& path) {

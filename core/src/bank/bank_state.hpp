@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Bank is made of; shared by bank.cpp (members, queries) and changes.cpp (batches that
-// change members).
+// What a Bank and a BloomBank are made of, and do alike (bank_state.cpp); the rest of Bank is in
+// bank.cpp (members) and changes.cpp (batches that change members).
 //
 // The first stages of all members form a level in which the slot is the member's number. Later
 // stages are few at first, and every slot costs memory in the rows. So the slots of later levels
@@ -16,6 +16,7 @@
 #include "filter/member_fit.hpp"
 #include "filter/state.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 
 namespace scbf {
 
@@ -48,11 +49,18 @@ struct BankState {
   Growth growth;
   std::uint64_t seed;
   const Backend* backend;
+  Cell cell;  ///< of the members; of bits, only the rows are kept
   Level first;
   std::vector<std::unique_ptr<Level>> later = {};  ///< ascending by index; none is empty
   std::vector<Member> members = {};                ///< by number
   MemberFit fit{growth, seed};
   std::string metadata = {};  ///< of the bank
+
+  /// A bank without members. Throws as Bank's constructor.
+  static std::unique_ptr<BankState> empty(const Growth& growth, Cell cell,
+                                          const BankOptions& options);
+  /// What a bank of bits has of a bank of counters. Throws std::bad_alloc.
+  std::unique_ptr<BankState> bits() const;
 
   const Member& at(std::uint32_t member) const;
   /// The same, to be changed. Throws ReadOnly.
@@ -70,18 +78,35 @@ struct BankState {
   void take_out(Level& level, std::uint32_t slot) noexcept;
   void add_stage(std::uint32_t member, std::uint32_t index);
 
+  BankMemory memory() const;
+  void reserve(std::uint32_t capacity);
+
   /// Throws Incompatible unless the filter can be a member.
-  void check(const Filter& filter);
+  void check(const FilterState& filter);
   struct Newcomers;
   /// Makes filters members of these numbers, which are free and ascend; they have been checked and
-  /// are on the bank's backend. All or none.
-  void add(std::vector<Filter> filters, std::span<const std::uint32_t> numbers,
+  /// are on the bank's backend. All or none; their stages are taken.
+  void add(std::span<FilterState* const> filters, std::span<const std::uint32_t> numbers,
            const BatchOptions& options);
+  /// The same after checking them and moving them to the bank's backend. Returns their numbers.
+  std::vector<std::uint32_t> add(std::span<FilterState* const> filters,
+                                 const BatchOptions& options);
+  /// As Bank::remove_member and Bank::replace_member. Of bits, what they return has no words.
+  std::unique_ptr<FilterState> remove(std::uint32_t member, const BatchOptions& options);
+  std::unique_ptr<FilterState> replace(std::uint32_t member, FilterState& filter,
+                                       const BatchOptions& options);
+  double fpr_bound(std::uint32_t member) const;
+  void set_metadata(std::uint32_t member, std::string text);
+  void ask_always(std::uint32_t member, bool ask);
+  bool asked_always(std::uint32_t member) const;
   /// Makes the columns of these stages zero.
   void blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept;
   /// Moves stages whose columns are zero out of later levels, to `taken`, which has room for them.
   void take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept;
 
+  BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                           const BatchOptions& options) const;
+  BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options) const;
   /// Packed answers of keys first … first + count − 1.
   void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
            std::uint8_t* out) const noexcept;
@@ -96,7 +121,7 @@ struct BankState::Newcomers {
   ~Newcomers();
 
   /// Gives slots to the later stages. The filters have been checked and are on the bank's backend.
-  void settle(std::vector<Filter> filters, const BatchOptions& options);
+  void settle(std::span<FilterState* const> filters, const BatchOptions& options);
   /// Makes filter i this member.
   void give(std::size_t i, std::uint32_t member) noexcept;
 
@@ -105,12 +130,26 @@ struct BankState::Newcomers {
   std::vector<Member> members = {};  ///< a stage has no slot yet while its level is null
 };
 
+/// The states of filters, in the form that BankState::add takes.
+template <class AnyFilter>
+std::vector<FilterState*> states_of(std::vector<AnyFilter>& filters) {
+  std::vector<FilterState*> states;
+  states.reserve(filters.size());
+  for (AnyFilter& filter : filters) states.push_back(&FilterAccess::state(filter));
+  return states;
+}
+
 /// The backend that the options name. Throws as Bank's constructor.
 const Backend& backend_for(const BankOptions& options);
 
 struct BankAccess {
   static BankState& state(Bank& bank) { return *bank.state_; }
   static const BankState& state(const Bank& bank) { return *bank.state_; }
+  static const BankState& state(const BloomBank& bank) { return *bank.state_; }
+  static Bank make(std::unique_ptr<BankState> state) noexcept { return Bank(std::move(state)); }
+  static BloomBank make_bits(std::unique_ptr<BankState> state) noexcept {
+    return BloomBank(std::move(state));
+  }
 };
 
 }  // namespace scbf

@@ -27,17 +27,47 @@ constexpr std::size_t kQueryRows = 4096;
 // Fewer keys say little about what marking takes, and a clock would cost. Chosen, not measured.
 constexpr std::size_t kTimedKeys = 256;
 
+/// What is known of the bits of a stage, without the bits.
+Stage bits_without_words(const Stage& stage) {
+  StageShape shape = stage.shape;
+  shape.geometry = shape.geometry.with(Cell::bit);
+  Stage bits(shape, stage.index, stage.seed, *stage.backend, nullptr);
+  bits.take_records_of(stage);
+  return bits;
+}
+
 }  // namespace
 
 Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t with_seed,
-             const Backend& on, std::uint32_t capacity)
+             const Backend& on, std::uint32_t capacity, Cell of_stage)
     : index(in_growth),
       shape(of_stages),
+      cell(of_stage),
       seed(with_seed),
       backend(&on),
       kernels(&on.rows()),
-      rows(of_stages.geometry, capacity),
+      rows(of_stages.geometry, capacity, of_stage),
       always(rows.stride()) {}
+
+Level::Level(const Level& counters, MemberRows with_rows)
+    : index(counters.index),
+      shape(counters.shape),
+      cell(Cell::bit),
+      seed(counters.seed),
+      backend(counters.backend),
+      kernels(counters.kernels),
+      rows(std::move(with_rows)),
+      size(counters.size),
+      lowest_free(counters.lowest_free),
+      owners(counters.owners),
+      always(counters.always) {
+  stages.reserve(counters.stages.size());
+  for (const std::optional<Stage>& stage : counters.stages) {
+    stages.push_back(stage ? std::optional(bits_without_words(*stage)) : std::nullopt);
+  }
+}
+
+Level Level::bits() const { return Level(*this, rows.copy_for_bits()); }
 
 // ---- stages come and go -------------------------------------------------------------------------
 
@@ -92,11 +122,14 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
   make_room(slots.back() + std::size_t{1}, options);
   std::vector<MemberColumn> columns;
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    columns.push_back({slots[i], newcomers[i].words().data()});
+    columns.push_back({slots[i], std::as_const(newcomers[i]).view().words});
   }
   stages.resize(std::max<std::size_t>(stages.size(), slots.back() + 1));
   rows.rebuild(*kernels, columns, options);
-  for (std::size_t i = 0; i < slots.size(); ++i) stages[slots[i]] = std::move(newcomers[i]);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    keep_rows_only(newcomers[i]);
+    stages[slots[i]] = std::move(newcomers[i]);
+  }
   size += slots.size();
   while (has(static_cast<std::uint32_t>(lowest_free))) ++lowest_free;
 }
@@ -104,6 +137,7 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
 Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept {
   const MemberColumn other = {slot, std::as_const(stage).view().words};
   rows.rebuild(*kernels, {&other, 1}, options);
+  keep_rows_only(stage);
   std::swap(stage, at(slot));
   set_always(slot, false);
   return stage;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A level of a bank: the stages of one shape, each in a slot, and their rows. bank_state.hpp knows
-// which member owns a slot. The rows themselves are in member_rows.hpp, and their kernels behind
+// A level of a bank: the stages of one shape, each in a slot, and their rows. In a bank of bits the
+// rows are all that is kept of a stage's bits: it has no words. bank_state.hpp knows which member
+// owns a slot. The rows themselves are in member_rows.hpp, and their kernels behind
 // kit/row_kernels.hpp.
 #pragma once
 
@@ -40,10 +41,13 @@ inline constexpr std::uint32_t kNoMember = 0xFFFF'FFFFu;
 struct Level {
   /// Makes a level without stages, with rows for `capacity` of them.
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
-        std::uint32_t capacity);
+        std::uint32_t capacity, Cell cell);
+  /// What a bank of bits has of a level of counters. Throws std::bad_alloc.
+  Level bits() const;
 
   std::uint32_t index;  ///< in the growth
-  StageShape shape;
+  StageShape shape;     ///< of counters, also in a bank of bits
+  Cell cell;            ///< of the stages
   std::uint64_t seed;
   const Backend* backend;
   const RowKernels* kernels;
@@ -73,8 +77,8 @@ struct Level {
   std::uint32_t add();
   /// The n smallest slots that are free.
   std::vector<std::uint32_t> free_slots(std::size_t n) const;
-  /// Adds stages with counters in these slots, which are free and ascend, in one pass over the
-  /// rows. All or none.
+  /// Adds stages with counters or bits in these slots, which are free and ascend, in one pass over
+  /// the rows. All or none.
   void add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
            const BatchOptions& options);
   /// Replaces a stage by another and returns the old one.
@@ -86,7 +90,7 @@ struct Level {
   void set_always(std::uint32_t slot, bool ask) noexcept;
   bool is_always(std::uint32_t slot) const noexcept { return always[slot / 8] >> slot % 8 & 1; }
 
-  // ---- counters change ------------------------------------------------------------------------
+  // ---- counters change; not in a bank of bits -------------------------------------------------
 
   /// Inserts or removes keys of one stage, which must be writable. `verdicts` may be empty.
   ChangeCounts change_one(Change what, std::uint32_t slot, const KeyBatch& keys,
@@ -117,6 +121,11 @@ struct Level {
   MemberColumn column(std::uint32_t slot) const noexcept;
 
  private:
+  Level(const Level& counters, MemberRows with_rows);
+  /// Of bits, lets go of the words, now that the rows have them.
+  void keep_rows_only(Stage& stage) const noexcept {
+    if (cell == Cell::bit) stage.store.reset();
+  }
   /// change_many; throws std::bad_alloc before it changes anything.
   ChangeCounts change_together(Change what, std::span<const MemberKeys> batches,
                                const BatchOptions& options);

@@ -48,16 +48,22 @@ void write_columns(std::uint8_t* at, std::uint64_t stride, std::uint64_t mask,
 
 }  // namespace
 
-MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members)
-    : geometry_(geometry), stride_(row_stride(members)) {
+MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members, Cell cell)
+    : geometry_(geometry), cell_(cell), stride_(row_stride(members)) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(rows(), stride_, &bytes)) throw std::bad_alloc();
   memory_ = HostMemory(bytes);
 }
 
+MemberRows MemberRows::copy_for_bits() const {
+  MemberRows copy(geometry_, capacity(), Cell::bit);
+  copy.memory_.copy_from(memory_);
+  return copy;
+}
+
 void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
   if (row_stride(members) <= stride_) return;
-  MemberRows longer(geometry_, members);
+  MemberRows longer(geometry_, members, cell_);
   const std::uint64_t task_rows = kTaskLines * gathered_rows(geometry_);
   const std::uint64_t tasks = (rows() + task_rows - 1) / task_rows;
   run_tasks(options, thread_count(options), tasks, [&](std::size_t task) {
@@ -138,7 +144,8 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
                           : stride_ == 2 ? write_columns<std::uint16_t>
                           : stride_ == 4 ? write_columns<std::uint32_t>
                                          : write_columns<std::uint64_t>;
-  const std::uint32_t line_rows = gathered_rows(geometry_);
+  const std::uint32_t line_rows = this->line_rows();
+  const std::uint64_t bit_words = geometry_.with(Cell::bit).words();
   const auto rebuild_line = [&](const Group& group, std::uint64_t line, bool fetch_next) noexcept {
     const std::uint64_t word = line * kWordsPerBlock;
     std::array<const std::uint64_t*, kGatherMembers> lines{};
@@ -148,9 +155,15 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
       if (fetch_next) __builtin_prefetch(lines[m] + kWordsPerBlock);
     }
     alignas(64) std::array<std::uint64_t, kMostGatheredRows> bits;
-    kernels.gather(geometry_, lines, bits.data());
-    write_bits(data() + line * line_rows * stride_ + group.index * sizeof(std::uint64_t), stride_,
-               group.mask, std::span(bits).first(line_rows));
+    if (cell_ == Cell::bit) {
+      kernels.gather_bits(lines, std::min<std::uint64_t>(kWordsPerBlock, bit_words - word),
+                          bits.data());
+    } else {
+      kernels.gather(geometry_, lines, bits.data());
+    }
+    const std::uint64_t row = line * line_rows;
+    write_bits(data() + row * stride_ + group.index * sizeof(std::uint64_t), stride_, group.mask,
+               std::span(bits).first(std::min<std::uint64_t>(line_rows, rows() - row)));
   };
   // A few lines of all groups at a time, so that their rows stay in cache until every group has
   // written. Within that, group by group: equally large members lie in memory so that their lines
@@ -168,6 +181,27 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
                     rebuild_line(group, line, line + 1 < end);
                   }
                 }
+              }
+            });
+}
+
+void MemberRows::read_column(std::uint32_t slot, std::span<std::uint64_t> words,
+                             const BatchOptions& options) const {
+  const std::uint8_t* const column = data() + slot / 8;
+  const std::uint64_t task_words = kTaskLines * kWordsPerBlock;
+  run_tasks(options, thread_count(options), (words.size() + task_words - 1) / task_words,
+            [&](std::size_t task) {
+              const std::uint64_t last = std::min(words.size(), (task + 1) * task_words);
+              for (std::uint64_t word = task * task_words; word < last; ++word) {
+                const std::uint64_t first_row = 64 * word;
+                const std::uint64_t row_count =
+                    first_row < rows() ? std::min<std::uint64_t>(64, rows() - first_row) : 0;
+                std::uint64_t bits = 0;
+                for (std::uint64_t r = 0; r < row_count; ++r) {
+                  const std::uint8_t byte = column[(first_row + r) * stride_];
+                  bits |= std::uint64_t{byte >> slot % 8 & 1u} << r;
+                }
+                words[word] = bits;
               }
             });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a bank: for each counter of the geometry one bit per member, which is 1 if the
-// member's counter is not zero. Knows only counters and bits; members and their stages are in
-// level.hpp and bank_state.hpp.
+// member's counter is not zero. So a column of the rows is the member's filter of bits. Knows only
+// counters and bits; members and their stages are in level.hpp and bank_state.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace scbf {
 
-/// A column of the rows and the counters that it reflects; null stands for all zero.
+/// A column of the rows and the counters or bits that it reflects; null stands for all zero.
 struct MemberColumn {
   std::uint32_t slot;
   const std::uint64_t* words;
@@ -21,9 +21,11 @@ struct MemberColumn {
 
 class MemberRows {
  public:
-  /// Makes rows for at least this many members: as many as fit into the length of a row. Throws
-  /// std::bad_alloc.
-  MemberRows(const Geometry& geometry, std::uint32_t members);
+  /// Makes rows for at least this many members: as many as fit into the length of a row. `geometry`
+  /// is that of counters, `cell` what columns are made from. Throws std::bad_alloc.
+  MemberRows(const Geometry& geometry, std::uint32_t members, Cell cell);
+  /// A copy, for columns that are made from bits. Throws std::bad_alloc.
+  MemberRows copy_for_bits() const;
 
   std::uint64_t stride() const noexcept { return stride_; }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(stride_ * 8); }
@@ -39,9 +41,12 @@ class MemberRows {
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
 
   /// Rebuilds whole columns; `columns` ascend by slot. Cost: one pass over the rows and those
-  /// counters; if memory is short, one for every 64 members.
+  /// counters or bits; if memory is short, one for every 64 members.
   void rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
                const BatchOptions& options) noexcept;
+  /// The filter of bits that a column is: `words` has room for all of it.
+  void read_column(std::uint32_t slot, std::span<std::uint64_t> words,
+                   const BatchOptions& options) const;
 
   /// Is it cheaper, for this many keys in all, to rebuild the columns of `members` members than to
   /// mark the keys? Marking takes `mark_ns` for a key; 0 if that is not known.
@@ -54,10 +59,15 @@ class MemberRows {
                       const BatchOptions& options) noexcept;
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
   std::uint64_t rows() const noexcept { return geometry_.padded_counters(); }
-  /// Cache lines of a member's counters; without the table of a ranked one.
-  std::uint64_t lines() const noexcept { return rows() / gathered_rows(geometry_); }
+  /// Rows that come from one cache line of a member's counters or bits.
+  std::uint32_t line_rows() const noexcept {
+    return cell_ == Cell::bit ? kBitsPerLine : gathered_rows(geometry_);
+  }
+  /// Cache lines of a member, without the table of a ranked one.
+  std::uint64_t lines() const noexcept { return (rows() + line_rows() - 1) / line_rows(); }
 
   Geometry geometry_;
+  Cell cell_;
   std::uint64_t stride_;
   HostMemory memory_;
 };

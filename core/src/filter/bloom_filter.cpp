@@ -27,11 +27,7 @@ Stage bits_of(const Stage& counters, const Backend& on, const BatchOptions& opti
     const Stage copy = counters.copy_on(on);
     on.project(bits.view(), copy.view(), options);
   }
-  bits.keys_inserted = counters.keys_inserted;
-  bits.keys_removed = counters.keys_removed;
-  bits.nonzero_at_most = counters.nonzero_at_most;
-  bits.known_nonzero = counters.known_nonzero;
-  bits.metadata = counters.metadata;
+  bits.take_records_of(counters);
   return bits;
 }
 

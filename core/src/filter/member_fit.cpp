@@ -25,7 +25,9 @@ std::optional<std::string> MemberFit::misfit(const Growth& growth, std::uint64_t
   }
   const auto fits = [&](const StageOfGrowth& stage) {
     try {
-      return is_close(stage.shape, shape(stage.index));
+      StageShape counters = stage.shape;
+      counters.geometry = counters.geometry.with(Cell::counter);
+      return is_close(counters, shape(stage.index));
     } catch (const InvalidArgument&) {  // the growth has no such stage
       return false;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which filters can be members of a bank: those of its growth and seed, whose stages all belong to
-// this growth.
+// Which filters can be members of a bank, of counters or of bits: those of its growth and seed,
+// whose stages all belong to this growth.
 #pragma once
 
 #include <cstdint>

@@ -35,12 +35,16 @@ void Stage::set_empty() noexcept {
 
 Stage Stage::copy_on(const Backend& other) const {
   Stage copy(shape, index, seed, other, copied(*store, geometry().words(), *backend, other));
-  copy.keys_inserted = keys_inserted;
-  copy.keys_removed = keys_removed;
-  copy.nonzero_at_most = nonzero_at_most;
-  copy.known_nonzero = known_nonzero;
-  copy.metadata = metadata;
+  copy.take_records_of(*this);
   return copy;
+}
+
+void Stage::take_records_of(const Stage& other) {
+  keys_inserted = other.keys_inserted;
+  keys_removed = other.keys_removed;
+  nonzero_at_most = other.nonzero_at_most;
+  known_nonzero = other.known_nonzero;
+  metadata = other.metadata;
 }
 
 void Stage::move_to(const Backend& other) {

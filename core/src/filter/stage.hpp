@@ -56,6 +56,9 @@ struct Stage {
   ~Stage() = default;
   /// As Filter::to.
   void move_to(const Backend& other);
+  /// Takes over what is recorded of another stage with the same content: numbers of keys and of
+  /// non-zero counters, metadata.
+  void take_records_of(const Stage& other);
 
   const Geometry& geometry() const noexcept { return shape.geometry; }
   bool read_only() const noexcept { return !store->writable(); }

@@ -149,6 +149,9 @@ struct FilterAccess {
   static Filter make(std::unique_ptr<FilterState> state) noexcept {
     return Filter(std::move(state));
   }
+  static BloomFilter make_bits(std::unique_ptr<FilterState> state) noexcept {
+    return BloomFilter(std::move(state));
+  }
 };
 
 /// Throws InvalidArgument if it is longer than kMaxMetadataBytes.

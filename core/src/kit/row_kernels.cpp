@@ -59,6 +59,17 @@ void gather(const Geometry& geometry, const std::array<const std::uint64_t*, kGa
   }
 }
 
+void gather_bits(const std::array<const std::uint64_t*, kGatherMembers>& lines, std::uint64_t words,
+                 std::uint64_t* bits) noexcept {
+  std::fill_n(bits, 64 * words, 0);
+  for (std::uint32_t m = 0; m < kGatherMembers; ++m) {
+    if (lines[m] == nullptr) continue;
+    for (std::uint64_t r = 0; r < 64 * words; ++r) {
+      bits[r] |= (lines[m][r / 64] >> r % 64 & 1) << m;
+    }
+  }
+}
+
 }  // namespace
 
 bool is_in_row(const Geometry& geometry, const std::uint64_t* words, std::uint64_t row) noexcept {
@@ -78,8 +89,8 @@ std::uint64_t row_stride(std::uint32_t members) noexcept {
 }
 
 const RowKernels& Backend::rows() const noexcept {
-  static constexpr RowKernels plain = {plain_hash_u64, locate, locate_zeros, scbf::intersect,
-                                       gather};
+  static constexpr RowKernels plain = {plain_hash_u64,  locate, locate_zeros,
+                                       scbf::intersect, gather, gather_bits};
   return plain;
 }
 

@@ -36,7 +36,10 @@ constexpr std::uint32_t gathered_rows(const Geometry& geometry) noexcept {
   return geometry.in_blocks() ? static_cast<std::uint32_t>(geometry.cells_per_block())
                               : kCountersPerBlock;
 }
-inline constexpr std::uint32_t kMostGatheredRows = kRankedSlices * kMaxRankedPositions;
+/// Bits of a cache line of a filter of bits, which have consecutive rows, too.
+inline constexpr std::uint32_t kBitsPerLine = 64 * kWordsPerBlock;
+inline constexpr std::uint32_t kMostGatheredRows = kBitsPerLine;
+static_assert(kRankedSlices * kMaxRankedPositions <= kMostGatheredRows);
 
 struct RowKernels {
   /// Hashes of 64-bit keys.
@@ -58,6 +61,10 @@ struct RowKernels {
   void (*gather)(const Geometry& geometry,
                  const std::array<const std::uint64_t*, kGatherMembers>& lines,
                  std::uint64_t* bits) noexcept;
+  /// The same for filters of bits: lines[m] is `words` words of member m, at most kWordsPerBlock,
+  /// or null for zeros. Bit m of bits[r] becomes bit r of that line, r < 64 · words.
+  void (*gather_bits)(const std::array<const std::uint64_t*, kGatherMembers>& lines,
+                      std::uint64_t words, std::uint64_t* bits) noexcept;
 };
 
 }  // namespace scbf

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// What banks of counters and of bits do alike: the slots of their members' stages, members that
+// come and go as whole filters, and questions.
+#include "bank/bank_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "bank/member_answers.hpp"
+#include "kit/hash_keys.hpp"
+#include "scbf/detail/in_quotes.hpp"
+
+namespace scbf {
+
+namespace {
+
+// Keys hashed at once for a query: their hashes and rows stay in cache.
+constexpr std::size_t kStripKeys = 512;
+// Memory for answers of later levels; large enough for one of the longest rows.
+constexpr std::size_t kLaterBytes = kMaxBankMembers / 8;
+
+}  // namespace
+
+// ---- stages and their slots ---------------------------------------------------------------------
+
+const BankState::Member& BankState::at(std::uint32_t member) const {
+  if (!first.has(member)) {
+    throw InvalidArgument(
+        fmt::format("member {}: there is none; the bank has {}, numbered below {}", member,
+                    first.size, first.slots()));
+  }
+  return members[member];
+}
+
+BankState::Member& BankState::changeable(std::uint32_t member) {
+  for (const StageSlot& stage : at(member).stages) {
+    if (!stage.stage().read_only()) continue;
+    throw ReadOnly(fmt::format(
+        "member {} is mapped from a file, read-only: load the file to change it", member));
+  }
+  return members[member];
+}
+
+Level& BankState::later_level(std::uint32_t index) {
+  const auto at =
+      std::ranges::lower_bound(later, index, {}, [](const auto& l) { return l->index; });
+  if (at != later.end() && (*at)->index == index) return **at;
+  auto level = std::make_unique<Level>(index, fit.shape(index), seed, *backend,
+                                       BankOptions{}.capacity, cell);
+  return **later.insert(at, std::move(level));
+}
+
+std::unique_ptr<FilterState> BankState::room_for(std::size_t stages) const {
+  auto filter = std::make_unique<FilterState>(FilterState{growth, seed, backend});
+  filter->cell = cell;
+  filter->stages.reserve(stages);
+  return filter;
+}
+
+void BankState::drop_empty_levels() noexcept {
+  std::erase_if(later, [](const auto& level) { return level->size == 0; });
+}
+
+std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> stages,
+                                             const BatchOptions& options) {
+  const std::size_t most = level.slots() + stages.size();
+  level.owners.resize(std::max(level.owners.size(), most), kNoMember);
+  std::vector<std::uint32_t> slots = level.free_slots(stages.size());
+  level.add(std::move(stages), slots, options);
+  return slots;
+}
+
+void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
+  level.blank(slot, {.threads = 1});
+  level.take(slot);
+}
+
+void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
+  std::vector<StageSlot>& stages = members[member].stages;
+  stages.reserve(stages.size() + 1);
+  Level& level = later_level(index);
+  try {
+    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNoMember);
+    const std::uint32_t slot = level.add();
+    level.owners[slot] = member;
+    stages.push_back({&level, slot});
+  } catch (...) {
+    drop_empty_levels();
+    throw;
+  }
+}
+
+void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept {
+  for (const StageSlot& stage : stages) stage.level->blank(stage.slot, options);
+}
+
+void BankState::take_later(std::span<const StageSlot> stages, std::vector<Stage>& taken) noexcept {
+  for (const StageSlot& stage : stages) {
+    taken.push_back(stage.level->take(stage.slot));
+    stage.level->owners[stage.slot] = kNoMember;
+  }
+  drop_empty_levels();
+}
+
+// ---- filters that become members ----------------------------------------------------------------
+
+void BankState::check(const FilterState& filter) {
+  if (const auto misfit = fit.misfit(filter.growth, filter.seed, stages_of_growth(filter.stages))) {
+    throw Incompatible(*misfit);
+  }
+}
+
+BankState::Newcomers::~Newcomers() {
+  for (const Member& member : members) {
+    for (const StageSlot& stage : member.stages) {
+      if (stage.level != nullptr && stage.level != &of.first) {
+        of.take_out(*stage.level, stage.slot);
+      }
+    }
+  }
+  of.drop_empty_levels();
+}
+
+void BankState::Newcomers::settle(std::span<FilterState* const> filters,
+                                  const BatchOptions& options) {
+  struct Later {
+    std::vector<StageSlot*> targets;
+    std::vector<Stage> stages;
+  };
+  std::map<std::uint32_t, Later> of_level;
+  firsts.reserve(filters.size());
+  members.resize(filters.size());
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    std::vector<Stage>& stages = filters[i]->stages;
+    members[i].metadata = filters[i]->metadata;
+    members[i].stages.resize(stages.size());
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      StageSlot& target = members[i].stages[s];
+      target = {s == 0 ? &of.first : nullptr, 0};
+      if (s == 0) {
+        firsts.push_back(std::move(stages[s]));
+      } else {
+        Later& there = of_level[stages[s].index];
+        there.targets.push_back(&target);
+        there.stages.push_back(std::move(stages[s]));
+      }
+    }
+  }
+  for (auto& [index, there] : of_level) {
+    Level& level = of.later_level(index);
+    const auto slots = of.put_in(level, std::move(there.stages), options);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      there.targets[i]->level = &level;
+      there.targets[i]->slot = slots[i];
+    }
+  }
+}
+
+void BankState::Newcomers::give(std::size_t i, std::uint32_t member) noexcept {
+  members[i].stages.front().slot = member;
+  for (const StageSlot& stage : std::span(members[i].stages).subspan(1)) {
+    stage.level->owners[stage.slot] = member;
+  }
+  of.members[member] = std::move(members[i]);
+  members[i].stages.clear();
+}
+
+void BankState::add(std::span<FilterState* const> filters, std::span<const std::uint32_t> numbers,
+                    const BatchOptions& options) {
+  if (filters.empty()) return;
+  members.resize(std::max<std::size_t>(members.size(), numbers.back() + std::size_t{1}));
+  Newcomers newcomers(*this);
+  newcomers.settle(filters, options);
+  // The last thing that can fail.
+  first.add(std::move(newcomers.firsts), numbers, options);
+  for (std::size_t i = 0; i < numbers.size(); ++i) newcomers.give(i, numbers[i]);
+}
+
+std::vector<std::uint32_t> BankState::add(std::span<FilterState* const> filters,
+                                          const BatchOptions& options) {
+  for (FilterState* const filter : filters) {
+    check(*filter);
+    filter->move_to(*backend);
+  }
+  std::vector<std::uint32_t> numbers = first.free_slots(filters.size());
+  add(filters, numbers, options);
+  return numbers;
+}
+
+// ---- members ------------------------------------------------------------------------------------
+
+const Backend& backend_for(const BankOptions& options) {
+  const Backend& backend = find_backend(options.backend);
+  if (backend.memory() != kHostMemory) {
+    throw InvalidArgument(
+        fmt::format("backend {} keeps counters in the memory of {}: a bank "
+                    "needs them on the host, as 'simd' does",
+                    detail::in_quotes(backend.name()), backend.memory()));
+  }
+  if (options.capacity > kMaxBankMembers) {
+    throw InvalidArgument(fmt::format("capacity {}: a bank has at most {} members",
+                                      options.capacity, kMaxBankMembers));
+  }
+  return backend;
+}
+
+std::unique_ptr<BankState> BankState::empty(const Growth& growth, Cell cell,
+                                            const BankOptions& options) {
+  const Backend& backend = backend_for(options);
+  return std::unique_ptr<BankState>(
+      new BankState{growth, options.seed, &backend, cell,
+                    Level(0, growth.stage(0), options.seed, backend, options.capacity, cell)});
+}
+
+std::unique_ptr<BankState> BankState::bits() const {
+  auto copy = std::unique_ptr<BankState>(
+      new BankState{growth, seed, backend, Cell::bit, first.bits(), {}, members, fit, metadata});
+  for (const auto& level : later) {
+    copy->later.push_back(std::make_unique<Level>(level->bits()));
+  }
+  for (Member& member : copy->members) {
+    for (StageSlot& stage : member.stages) {
+      stage.level = stage.level == &first ? &copy->first : &copy->later_level(stage.level->index);
+    }
+  }
+  return copy;
+}
+
+BankMemory BankState::memory() const {
+  BankMemory sum;
+  const auto add = [&](const Level& level) {
+    if (cell == Cell::counter) sum.counters += level.size * level.shape.geometry.bytes();
+    sum.rows += level.rows.bytes();
+  };
+  add(first);
+  for (const auto& level : later) add(*level);
+  return sum;
+}
+
+void BankState::reserve(std::uint32_t capacity) {
+  if (capacity > kMaxBankMembers) {
+    throw InvalidArgument(
+        fmt::format("reserve {}: a bank has at most {} members", capacity, kMaxBankMembers));
+  }
+  first.reserve(capacity, {});
+}
+
+std::unique_ptr<FilterState> BankState::remove(std::uint32_t member, const BatchOptions& options) {
+  const std::vector<StageSlot>& stages = at(member).stages;
+  auto gone = room_for(stages.size());
+  blank(stages, options);  // nothing fails from here on
+  gone->stages.push_back(first.take(member));
+  take_later(std::span(stages).subspan(1), gone->stages);
+  gone->metadata = std::exchange(members[member], {}).metadata;
+  return gone;
+}
+
+std::unique_ptr<FilterState> BankState::replace(std::uint32_t member, FilterState& filter,
+                                                const BatchOptions& options) {
+  const std::vector<StageSlot>& stages = at(member).stages;
+  check(filter);
+  filter.move_to(*backend);
+  auto gone = room_for(stages.size());
+  Newcomers newcomer(*this);
+  FilterState* const one = &filter;
+  newcomer.settle({&one, 1}, options);
+  const auto later_stages = std::span(stages).subspan(1);
+  // Nothing fails from here on.
+  blank(later_stages, options);
+  gone->stages.push_back(first.replace(member, std::move(newcomer.firsts[0]), options));
+  take_later(later_stages, gone->stages);
+  gone->metadata = std::exchange(members[member], {}).metadata;
+  newcomer.give(0, member);
+  return gone;
+}
+
+double BankState::fpr_bound(std::uint32_t member) const {
+  std::vector<StageLoad> loads;
+  for (const StageSlot& stage : at(member).stages) loads.push_back({0, stage.level->shape.fpr});
+  return compound_fpr(loads);
+}
+
+void BankState::set_metadata(std::uint32_t member, std::string text) {
+  at(member);
+  check_metadata(text);
+  members[member].metadata = std::move(text);
+}
+
+void BankState::ask_always(std::uint32_t member, bool ask) {
+  at(member);
+  first.set_always(member, ask);
+}
+bool BankState::asked_always(std::uint32_t member) const {
+  at(member);
+  return first.is_always(member);
+}
+
+// ---- questions ----------------------------------------------------------------------------------
+
+namespace {
+
+/// Adds to packed answers, rows of `stride` bytes, what a later level answers to n hashes.
+void add_answers(const Level& level, const std::uint64_t* hashes, std::size_t n, std::size_t stride,
+                 std::uint8_t* out) noexcept {
+  alignas(64) std::array<std::uint8_t, kLaterBytes> rows;
+  const std::size_t row_bytes = level.rows.stride();
+  const std::size_t at_once = kLaterBytes / row_bytes;
+  for (std::size_t begin = 0; begin < n; begin += at_once) {
+    const std::size_t asked = std::min(at_once, n - begin);
+    level.answer(hashes + begin, asked, rows.data());
+    for (std::size_t key = 0; key < asked; ++key) {
+      const std::uint8_t* row = rows.data() + key * row_bytes;
+      std::uint8_t* answer = out + (begin + key) * stride;
+      for (std::size_t b = 0; b < row_bytes; b += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, row + b, std::min(row_bytes - b, sizeof word));
+        for (; word != 0; word &= word - 1) {
+          const std::uint32_t owner = level.owners[8 * b + lowest_bit(word)];
+          if (owner == kNoMember) continue;
+          answer[owner / 8] = static_cast<std::uint8_t>(answer[owner / 8] | 1u << owner % 8);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void BankState::ask(const KeyBatch& keys, std::size_t first_key, std::size_t count,
+                    std::uint8_t* out) const noexcept {
+  std::array<std::uint64_t, kStripKeys> hashes;
+  const std::size_t stride = first.rows.stride();
+  for (std::size_t i = first_key; i < first_key + count; i += kStripKeys) {
+    const std::size_t n = std::min(kStripKeys, first_key + count - i);
+    const std::size_t valid = hash_keys(keys, i, n, seed, first.kernels->hash_u64, hashes.data());
+    first.answer(hashes.data(), valid, out);
+    for (const auto& level : later) add_answers(*level, hashes.data(), valid, stride, out);
+    spread_rows(keys, i, n, stride, out);
+    out += n * stride;
+  }
+}
+
+BankReport BankState::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
+                                    const BatchOptions& options) const {
+  return pack_members(keys, first.rows.stride(), bits, options,
+                      [&](std::size_t first_key, std::size_t count, std::uint8_t* out) {
+                        ask(keys, first_key, count, out);
+                      });
+}
+
+BankReport BankState::find(const KeyBatch& keys, MemberLists& lists,
+                           const BatchOptions& options) const {
+  return list_members(keys, first.rows.stride(), lists, options,
+                      [&](std::size_t first_key, std::size_t count, std::uint8_t* out) {
+                        ask(keys, first_key, count, out);
+                      });
+}
+
+}  // namespace scbf

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bank of bits against separate filters of bits: random sequences of all its operations with
+// every growth, layout and backend; the bits of a bank of counters, in memory and from its file;
+// what it refuses; and memory that ends.
+#include "scbf/bloom_bank.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <new>
+
+#include "scbf/delta.hpp"
+#include "support/bank_model.hpp"
+#include "support/far_backend.hpp"
+#include "support/short_memory.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+using namespace scbf_test;
+using scbf::Bank;
+using scbf::BatchOptions;
+using scbf::BloomBank;
+using scbf::BloomFilter;
+using scbf::Filter;
+using scbf::Geometry;
+using scbf::Growth;
+using scbf::KeyBatch;
+
+// oneTBB ends the process if it finds no memory when it is first used.
+[[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
+const bool kAdded = add_far_backends();
+
+/// Filters of bits, by member.
+struct BitsModel {
+  Growth growth;
+  std::uint64_t seed;
+  std::map<std::uint32_t, BloomFilter> members = {};
+  std::set<std::uint32_t> ask = {};
+
+  std::uint32_t lowest_free() const {
+    std::uint32_t member = 0;
+    while (members.contains(member)) ++member;
+    return member;
+  }
+  /// A filter of some keys, made from counters or directly.
+  BloomFilter filled(Random& random) const {
+    Keys keys(random.below(random.below(2) == 0 ? 20 : 400));
+    for (auto& key : keys) key = random.below(800);
+    const auto fill = [&](auto filter) {
+      inserted([&] { return filter.insert(keys); });
+      filter.set_metadata("of " + std::to_string(keys.size()));
+      return filter;
+    };
+    if (random.below(2) == 0) {
+      return fill(BloomFilter(growth, {.seed = seed, .backend = "scalar"}));
+    }
+    Filter counters = fill(Filter(growth, {.seed = seed, .backend = "scalar"}));
+    counters.remove(std::span(keys).first(keys.size() / 3));
+    return BloomFilter(counters);
+  }
+};
+
+Keys asked_keys() {
+  Keys keys(70);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i * 13;
+  return keys;
+}
+
+::testing::AssertionResult same_bits(const BloomBank& bank, const BitsModel& model,
+                                     const KeyBatch& keys, const BatchOptions& options) {
+  const auto differs = [](const auto&... what) {
+    auto failure = ::testing::AssertionFailure();
+    (failure << ... << what);
+    return failure;
+  };
+  if (const auto wrong = bits_error(bank, model.members)) return differs(*wrong);
+  if (bank.size() != model.members.size()) return differs(bank.size(), " members");
+  std::vector<std::vector<std::uint32_t>> want(keys.size());
+  for (const auto& [member, filter] : model.members) {
+    if (!bank.has_member(member)) return differs("no member ", member);
+    const BloomFilter copy = bank.copy_member(member, options);
+    if (copy != filter) return differs("member ", member, " has other bits");
+    if (copy.keys_inserted() != filter.keys_inserted() ||
+        copy.keys_removed() != filter.keys_removed() || copy.metadata() != filter.metadata() ||
+        bank.metadata(member) != filter.metadata() || copy.nonzero() != filter.nonzero()) {
+      return differs("member ", member, " has other records");
+    }
+    if (bank.stages(member) != filter.stages() || bank.fpr_bound(member) != filter.fpr_bound() ||
+        bank.asked_always(member) != model.ask.contains(member)) {
+      return differs("member ", member, " has other stages or another mark");
+    }
+    const Answers hits = contains(filter, keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (keys.valid(i) && (hits[i] != 0 || model.ask.contains(member))) want[i].push_back(member);
+    }
+  }
+  if (unpacked(bank, keys, options) != want) return differs("packed answers");
+  scbf::MemberLists lists;
+  bank.find(keys, lists, options);
+  return same_lists(lists, want);
+}
+
+/// Takes one random step on both.
+void take_step(BloomBank& bank, BitsModel& model, Random& random, const BatchOptions& options) {
+  const auto some_member = [&] {
+    const auto i = static_cast<std::ptrdiff_t>(random.below(model.members.size()));
+    return std::next(model.members.begin(), i)->first;
+  };
+  switch (model.members.empty() ? random.below(2) : random.below(6)) {
+    case 0: {
+      const std::uint32_t member = model.lowest_free();
+      BloomFilter bits = model.filled(random);
+      model.members.emplace(member, bits);
+      ASSERT_EQ(bank.add_member(std::move(bits), options), member);
+      break;
+    }
+    case 1: {
+      std::vector<BloomFilter> several;
+      std::vector<std::uint32_t> want;
+      for (std::size_t n = random.below(9); n > 0; --n) {
+        several.push_back(model.filled(random));
+        want.push_back(model.lowest_free());
+        model.members.emplace(want.back(), several.back());
+      }
+      ASSERT_EQ(bank.add_members(std::move(several), options), want);
+      break;
+    }
+    case 2: {
+      const std::uint32_t member = some_member();
+      bank.remove_member(member, options);
+      model.members.erase(member);
+      model.ask.erase(member);
+      break;
+    }
+    case 3: {
+      const std::uint32_t member = some_member();
+      BloomFilter bits = model.filled(random);
+      model.members.at(member) = bits;
+      model.ask.erase(member);
+      bank.replace_member(member, std::move(bits), options);
+      break;
+    }
+    case 4: {
+      const std::uint32_t member = some_member();
+      const bool ask = model.ask.erase(member) == 0;
+      if (ask) model.ask.insert(member);
+      bank.ask_always(member, ask);
+      break;
+    }
+    default:
+      bank.reserve(static_cast<std::uint32_t>(random.below(200)));
+  }
+}
+
+class BloomBankOf : public ::testing::TestWithParam<std::pair<std::string, Growth>> {};
+INSTANTIATE_TEST_SUITE_P(All, BloomBankOf, ::testing::ValuesIn(bank_growths()),
+                         [](const auto& test) { return test.param.first; });
+
+TEST_P(BloomBankOf, EqualsSeparateFilters) {
+  const Growth& growth = GetParam().second;
+  for (const scbf::Backend* backend : host_backends()) {
+    if (backend->name() == "simd") continue;  // one of its targets under another name
+    for (const std::uint32_t capacity : {0u, 9u, 65u, 300u}) {
+      SCOPED_TRACE(std::string(backend->name()) + ", capacity " + std::to_string(capacity));
+      BloomBank bank(growth, {.seed = 7, .backend = backend->name(), .capacity = capacity});
+      BitsModel model{growth, 7};
+      Random random(capacity);
+      const BatchOptions options{.threads = 1 + capacity % 2};
+      for (int i = 0; i < 30; ++i) {
+        take_step(bank, model, random, options);
+        ASSERT_FALSE(HasFatalFailure());
+        if (i % 6 != 5) continue;
+        ASSERT_TRUE(same_bits(bank, model, asked_keys(), options)) << i;
+      }
+    }
+  }
+}
+
+/// A bank of counters after some random steps, and the filters of bits that its members are.
+std::pair<Bank, BitsModel> some_bank(const Growth& growth, std::uint32_t members) {
+  Bank bank(growth, {.seed = 7, .capacity = members});
+  BankModel counters(growth, 7);
+  Random random(members);
+  add_members(bank, counters, members);
+  for (int i = 0; i < 40; ++i) {
+    take_step(i < 12 ? Step::insert_many : some_step(random), bank, counters, random, {});
+  }
+  bank.set_metadata("of a test");
+  BitsModel model{growth, 7, {}, counters.ask};
+  for (const auto& [member, filter] : counters.members) {
+    bank.set_metadata(member, "member " + std::to_string(member));
+    BloomFilter bits(filter);
+    bits.set_metadata(bank.metadata(member));
+    model.members.emplace(member, std::move(bits));
+  }
+  return {std::move(bank), std::move(model)};
+}
+
+TEST_P(BloomBankOf, IsTheBitsOfABank) {
+  for (const std::uint32_t members : {0u, 3u, 70u}) {
+    SCOPED_TRACE(members);
+    const auto [bank, model] = some_bank(GetParam().second, members);
+    std::vector<std::byte> bytes;
+    const TemporaryFolder folder;
+    bank.save(folder / "plain");
+    bank.save(folder / "compressed", {.compress = true});
+    bank.write([&](auto part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
+    std::vector<BloomBank> all;
+    all.emplace_back(bank);
+    all.push_back(BloomBank::load(folder / "plain"));
+    all.push_back(BloomBank::load(folder / "compressed", {.backend = "scalar"}));
+    std::size_t at = 0;
+    all.push_back(BloomBank::read([&](std::span<std::byte> out) {
+      const std::size_t n = std::min(out.size(), bytes.size() - at);
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n, out.begin());
+      at += n;
+      return n;
+    }));
+    for (BloomBank& bits : all) {
+      EXPECT_EQ(bits.growth(), bank.growth());
+      EXPECT_EQ(bits.seed(), 7u);
+      EXPECT_EQ(bits.slots(), bank.slots());
+      EXPECT_EQ(bits.capacity(), bank.capacity());
+      EXPECT_EQ(bits.metadata(), "of a test");
+      ASSERT_TRUE(same_bits(bits, model, asked_keys(), {}));
+      // It goes on by itself.
+      BitsModel later = model;
+      Random random(5);
+      for (int i = 0; i < 10; ++i) take_step(bits, later, random, {});
+      ASSERT_TRUE(same_bits(bits, later, asked_keys(), {}));
+    }
+  }
+}
+
+// So many rows that threads share them.
+TEST(BloomBank, LargeMembersOnSeveralThreads) {
+  for (const Geometry& geometry : {Geometry::split_block(1, 3000), Geometry::split(5, 70'001),
+                                   Geometry::ranked(82, 1501, 9)}) {
+    SCOPED_TRACE(geometry.describe());
+    const Growth growth = Growth::one(geometry);
+    BloomBank bank(growth, {.seed = 7});
+    BitsModel model{growth, 7};
+    std::vector<BloomFilter> newcomers;
+    for (std::uint32_t m = 0; m < 70; ++m) {
+      BloomFilter bits(growth, {.seed = 7});
+      bits.insert(random_keys(m == 30 || m == 69 ? 20'000 : 20, m));
+      newcomers.push_back(bits);
+      model.members.emplace(m, std::move(bits));
+    }
+    bank.add_members(std::move(newcomers), {.threads = 2});
+    ASSERT_TRUE(same_bits(bank, model, random_keys(1000, 30), {.threads = 2}));
+  }
+}
+
+TEST(BloomBank, TakesAFifthOfABank) {
+  const Growth growth = Growth::one(Geometry::split_block(1, 500));
+  Bank bank(growth, {.capacity = 64});
+  for (int i = 0; i < 64; ++i) bank.add_member();
+  const BloomBank bits(bank);
+  EXPECT_EQ(bits.bytes(), bank.memory().rows);
+  EXPECT_EQ(5 * bits.bytes(), bank.memory().rows + bank.memory().counters);
+}
+
+TEST(BloomBank, FollowsAMemberByItsDeltas) {
+  const Growth growth = Growth::tightening(200, 0.01);
+  Filter counters(growth, {.seed = 7});
+  BloomFilter sent(growth, {.seed = 7}), received(growth, {.seed = 7});
+  BloomBank bank(growth, {.seed = 7});
+  BitsModel model{growth, 7};
+  received.apply(sent.advance(counters));
+  bank.add_member(received);
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    counters.insert(random_keys(300, epoch));
+    counters.remove(random_keys(100, epoch));
+    received.apply(sent.advance(counters));
+    bank.replace_member(0, received);
+    model.members.insert_or_assign(0, BloomFilter(counters));
+    ASSERT_TRUE(same_bits(bank, model, random_keys(400, epoch), {})) << epoch;
+  }
+  EXPECT_GT(bank.stages(0), 1u);
+}
+
+TEST(BloomBank, KeepsNothingOfAMappedFilter) {
+  const TemporaryFolder folder;
+  const Growth growth = Growth::tightening(200, 0.01);
+  Filter counters(growth, {.seed = 7});
+  counters.insert(random_keys(900, 1));
+  const BloomFilter bits(counters);
+  bits.save(folder / "bits");
+  counters.save(folder / "counters");
+  BloomBank bank(growth, {.seed = 7});
+  BitsModel model{growth, 7};
+  bank.add_member(BloomFilter::map(folder / "bits"));
+  bank.add_member(BloomFilter::map(folder / "counters"));
+  std::filesystem::remove(folder / "bits");
+  for (std::uint32_t m = 0; m < 2; ++m) model.members.emplace(m, bits);
+  ASSERT_TRUE(same_bits(bank, model, random_keys(100, 1), {}));
+}
+
+TEST(BloomBank, NamesWhatIsWrong) {
+  const Growth growth = Growth::tightening(50, 0.1);
+  const BankModel of_counters(growth, 1);
+  SCBF_EXPECT_THROW(BloomBank(growth, {.capacity = scbf::kMaxBankMembers + 1}),
+                    scbf::InvalidArgument, "capacity 1048577: a bank has at most 1048576");
+  SCBF_EXPECT_THROW(BloomBank(growth, {.backend = "far"}), scbf::InvalidArgument,
+                    "a bank needs them on the host");
+  BloomBank bank(growth, {.seed = 1});
+  const BloomFilter fits(growth, {.seed = 1});
+  bank.add_member(fits);
+  for (const auto& asks_member_5 : std::vector<std::function<void()>>{
+           [&] { bank.remove_member(5); },
+           [&] { bank.replace_member(5, fits); },
+           [&] { bank.copy_member(5); },
+           [&] { bank.stages(5); },
+           [&] { bank.fpr_bound(5); },
+           [&] { bank.metadata(5); },
+           [&] { bank.set_metadata(5, ""); },
+           [&] { bank.ask_always(5, true); },
+           [&] { bank.asked_always(5); },
+       }) {
+    SCBF_EXPECT_THROW(asks_member_5(), scbf::InvalidArgument,
+                      "member 5: there is none; the bank has 1, numbered below 1");
+  }
+  SCBF_EXPECT_THROW(bank.add_member(BloomFilter(growth, {.seed = 2})), scbf::Incompatible,
+                    "the seeds differ: the bank's is 1, the filter's 2");
+  SCBF_EXPECT_THROW(bank.replace_member(0, BloomFilter(growth.first_geometry(), {.seed = 1})),
+                    scbf::Incompatible, "the growths differ: the bank's is tightening");
+  SCBF_EXPECT_THROW(bank.add_members({fits, BloomFilter(Growth::tightening(51, 0.1), {.seed = 1})}),
+                    scbf::Incompatible, "the growths differ");
+  EXPECT_EQ(bank.size(), 1u);
+  SCBF_EXPECT_THROW(bank.reserve(scbf::kMaxBankMembers + 1), scbf::InvalidArgument, "1048576");
+  std::vector<std::uint8_t> bits(2);
+  SCBF_EXPECT_THROW(bank.contains_bits(Keys{1, 2, 3}, bits), scbf::InvalidArgument,
+                    "bits has 2 bytes: must be 3, 1 for each of 3 keys");
+  const std::string long_text(scbf::kMaxMetadataBytes + 1, 'x');
+  SCBF_EXPECT_THROW(bank.set_metadata(long_text), scbf::InvalidArgument, "metadata");
+  SCBF_EXPECT_THROW(bank.set_metadata(0, long_text), scbf::InvalidArgument, "metadata");
+  const TemporaryFolder folder;
+  fits.save(folder / "filter");
+  SCBF_EXPECT_THROW(BloomBank::load(folder / "filter"), scbf::Incompatible, "filter");
+  SCBF_EXPECT_THROW(BloomBank::load(folder / "none"), scbf::IoError, "none");
+  BloomBank moved = std::move(bank);
+  EXPECT_EQ(moved.size(), 1u);
+  SCBF_EXPECT_THROW(bank.size(), scbf::InvalidArgument, "moved from");
+}
+
+TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
+  const Growth growth = Growth::tightening(100, 0.05);
+  Random random(3);
+  BitsModel model{growth, 7};
+  for (std::uint32_t m = 0; m < 5; ++m) model.members.emplace(m, model.filled(random));
+  model.ask = {2};
+  const BloomFilter newcomer = model.filled(random);
+  const auto made_anew = [&] {
+    BloomBank bank(growth, {.seed = 7, .capacity = 5});
+    for (const auto& [member, bits] : model.members) bank.add_member(bits, {.threads = 1});
+    bank.ask_always(2, true);
+    return bank;
+  };
+  const std::vector<std::function<void(BloomBank&)>> operations{
+      [&](BloomBank& bank) { bank.add_member(newcomer, {.threads = 1}); },
+      [&](BloomBank& bank) {  // and the rows must grow
+        bank.add_members(std::vector(9, newcomer), {.threads = 1});
+      },
+      [&](BloomBank& bank) { bank.replace_member(1, newcomer, {.threads = 1}); },
+      [&](BloomBank& bank) { bank.remove_member(4, {.threads = 1}); },
+      [&](BloomBank& bank) { bank.copy_member(4, {.threads = 1}); },
+      [&](BloomBank& bank) { bank.reserve(300); },
+  };
+  for (std::size_t o = 0; o < operations.size(); ++o) {
+    for (const bool ends : {false, true}) {
+      for (std::size_t nth = 1;; ++nth) {
+        SCOPED_TRACE("operation " + std::to_string(o) + ", allocation " + std::to_string(nth));
+        BloomBank bank = made_anew();
+        bool threw = false;
+        {
+          const ShortMemory short_memory(nth, ends);
+          try {
+            operations[o](bank);
+          } catch (const std::bad_alloc&) {
+            threw = true;
+          }
+        }
+        if (threw) {
+          ASSERT_TRUE(same_bits(bank, model, asked_keys(), {.threads = 1}));
+        }
+        if (ShortMemory::refused() == 0) break;
+        ASSERT_LT(nth, 10'000u);
+      }
+    }
+  }
+}
+
+}  // namespace
