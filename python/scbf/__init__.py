@@ -9,7 +9,7 @@
     array([ True,  True,  True])
 
 ``Filter`` counts, so keys can be removed again; ``BloomFilter`` has its bits, for whoever only asks;
-``Bank`` asks many filters at once. All take *columns of keys*:
+``Bank`` asks many filters at once, and ``BloomBank`` has its bits. All take *columns of keys*:
 
 * NumPy arrays: integers of any width, ``S`` and ``U`` strings, ``V`` for bytes of one width;
 * Arrow arrays, chunked arrays and streams of pyarrow, Polars, DuckDB, pandas, nanoarrow, by the PyCapsule
@@ -30,6 +30,7 @@ from scbf import _scbf
 from scbf._scbf import (
     Bank,
     BankFileInfo,
+    BloomBank,
     BloomFilter,
     Delta,
     FileInfo,
@@ -75,6 +76,7 @@ __all__ = [
     "BackendUnavailable",
     "Bank",
     "BankFileInfo",
+    "BloomBank",
     "BloomFilter",
     "CorruptFile",
     "Delta",

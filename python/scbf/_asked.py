@@ -13,5 +13,5 @@ def check_asked(filter: object) -> None:
     if not isinstance(filter, Asked):
         raise TypeError(
             f"contains() asks a Filter, BloomFilter or Replica, not {type(filter).__name__}"
-            + ("; take one member with copy_member()" if isinstance(filter, scbf.Bank) else "")
+            + ("; take one member with copy_member()" if isinstance(filter, scbf.Bank | scbf.BloomBank) else "")
         )

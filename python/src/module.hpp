@@ -10,7 +10,7 @@ void add_sizing(nanobind::module_& module);   // Geometry, Growth, plan
 void add_reports(nanobind::module_& module);  // what batches and statistics return
 void add_filters(nanobind::module_& module);  // Filter
 void add_readers(nanobind::module_& module);  // BloomFilter, Delta, Replica
-void add_banks(nanobind::module_& module);    // Bank
+void add_banks(nanobind::module_& module);    // Bank, BloomBank
 void add_files(nanobind::module_& module);    // what a file holds
 #ifdef SCBF_PYTHON_INDEX
 void add_index(nanobind::module_& module);  // SecondaryIndex

@@ -411,3 +411,60 @@ def test_golden_banks() -> None:
         for i in range(40):
             assert {0, 2, 3} == set(bank.find(i**3))  # member 2 is always asked
         assert {2, 3} <= set(bank.find("Schlüssel"))
+
+
+def test_bits_of_a_bank(tmp_path: Path) -> None:
+    bank = small()
+    bank.remove(0, "a")
+    bank.ask_always(2)
+    bank.metadata = "of a test"
+    bank.set_member_metadata(1, "second")
+    bank.save(tmp_path / "plain")
+    bank.save(tmp_path / "compressed", compress=True)
+    for bits in (scbf.BloomBank.of(bank), scbf.BloomBank.load(tmp_path / "plain"),
+                 scbf.BloomBank.load(tmp_path / "compressed", backend="scalar"),
+                 scbf.BloomBank.from_bytes(bank.to_bytes())):
+        assert lists(bits.find(["a", "b", "c", None])) == lists(bank.find(["a", "b", "c", None]))
+        assert lists(bits.find(["a", "b"])) == [[2], [0, 1, 2]] and bits.find("c") == [1, 2]
+        assert (bits.growth, bits.seed, bits.metadata) == (bank.growth, 42, "of a test")
+        assert bits.members == [0, 1, 2] and len(bits) == 3 and 2 in bits and 3 not in bits
+        assert bits.member_metadata(1) == "second"
+        assert bits.copy_member(1) == scbf.BloomFilter.of(bank.copy_member(1))
+        assert bits.nbytes == bank.nbytes - 3 * GEOMETRY.nbytes
+        assert repr(bits).startswith("<scbf.BloomBank: 3 members, ")
+    with pytest.raises(scbf.CorruptFile):
+        scbf.BloomBank.from_bytes(bank.to_bytes()[:-1])
+    with pytest.raises(scbf.Incompatible):
+        scbf.BloomBank.load(GOLDEN / "split_k7.scbf")
+    with pytest.raises(scbf.IoError):
+        scbf.BloomBank.load(tmp_path / "none")
+
+
+def test_members_of_bits() -> None:
+    bits = [scbf.BloomFilter.of(filled([str(i), "all"])) for i in range(20)]
+    bank = scbf.BloomBank(geometry=GEOMETRY, seed=42, members=4)
+    assert bank.add_members(bits[:19]) == list(range(19)) and bank.add_member(bits[19]) == 19
+    assert bank.find("all") == list(range(20)) and bank.find("7") == [7]
+    bits[7].insert("later")
+    assert bank.find("later") == []  # a copy went in
+    bank.replace_member(7, bits[7])
+    assert bank.find("later") == [7] and bank.copy_member(7) == bits[7]
+    bank.remove_member(3)
+    assert bank.find("3") == [] and 3 not in bank and bank.add_member(bits[3]) == 3
+    bank.ask_always(5)
+    assert bank.find("nothing") == [5]
+    bank.reserve(1000)
+    bank.set_member_metadata(5, "five")
+    assert bank.member_metadata(5) == "five"
+    found = bank.find(np.arange(10), threads=1, progress=lambda done, all: None)
+    assert lists(found) == [[5]] * 10
+    for wrong, error in ((filled(["x"]), TypeError), (None, TypeError), (scbf.BloomFilter(10, 0.1), scbf.Incompatible)):
+        with pytest.raises(error):
+            bank.add_member(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be a BloomFilter"):
+        bank.add_members([filled(["x"])])  # type: ignore[list-item]
+    with pytest.raises(scbf.InvalidArgument, match="member 99: there is none"):
+        bank.replace_member(99, bits[0])
+    with pytest.raises(scbf.Incompatible, match="seeds differ"):
+        bank.add_member(scbf.BloomFilter(geometry=GEOMETRY, seed=1))
+    assert len(bank) == 20

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank: many filters that are asked together.
+// Bank: many filters that are asked together; and BloomBank, their bits.
 #include "scbf/bank.hpp"
-
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
@@ -13,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "classes/filter_class.hpp"
+#include "classes/bank_class.hpp"
 #include "module.hpp"
 #include "outside.hpp"
 #include "text.hpp"
@@ -22,18 +20,7 @@ namespace scbf::python {
 namespace {
 
 using Self = Held<Bank>;
-
-void construct_bank(Self* self, const nb::object& capacity, std::optional<double> fpr,
-                    const nb::object& memory_bytes, std::optional<std::string_view> layout,
-                    std::optional<Geometry> geometry, std::optional<Growth> growth,
-                    std::uint32_t members, const nb::object& seed, std::string_view backend) {
-  const Growth chosen =
-      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth});
-  std::construct_at(
-      self, Bank(chosen,
-                 {.seed = whole_number(seed, "seed", 0), .backend = backend, .capacity = members}));
-}
+using HeldBits = Held<BloomBank>;
 
 std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
   if (!filter) {
@@ -44,24 +31,6 @@ std::uint32_t add_member(Self& self, const Held<Filter>* filter) {
   const PassageToBoth inside(self.gate, Passage::To::change, filter->gate);
   Outside others_may_run;
   return self.value.add_member(Filter(filter->value));
-}
-
-std::vector<std::uint32_t> add_members(Self& self, const nb::iterable& filters) {
-  std::vector<Filter> copies;
-  for (const nb::handle each : filters) {
-    if (!nb::isinstance<Held<Filter>>(each)) {
-      throw nb::type_error(
-          fmt::format("member of type {}: must be a Filter", nb::type_name(each.type()).c_str())
-              .c_str());
-    }
-    const auto& filter = nb::cast<const Held<Filter>&>(each);
-    const Passage inside(filter.gate, Passage::To::read);
-    Outside others_may_run;
-    copies.emplace_back(filter.value);
-  }
-  const Passage inside(self.gate, Passage::To::change);
-  Outside others_may_run;
-  return self.value.add_members(std::move(copies));
 }
 
 InsertReport insert(Self& self, std::uint32_t member, nb::object keys, const CallOptions& options) {
@@ -270,44 +239,6 @@ RemoveReport remove_each(Self& self, const nb::object& members, const nb::object
   return sum;
 }
 
-nb::object find(const Self& self, nb::object keys, const CallOptions& options) {
-  SingleKey key;
-  if (is_single_key(keys.ptr(), key)) {
-    const Passage inside(self.gate, Passage::To::read);
-    nb::list members;
-    for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); }))
-      members.append(member);
-    return members;
-  }
-  const Parts parts(*keys_of(keys, seed_of(self)));
-  std::vector<std::uint64_t> offsets{0};
-  offsets.reserve(parts.size + 1);
-  std::vector<std::uint32_t> members;
-  {
-    const Passage inside(self.gate, Passage::To::read);
-    Run run(options.progress, parts.size, self.value.seed());
-    MemberLists lists;
-    run.over(parts, [&](const KeyBatch& batch, std::size_t) {
-      self.value.find(batch, lists, options.batch);
-      const std::uint64_t before = members.size();
-      members.insert(members.end(), lists.members.begin(), lists.members.end());
-      for (std::size_t i = 0; i < lists.size(); ++i)
-        offsets.push_back(before + lists.offsets[i + 1]);
-    });
-  }
-  return nb::module_::import_("scbf.members")
-      .attr("MemberLists")(numpy_array<std::int64_t, std::uint64_t>(std::move(offsets)),
-                           numpy_array<std::uint32_t>(std::move(members)));
-}
-
-/// Runs a change of the bank without Python's lock.
-template <class Change>
-auto changing(Self& self, Change change) {
-  const Passage inside(self.gate, Passage::To::change);
-  Outside others_may_run;
-  return change(self.value);
-}
-
 }  // namespace
 
 void add_banks(nb::module_& module) {
@@ -329,20 +260,12 @@ True
 >>> scbf.Bank.from_bytes(bank.to_bytes()).find("hammer") == [tools]
 True)");
   add_saving(cls, "Bank");
-  cls.def("__init__", &construct_bank, nb::arg("capacity") = nb::none(),
-          nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
-          nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
-          nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
-          nb::arg("backend") = "auto",
-          nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
-                  "None, *, memory_bytes: int | float | None = None, layout: Layout | None = None, "
-                  "geometry: Geometry | None = None, growth: Growth | None = None, members: int = "
-                  "8, seed: int = 0, backend: str = 'auto') -> None"))
-      .def("add_member", &add_member, nb::arg("filter") = nb::none(),
-           "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
-           "number, the smallest free one. Raises Incompatible.")
+  add_members_and_questions(cls);
+  cls.def("add_member", &add_member, nb::arg("filter") = nb::none(),
+          "Adds an empty member, or a copy of a Filter of the bank's growth and seed. Returns its "
+          "number, the smallest free one. Raises Incompatible.")
       .def(
-          "add_members", &add_members, nb::arg("filters"),
+          "add_members", &add_members<Bank, Filter>, nb::arg("filters"),
           nb::sig("def add_members(self, filters: Iterable[Filter]) -> list[int]"),
           "Adds copies of several filters, all or none, in one pass over the rows of bits: to fill "
           "a bank, the fastest way is to build a Filter for each member. Returns their numbers. "
@@ -362,21 +285,6 @@ True)");
           },
           nb::arg("member"),
           "A copy of a member, as a Filter: for its statistics, or to save it alone.")
-      .def(
-          "member_metadata",
-          [](const Self& self, std::uint32_t member) {
-            const Passage inside(self.gate, Passage::To::read);
-            return decoded(self.value.metadata(member));
-          },
-          nb::arg("member"), nb::sig("def member_metadata(self, member: int) -> str"),
-          "Filter.metadata of a member: whatever belongs to it, for example its name.")
-      .def(
-          "set_member_metadata",
-          [](Self& self, std::uint32_t member, nb::str text) {
-            const Passage inside(self.gate, Passage::To::change);
-            self.value.set_metadata(member, encoded(text, "metadata"));
-          },
-          nb::arg("member"), nb::arg("text"), "Sets it: at most 1 MiB.")
       .def(
           "insert",
           [](Self& self, std::uint32_t member, nb::object keys, unsigned threads,
@@ -434,18 +342,6 @@ Raises:
                   "progress: Progress = None) -> RemoveReport"),
           "Removes key i from member members[i], as insert_each() inserts. Raises RemovalStopped.")
       .def(
-          "find",
-          [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
-            return find(self, std::move(keys),
-                        call_options(threads, "automatic", std::move(progress)));
-          },
-          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
-          nb::arg("progress") = nb::none(),
-          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = "
-                  "None) -> Any"),
-          "Which members may hold each key? Returns MemberLists, ascending lists of member "
-          "numbers; for one key a list.")
-      .def(
           "merge",
           [](Self& self, std::uint32_t member, const Held<Filter>& other) {
             const PassageToBoth inside(self.gate, Passage::To::change, other.gate);
@@ -459,50 +355,6 @@ Raises:
             changing(self, [&](Bank& bank) { bank.clear(member); });
           },
           nb::arg("member"), "Resets a member to one empty stage.")
-      .def(
-          "ask_always",
-          [](Self& self, std::uint32_t member, bool ask) {
-            changing(self, [&](Bank& bank) { bank.ask_always(member, ask); });
-          },
-          nb::arg("member"), nb::arg("ask") = true,
-          "Marks a member that is in every answer, for example because it is being rebuilt.")
-      .def(
-          "reserve",
-          [](Self& self, std::uint32_t members) {
-            changing(self, [&](Bank& bank) { bank.reserve(members); });
-          },
-          nb::arg("members"), "Makes room for so many members at once.")
-      .def("__len__", reading<Bank>([](const Bank& b) { return b.size(); }),
-           "How many members there are.")
-      .def(
-          "__contains__",
-          [](const Self& self, nb::handle member) {
-            std::uint32_t number = 0;
-            if (!nb::try_cast(member, number)) return false;
-            const BriefPassage inside(self.gate, Passage::To::read);
-            return self.value.has_member(number);
-          },
-          nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
-          "Is there a member of this number?")
-      .def_prop_ro("members", reading<Bank>([](const Bank& b) {
-                     nb::list numbers;
-                     for (std::uint32_t i = 0; i < b.slots(); ++i) {
-                       if (b.has_member(i)) numbers.append(i);
-                     }
-                     return numbers;
-                   }),
-                   "their numbers, ascending")
-      .def_prop_rw(
-          "metadata", reading<Bank>([](const Bank& b) { return decoded(b.metadata()); }),
-          [](Self& self, nb::str text) {
-            const Passage inside(self.gate, Passage::To::change);
-            self.value.set_metadata(encoded(text, "metadata"));
-          },
-          nb::for_getter(nb::sig("def metadata(self, /) -> str")),
-          nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
-          "free text that is saved with the bank, at most 1 MiB")
-      .def_prop_ro("growth", reading<Bank>([](const Bank& b) { return b.growth(); }))
-      .def_prop_ro("seed", reading<Bank>([](const Bank& b) { return b.seed(); }))
       .def_prop_ro("nbytes", reading<Bank>([](const Bank& b) {
                      const BankMemory memory = b.memory();
                      return memory.counters + memory.rows;
@@ -512,6 +364,94 @@ Raises:
              const BankMemory memory = b.memory();
              return fmt::format("<scbf.Bank: {}, {}, {} bytes>", counted(b.size(), "member"),
                                 b.growth().describe(), memory.counters + memory.rows);
+           }));
+
+  nb::class_<HeldBits> bits(
+      module, "BloomBank", nb::is_final(), nb::is_weak_referenceable(),
+      R"(A bank for whoever only asks: the bits of many filters, a fifth of the memory of a Bank, and the same answers.
+
+Members are BloomFilters, which come and go as a whole. It is also made of a Bank, or read from its file.
+
+>>> import scbf
+>>> bank = scbf.Bank(capacity=1000, fpr=0.001)
+>>> _ = bank.insert(bank.add_member(), ["apple", "banana"])
+>>> reader = scbf.BloomBank.of(bank)
+>>> sent = scbf.BloomFilter(growth=reader.growth)
+>>> _ = sent.insert(["banana"])
+>>> reader.add_member(sent), reader.find("banana"), reader.find("apple")
+(1, [0, 1], [0]))");
+  add_members_and_questions(bits);
+  bits.def_static(
+          "of",
+          [](const Self& bank) {
+            const Passage inside(bank.gate, Passage::To::read);
+            Outside others_may_run;
+            return hold(BloomBank(bank.value));
+          },
+          nb::arg("bank"), nb::sig("def of(bank: Bank) -> BloomBank"),
+          "The bits of a Bank, with its numbers, marks and metadata. Cost: a copy of its rows of "
+          "bits.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path, std::string_view backend) {
+            Outside others_may_run;
+            return hold(BloomBank::load(path, {.backend = backend}));
+          },
+          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+          "Reads and verifies the file of a Bank, and keeps its bits. Raises IoError, CorruptFile "
+          "or "
+          "Incompatible.")
+      .def_static("from_bytes", &from_bytes<BloomBank>, nb::arg("data"), nb::kw_only(),
+                  nb::arg("backend") = "auto",
+                  nb::sig("def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = "
+                          "'auto') -> BloomBank"),
+                  "The bits of the Bank whose Bank.to_bytes() these are. Raises CorruptFile or "
+                  "Incompatible.")
+      .def(
+          "add_member",
+          [](HeldBits& self, const Held<BloomFilter>& filter) {
+            const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            Outside others_may_run;
+            return self.value.add_member(BloomFilter(filter.value));
+          },
+          nb::arg("filter"),
+          "Adds the bits of a BloomFilter of the bank's growth and seed. Returns their number, the "
+          "smallest free one. Raises Incompatible.")
+      .def(
+          "add_members", &add_members<BloomBank, BloomFilter>, nb::arg("filters"),
+          nb::sig("def add_members(self, filters: Iterable[BloomFilter]) -> list[int]"),
+          "Adds the bits of several filters, all or none, in one pass over the rows. Returns their "
+          "numbers. Raises Incompatible.")
+      .def(
+          "replace_member",
+          [](HeldBits& self, std::uint32_t member, const Held<BloomFilter>& filter) {
+            const PassageToBoth inside(self.gate, Passage::To::change, filter.gate);
+            Outside others_may_run;
+            self.value.replace_member(member, BloomFilter(filter.value));
+          },
+          nb::arg("member"), nb::arg("filter"),
+          "Replaces the bits of a member, for example by those of a later epoch, and clears its "
+          "mark. "
+          "Raises Incompatible.")
+      .def(
+          "remove_member",
+          [](HeldBits& self, std::uint32_t member) {
+            changing(self, [&](BloomBank& bank) { bank.remove_member(member); });
+          },
+          nb::arg("member"), "Takes a member out.")
+      .def(
+          "copy_member",
+          [](const HeldBits& self, std::uint32_t member) {
+            const Passage inside(self.gate, Passage::To::read);
+            Outside others_may_run;
+            return hold(self.value.copy_member(member));
+          },
+          nb::arg("member"), "The bits of a member, as a BloomFilter.")
+      .def_prop_ro("nbytes", reading<BloomBank>([](const BloomBank& b) { return b.bytes(); }),
+                   "bytes of the rows of bits")
+      .def("__repr__", reading<BloomBank>([](const BloomBank& b) {
+             return fmt::format("<scbf.BloomBank: {}, {}, {} bytes>", counted(b.size(), "member"),
+                                b.growth().describe(), b.bytes());
            }));
 }
 

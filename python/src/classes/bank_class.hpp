@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the classes Bank and BloomBank have in common: members that come and go as filters, their
+// metadata and marks, questions.
+#pragma once
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "classes/filter_class.hpp"
+#include "outside.hpp"
+#include "scbf/bloom_bank.hpp"
+#include "text.hpp"
+
+namespace scbf::python {
+
+namespace nb = nanobind;
+
+template <class AnyBank>
+void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::optional<double> fpr,
+                    const nb::object& memory_bytes, std::optional<std::string_view> layout,
+                    std::optional<Geometry> geometry, std::optional<Growth> growth,
+                    std::uint32_t members, const nb::object& seed, std::string_view backend) {
+  const Growth chosen =
+      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
+                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth});
+  std::construct_at(self, AnyBank(chosen, {.seed = whole_number(seed, "seed", 0),
+                                           .backend = backend,
+                                           .capacity = members}));
+}
+
+/// Adds copies of the filters, which are of type F.
+template <class AnyBank, class F>
+std::vector<std::uint32_t> add_members(Held<AnyBank>& self, const nb::iterable& filters) {
+  std::vector<F> copies;
+  for (const nb::handle each : filters) {
+    if (!nb::isinstance<Held<F>>(each)) {
+      throw nb::type_error(fmt::format("member of type {}: must be a {}",
+                                       nb::type_name(each.type()).c_str(),
+                                       std::is_same_v<F, Filter> ? "Filter" : "BloomFilter")
+                               .c_str());
+    }
+    const auto& filter = nb::cast<const Held<F>&>(each);
+    const Passage inside(filter.gate, Passage::To::read);
+    Outside others_may_run;
+    copies.emplace_back(filter.value);
+  }
+  const Passage inside(self.gate, Passage::To::change);
+  Outside others_may_run;
+  return self.value.add_members(std::move(copies));
+}
+
+template <class AnyBank>
+nb::object find_members(const Held<AnyBank>& self, nb::object keys, const CallOptions& options) {
+  SingleKey key;
+  if (is_single_key(keys.ptr(), key)) {
+    const Passage inside(self.gate, Passage::To::read);
+    nb::list members;
+    for (const std::uint32_t member : key.visit([&](auto k) { return self.value.find(k); }))
+      members.append(member);
+    return members;
+  }
+  const Parts parts(*keys_of(keys, seed_of(self)));
+  std::vector<std::uint64_t> offsets{0};
+  offsets.reserve(parts.size + 1);
+  std::vector<std::uint32_t> members;
+  {
+    const Passage inside(self.gate, Passage::To::read);
+    Run run(options.progress, parts.size, self.value.seed());
+    MemberLists lists;
+    run.over(parts, [&](const KeyBatch& batch, std::size_t) {
+      self.value.find(batch, lists, options.batch);
+      const std::uint64_t before = members.size();
+      members.insert(members.end(), lists.members.begin(), lists.members.end());
+      for (std::size_t i = 0; i < lists.size(); ++i)
+        offsets.push_back(before + lists.offsets[i + 1]);
+    });
+  }
+  return nb::module_::import_("scbf.members")
+      .attr("MemberLists")(numpy_array<std::int64_t, std::uint64_t>(std::move(offsets)),
+                           numpy_array<std::uint32_t>(std::move(members)));
+}
+
+/// Runs a change of the bank without Python's lock.
+template <class AnyBank, class Change>
+auto changing(Held<AnyBank>& self, Change change) {
+  const Passage inside(self.gate, Passage::To::change);
+  Outside others_may_run;
+  return change(self.value);
+}
+
+/// Adds to the class what both have.
+template <class AnyBank>
+void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
+  using Self = Held<AnyBank>;
+  cls.def("__init__", &construct_bank<AnyBank>, nb::arg("capacity") = nb::none(),
+          nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
+          nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
+          nb::arg("growth") = nb::none(), nb::arg("members") = 8, nb::arg("seed") = 0,
+          nb::arg("backend") = "auto",
+          nb::sig("def __init__(self, capacity: int | float | None = None, fpr: float | None = "
+                  "None, *, memory_bytes: int | float | None = None, layout: Layout | None = None, "
+                  "geometry: Geometry | None = None, growth: Growth | None = None, members: int = "
+                  "8, seed: int = 0, backend: str = 'auto') -> None"))
+      .def(
+          "member_metadata",
+          [](const Self& self, std::uint32_t member) {
+            const Passage inside(self.gate, Passage::To::read);
+            return decoded(self.value.metadata(member));
+          },
+          nb::arg("member"), nb::sig("def member_metadata(self, member: int) -> str"),
+          "Filter.metadata of a member: whatever belongs to it, for example its name.")
+      .def(
+          "set_member_metadata",
+          [](Self& self, std::uint32_t member, nb::str text) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.value.set_metadata(member, encoded(text, "metadata"));
+          },
+          nb::arg("member"), nb::arg("text"), "Sets it: at most 1 MiB.")
+      .def(
+          "find",
+          [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
+            return find_members(self, std::move(keys),
+                                call_options(threads, "automatic", std::move(progress)));
+          },
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("progress") = nb::none(),
+          nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, progress: Progress = "
+                  "None) -> Any"),
+          "Which members may hold each key? Returns MemberLists, ascending lists of member "
+          "numbers; for one key a list.")
+      .def(
+          "ask_always",
+          [](Self& self, std::uint32_t member, bool ask) {
+            changing(self, [&](AnyBank& bank) { bank.ask_always(member, ask); });
+          },
+          nb::arg("member"), nb::arg("ask") = true,
+          "Marks a member that is in every answer, for example because it is being rebuilt.")
+      .def(
+          "reserve",
+          [](Self& self, std::uint32_t members) {
+            changing(self, [&](AnyBank& bank) { bank.reserve(members); });
+          },
+          nb::arg("members"), "Makes room for so many members at once.")
+      .def("__len__", reading<AnyBank>([](const AnyBank& b) { return b.size(); }),
+           "How many members there are.")
+      .def(
+          "__contains__",
+          [](const Self& self, nb::handle member) {
+            std::uint32_t number = 0;
+            if (!nb::try_cast(member, number)) return false;
+            const BriefPassage inside(self.gate, Passage::To::read);
+            return self.value.has_member(number);
+          },
+          nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
+          "Is there a member of this number?")
+      .def_prop_ro("members", reading<AnyBank>([](const AnyBank& b) {
+                     nb::list numbers;
+                     for (std::uint32_t i = 0; i < b.slots(); ++i) {
+                       if (b.has_member(i)) numbers.append(i);
+                     }
+                     return numbers;
+                   }),
+                   "their numbers, ascending")
+      .def_prop_rw(
+          "metadata", reading<AnyBank>([](const AnyBank& b) { return decoded(b.metadata()); }),
+          [](Self& self, nb::str text) {
+            const Passage inside(self.gate, Passage::To::change);
+            self.value.set_metadata(encoded(text, "metadata"));
+          },
+          nb::for_getter(nb::sig("def metadata(self, /) -> str")),
+          nb::for_setter(nb::sig("def metadata(self, text: str, /) -> None")),
+          "free text that is saved with the bank, at most 1 MiB")
+      .def_prop_ro("growth", reading<AnyBank>([](const AnyBank& b) { return b.growth(); }))
+      .def_prop_ro("seed", reading<AnyBank>([](const AnyBank& b) { return b.seed(); }));
+}
+
+}  // namespace scbf::python
