@@ -136,8 +136,7 @@ class Checking {
     const std::vector<std::string_view> views(entries.begin(), entries.end());
     MemberLists lists;
     const std::vector<std::uint64_t> hashes = router_.hash(views);
-    router_.read(
-        [&](const Bank& bank) { bank.find(KeyBatch::from_hashes(hashes), lists, kAlone); });
+    router_.find(hashes, lists);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const auto members = lists.of(i);
       if (!std::binary_search(members.begin(), members.end(), region.member)) {

@@ -130,7 +130,8 @@ std::string SecondaryIndex::metrics(MetricsDetail detail) const {
   out.gauge("servers", "Servers that share the regions.", now.servers);
   out.gauge("regions_asked_always", "Regions without a trusted filter; every query asks them.",
             asked_always);
-  out.gauge("filter_bytes", "Bytes of the counters of all filters.", now.filter_bytes);
+  out.gauge("filter_bytes", "Bytes of the counters of all filters; a reader keeps only their bits.",
+            now.filter_bytes);
   out.gauge("bit_row_bytes", "Bytes of the bank's rows of bits.", now.bit_row_bytes);
   out.gauge("filter_stages_max", "Stages of the filter that has most; 1 if all fit the plan.",
             stages);

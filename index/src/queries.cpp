@@ -220,7 +220,7 @@ std::vector<RoutingReport> SecondaryIndex::State::answer(
     const std::shared_lock lock(topology);
     now = map;
     at = store->snapshot();
-    router.read([&](const Bank& bank) { bank.find(KeyBatch::from_hashes(hashes), lists, kAlone); });
+    router.find(hashes, lists);
   }
   const auto expected = outlook(now);
   std::vector<RoutingReport> reports;

@@ -280,6 +280,7 @@ void SecondaryIndex::State::read_everything() {
                               [&](std::size_t i) { estimate_rate(*locations[i].region); });
   });
   map = std::make_shared<const RegionMap>(std::move(locations));
+  if (read_only) router.keep_bits_only();
 }
 
 }  // namespace scbf

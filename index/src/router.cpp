@@ -15,6 +15,22 @@ std::vector<std::uint64_t> Router::hash(std::span<const std::string_view> entrie
   return KeyBatch(entries).hashes(empty_.seed());
 }
 
+void Router::find(std::span<const std::uint64_t> hashes, MemberLists& lists) const {
+  const std::shared_lock lock(mutex_);
+  const KeyBatch keys = KeyBatch::from_hashes(hashes);
+  bits_ ? bits_->find(keys, lists, kAlone) : bank_.find(keys, lists, kAlone);
+}
+
+std::uint64_t Router::row_bytes() const {
+  const std::shared_lock lock(mutex_);
+  return bits_ ? bits_->bytes() : bank_.memory().rows;
+}
+
+void Router::keep_bits_only() {
+  const std::lock_guard lock(mutex_);
+  bits_.emplace(std::move(bank_));
+}
+
 namespace {
 
 // Counters of more words than this are not read: their blocks are so many that the rate is near the

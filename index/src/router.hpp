@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The global index: a bank with one growing filter per region, and the mutex that protects it.
+// The global index: a bank with one growing filter per region, and the mutex that protects it. Of
+// an index that is open for reading only, nothing but their bits is left once it is open.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "fair_mutex.hpp"
-#include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/secondary_index.hpp"
 
 namespace scbf::index {
@@ -30,6 +32,13 @@ class Router {
   /// Hashes entries (encoding.hpp). result.size() == entries.size().
   std::vector<std::uint64_t> hash(std::span<const std::string_view> entries) const;
 
+  /// The members that may hold entries with these hashes. Takes the mutex shared.
+  void find(std::span<const std::uint64_t> hashes, MemberLists& lists) const;
+  /// Bytes of the rows of bits.
+  std::uint64_t row_bytes() const;
+  /// Frees the counters. From then on there is no bank for read and change.
+  void keep_bits_only();
+
   /// Returns work(bank), with the mutex held shared.
   template <class Work>
   auto read(const Work& work) const {
@@ -46,7 +55,8 @@ class Router {
  private:
   Filter empty_;
   mutable FairSharedMutex mutex_;
-  Bank bank_;
+  Bank bank_;  ///< moved from once there are `bits_`
+  std::optional<BloomBank> bits_;
 };
 
 struct FilterFacts {

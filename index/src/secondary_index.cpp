@@ -195,7 +195,7 @@ IndexStatistics SecondaryIndex::statistics() const {
     ++sum.regions;
   }
   sum.servers = state_->plan.servers;
-  sum.bit_row_bytes = state_->router.read([](const Bank& bank) { return bank.memory().rows; });
+  sum.bit_row_bytes = state_->router.row_bytes();
   sum.store_bytes = state_->store->bytes();
   sum.queries = state_->tally->queries;
   sum.requests = state_->tally->requests;

@@ -217,6 +217,10 @@ TEST_P(BloomBankOf, IsTheBitsOfABank) {
       at += n;
       return n;
     }));
+    Bank given_up = Bank::load(folder / "plain");
+    all.emplace_back(std::move(given_up));
+    SCBF_EXPECT_THROW(given_up.size(), scbf::InvalidArgument, "moved from");
+    SCBF_EXPECT_THROW(BloomBank(std::move(given_up)), scbf::InvalidArgument, "moved from");
     for (BloomBank& bits : all) {
       EXPECT_EQ(bits.growth(), bank.growth());
       EXPECT_EQ(bits.seed(), 7u);

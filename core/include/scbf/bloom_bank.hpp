@@ -40,6 +40,8 @@ class BloomBank {
   /// numbers, marks and metadata. Answers are the same. Cost: a copy of the rows. Throws
   /// std::bad_alloc.
   explicit BloomBank(const Bank& counters);
+  /// The same of a bank that is given up. Cost: that of freeing its counters.
+  explicit BloomBank(Bank&& counters);
   BloomBank(BloomBank&&) noexcept;
   BloomBank& operator=(BloomBank&&) noexcept;
   ~BloomBank();

@@ -231,6 +231,12 @@ std::unique_ptr<BankState> BankState::bits() const {
   return copy;
 }
 
+void BankState::drop_counters() noexcept {
+  cell = Cell::bit;
+  first.drop_counters();
+  for (const auto& level : later) level->drop_counters();
+}
+
 BankMemory BankState::memory() const {
   BankMemory sum;
   const auto add = [&](const Level& level) {

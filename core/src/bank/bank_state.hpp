@@ -61,6 +61,8 @@ struct BankState {
                                           const BankOptions& options);
   /// What a bank of bits has of a bank of counters. Throws std::bad_alloc.
   std::unique_ptr<BankState> bits() const;
+  /// Becomes that bank of bits.
+  void drop_counters() noexcept;
 
   const Member& at(std::uint32_t member) const;
   /// The same, to be changed. Throws ReadOnly.
@@ -146,6 +148,11 @@ struct BankAccess {
   static BankState& state(Bank& bank) { return *bank.state_; }
   static const BankState& state(const Bank& bank) { return *bank.state_; }
   static const BankState& state(const BloomBank& bank) { return *bank.state_; }
+  /// Leaves a bank that has been moved from.
+  static std::unique_ptr<BankState> take_state(Bank& bank) {
+    *bank.state_;  // throws if it is one already
+    return std::move(bank.state_).release();
+  }
   static Bank make(std::unique_ptr<BankState> state) noexcept { return Bank(std::move(state)); }
   static BloomBank make_bits(std::unique_ptr<BankState> state) noexcept {
     return BloomBank(std::move(state));

@@ -12,6 +12,9 @@ namespace scbf {
 BloomBank::BloomBank(const Growth& growth, const BankOptions& options)
     : state_(BankState::empty(growth, Cell::bit, options)) {}
 BloomBank::BloomBank(const Bank& counters) : state_(BankAccess::state(counters).bits()) {}
+BloomBank::BloomBank(Bank&& counters) : state_(BankAccess::take_state(counters)) {
+  state_->drop_counters();
+}
 BloomBank::BloomBank(std::unique_ptr<BankState> state) noexcept : state_(std::move(state)) {}
 BloomBank::BloomBank(BloomBank&&) noexcept = default;
 BloomBank& BloomBank::operator=(BloomBank&&) noexcept = default;

@@ -69,6 +69,16 @@ Level::Level(const Level& counters, MemberRows with_rows)
 
 Level Level::bits() const { return Level(*this, rows.copy_for_bits()); }
 
+void Level::drop_counters() noexcept {
+  cell = Cell::bit;
+  rows.make_of_bits();
+  for (std::optional<Stage>& stage : stages) {
+    if (!stage) continue;
+    stage->shape.geometry = stage->shape.geometry.with(Cell::bit);
+    stage->store.reset();
+  }
+}
+
 // ---- stages come and go -------------------------------------------------------------------------
 
 MemberColumn Level::column(std::uint32_t slot) const noexcept {

@@ -44,6 +44,8 @@ struct Level {
         std::uint32_t capacity, Cell cell);
   /// What a bank of bits has of a level of counters. Throws std::bad_alloc.
   Level bits() const;
+  /// Becomes that level of bits.
+  void drop_counters() noexcept;
 
   std::uint32_t index;  ///< in the growth
   StageShape shape;     ///< of counters, also in a bank of bits

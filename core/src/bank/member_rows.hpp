@@ -26,6 +26,8 @@ class MemberRows {
   MemberRows(const Geometry& geometry, std::uint32_t members, Cell cell);
   /// A copy, for columns that are made from bits. Throws std::bad_alloc.
   MemberRows copy_for_bits() const;
+  /// From now on columns are made from bits.
+  void make_of_bits() noexcept { cell_ = Cell::bit; }
 
   std::uint64_t stride() const noexcept { return stride_; }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(stride_ * 8); }

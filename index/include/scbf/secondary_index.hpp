@@ -157,7 +157,8 @@ struct RegionInfo {
 
 struct IndexStatistics {
   std::uint64_t rows = 0, values = 0;
-  std::uint64_t filter_bytes = 0;   ///< bytes of the counters of all filters
+  /// Bytes of the counters of all filters; not in memory if the index is open for reading only.
+  std::uint64_t filter_bytes = 0;
   std::uint64_t bit_row_bytes = 0;  ///< bytes of the bank's rows of bits
   std::uint64_t store_bytes = 0;    ///< bytes on disk, as the store estimates
   std::uint32_t regions = 0, servers = 0;
@@ -234,8 +235,9 @@ class SecondaryIndex {
   /// shows what they wrote. All functions that change the index throw ReadOnly, and the destructor
   /// does nothing. A filter whose file does not fit is rebuilt in memory (or see
   /// IndexOptions::rebuild); beside a writer this happens to filters that it has just saved or not
-  /// saved yet. Throws IoError if there is no index or if its files cannot be read. Cost: as open;
-  /// in addition the writer's log, at most 256 MiB, is replayed in memory.
+  /// saved yet. Once it is open, it keeps only the bits of the filters. Throws IoError if there is
+  /// no index or if its files cannot be read. Cost: as open; in addition the writer's log, at most
+  /// 256 MiB, is replayed in memory.
   static SecondaryIndex open_read_only(const std::filesystem::path& path,
                                        const IndexOptions& options = {});
 

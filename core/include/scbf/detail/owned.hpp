@@ -32,6 +32,8 @@ class Owned {
     return *state_;
   }
   State* operator->() const { return &**this; }
+  /// Leaves null.
+  std::unique_ptr<State> release() && noexcept { return std::move(state_); }
 
  private:
   std::unique_ptr<State> state_;
