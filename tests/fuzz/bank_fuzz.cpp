@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: arbitrary bytes, read as a bank from a stream and from a file, give a bank,
 // CorruptFile, or Incompatible where they begin as a filter; all ways of reading agree. The rows of
-// an accepted bank are those of its counters. It is written again as the same bytes, or, where
-// there are several ways to write it, as bytes that give the same bank. Good seeds:
-// tests/golden/*bank*.scbf.
+// an accepted bank are those of its counters, and a bank of its bits has these rows. It is written
+// again as the same bytes, or, where there are several ways to write it, as bytes that give the
+// same bank. Good seeds: tests/golden/*bank*.scbf.
 #include <new>
 #include <optional>
 
 #include "fuzz_support.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "support/bank_check.hpp"
 
 namespace {
 
 using namespace scbf::fuzz;
 using scbf::Bank;
+using scbf::BloomBank;
+using scbf::BloomFilter;
 
 /// What a call returns, or nothing.
 template <class Call>
@@ -48,6 +51,16 @@ void use(Bank& bank) {
   bank.remove_member(member);
 }
 
+void compare(const BloomBank& bits, const Bank& bank) {
+  std::map<std::uint32_t, BloomFilter> members;
+  for (std::uint32_t m = 0; m < bank.slots(); ++m) {
+    if (bank.has_member(m)) members.emplace(m, BloomFilter(bank.copy_member(m)));
+  }
+  require(!scbf_test::bits_error(bits, members));
+  for (const auto& [member, filter] : members) require(bits.copy_member(member) == filter);
+  for (std::uint64_t key = 0; key < 8; ++key) require(bits.find(key) == bank.find(key));
+}
+
 void check(const Bytes& bytes) {
   static File file;
   file.assign(bytes);
@@ -67,6 +80,8 @@ void check(const Bytes& bytes) {
   // Whether spilled counts fit their bitmaps is looked at only where they are kept.
   const bool ranked = info->growth.layout() == scbf::Layout::ranked;
   require(loaded ? verified.has_value() : !verified || ranked);
+  auto bits = attempt(bytes, [&] { return BloomBank::load(file.path()); });
+  require(bits.has_value() == verified.has_value());
   if (!loaded) return;
   require(loaded->size() == info->members.size() && loaded->capacity() >= info->capacity);
   const Bytes again = written(*loaded, info->compressed);
@@ -77,6 +92,8 @@ void check(const Bytes& bytes) {
   require(!exact || again == bytes);
   Pieces more(again);
   require(written(Bank::read(more.source()), info->compressed) == again);
+  compare(*bits, *loaded);
+  compare(BloomBank(*loaded), *loaded);
   use(*loaded);
 }
 
