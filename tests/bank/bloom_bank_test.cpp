@@ -161,6 +161,7 @@ TEST_P(BloomBankOf, EqualsSeparateFilters) {
   const Growth& growth = GetParam().second;
   for (const scbf::Backend* backend : host_backends()) {
     if (backend->name() == "simd") continue;  // one of its targets under another name
+    if (!backend->supports(scbf::Cell::bit)) continue;
     for (const std::uint32_t capacity : {0u, 9u, 65u, 300u}) {
       SCOPED_TRACE(std::string(backend->name()) + ", capacity " + std::to_string(capacity));
       BloomBank bank(growth, {.seed = 7, .backend = backend->name(), .capacity = capacity});
@@ -254,6 +255,77 @@ TEST(BloomBank, LargeMembersOnSeveralThreads) {
     }
     bank.add_members(std::move(newcomers), {.threads = 2});
     ASSERT_TRUE(same_bits(bank, model, random_keys(1000, 30), {.threads = 2}));
+  }
+}
+
+/// The scalar backend without what it does for bits.
+class CountersOnly final : public scbf::Backend {
+ public:
+  std::string_view name() const noexcept override { return "counters only"; }
+  std::string_view description() const noexcept override { return "the model of counters"; }
+  std::string_view target() const noexcept override { return "host"; }
+  std::string unavailable_reason() const override { return {}; }
+  scbf::NonzeroChange insert(scbf::CounterView view, const KeyBatch& keys,
+                             const BatchOptions& options) const override {
+    return model().insert(view, keys, options);
+  }
+  std::uint64_t contains(std::span<const scbf::ConstCounterView> filters, const KeyBatch& keys,
+                         std::uint8_t* out, const BatchOptions& options) const override {
+    for (const auto& view : filters) EXPECT_EQ(view.geometry.cell(), scbf::Cell::counter);
+    return model().contains(filters, keys, out, options);
+  }
+  std::uint64_t count(std::span<const scbf::ConstCounterView> filters, const KeyBatch& keys,
+                      std::uint8_t* out, const BatchOptions& options) const override {
+    return model().count(filters, keys, out, options);
+  }
+  scbf::RemoveCounts remove(std::span<const scbf::CounterView> filters, const KeyBatch& keys,
+                            std::uint8_t* verdicts, std::span<scbf::RemovalChange> changes,
+                            const BatchOptions& options) const override {
+    return model().remove(filters, keys, verdicts, changes, options);
+  }
+  void merge(scbf::CounterView into, scbf::ConstCounterView from,
+             const BatchOptions& options) const override {
+    model().merge(into, from, options);
+  }
+  scbf::SubtractCounts check_subtract(scbf::ConstCounterView from, scbf::ConstCounterView what,
+                                      const BatchOptions& options) const override {
+    return model().check_subtract(from, what, options);
+  }
+  void subtract(scbf::CounterView from, scbf::ConstCounterView what,
+                const BatchOptions& options) const override {
+    model().subtract(from, what, options);
+  }
+  std::vector<scbf::Histogram> histograms(scbf::ConstCounterView view,
+                                          const BatchOptions& options) const override {
+    return model().histograms(view, options);
+  }
+
+ private:
+  static const scbf::Backend& model() { return scbf::scalar_backend(); }
+};
+const bool kAddedCountersOnly = [] {
+  static const CountersOnly backend;
+  scbf::add_backend(backend);
+  return true;
+}();
+
+TEST(BloomBank, LeavesABackendOfCountersOnly) {
+  const Growth growth = Growth::tightening(100, 0.05);
+  SCBF_EXPECT_THROW(BloomBank(growth, {.backend = "counters only"}), scbf::BackendUnavailable,
+                    "does not work on filters of bits");
+  Bank bank(growth, {.seed = 7, .backend = "counters only"});
+  BitsModel model{growth, 7};
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    bank.insert(bank.add_member(), random_keys(150 * m, m));
+    model.members.emplace(m, BloomFilter(bank.copy_member(m)));
+  }
+  BloomBank copy(bank), instead(std::move(bank));
+  for (BloomBank* bits : {&copy, &instead}) {
+    EXPECT_EQ(bits->backend().name(), scbf::find_backend().name());
+    Random random(1);
+    BitsModel later = model;
+    for (int i = 0; i < 10; ++i) take_step(*bits, later, random, {});
+    ASSERT_TRUE(same_bits(*bits, later, asked_keys(), {}));
   }
 }
 

@@ -34,11 +34,12 @@ namespace scbf {
 /// "Moving"), not copyable.
 class BloomBank {
  public:
-  /// Makes a bank without members. Throws as Bank's constructor.
+  /// Makes a bank without members. Throws as Bank's constructor, and BackendUnavailable of a
+  /// backend that works on counters only, too.
   explicit BloomBank(const Growth& growth, const BankOptions& options = {});
-  /// The bits of a bank, with its growth, seed, capacity and backend, and of its members the
-  /// numbers, marks and metadata. Answers are the same. Cost: a copy of the rows. Throws
-  /// std::bad_alloc.
+  /// The bits of a bank, with its growth, seed and capacity, and of its members the numbers, marks
+  /// and metadata, on its backend; on "auto" if that works on counters only. Answers are the same.
+  /// Cost: a copy of the rows. Throws std::bad_alloc.
   explicit BloomBank(const Bank& counters);
   /// The same of a bank that is given up. Cost: that of freeing its counters.
   explicit BloomBank(Bank&& counters);
@@ -98,8 +99,8 @@ class BloomBank {
   const std::string& metadata() const;
   void set_metadata(std::string metadata);
 
-  /// Reads and verifies the file of a Bank, and keeps its bits. Throws as Bank::load. Memory: at
-  /// most twice the bits, and two chunks (1.25 MiB).
+  /// Reads and verifies the file of a Bank, and keeps its bits. Throws as Bank::load. Memory: the
+  /// rows, meanwhile the bits once more, and two chunks (1.25 MiB).
   static BloomBank load(const std::filesystem::path& path, const BankOptions& options = {});
   /// Reads the bytes that Bank::write wrote. Throws as load.
   static BloomBank read(const ByteSource& source, const BankOptions& options = {});

@@ -212,16 +212,17 @@ const Backend& backend_for(const BankOptions& options) {
 std::unique_ptr<BankState> BankState::empty(const Growth& growth, Cell cell,
                                             const BankOptions& options) {
   const Backend& backend = backend_for(options);
+  check_supports(backend, growth.layout(), cell);
   return std::unique_ptr<BankState>(
       new BankState{growth, options.seed, &backend, cell,
                     Level(0, growth.stage(0), options.seed, backend, options.capacity, cell)});
 }
 
-std::unique_ptr<BankState> BankState::bits() const {
+std::unique_ptr<BankState> BankState::bits(const Backend& on) const {
   auto copy = std::unique_ptr<BankState>(
-      new BankState{growth, seed, backend, Cell::bit, first.bits(), {}, members, fit, metadata});
+      new BankState{growth, seed, &on, Cell::bit, first.bits(on), {}, members, fit, metadata});
   for (const auto& level : later) {
-    copy->later.push_back(std::make_unique<Level>(level->bits()));
+    copy->later.push_back(std::make_unique<Level>(level->bits(on)));
   }
   for (Member& member : copy->members) {
     for (StageSlot& stage : member.stages) {
@@ -231,10 +232,11 @@ std::unique_ptr<BankState> BankState::bits() const {
   return copy;
 }
 
-void BankState::drop_counters() noexcept {
+void BankState::drop_counters(const Backend& on) noexcept {
   cell = Cell::bit;
-  first.drop_counters();
-  for (const auto& level : later) level->drop_counters();
+  backend = &on;
+  first.drop_counters(on);
+  for (const auto& level : later) level->drop_counters(on);
 }
 
 BankMemory BankState::memory() const {

@@ -59,10 +59,11 @@ struct BankState {
   /// A bank without members. Throws as Bank's constructor.
   static std::unique_ptr<BankState> empty(const Growth& growth, Cell cell,
                                           const BankOptions& options);
-  /// What a bank of bits has of a bank of counters. Throws std::bad_alloc.
-  std::unique_ptr<BankState> bits() const;
+  /// What a bank of bits has of a bank of counters, on a backend that works on bits. Throws
+  /// std::bad_alloc.
+  std::unique_ptr<BankState> bits(const Backend& on) const;
   /// Becomes that bank of bits.
-  void drop_counters() noexcept;
+  void drop_counters(const Backend& on) noexcept;
 
   const Member& at(std::uint32_t member) const;
   /// The same, to be changed. Throws ReadOnly.

@@ -9,11 +9,20 @@
 
 namespace scbf {
 
+namespace {
+
+const Backend& backend_for_bits(const Backend& of_counters) {
+  return of_counters.supports(Cell::bit) ? of_counters : find_backend();
+}
+
+}  // namespace
+
 BloomBank::BloomBank(const Growth& growth, const BankOptions& options)
     : state_(BankState::empty(growth, Cell::bit, options)) {}
-BloomBank::BloomBank(const Bank& counters) : state_(BankAccess::state(counters).bits()) {}
+BloomBank::BloomBank(const Bank& counters)
+    : state_(BankAccess::state(counters).bits(backend_for_bits(counters.backend()))) {}
 BloomBank::BloomBank(Bank&& counters) : state_(BankAccess::take_state(counters)) {
-  state_->drop_counters();
+  state_->drop_counters(backend_for_bits(*state_->backend));
 }
 BloomBank::BloomBank(std::unique_ptr<BankState> state) noexcept : state_(std::move(state)) {}
 BloomBank::BloomBank(BloomBank&&) noexcept = default;

@@ -28,10 +28,10 @@ constexpr std::size_t kQueryRows = 4096;
 constexpr std::size_t kTimedKeys = 256;
 
 /// What is known of the bits of a stage, without the bits.
-Stage bits_without_words(const Stage& stage) {
+Stage bits_without_words(const Stage& stage, const Backend& on) {
   StageShape shape = stage.shape;
   shape.geometry = shape.geometry.with(Cell::bit);
-  Stage bits(shape, stage.index, stage.seed, *stage.backend, nullptr);
+  Stage bits(shape, stage.index, stage.seed, on, nullptr);
   bits.take_records_of(stage);
   return bits;
 }
@@ -49,13 +49,13 @@ Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t
       rows(of_stages.geometry, capacity, of_stage),
       always(rows.stride()) {}
 
-Level::Level(const Level& counters, MemberRows with_rows)
+Level::Level(const Level& counters, const Backend& on, MemberRows with_rows)
     : index(counters.index),
       shape(counters.shape),
       cell(Cell::bit),
       seed(counters.seed),
-      backend(counters.backend),
-      kernels(counters.kernels),
+      backend(&on),
+      kernels(&on.rows()),
       rows(std::move(with_rows)),
       size(counters.size),
       lowest_free(counters.lowest_free),
@@ -63,18 +63,21 @@ Level::Level(const Level& counters, MemberRows with_rows)
       always(counters.always) {
   stages.reserve(counters.stages.size());
   for (const std::optional<Stage>& stage : counters.stages) {
-    stages.push_back(stage ? std::optional(bits_without_words(*stage)) : std::nullopt);
+    stages.push_back(stage ? std::optional(bits_without_words(*stage, on)) : std::nullopt);
   }
 }
 
-Level Level::bits() const { return Level(*this, rows.copy_for_bits()); }
+Level Level::bits(const Backend& on) const { return Level(*this, on, rows.copy_for_bits()); }
 
-void Level::drop_counters() noexcept {
+void Level::drop_counters(const Backend& on) noexcept {
   cell = Cell::bit;
+  backend = &on;
+  kernels = &on.rows();
   rows.make_of_bits();
   for (std::optional<Stage>& stage : stages) {
     if (!stage) continue;
     stage->shape.geometry = stage->shape.geometry.with(Cell::bit);
+    stage->backend = &on;
     stage->store.reset();
   }
 }

@@ -43,9 +43,9 @@ struct Level {
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
         std::uint32_t capacity, Cell cell);
   /// What a bank of bits has of a level of counters. Throws std::bad_alloc.
-  Level bits() const;
+  Level bits(const Backend& on) const;
   /// Becomes that level of bits.
-  void drop_counters() noexcept;
+  void drop_counters(const Backend& on) noexcept;
 
   std::uint32_t index;  ///< in the growth
   StageShape shape;     ///< of counters, also in a bank of bits
@@ -123,7 +123,7 @@ struct Level {
   MemberColumn column(std::uint32_t slot) const noexcept;
 
  private:
-  Level(const Level& counters, MemberRows with_rows);
+  Level(const Level& counters, const Backend& on, MemberRows with_rows);
   /// Of bits, lets go of the words, now that the rows have them.
   void keep_rows_only(Stage& stage) const noexcept {
     if (cell == Cell::bit) stage.store.reset();

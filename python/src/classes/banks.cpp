@@ -381,6 +381,11 @@ Members are BloomFilters, which come and go as a whole. It is also made of a Ban
 >>> reader.add_member(sent), reader.find("banana"), reader.find("apple")
 (1, [0, 1], [0]))");
   add_members_and_questions(bits);
+  add_loading(bits, "BloomBank",
+              "Reads and verifies the file of a Bank, and keeps its bits. Raises IoError, "
+              "CorruptFile or Incompatible.",
+              "The bits of the Bank whose Bank.to_bytes() these are. Raises CorruptFile or "
+              "Incompatible.");
   bits.def_static(
           "of",
           [](const Self& bank) {
@@ -391,22 +396,6 @@ Members are BloomFilters, which come and go as a whole. It is also made of a Ban
           nb::arg("bank"), nb::sig("def of(bank: Bank) -> BloomBank"),
           "The bits of a Bank, with its numbers, marks and metadata. Cost: a copy of its rows of "
           "bits.")
-      .def_static(
-          "load",
-          [](const std::filesystem::path& path, std::string_view backend) {
-            Outside others_may_run;
-            return hold(BloomBank::load(path, {.backend = backend}));
-          },
-          nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
-          "Reads and verifies the file of a Bank, and keeps its bits. Raises IoError, CorruptFile "
-          "or "
-          "Incompatible.")
-      .def_static("from_bytes", &from_bytes<BloomBank>, nb::arg("data"), nb::kw_only(),
-                  nb::arg("backend") = "auto",
-                  nb::sig("def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = "
-                          "'auto') -> BloomBank"),
-                  "The bits of the Bank whose Bank.to_bytes() these are. Raises CorruptFile or "
-                  "Incompatible.")
       .def(
           "add_member",
           [](HeldBits& self, const Held<BloomFilter>& filter) {
