@@ -79,8 +79,8 @@ int stats(const CheckOptions& options) {
   row("rows", grouped(s.rows));
   row("values", fmt::format("{}, counted in each region", grouped(s.values)));
   row("regions", fmt::format("{} on {}", grouped(s.regions), counted(s.servers, "server")));
-  row("filters", fmt::format("{} of counters", human_bytes(s.filter_bytes)));
-  row("rows of bits", fmt::format("{} beside them", human_bytes(s.bit_row_bytes)));
+  row("filters", fmt::format("{} of counters, in a writer", human_bytes(s.filter_bytes)));
+  row("rows of bits", fmt::format("{}, in a writer and in readers", human_bytes(s.bit_row_bytes)));
   row("store", fmt::format("about {} on disk", human_bytes(s.store_bytes)));
   row("rate of a region", fmt::format("at most {}", percent(plan.fpr)));
   row("made for", fmt::format("{} values per region", grouped(plan.region_values)));

@@ -96,7 +96,7 @@ void write_regions(Exposition& out, const std::vector<RegionInfo>& regions) {
   each("region_rows", "Rows of a region.", [](const RegionInfo& r) { return r.rows; });
   each("region_values", "Distinct indexed values of a region.",
        [](const RegionInfo& r) { return r.values; });
-  each("region_filter_bytes", "Bytes of a region's filter.",
+  each("region_filter_bytes", "Bytes of a region's filter, in a writer.",
        [](const RegionInfo& r) { return r.filter_bytes; });
   each("region_false_positive_ratio", "Estimated rate of a region's filter.",
        [](const RegionInfo& r) { return r.estimated_fpr; });
@@ -130,8 +130,7 @@ std::string SecondaryIndex::metrics(MetricsDetail detail) const {
   out.gauge("servers", "Servers that share the regions.", now.servers);
   out.gauge("regions_asked_always", "Regions without a trusted filter; every query asks them.",
             asked_always);
-  out.gauge("filter_bytes", "Bytes of the counters of all filters; a reader keeps only their bits.",
-            now.filter_bytes);
+  out.gauge("filter_bytes", "Bytes of the counters of all filters, in a writer.", now.filter_bytes);
   out.gauge("bit_row_bytes", "Bytes of the bank's rows of bits.", now.bit_row_bytes);
   out.gauge("filter_stages_max", "Stages of the filter that has most; 1 if all fit the plan.",
             stages);

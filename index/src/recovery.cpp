@@ -117,7 +117,7 @@ void bring_up_to_date(const Store& store, const Router& router, Stages& stages,
     region.filter = router.empty_filter();
   } else {
     try {
-      region.filter = Filter::load(file);
+      region.filter = Filter::load(file, {.backend = router.empty_filter().backend().name()});
     } catch (const Error& error) {
       return refuse(error.what());
     }

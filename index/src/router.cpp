@@ -18,7 +18,11 @@ std::vector<std::uint64_t> Router::hash(std::span<const std::string_view> entrie
 void Router::find(std::span<const std::uint64_t> hashes, MemberLists& lists) const {
   const std::shared_lock lock(mutex_);
   const KeyBatch keys = KeyBatch::from_hashes(hashes);
-  bits_ ? bits_->find(keys, lists, kAlone) : bank_.find(keys, lists, kAlone);
+  if (bits_) {
+    bits_->find(keys, lists, kAlone);
+  } else {
+    bank_.find(keys, lists, kAlone);
+  }
 }
 
 std::uint64_t Router::row_bytes() const {

@@ -434,6 +434,8 @@ def test_bits_of_a_bank(tmp_path: Path) -> None:
         assert repr(bits).startswith("<scbf.BloomBank: 3 members, ")
     with pytest.raises(scbf.CorruptFile):
         scbf.BloomBank.from_bytes(bank.to_bytes()[:-1])
+    with pytest.raises(TypeError, match="BloomBank"):
+        pickle.dumps(scbf.BloomBank.of(bank))
     with pytest.raises(scbf.Incompatible):
         scbf.BloomBank.load(GOLDEN / "split_k7.scbf")
     with pytest.raises(scbf.IoError):

@@ -135,7 +135,7 @@ sys.exit("not refused")
 """
 
 
-@pytest.mark.parametrize("name", ["Filter", "BloomFilter", "Bank", "Replica", "Delta"])
+@pytest.mark.parametrize("name", ["Filter", "BloomFilter", "Bank", "BloomBank", "Replica", "Delta"])
 def test_methods_of_objects_without_init(name: str) -> None:
     attribute = "epoch" if name in ("Replica", "Delta") else "seed"
     check_process(UNMADE.format(code=f"scbf.{name}.__new__(scbf.{name}).{attribute}"))

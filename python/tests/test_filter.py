@@ -84,7 +84,7 @@ def test_numbers_may_be_of_numpy() -> None:
     ids=str,
 )
 def test_arguments_out_of_range(arguments: dict[str, Any], message: str) -> None:
-    for kind in (scbf.Filter, scbf.BloomFilter, scbf.Bank):
+    for kind in (scbf.Filter, scbf.BloomFilter, scbf.Bank, scbf.BloomBank):
         with pytest.raises(scbf.InvalidArgument, match=message):
             kind(**arguments)
 
@@ -95,7 +95,7 @@ def test_arguments_out_of_range(arguments: dict[str, Any], message: str) -> None
     ids=str,
 )
 def test_numbers_that_are_not_whole(arguments: dict[str, Any]) -> None:
-    for kind in (scbf.Filter, scbf.BloomFilter, scbf.Bank):
+    for kind in (scbf.Filter, scbf.BloomFilter, scbf.Bank, scbf.BloomBank):
         with pytest.raises(scbf.InvalidArgument, match=f"capacity {arguments['capacity']}: must be a whole number"):
             kind(**arguments)
         with pytest.raises(scbf.InvalidArgument, match="seed -1: must be a whole number from 0"):
@@ -387,7 +387,7 @@ def test_copies() -> None:
 
 def test_no_subclasses() -> None:
     """Copies, sums and pickles of them would be of the base class."""
-    for kind in (scbf.Filter, scbf.BloomFilter, scbf.Bank):
+    for kind in (scbf.Filter, scbf.BloomFilter, scbf.Bank, scbf.BloomBank):
         with pytest.raises(TypeError, match="prohibits subclassing"):
             type("Mine", (kind,), {})
 

@@ -75,6 +75,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "filters": lambda: scbf.Filter(geometry=SMALL),
     "filters of bits": lambda: scbf.BloomFilter(geometry=SMALL),
     "banks": lambda: scbf.Bank(geometry=SMALL).add_member(),
+    "banks of bits": lambda: (scbf.BloomBank(geometry=SMALL).add_member(bits), scbf.BloomBank.of(bank).find(numbers)),
     "replicas": lambda: scbf.Replica(whole).snapshot(),
     "deltas": lambda: scbf.Delta.from_bytes(whole.to_bytes()),
     "copies": lambda: (some.copy(), some | some, bits & bits, scbf.BloomFilter.of(some)),

@@ -13,6 +13,7 @@
 #include "files/file_test_support.hpp"
 #include "kit/row_kernels.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "support/bank_check.hpp"
 
@@ -404,7 +405,9 @@ TEST(HostileBank, MembersThatDoNotFit) {
   // Bits, which are no members.
   const Bytes of_bits = with_member(to_bytes(BloomFilter(filter_in(growth, 1))));
   EXPECT_THROW_WITH(Bank::read(source_of(of_bits)), CorruptFile, "not a filter of counters");
+  EXPECT_THROW_WITH(BloomBank::read(source_of(of_bits)), CorruptFile, "not a filter of counters");
   write_bytes(path, of_bits);
+  EXPECT_THROW_WITH(BloomBank::load(path), CorruptFile, "not a filter of counters");
   EXPECT_THROW_WITH(verify_bank_file(path), CorruptFile, "not a filter of counters");
 
   // Two members in each other's place.

@@ -180,7 +180,7 @@ TEST(Bank, GivesBackWhatItDoesNotNeed) {
 TEST(Bank, KeepsItsMembersOnTheHost) {
   const Growth growth = Growth::tightening(50, 0.1);
   SCBF_EXPECT_THROW(Bank(growth, {.backend = "far"}), scbf::InvalidArgument,
-                    "backend 'far' keeps counters in the memory of far memory");
+                    "backend 'far' keeps filters in the memory of far memory");
   Bank bank(growth);
   Filter filter(growth, {.backend = "far"});
   filter.insert(random_keys(200, 1));

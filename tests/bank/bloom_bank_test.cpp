@@ -6,11 +6,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
 #include <functional>
 #include <new>
+#include <numeric>
 
 #include "scbf/delta.hpp"
 #include "support/bank_model.hpp"
+#include "support/counters_only.hpp"
 #include "support/far_backend.hpp"
 #include "support/short_memory.hpp"
 #include "support/temporary_folder.hpp"
@@ -29,7 +33,7 @@ using scbf::KeyBatch;
 
 // oneTBB ends the process if it finds no memory when it is first used.
 [[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
-const bool kAdded = add_far_backends();
+const bool kAdded = add_far_backends() && add_counters_only();
 
 /// Filters of bits, by member.
 struct BitsModel {
@@ -97,7 +101,10 @@ Keys asked_keys() {
   }
   if (unpacked(bank, keys, options) != want) return differs("packed answers");
   scbf::MemberLists lists;
-  bank.find(keys, lists, options);
+  if (bank.find(keys, lists, options).nulls != keys.nulls()) return differs("nulls");
+  for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 3); ++i) {
+    if (keys.valid(i) && bank.find(keys.value(i)) != want[i]) return differs("one key, ", i);
+  }
   return same_lists(lists, want);
 }
 
@@ -159,12 +166,15 @@ INSTANTIATE_TEST_SUITE_P(All, BloomBankOf, ::testing::ValuesIn(bank_growths()),
 
 TEST_P(BloomBankOf, EqualsSeparateFilters) {
   const Growth& growth = GetParam().second;
+  int tried = 0;
   for (const scbf::Backend* backend : host_backends()) {
     if (backend->name() == "simd") continue;  // one of its targets under another name
     if (!backend->supports(scbf::Cell::bit)) continue;
     for (const std::uint32_t capacity : {0u, 9u, 65u, 300u}) {
       SCOPED_TRACE(std::string(backend->name()) + ", capacity " + std::to_string(capacity));
       BloomBank bank(growth, {.seed = 7, .backend = backend->name(), .capacity = capacity});
+      ASSERT_EQ(bank.backend().name(), backend->name());
+      ++tried;
       BitsModel model{growth, 7};
       Random random(capacity);
       const BatchOptions options{.threads = 1 + capacity % 2};
@@ -176,6 +186,7 @@ TEST_P(BloomBankOf, EqualsSeparateFilters) {
       }
     }
   }
+  EXPECT_GE(tried, 8);
 }
 
 /// A bank of counters after some random steps, and the filters of bits that its members are.
@@ -258,57 +269,6 @@ TEST(BloomBank, LargeMembersOnSeveralThreads) {
   }
 }
 
-/// The scalar backend without what it does for bits.
-class CountersOnly final : public scbf::Backend {
- public:
-  std::string_view name() const noexcept override { return "counters only"; }
-  std::string_view description() const noexcept override { return "the model of counters"; }
-  std::string_view target() const noexcept override { return "host"; }
-  std::string unavailable_reason() const override { return {}; }
-  scbf::NonzeroChange insert(scbf::CounterView view, const KeyBatch& keys,
-                             const BatchOptions& options) const override {
-    return model().insert(view, keys, options);
-  }
-  std::uint64_t contains(std::span<const scbf::ConstCounterView> filters, const KeyBatch& keys,
-                         std::uint8_t* out, const BatchOptions& options) const override {
-    for (const auto& view : filters) EXPECT_EQ(view.geometry.cell(), scbf::Cell::counter);
-    return model().contains(filters, keys, out, options);
-  }
-  std::uint64_t count(std::span<const scbf::ConstCounterView> filters, const KeyBatch& keys,
-                      std::uint8_t* out, const BatchOptions& options) const override {
-    return model().count(filters, keys, out, options);
-  }
-  scbf::RemoveCounts remove(std::span<const scbf::CounterView> filters, const KeyBatch& keys,
-                            std::uint8_t* verdicts, std::span<scbf::RemovalChange> changes,
-                            const BatchOptions& options) const override {
-    return model().remove(filters, keys, verdicts, changes, options);
-  }
-  void merge(scbf::CounterView into, scbf::ConstCounterView from,
-             const BatchOptions& options) const override {
-    model().merge(into, from, options);
-  }
-  scbf::SubtractCounts check_subtract(scbf::ConstCounterView from, scbf::ConstCounterView what,
-                                      const BatchOptions& options) const override {
-    return model().check_subtract(from, what, options);
-  }
-  void subtract(scbf::CounterView from, scbf::ConstCounterView what,
-                const BatchOptions& options) const override {
-    model().subtract(from, what, options);
-  }
-  std::vector<scbf::Histogram> histograms(scbf::ConstCounterView view,
-                                          const BatchOptions& options) const override {
-    return model().histograms(view, options);
-  }
-
- private:
-  static const scbf::Backend& model() { return scbf::scalar_backend(); }
-};
-const bool kAddedCountersOnly = [] {
-  static const CountersOnly backend;
-  scbf::add_backend(backend);
-  return true;
-}();
-
 TEST(BloomBank, LeavesABackendOfCountersOnly) {
   const Growth growth = Growth::tightening(100, 0.05);
   SCBF_EXPECT_THROW(BloomBank(growth, {.backend = "counters only"}), scbf::BackendUnavailable,
@@ -319,13 +279,61 @@ TEST(BloomBank, LeavesABackendOfCountersOnly) {
     bank.insert(bank.add_member(), random_keys(150 * m, m));
     model.members.emplace(m, BloomFilter(bank.copy_member(m)));
   }
+  const BloomBank copy_of_it(bank);
+  for (const char* name : {"no such", "far", "counters only"}) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(::setenv("SCBF_BACKEND", name, 1), 0);
+    EXPECT_THROW(BloomBank(std::move(bank)), scbf::Error);
+    EXPECT_THROW(BloomBank{std::as_const(bank)}, scbf::Error);
+    ASSERT_EQ(::unsetenv("SCBF_BACKEND"), 0);
+    EXPECT_EQ(bank.size(), 3u);  // it is still there
+  }
+  EXPECT_GT(CountersOnly::words(), 0u);
   BloomBank copy(bank), instead(std::move(bank));
+  EXPECT_EQ(CountersOnly::words(), 0u);
   for (BloomBank* bits : {&copy, &instead}) {
     EXPECT_EQ(bits->backend().name(), scbf::find_backend().name());
     Random random(1);
     BitsModel later = model;
     for (int i = 0; i < 10; ++i) take_step(*bits, later, random, {});
     ASSERT_TRUE(same_bits(*bits, later, asked_keys(), {}));
+  }
+}
+
+TEST(BloomBank, AnswersTextAndNulls) {
+  const Growth growth = Growth::tightening(100, 0.001);
+  BloomBank bank(growth, {.seed = 7});
+  BitsModel model{growth, 7};
+  BloomFilter bits(growth, {.seed = 7});
+  bits.insert(std::vector<std::string>{"apple", "pear"});
+  bits.insert(Keys{0, 13, 26});
+  model.members.emplace(bank.add_member(bits), bits);
+  EXPECT_EQ(bank.find("apple"), std::vector<std::uint32_t>{0});
+  EXPECT_TRUE(bank.find("plum").empty());
+  const std::vector<std::byte> validity(9, std::byte{0b1010'1010});
+  const Keys keys = asked_keys();
+  ASSERT_TRUE(same_bits(bank, model, KeyBatch(keys).with_validity(validity), {}));
+}
+
+// The kernel of each backend against the plain one, in lines of every length.
+TEST(BloomBank, BitsBecomeRowsOnEveryBackend) {
+  Random random(1);
+  std::array<std::array<std::uint64_t, scbf::kWordsPerBlock>, scbf::kGatherMembers> words;
+  std::array<std::uint64_t, scbf::kBitsPerLine> got, want;
+  const auto& plain = scbf::scalar_backend().rows();
+  for (const scbf::Backend* backend : host_backends()) {
+    for (std::uint64_t n = 1; n <= scbf::kWordsPerBlock; ++n) {
+      std::array<const std::uint64_t*, scbf::kGatherMembers> lines{};
+      for (std::size_t m = 0; m < lines.size(); ++m) {
+        for (auto& word : words[m]) word = random();
+        if (random.below(4) > 0) lines[m] = words[m].data();
+      }
+      got.fill(1), want.fill(1);  // what lies behind stays
+      backend->rows().gather_bits(lines, n, got.data());
+      plain.gather_bits(lines, n, want.data());
+      ASSERT_EQ(got, want) << backend->name() << ", " << n << " words";
+      ASSERT_EQ(want[0] >> 5 & 1, lines[5] != nullptr ? words[5][0] & 1 : 0);
+    }
   }
 }
 
@@ -355,6 +363,8 @@ TEST(BloomBank, FollowsAMemberByItsDeltas) {
     ASSERT_TRUE(same_bits(bank, model, random_keys(400, epoch), {})) << epoch;
   }
   EXPECT_GT(bank.stages(0), 1u);
+  EXPECT_GT(received.epoch().number, 0u);
+  EXPECT_EQ(bank.copy_member(0).epoch().number, 0u);
 }
 
 TEST(BloomBank, KeepsNothingOfAMappedFilter) {
@@ -428,42 +438,80 @@ TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
   for (std::uint32_t m = 0; m < 5; ++m) model.members.emplace(m, model.filled(random));
   model.ask = {2};
   const BloomFilter newcomer = model.filled(random);
+  Bank counters(growth, {.seed = 7});
+  counters.insert(counters.add_member(), random_keys(300, 1));
+  std::vector<std::byte> bytes;
+  counters.write([&](auto part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
   const auto made_anew = [&] {
     BloomBank bank(growth, {.seed = 7, .capacity = 5});
     for (const auto& [member, bits] : model.members) bank.add_member(bits, {.threads = 1});
     bank.ask_always(2, true);
     return bank;
   };
-  const std::vector<std::function<void(BloomBank&)>> operations{
-      [&](BloomBank& bank) { bank.add_member(newcomer, {.threads = 1}); },
-      [&](BloomBank& bank) {  // and the rows must grow
-        bank.add_members(std::vector(9, newcomer), {.threads = 1});
-      },
-      [&](BloomBank& bank) { bank.replace_member(1, newcomer, {.threads = 1}); },
-      [&](BloomBank& bank) { bank.remove_member(4, {.threads = 1}); },
-      [&](BloomBank& bank) { bank.copy_member(4, {.threads = 1}); },
-      [&](BloomBank& bank) { bank.reserve(300); },
+  struct Operation {
+    std::function<void(BloomBank&)> run;
+    std::vector<std::uint32_t> comes = {}, goes = {};  ///< members that are `newcomer`, or none
+  };
+  std::vector<std::uint32_t> numbers(130);
+  std::iota(numbers.begin(), numbers.end(), 5);
+  const std::vector<Operation> operations{
+      {[&](BloomBank& bank) { bank.add_member(newcomer, {.threads = 1}); }, {5}},
+      {[&](BloomBank& bank) {  // the rows must grow, and members share no word of them
+         bank.add_members(std::vector(130, newcomer), {.threads = 1});
+       },
+       numbers},
+      {[&](BloomBank& bank) { bank.replace_member(1, newcomer, {.threads = 1}); }, {1}},
+      {[&](BloomBank& bank) { bank.remove_member(4, {.threads = 1}); }, {}, {4}},
+      {[&](BloomBank& bank) { bank.copy_member(4, {.threads = 1}); }},
+      {[&](BloomBank& bank) { bank.reserve(300); }},
+      {[&](BloomBank&) { const BloomBank copy(counters); }},
+      {[&](BloomBank&) {
+        std::size_t at = 0;
+        BloomBank::read([&](std::span<std::byte> out) {
+          const std::size_t n = std::min(out.size(), bytes.size() - at);
+          std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n, out.begin());
+          at += n;
+          return n;
+        });
+      }},
   };
   for (std::size_t o = 0; o < operations.size(); ++o) {
+    BitsModel done = model;
+    for (const std::uint32_t member : operations[o].comes) {
+      done.members.insert_or_assign(member, newcomer);
+    }
+    for (const std::uint32_t member : operations[o].goes) done.members.erase(member);
+    std::size_t thrown = 0, in_spite = 0;
+    const std::uint64_t all = [&] {
+      BloomBank bank = made_anew();
+      const ShortMemory never(~std::uint64_t{0}, false);
+      operations[o].run(bank);
+      return ShortMemory::tried();
+    }();
     for (const bool ends : {false, true}) {
-      for (std::size_t nth = 1;; ++nth) {
+      // Ever rarer ones, but each of the last.
+      for (std::uint64_t nth = 1;; nth += nth + 20 > all ? 1 : 1 + nth / 16) {
         SCOPED_TRACE("operation " + std::to_string(o) + ", allocation " + std::to_string(nth));
         BloomBank bank = made_anew();
         bool threw = false;
         {
           const ShortMemory short_memory(nth, ends);
           try {
-            operations[o](bank);
+            operations[o].run(bank);
           } catch (const std::bad_alloc&) {
             threw = true;
           }
         }
-        if (threw) {
-          ASSERT_TRUE(same_bits(bank, model, asked_keys(), {.threads = 1}));
-        }
+        thrown += threw;
+        in_spite += !threw && ShortMemory::refused() > 0;
+        ASSERT_TRUE(same_bits(bank, threw ? model : done, asked_keys(), {.threads = 1}));
         if (ShortMemory::refused() == 0) break;
         ASSERT_LT(nth, 10'000u);
       }
+    }
+    EXPECT_GT(thrown, 0u) << o;
+    if (o == 1) {
+      EXPECT_GT(in_spite, 0u) << "columns were never made one after another";
     }
   }
 }

@@ -3,6 +3,7 @@
 // and secondary_index_test have the other types.)
 #include "support/moving.hpp"
 
+#include "scbf/bloom_bank.hpp"
 #include "support/bank_model.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -10,6 +11,8 @@ namespace {
 
 using namespace scbf_test;
 using scbf::Bank;
+using scbf::BloomBank;
+using scbf::BloomFilter;
 using scbf::Filter;
 using scbf::Geometry;
 using scbf::Growth;
@@ -163,7 +166,54 @@ TEST(Moving, Banks) {
             [&](Bank& b) { b.find(kKeys, lists); },
             [](Bank& b) { (void)b.find(1); },
             [](Bank& b) { (void)b.find("a"); },
+            [](Bank& b) { const BloomBank bits(b); },
+            [](Bank& b) { const BloomBank bits(std::move(b)); },
         });
+    const BloomFilter bits(other);
+    expect_rule_of_moving<BloomBank>(
+        [&] {
+          BloomBank bank(growth, {.seed = 7});
+          bank.add_member(bits);
+          return bank;
+        },
+        [&](const BloomBank& b) { return b.size() == 1 && b.copy_member(0) == bits; },
+        {
+            [](BloomBank& b) { (void)b.growth(); },
+            [](BloomBank& b) { (void)b.seed(); },
+            [](BloomBank& b) { (void)b.backend(); },
+            [](BloomBank& b) { (void)b.size(); },
+            [](BloomBank& b) { (void)b.slots(); },
+            [](BloomBank& b) { (void)b.capacity(); },
+            [](BloomBank& b) { (void)b.bytes(); },
+            [](BloomBank& b) { b.reserve(3); },
+            [&](BloomBank& b) { b.add_member(bits); },
+            [](BloomBank& b) { b.add_members({}); },
+            [](BloomBank& b) { b.remove_member(0); },
+            [&](BloomBank& b) { b.replace_member(0, bits); },
+            [](BloomBank& b) { (void)b.copy_member(0); },
+            [](BloomBank& b) { (void)b.has_member(0); },
+            [](BloomBank& b) { (void)b.stages(0); },
+            [](BloomBank& b) { (void)b.fpr_bound(0); },
+            [](BloomBank& b) { (void)b.metadata(0); },
+            [](BloomBank& b) { b.set_metadata(0, "text"); },
+            [](BloomBank& b) { (void)b.metadata(); },
+            [](BloomBank& b) { b.set_metadata("text"); },
+            [](BloomBank& b) { b.ask_always(0, true); },
+            [](BloomBank& b) { (void)b.asked_always(0); },
+            [](BloomBank& b) { (void)b.answer_bytes(); },
+            [](BloomBank& b) { b.contains_bits(kKeys, answers); },
+            [&](BloomBank& b) { b.find(kKeys, lists); },
+            [](BloomBank& b) { (void)b.find(1); },
+            [](BloomBank& b) { (void)b.find("a"); },
+        });
+    // As an argument.
+    BloomBank bank(growth, {.seed = 7});
+    bank.add_member(bits);
+    BloomFilter gone = bits;
+    const BloomFilter taken = std::move(gone);
+    EXPECT_THROW(bank.add_member(std::move(gone)), scbf::InvalidArgument);
+    EXPECT_THROW(bank.replace_member(0, std::move(gone)), scbf::InvalidArgument);
+    EXPECT_TRUE(bank.size() == 1 && bank.copy_member(0) == taken);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "files/file_test_support.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
 
@@ -214,6 +215,13 @@ TEST(GoldenFile, TodaysCodeWritesTheSameBanks) {
     }
     const Bank loaded = Bank::load(kGolden / kBanks[i]);
     EXPECT_EQ(to_bytes(loaded), to_bytes(banks[i]));
+    const BloomBank bits = BloomBank::load(kGolden / kBanks[i]);
+    EXPECT_EQ(bits.metadata(), banks[i].metadata());
+    EXPECT_EQ(bits.size(), 3u);
+    for (const std::uint32_t m : {0u, 2u, 3u}) {
+      EXPECT_TRUE(bits.copy_member(m) == BloomFilter(banks[i].copy_member(m))) << m;
+      EXPECT_EQ(bits.asked_always(m), m == 2);
+    }
   }
 }
 

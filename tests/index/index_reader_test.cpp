@@ -15,14 +15,18 @@
 
 #include "crash_points.hpp"
 #include "indexed.hpp"
+#include "support/counters_only.hpp"
 #include "support/scale.hpp"
 
 namespace scbf {
 namespace {
 
 using namespace test;
+using scbf_test::CountersOnly;
 using scbf_test::Disk;
 using scbf_test::scaled;
+
+const bool kAdded = scbf_test::add_counters_only();
 
 class Reader : public ::testing::Test {
  protected:
@@ -41,6 +45,24 @@ class Reader : public ::testing::Test {
   PlainTable plain_{people()};
   const std::filesystem::path path_ = test_.directory / "index";
 };
+
+TEST_F(Reader, KeepsOnlyTheBitsOfItsFilters) {
+  close();
+  const IndexOptions options{.backend = "counters only"};
+  std::uint64_t of_regions = 0;
+  {
+    const SecondaryIndex writer = SecondaryIndex::open(path_, options);
+    of_regions = writer.statistics().filter_bytes;
+    // Also what a new region would begin with.
+    EXPECT_EQ(CountersOnly::words() * 8, of_regions + of_regions / 3);
+  }
+  ASSERT_EQ(CountersOnly::words(), 0u);
+  SecondaryIndex reader = SecondaryIndex::open_read_only(path_, options);
+  EXPECT_EQ(reader.statistics().filter_bytes, of_regions);
+  EXPECT_EQ(CountersOnly::words() * 8, of_regions / 3);
+  expect_equal(reader, plain_);
+  EXPECT_FALSE(reader.refresh());
+}
 
 TEST_F(Reader, ShowsWhatTheWriterHasWritten) {
   put({"000007", {"new", "", ""}});

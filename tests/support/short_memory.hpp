@@ -33,6 +33,8 @@ class ShortMemory {
   static void heal() noexcept { nth_ = 0; }
   /// How many allocations were refused since the last one was made.
   static std::uint64_t refused() noexcept { return refused_; }
+  /// How many there were in all since then.
+  static std::uint64_t tried() noexcept { return all_; }
 
   static bool refuses() noexcept {
     const std::uint64_t nth = nth_;

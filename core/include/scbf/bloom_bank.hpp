@@ -8,8 +8,10 @@
 //
 //   scbf::BloomBank reader = scbf::BloomBank::load("regions.bank");    // of a Bank that was saved
 //
-// A bank's rows of bits are all that it keeps. A column of them is a member's filter of bits, so a
-// member takes one bit for each counter, where a Bank takes four more.
+// It keeps the rows of bits that a Bank has beside its counters, and no counters. A column of the
+// rows is a member's filter of bits.
+//
+// It cannot be saved yet: save the Bank, or single members (copy_member).
 //
 // Thread safety: as of Bank.
 #pragma once
@@ -30,18 +32,18 @@ namespace scbf {
 
 /// Members are BloomFilters of one growth and seed. They are numbered as in Bank, and come and go
 /// as whole filters; keys are added to a filter before it comes. Where a contract is not repeated
-/// here, it is Bank's. Whatever a function throws, it has changed nothing. Movable (errors.hpp:
-/// "Moving"), not copyable.
+/// here, it is Bank's. Whatever a function throws, members and answers are as before; there may be
+/// room for more of them. Movable (errors.hpp: "Moving"), not copyable.
 class BloomBank {
  public:
-  /// Makes a bank without members. Throws as Bank's constructor, and BackendUnavailable of a
-  /// backend that works on counters only, too.
+  /// Makes a bank without members. Throws BackendUnavailable, also of a backend that works on
+  /// counters only; otherwise as Bank's constructor.
   explicit BloomBank(const Growth& growth, const BankOptions& options = {});
-  /// The bits of a bank, with its growth, seed and capacity, and of its members the numbers, marks
-  /// and metadata, on its backend; on "auto" if that works on counters only. Answers are the same.
-  /// Cost: a copy of the rows. Throws std::bad_alloc.
+  /// Copies the bits of a bank: its growth, seed, capacity and metadata, and each member's number,
+  /// mark and metadata. Answers are the same. The backend is the bank's, or "auto" if that works on
+  /// counters only. Throws std::bad_alloc, or as the constructor above. Cost: a copy of the rows.
   explicit BloomBank(const Bank& counters);
-  /// The same of a bank that is given up. Cost: that of freeing its counters.
+  /// Takes over a bank, which has been moved from then, and frees its counters.
   explicit BloomBank(Bank&& counters);
   BloomBank(BloomBank&&) noexcept;
   BloomBank& operator=(BloomBank&&) noexcept;
@@ -59,10 +61,10 @@ class BloomBank {
   // ---- members --------------------------------------------------------------------------------
 
   void reserve(std::uint32_t members);
-  /// Adds a filter of bits as a member and returns its number, the smallest free one. The filter
-  /// may be mapped; nothing of it is kept but what the rows hold. Throws Incompatible, naming the
-  /// difference, unless growth and seed are the bank's and every stage belongs to this growth.
-  /// Cost: one pass over the bits and over the rows of its stages.
+  /// Adds a filter of bits as a member and returns its number, the smallest free one. Its bits are
+  /// kept in the rows only, so the file of a mapped filter may go afterwards. Throws Incompatible,
+  /// naming the difference, unless growth and seed are the bank's and every stage belongs to this
+  /// growth. Cost: one pass over the bits and over the rows of its stages.
   std::uint32_t add_member(BloomFilter bits, const BatchOptions& options = {});
   /// The same for several filters, in one pass over the rows of each stage. Adds all or none.
   std::vector<std::uint32_t> add_members(std::vector<BloomFilter> bits,

@@ -4,13 +4,13 @@
 // MembersFull, scbf/cuda/errors.hpp), std::bad_alloc, and whatever a source or sink of the caller
 // throws. It never prints, exits or aborts.
 //
-// Moving. An object that owns something and can be moved (Filter, BulkInserter, Bank,
-// SecondaryIndex, cuda::DeviceFilter) holds nothing once it has been moved from. It can then be
-// assigned to, moved from again and destroyed; every other call on it, and every call that takes it
-// as an argument, throws InvalidArgument and changes nothing. An object moved to itself stays as it
-// is. Views and plain values (KeyBatch, StageView, Growth, Geometry, FilterRef, cuda::DeviceKeys)
-// are copied when they are moved; structs of results follow their members. Backends and counter
-// stores cannot be moved.
+// Moving. An object that owns something and can be moved (Filter, BloomFilter, BulkInserter, Bank,
+// BloomBank, SecondaryIndex, cuda::DeviceFilter) holds nothing once it has been moved from. It can
+// then be assigned to, moved from again and destroyed; every other call on it, and every call that
+// takes it as an argument, throws InvalidArgument and changes nothing. An object moved to itself
+// stays as it is. Views and plain values (KeyBatch, StageView, Growth, Geometry, FilterRef,
+// cuda::DeviceKeys) are copied when they are moved; structs of results follow their members.
+// Backends and counter stores cannot be moved.
 #pragma once
 
 #include <stdexcept>

@@ -38,6 +38,7 @@ std::unique_ptr<BankState> read_bank(Input& input, const BankOptions& options, C
   // The bank is made of members that have been verified: a header alone makes no rows of bits.
   BankHeader header = read_members(input, [&](Input& part, const bank_format::Entry& member) {
     FilterRead read = read_filter(part, backend, cell);
+    if (read.stored == Cell::bit) throw Incompatible("not counters");
     MemberHead head{read.header_checksum, read.payload, read.state->growth, read.state->seed,
                     stages_of_growth(read.state->stages)};
     filters.push_back(std::move(read.state));

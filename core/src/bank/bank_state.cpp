@@ -37,15 +37,6 @@ const BankState::Member& BankState::at(std::uint32_t member) const {
   return members[member];
 }
 
-BankState::Member& BankState::changeable(std::uint32_t member) {
-  for (const StageSlot& stage : at(member).stages) {
-    if (!stage.stage().read_only()) continue;
-    throw ReadOnly(fmt::format(
-        "member {} is mapped from a file, read-only: load the file to change it", member));
-  }
-  return members[member];
-}
-
 Level& BankState::later_level(std::uint32_t index) {
   const auto at =
       std::ranges::lower_bound(later, index, {}, [](const auto& l) { return l->index; });
@@ -78,21 +69,6 @@ std::vector<std::uint32_t> BankState::put_in(Level& level, std::vector<Stage> st
 void BankState::take_out(Level& level, std::uint32_t slot) noexcept {
   level.blank(slot, {.threads = 1});
   level.take(slot);
-}
-
-void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
-  std::vector<StageSlot>& stages = members[member].stages;
-  stages.reserve(stages.size() + 1);
-  Level& level = later_level(index);
-  try {
-    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNoMember);
-    const std::uint32_t slot = level.add();
-    level.owners[slot] = member;
-    stages.push_back({&level, slot});
-  } catch (...) {
-    drop_empty_levels();
-    throw;
-  }
 }
 
 void BankState::blank(std::span<const StageSlot> stages, const BatchOptions& options) noexcept {
@@ -198,7 +174,7 @@ const Backend& backend_for(const BankOptions& options) {
   const Backend& backend = find_backend(options.backend);
   if (backend.memory() != kHostMemory) {
     throw InvalidArgument(
-        fmt::format("backend {} keeps counters in the memory of {}: a bank "
+        fmt::format("backend {} keeps filters in the memory of {}: a bank "
                     "needs them on the host, as 'simd' does",
                     detail::in_quotes(backend.name()), backend.memory()));
   }
@@ -216,6 +192,12 @@ std::unique_ptr<BankState> BankState::empty(const Growth& growth, Cell cell,
   return std::unique_ptr<BankState>(
       new BankState{growth, options.seed, &backend, cell,
                     Level(0, growth.stage(0), options.seed, backend, options.capacity, cell)});
+}
+
+const Backend& BankState::backend_for_bits() const {
+  const Backend& on = backend->supports(Cell::bit) ? *backend : backend_for({});
+  check_supports(on, growth.layout(), Cell::bit);
+  return on;
 }
 
 std::unique_ptr<BankState> BankState::bits(const Backend& on) const {

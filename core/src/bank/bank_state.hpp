@@ -21,7 +21,7 @@
 namespace scbf {
 
 struct BankState {
-  static constexpr const char* kOwner = "Bank";
+  static constexpr const char* kOwner = "bank";
 
   /// Where a stage of a member is stored.
   struct StageSlot {
@@ -59,6 +59,9 @@ struct BankState {
   /// A bank without members. Throws as Bank's constructor.
   static std::unique_ptr<BankState> empty(const Growth& growth, Cell cell,
                                           const BankOptions& options);
+  /// The backend of the bits of this bank: its own, or "auto" if that works on counters only.
+  /// Throws BackendUnavailable or InvalidArgument as Bank's constructor.
+  const Backend& backend_for_bits() const;
   /// What a bank of bits has of a bank of counters, on a backend that works on bits. Throws
   /// std::bad_alloc.
   std::unique_ptr<BankState> bits(const Backend& on) const;
@@ -66,8 +69,6 @@ struct BankState {
   void drop_counters(const Backend& on) noexcept;
 
   const Member& at(std::uint32_t member) const;
-  /// The same, to be changed. Throws ReadOnly.
-  Member& changeable(std::uint32_t member);
 
   /// The later level of this index; made if there is none.
   Level& later_level(std::uint32_t index);
@@ -79,7 +80,6 @@ struct BankState {
                                     const BatchOptions& options);
   /// Takes out what put_in added.
   void take_out(Level& level, std::uint32_t slot) noexcept;
-  void add_stage(std::uint32_t member, std::uint32_t index);
 
   BankMemory memory() const;
   void reserve(std::uint32_t capacity);
@@ -110,6 +110,12 @@ struct BankState {
   BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                            const BatchOptions& options) const;
   BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options) const;
+  // Of counters only.
+
+  /// A member, to be changed. Throws ReadOnly.
+  Member& changeable(std::uint32_t member);
+  void add_stage(std::uint32_t member, std::uint32_t index);
+
   /// Packed answers of keys first … first + count − 1.
   void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
            std::uint8_t* out) const noexcept;

@@ -9,20 +9,16 @@
 
 namespace scbf {
 
-namespace {
-
-const Backend& backend_for_bits(const Backend& of_counters) {
-  return of_counters.supports(Cell::bit) ? of_counters : find_backend();
-}
-
-}  // namespace
-
 BloomBank::BloomBank(const Growth& growth, const BankOptions& options)
     : state_(BankState::empty(growth, Cell::bit, options)) {}
-BloomBank::BloomBank(const Bank& counters)
-    : state_(BankAccess::state(counters).bits(backend_for_bits(counters.backend()))) {}
-BloomBank::BloomBank(Bank&& counters) : state_(BankAccess::take_state(counters)) {
-  state_->drop_counters(backend_for_bits(*state_->backend));
+BloomBank::BloomBank(const Bank& counters) {
+  const BankState& from = BankAccess::state(counters);
+  state_ = from.bits(from.backend_for_bits());
+}
+BloomBank::BloomBank(Bank&& counters) {
+  const Backend& on = BankAccess::state(counters).backend_for_bits();
+  state_ = BankAccess::take_state(counters);  // nothing fails from here on
+  state_->drop_counters(on);
 }
 BloomBank::BloomBank(std::unique_ptr<BankState> state) noexcept : state_(std::move(state)) {}
 BloomBank::BloomBank(BloomBank&&) noexcept = default;

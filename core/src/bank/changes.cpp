@@ -119,6 +119,30 @@ RemoveCounts remove_claimed(BankState& state, std::uint32_t member, const KeyBat
 
 }  // namespace
 
+BankState::Member& BankState::changeable(std::uint32_t member) {
+  for (const StageSlot& stage : at(member).stages) {
+    if (!stage.stage().read_only()) continue;
+    throw ReadOnly(fmt::format(
+        "member {} is mapped from a file, read-only: load the file to change it", member));
+  }
+  return members[member];
+}
+
+void BankState::add_stage(std::uint32_t member, std::uint32_t index) {
+  std::vector<StageSlot>& stages = members[member].stages;
+  stages.reserve(stages.size() + 1);
+  Level& level = later_level(index);
+  try {
+    level.owners.resize(std::max<std::size_t>(level.owners.size(), level.slots() + 1), kNoMember);
+    const std::uint32_t slot = level.add();
+    level.owners[slot] = member;
+    stages.push_back({&level, slot});
+  } catch (...) {
+    drop_empty_levels();
+    throw;
+  }
+}
+
 InsertReport Bank::insert(std::uint32_t member, const KeyBatch& keys, const BatchOptions& options) {
   const MemberKeys one{member, keys};
   return insert(std::span(&one, 1), options);

@@ -46,7 +46,7 @@ Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t
       seed(with_seed),
       backend(&on),
       kernels(&on.rows()),
-      rows(of_stages.geometry, capacity, of_stage),
+      rows(of_stages.geometry, capacity),
       always(rows.stride()) {}
 
 Level::Level(const Level& counters, const Backend& on, MemberRows with_rows)
@@ -67,13 +67,12 @@ Level::Level(const Level& counters, const Backend& on, MemberRows with_rows)
   }
 }
 
-Level Level::bits(const Backend& on) const { return Level(*this, on, rows.copy_for_bits()); }
+Level Level::bits(const Backend& on) const { return Level(*this, on, rows.copy()); }
 
 void Level::drop_counters(const Backend& on) noexcept {
   cell = Cell::bit;
   backend = &on;
   kernels = &on.rows();
-  rows.make_of_bits();
   for (std::optional<Stage>& stage : stages) {
     if (!stage) continue;
     stage->shape.geometry = stage->shape.geometry.with(Cell::bit);
@@ -90,7 +89,7 @@ MemberColumn Level::column(std::uint32_t slot) const noexcept {
 
 void Level::rebuild(std::uint32_t slot, const BatchOptions& options) noexcept {
   const MemberColumn one = column(slot);
-  rows.rebuild(*kernels, {&one, 1}, options);
+  rows.rebuild(*kernels, cell, {&one, 1}, options);
 }
 
 void Level::reserve(std::uint32_t capacity, const BatchOptions& options) {
@@ -132,13 +131,15 @@ std::uint32_t Level::add() {
 void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
                 const BatchOptions& options) {
   if (newcomers.empty()) return;
-  make_room(slots.back() + std::size_t{1}, options);
   std::vector<MemberColumn> columns;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     columns.push_back({slots[i], std::as_const(newcomers[i]).view().words});
   }
-  stages.resize(std::max<std::size_t>(stages.size(), slots.back() + 1));
-  rows.rebuild(*kernels, columns, options);
+  const std::size_t most = std::max<std::size_t>(stages.size(), slots.back() + std::size_t{1});
+  stages.reserve(most);
+  make_room(slots.back() + std::size_t{1}, options);  // nothing fails from here on
+  stages.resize(most);
+  rows.rebuild(*kernels, cell, columns, options);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     keep_rows_only(newcomers[i]);
     stages[slots[i]] = std::move(newcomers[i]);
@@ -149,7 +150,7 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
 
 Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept {
   const MemberColumn other = {slot, std::as_const(stage).view().words};
-  rows.rebuild(*kernels, {&other, 1}, options);
+  rows.rebuild(*kernels, cell, {&other, 1}, options);
   keep_rows_only(stage);
   std::swap(stage, at(slot));
   set_always(slot, false);
@@ -158,7 +159,7 @@ Stage Level::replace(std::uint32_t slot, Stage stage, const BatchOptions& option
 
 void Level::blank(std::uint32_t slot, const BatchOptions& options) noexcept {
   const MemberColumn zeros = {slot, nullptr};
-  rows.rebuild(*kernels, {&zeros, 1}, options);
+  rows.rebuild(*kernels, cell, {&zeros, 1}, options);
 }
 
 Stage Level::take(std::uint32_t slot) noexcept {
@@ -342,7 +343,7 @@ ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> bat
       if (is_first_of_slot(i)) columns.push_back(column(slot_of(i)));
     }
   }
-  rows.rebuild(*kernels, columns, options);
+  rows.rebuild(*kernels, cell, columns, options);
   return total;
 }
 

@@ -112,6 +112,8 @@ struct Level {
     }
     rebuild(slot, options);
   }
+  /// A slot's column of the rows, and the counters that it reflects.
+  MemberColumn column(std::uint32_t slot) const noexcept;
   /// Rebuilds a stage's column from its counters.
   void rebuild(std::uint32_t slot, const BatchOptions& options) noexcept;
 
@@ -119,8 +121,6 @@ struct Level {
 
   /// Writes packed answers to n hashes: a row of bits for each, with one bit per slot.
   void answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out) const noexcept;
-  /// A slot's column of the rows, and the counters that it reflects.
-  MemberColumn column(std::uint32_t slot) const noexcept;
 
  private:
   Level(const Level& counters, const Backend& on, MemberRows with_rows);

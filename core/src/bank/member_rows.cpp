@@ -48,22 +48,22 @@ void write_columns(std::uint8_t* at, std::uint64_t stride, std::uint64_t mask,
 
 }  // namespace
 
-MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members, Cell cell)
-    : geometry_(geometry), cell_(cell), stride_(row_stride(members)) {
+MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members)
+    : geometry_(geometry), stride_(row_stride(members)) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(rows(), stride_, &bytes)) throw std::bad_alloc();
   memory_ = HostMemory(bytes);
 }
 
-MemberRows MemberRows::copy_for_bits() const {
-  MemberRows copy(geometry_, capacity(), Cell::bit);
+MemberRows MemberRows::copy() const {
+  MemberRows copy(geometry_, capacity());
   copy.memory_.copy_from(memory_);
   return copy;
 }
 
 void MemberRows::grow(std::uint32_t members, const BatchOptions& options) {
   if (row_stride(members) <= stride_) return;
-  MemberRows longer(geometry_, members, cell_);
+  MemberRows longer(geometry_, members);
   const std::uint64_t task_rows = kTaskLines * gathered_rows(geometry_);
   const std::uint64_t tasks = (rows() + task_rows - 1) / task_rows;
   run_tasks(options, thread_count(options), tasks, [&](std::size_t task) {
@@ -120,31 +120,32 @@ struct MemberRows::Group {
   }
 };
 
-void MemberRows::rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
+void MemberRows::rebuild(const RowKernels& kernels, Cell cell,
+                         std::span<const MemberColumn> columns,
                          const BatchOptions& options) noexcept {
   if (columns.empty()) return;
   if (columns.front().slot / kGatherMembers != columns.back().slot / kGatherMembers) {
     try {
       std::vector<Group> groups;
       for (auto left = columns; !left.empty();) groups.push_back(Group::take(left));
-      return rebuild_groups(kernels, groups, options);
+      return rebuild_groups(kernels, cell, groups, options);
     } catch (const std::bad_alloc&) {
       // One after another they need no memory.
     }
   }
   while (!columns.empty()) {
     const Group group = Group::take(columns);
-    rebuild_groups(kernels, {&group, 1}, options);
+    rebuild_groups(kernels, cell, {&group, 1}, options);
   }
 }
 
-void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group> groups,
+void MemberRows::rebuild_groups(const RowKernels& kernels, Cell cell, std::span<const Group> groups,
                                 const BatchOptions& options) noexcept {
   const auto write_bits = stride_ == 1   ? write_columns<std::uint8_t>
                           : stride_ == 2 ? write_columns<std::uint16_t>
                           : stride_ == 4 ? write_columns<std::uint32_t>
                                          : write_columns<std::uint64_t>;
-  const std::uint32_t line_rows = this->line_rows();
+  const std::uint32_t line_rows = this->line_rows(cell);
   const std::uint64_t bit_words = geometry_.with(Cell::bit).words();
   const auto rebuild_line = [&](const Group& group, std::uint64_t line, bool fetch_next) noexcept {
     const std::uint64_t word = line * kWordsPerBlock;
@@ -155,7 +156,7 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
       if (fetch_next) __builtin_prefetch(lines[m] + kWordsPerBlock);
     }
     alignas(64) std::array<std::uint64_t, kMostGatheredRows> bits;
-    if (cell_ == Cell::bit) {
+    if (cell == Cell::bit) {
       kernels.gather_bits(lines, std::min<std::uint64_t>(kWordsPerBlock, bit_words - word),
                           bits.data());
     } else {
@@ -168,7 +169,7 @@ void MemberRows::rebuild_groups(const RowKernels& kernels, std::span<const Group
   // A few lines of all groups at a time, so that their rows stay in cache until every group has
   // written. Within that, group by group: equally large members lie in memory so that their lines
   // compete for the same few cache sets.
-  const std::uint64_t all_lines = lines();
+  const std::uint64_t all_lines = lines(cell);
   const std::uint64_t window =
       std::clamp<std::uint64_t>(kWindowBytes / (line_rows * stride_), 1, kTaskLines);
   run_tasks(options, thread_count(options), (all_lines + kTaskLines - 1) / kTaskLines,
@@ -210,7 +211,7 @@ bool MemberRows::worth_rebuilding(std::uint64_t keys, std::uint64_t members,
                                   double mark_ns) const noexcept {
   if (mark_ns == 0) mark_ns = geometry_.probes() * kMarkProbeNs;
   const double marks = static_cast<double>(keys) * mark_ns;
-  const auto all_lines = static_cast<double>(lines());
+  const auto all_lines = static_cast<double>(lines(Cell::counter));
   const double member_count = static_cast<double>(members);
   // The fewest groups and lines that the members can share.
   const double groups = std::max(1.0, member_count / kGatherMembers);

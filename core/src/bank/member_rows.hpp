@@ -21,13 +21,11 @@ struct MemberColumn {
 
 class MemberRows {
  public:
-  /// Makes rows for at least this many members: as many as fit into the length of a row. `geometry`
-  /// is that of counters, `cell` what columns are made from. Throws std::bad_alloc.
-  MemberRows(const Geometry& geometry, std::uint32_t members, Cell cell);
-  /// A copy, for columns that are made from bits. Throws std::bad_alloc.
-  MemberRows copy_for_bits() const;
-  /// From now on columns are made from bits.
-  void make_of_bits() noexcept { cell_ = Cell::bit; }
+  /// Makes rows for at least this many members: as many as fit into the length of a row. Throws
+  /// std::bad_alloc.
+  MemberRows(const Geometry& geometry, std::uint32_t members);
+  /// Throws std::bad_alloc.
+  MemberRows copy() const;
 
   std::uint64_t stride() const noexcept { return stride_; }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(stride_ * 8); }
@@ -42,9 +40,9 @@ class MemberRows {
   void mark_zeros(const RowKernels& kernels, const std::uint64_t* words, std::uint32_t slot,
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
 
-  /// Rebuilds whole columns; `columns` ascend by slot. Cost: one pass over the rows and those
-  /// counters or bits; if memory is short, one for every 64 members.
-  void rebuild(const RowKernels& kernels, std::span<const MemberColumn> columns,
+  /// Rebuilds whole columns from counters or bits; `columns` ascend by slot. Cost: one pass over
+  /// the rows and those counters or bits; if memory is short, one for every 64 members.
+  void rebuild(const RowKernels& kernels, Cell cell, std::span<const MemberColumn> columns,
                const BatchOptions& options) noexcept;
   /// The filter of bits that a column is: `words` has room for all of it.
   void read_column(std::uint32_t slot, std::span<std::uint64_t> words,
@@ -57,19 +55,20 @@ class MemberRows {
 
  private:
   struct Group;
-  void rebuild_groups(const RowKernels& kernels, std::span<const Group> groups,
+  void rebuild_groups(const RowKernels& kernels, Cell cell, std::span<const Group> groups,
                       const BatchOptions& options) noexcept;
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
   std::uint64_t rows() const noexcept { return geometry_.padded_counters(); }
   /// Rows that come from one cache line of a member's counters or bits.
-  std::uint32_t line_rows() const noexcept {
-    return cell_ == Cell::bit ? kBitsPerLine : gathered_rows(geometry_);
+  std::uint32_t line_rows(Cell cell) const noexcept {
+    return cell == Cell::bit ? kBitsPerLine : gathered_rows(geometry_);
   }
   /// Cache lines of a member, without the table of a ranked one.
-  std::uint64_t lines() const noexcept { return (rows() + line_rows() - 1) / line_rows(); }
+  std::uint64_t lines(Cell cell) const noexcept {
+    return (rows() + line_rows(cell) - 1) / line_rows(cell);
+  }
 
   Geometry geometry_;
-  Cell cell_;
   std::uint64_t stride_;
   HostMemory memory_;
 };

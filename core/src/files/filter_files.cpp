@@ -84,6 +84,7 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
 template <class Get>
 FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
   std::vector<Stage> stages;
+  Cell stored = cell;
   FileHead head = read_stages(input, [&](Input& part, StageHead&& stage) {
     if (stage.header.content == Content::delta) {
       throw Incompatible(fmt::format(
@@ -94,6 +95,7 @@ FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get)
       throw Incompatible(fmt::format(
           "{}: a filter of bits, without counters: load it as a BloomFilter", part.name()));
     }
+    stored = stage.header.geometry.cell();
     std::unique_ptr<CounterStore> store = get(part, stage);
     stage.shape.geometry = stage.shape.geometry.with(cell);
     stages.push_back(make_stage(stage, std::move(store), backend));
@@ -104,7 +106,7 @@ FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get)
   auto state =
       std::make_unique<FilterState>(FilterState{head.growth, head.seed, &backend, std::move(stages),
                                                 std::move(head.metadata), cell, head.epoch});
-  return {std::move(state), head.checksum, head.payload};
+  return {std::move(state), head.checksum, head.payload, stored};
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct FilterRead {
   std::unique_ptr<FilterState> state;
   std::uint64_t header_checksum;
   file_format::Payload payload;
+  Cell stored;  ///< what the file has
 };
 /// Reads a filter of these cells from where the input is. Throws CorruptFile or Incompatible.
 FilterRead read_filter(Input& input, const Backend& backend, Cell cell);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for the rows of a bank: they locate a key's rows, intersect them, and turn the counters
-// of members into bits of rows. Backends on the host may bring their own.
+// or bits of members into bits of rows. Backends on the host may bring their own.
 //
 // The number of a counter's row is the counter's number in the filter (detail::number_of). In
 // ranked filters, positions are rows: is the position in use?

@@ -148,7 +148,7 @@ struct RegionInfo {
   std::uint64_t rows;
   std::uint64_t values;        ///< distinct pairs (column, value)
   std::uint32_t stages;        ///< stages of its filter
-  std::uint64_t filter_bytes;  ///< bytes of its filter's counters
+  std::uint64_t filter_bytes;  ///< bytes of its filter's counters, which only a writer keeps
   double estimated_fpr;        ///< of its filter; as RoutingReport::expected_requests takes it
   std::uint64_t left_over;     ///< entries of its filter for values that the region no longer has
   std::uint64_t unsaved;       ///< changes since its filter was saved, replayed after a crash
@@ -157,7 +157,7 @@ struct RegionInfo {
 
 struct IndexStatistics {
   std::uint64_t rows = 0, values = 0;
-  /// Bytes of the counters of all filters; not in memory if the index is open for reading only.
+  /// Bytes of the counters of all filters, which only a writer keeps in memory.
   std::uint64_t filter_bytes = 0;
   std::uint64_t bit_row_bytes = 0;  ///< bytes of the bank's rows of bits
   std::uint64_t store_bytes = 0;    ///< bytes on disk, as the store estimates

@@ -368,9 +368,11 @@ Raises:
 
   nb::class_<HeldBits> bits(
       module, "BloomBank", nb::is_final(), nb::is_weak_referenceable(),
-      R"(A bank for whoever only asks: the bits of many filters, a fifth of the memory of a Bank, and the same answers.
+      R"(A bank for readers: the bits of many filters, with the answers of a Bank, and a fifth of a full one's memory (in
+layout ranked two fifths).
 
-Members are BloomFilters, which come and go as a whole. It is also made of a Bank, or read from its file.
+Members are BloomFilters, which come and go as a whole. It is also made of a Bank, or read from its file. It cannot be
+saved or pickled yet: save the Bank, or single members.
 
 >>> import scbf
 >>> bank = scbf.Bank(capacity=1000, fpr=0.001)
