@@ -110,15 +110,15 @@ struct BankState {
   BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                            const BatchOptions& options) const;
   BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options) const;
+  /// Packed answers of keys first … first + count − 1.
+  void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
+           std::uint8_t* out) const noexcept;
+
   // Of counters only.
 
   /// A member, to be changed. Throws ReadOnly.
   Member& changeable(std::uint32_t member);
   void add_stage(std::uint32_t member, std::uint32_t index);
-
-  /// Packed answers of keys first … first + count − 1.
-  void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
-           std::uint8_t* out) const noexcept;
 };
 
 /// Filters that are about to become members. Their later stages have slots that no member owns yet;
