@@ -4,43 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
-#include <optional>
 #include <set>
 
 #include "kit/unavailable_backend.hpp"
 #include "scbf/filter.hpp"
+#include "support/environment.hpp"
 #include "support/setups.hpp"
 
 namespace {
 
 using scbf::BackendUnavailable;
 using scbf::find_backend;
-
-/// Sets SCBF_BACKEND while in scope.
-class Environment {
- public:
-  explicit Environment(const char* value) {
-    if (const char* old = std::getenv("SCBF_BACKEND")) old_ = old;
-    if (value != nullptr) {
-      ::setenv("SCBF_BACKEND", value, 1);
-    } else {
-      ::unsetenv("SCBF_BACKEND");
-    }
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-  ~Environment() {
-    if (old_) {
-      ::setenv("SCBF_BACKEND", old_->c_str(), 1);
-    } else {
-      ::unsetenv("SCBF_BACKEND");
-    }
-  }
-
- private:
-  std::optional<std::string> old_;
-};
+using scbf_test::BackendVariable;
 
 TEST(BackendTable, NamesAreUniqueAndEachIsDescribed) {
   std::set<std::string_view> names;
@@ -63,7 +38,7 @@ TEST(BackendTable, WithoutCudaItSaysHowToGetIt) {
 #endif
   SCBF_EXPECT_THROW(find_backend("cuda"), BackendUnavailable, "built without CUDA");
   SCBF_EXPECT_THROW(find_backend("cuda"), BackendUnavailable, "SCBF_CUDA");
-  const Environment variable("cuda");
+  const BackendVariable variable("cuda");
   SCBF_EXPECT_THROW(find_backend(), BackendUnavailable, "SCBF_BACKEND");
 }
 
@@ -123,34 +98,34 @@ TEST(BackendTable, AvailableOnesAreFoundAndOthersSayWhyNot) {
 
 TEST(BackendTable, AutoIsTheVariableOrTheBest) {
   {
-    const Environment unset(nullptr);
+    const BackendVariable unset(nullptr);
     EXPECT_EQ(find_backend().name(), "simd");
     EXPECT_EQ(find_backend("auto").name(), "simd");
     EXPECT_EQ(find_backend("auto").memory(), scbf::kHostMemory);
   }
   {
-    const Environment empty("");
+    const BackendVariable empty("");
     EXPECT_EQ(find_backend().name(), "simd");
   }
   {
-    const Environment scalar("scalar");
+    const BackendVariable scalar("scalar");
     EXPECT_EQ(find_backend().name(), "scalar");
     EXPECT_EQ(scbf::Filter(scbf::Geometry::split(1, 1)).backend().name(), "scalar");
     EXPECT_EQ(find_backend("simd").name(), "simd");  // a name beats the variable
   }
   {
-    const Environment automatic("auto");
+    const BackendVariable automatic("auto");
     EXPECT_EQ(find_backend().name(), "simd");
   }
 }
 
 TEST(BackendTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
-  const Environment unset(nullptr);
+  const BackendVariable unset(nullptr);
   SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "'cud'");
   SCBF_EXPECT_THROW(find_backend("cud"), BackendUnavailable, "'scalar', 'simd'");
   SCBF_EXPECT_THROW(find_backend(""), BackendUnavailable, "''");
   SCBF_EXPECT_THROW(find_backend("SIMD"), BackendUnavailable, "'SIMD'");
-  const Environment wrong("nonsense");
+  const BackendVariable wrong("nonsense");
   SCBF_EXPECT_THROW(find_backend(), BackendUnavailable, "SCBF_BACKEND");
   SCBF_EXPECT_THROW(find_backend(), BackendUnavailable, "'nonsense'");
   EXPECT_EQ(find_backend("scalar").name(), "scalar");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Bank and a BloomBank are made of, and do alike (bank_state.cpp); the rest of Bank is in
-// bank.cpp (members) and changes.cpp (batches that change members).
+// What a Bank and a BloomBank are made of, and do alike (bank_state.cpp). The rest of them is in
+// bank.cpp, bloom_bank.cpp and changes.cpp (batches that change members).
 //
 // The first stages of all members form a level in which the slot is the member's number. Later
 // stages are few at first, and every slot costs memory in the rows. So the slots of later levels

@@ -10,6 +10,7 @@
 #include "files/file_test_support.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "scbf/delta.hpp"
+#include "support/environment.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 #include "support/setups.hpp"
@@ -204,7 +205,7 @@ TEST(BitThreads, ConstOperationsRunAtOnce) {
 }
 
 TEST(Deltas, AreMadeAndAppliedOnDevices) {
-  ASSERT_EQ(::setenv("SCBF_BACKEND", "cuda", 1), 0);  // what is meant by "auto" is on a device, too
+  const BackendVariable variable("cuda");  // what is meant by "auto" is on a device, too
   for (const Growth& growth : growths()) {
     SCOPED_TRACE(growth.describe());
     for (const char* backend : kBackends) {
@@ -228,7 +229,6 @@ TEST(Deltas, AreMadeAndAppliedOnDevices) {
       }
     }
   }
-  ::unsetenv("SCBF_BACKEND");
 }
 
 }  // namespace
