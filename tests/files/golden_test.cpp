@@ -87,6 +87,9 @@ constexpr const char* kBitsOfStages = "scalable_bits.scbf";
 // Banks: of members of one stage, and of members that grow, compressed.
 constexpr const char* kBanks[] = {"bank.scbf", "growing_bank_compressed.scbf"};
 
+// And of their bits: the first one plain, the other compressed.
+constexpr const char* kBitsBanks[] = {"bits_bank.scbf", "growing_bits_bank_compressed.scbf"};
+
 Bank build_bank(const Growth& growth) {
   Bank bank(growth, {.seed = 0xFEDC'BA98'7654'3210, .capacity = 8});
   for (std::uint32_t m = 0; m < 4; ++m) bank.add_member();
@@ -225,6 +228,22 @@ TEST(GoldenFile, TodaysCodeWritesTheSameBanks) {
   }
 }
 
+TEST(GoldenFile, TodaysCodeWritesTheSameBanksOfBits) {
+  const std::vector<Bank> banks = build_banks();
+  for (std::size_t i = 0; i < banks.size(); ++i) {
+    const fs::path path = kGolden / kBitsBanks[i];
+    SCOPED_TRACE(path);
+    const BloomBank bits(banks[i]);
+    const Bytes written = to_bytes(bits, {.compress = i == 1});
+    write_if_missing(kBitsBanks[i], written);
+    if (i == 0) {
+      EXPECT_EQ(written, read_bytes(path));
+      EXPECT_EQ(to_bytes(BloomBank::map(path)), written);
+    }
+    EXPECT_EQ(to_bytes(BloomBank::load(path)), to_bytes(bits));
+  }
+}
+
 TEST(GoldenFile, IsUnderstood) {
   for (const Golden& golden : golden_filters()) {
     SCOPED_TRACE(golden.name);
@@ -254,6 +273,7 @@ TEST(GoldenFile, IsUnderstood) {
 constexpr const char* kFilters = "read_filter.py";
 constexpr const char* kContainers = "read_container.py";
 constexpr const char* kBankReader = "read_bank.py";
+constexpr const char* kBitsBankReader = "read_bits_bank.py";
 
 std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
@@ -304,8 +324,9 @@ class IndependentReader : public testing::Test {
                     [&](const auto& key) { return std::to_string(count_of(filter, key)); });
   }
   /// Or, of a bank, the members that it finds.
-  void compare(const fs::path& path, const Bank& bank) {
-    compare_answers(kBankReader, path, "find", [&](const auto& key) {
+  template <class AnyBank>
+  void compare_banks(const char* reader, const fs::path& path, const AnyBank& bank) {
+    compare_answers(reader, path, "find", [&](const auto& key) {
       return fmt::format("{}", fmt::join(bank.find(key), " "));
     });
   }
@@ -429,7 +450,11 @@ TEST_F(IndependentReader, AgreesOnFiltersOfEveryGrowth) {
 TEST_F(IndependentReader, AgreesOnBanks) {
   for (const char* name : kBanks) {
     SCOPED_TRACE(name);
-    compare(kGolden / name, Bank::load(kGolden / name));
+    compare_banks(kBankReader, kGolden / name, Bank::load(kGolden / name));
+  }
+  for (const char* name : kBitsBanks) {
+    SCOPED_TRACE(name);
+    compare_banks(kBitsBankReader, kGolden / name, BloomBank::load(kGolden / name));
   }
   const fs::path path = folder_ / "b.scbf";
   for (const Growth& growth :
@@ -439,7 +464,9 @@ TEST_F(IndependentReader, AgreesOnBanks) {
     SCOPED_TRACE(growth.describe());
     const Bank bank = build_bank(growth);
     bank.save(path);
-    compare(path, bank);
+    compare_banks(kBankReader, path, bank);
+    BloomBank(bank).save(path);
+    compare_banks(kBitsBankReader, path, bank);
   }
   ASSERT_EQ(run_reader(kBankReader, kGolden / kBanks[0], "", folder_ / "out"), 0);
   const std::string header = text_of(folder_ / "out");
@@ -467,6 +494,9 @@ TEST_F(IndependentReader, RefusesDamage) {
           {0, 30, 130, 280, 4000, 4100, 4300, 8200, 9000, 12288, SIZE_MAX});
   // The same; then the metadata of the last member, and its counters.
   refuses(kBankReader, kBanks[0], {0, 30, 104, 132, 150, 230, 4000, 4100, 8200, 9100, SIZE_MAX});
+  // In order: magic, header, levels, members, stages, checksums, metadata, padding, rows.
+  refuses(kBitsBankReader, kBitsBanks[0],
+          {0, 30, 104, 130, 165, 215, 260, 350, 356, 4000, 4100, SIZE_MAX});
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 // CorruptFile, or Incompatible where they begin as a filter; all ways of reading agree. The rows of
 // an accepted bank are those of its counters, and a bank of its bits has these rows. It is written
 // again as the same bytes, or, where there are several ways to write it, as bytes that give the
-// same bank. Good seeds: tests/golden/*bank*.scbf.
+// same bank. Of a bank of bits likewise, and a mapped one answers as the loaded one, or, if its
+// rows are damaged, names members that exist. Good seeds: tests/golden/*bank*.scbf.
 #include <new>
 #include <optional>
 
@@ -33,7 +34,8 @@ auto attempt(const Bytes& bytes, Call call) -> std::optional<decltype(call())> {
   return {};
 }
 
-Bytes written(const Bank& bank, bool compress) {
+template <class AnyBank>
+Bytes written(const AnyBank& bank, bool compress) {
   Bytes bytes;
   bank.write(
       [&](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); },
@@ -61,9 +63,62 @@ void compare(const BloomBank& bits, const Bank& bank) {
   for (std::uint64_t key = 0; key < 8; ++key) require(bits.find(key) == bank.find(key));
 }
 
+// Where the header of a bank of bits has what a level's rows are.
+constexpr std::size_t kLevelsAt = 160, kLevel = 40, kRowBytesAt = 24;
+
+/// Bytes of all rows of a bank of bits with a good header.
+std::uint64_t row_bytes(const Bytes& bytes) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < get<std::uint32_t>(bytes, kFixedBytes); ++i) {
+    sum += get<std::uint64_t>(bytes, kLevelsAt + kLevel * i + kRowBytesAt);
+  }
+  return sum;
+}
+
+void check_bits(const Bytes& bytes, const File& file) {
+  const auto info = attempt(bytes, [&] { return scbf::read_bank_file_info(file.path()); });
+  const auto verified = attempt(bytes, [&] { return scbf::verify_bank_file(file.path()); });
+  require(info || !verified);
+  if (!info || row_bytes(bytes) > 64u << 20) return;
+  Pieces pieces(bytes);
+  auto read = attempt(bytes, [&] { return BloomBank::read(pieces.source()); });
+  auto loaded = attempt(bytes, [&] { return BloomBank::load(file.path()); });
+  require(loaded.has_value() == (read && pieces.given() == bytes.size()));
+  require(loaded.has_value() == verified.has_value());
+  std::optional<BloomBank> mapped;
+  if (!info->compressed) mapped = attempt(bytes, [&] { return BloomBank::map(file.path()); });
+  require(mapped || !loaded || info->compressed);
+  for (std::uint64_t key = 0; mapped && key < 8; ++key) {
+    for (const std::uint32_t member : mapped->find(key)) require(mapped->has_member(member));
+    require(!loaded || mapped->find(key) == loaded->find(key));
+  }
+  if (!loaded) return;
+  std::map<std::uint32_t, BloomFilter> members;
+  for (const auto& member : info->members) {
+    members.emplace(member.number, loaded->copy_member(member.number));
+  }
+  require(!scbf_test::bits_error(*loaded, members));
+  require(loaded->size() == members.size() && loaded->capacity() == info->capacity);
+  const Bytes again = written(*loaded, info->compressed);
+  require(written(*read, info->compressed) == again);
+  if (mapped) require(written(*mapped, false) == again);
+  const bool exact = !info->compressed && info->growth.policy() == scbf::Growth::Policy::one;
+  require(!exact || again == bytes);
+  Pieces more(again);
+  require(written(BloomBank::read(more.source()), info->compressed) == again);
+  if (members.empty()) return;
+  const std::uint32_t member = loaded->add_member(members.begin()->second);
+  for (std::uint64_t key = 0; key < 8; ++key) {
+    const auto found = loaded->find(key);
+    const bool there = members.begin()->second.contains(key);
+    require((std::ranges::find(found, member) != found.end()) == there);
+  }
+}
+
 void check(const Bytes& bytes) {
   static File file;
   file.assign(bytes);
+  if (is_bank_of_bits(bytes)) return check_bits(bytes, file);
   const auto info = attempt(bytes, [&] { return scbf::read_bank_file_info(file.path()); });
   const auto verified = attempt(bytes, [&] { return scbf::verify_bank_file(file.path()); });
   require(info || !verified);
@@ -97,8 +152,37 @@ void check(const Bytes& bytes) {
   use(*loaded);
 }
 
+/// Corrects all checksums of a bank of bits, as far as the bytes go.
+void sign_bits(std::span<std::byte> bytes) {
+  constexpr std::size_t kMembersAt = 32, kPayloadAt = 88, kHeaderBytesAt = 96, kStagesAt = 136;
+  constexpr std::uint64_t kChunk = 1u << 20, kMember = 16, kStage = 32;
+  if (bytes.size() < kLevelsAt) return;
+  const auto header_bytes = get<std::uint64_t>(bytes, kHeaderBytesAt);
+  if (get<std::uint64_t>(bytes, kPayloadAt) == 2) {
+    sign_header(bytes, header_bytes);
+    sign_chunks(bytes, header_bytes, ~std::uint64_t{0});
+    return;
+  }
+  const std::uint64_t levels = get<std::uint32_t>(bytes, kFixedBytes);
+  std::uint64_t table = kLevelsAt + kLevel * levels +
+                        kMember * get<std::uint32_t>(bytes, kMembersAt) +
+                        kStage * get<std::uint64_t>(bytes, kStagesAt);
+  for (std::uint64_t i = 0, at = kLevelsAt; i < levels && at + kLevel <= bytes.size();
+       ++i, at += kLevel) {
+    const auto length = get<std::uint64_t>(bytes, at + kRowBytesAt);
+    const auto begin = get<std::uint64_t>(bytes, at + kRowBytesAt + 8);
+    for (std::uint64_t done = 0; done < length; done += kChunk, table += 8) {
+      if (begin + done >= bytes.size() || table >= bytes.size() - 8) break;
+      const std::uint64_t left = std::min(length - done, bytes.size() - begin - done);
+      put(bytes, table, XXH3_64bits(bytes.data() + begin + done, std::min(kChunk, left)));
+    }
+  }
+  sign_header(bytes, header_bytes);
+}
+
 /// Corrects all checksums of a bank and of its members, as far as the bytes go.
 void sign_bank(std::span<std::byte> bytes) {
+  if (is_bank_of_bits(bytes)) return sign_bits(bytes);
   constexpr std::size_t kMembersAt = 32, kPayloadAt = 88, kHeaderBytesAt = 96, kEntry = 32;
   if (bytes.size() < kFixedBytes) return;
   const auto header_bytes = get<std::uint64_t>(bytes, kHeaderBytesAt);

@@ -55,6 +55,23 @@ inline bool is_packed(std::span<const std::byte> bytes) {
   return get<std::uint32_t>(bytes, container ? 88 : 132) == 2;
 }
 
+/// Corrects the checksums of packed chunks from `at` on, at most this many, of a file whose header
+/// is signed. Returns where they end.
+inline std::size_t sign_chunks(std::span<std::byte> bytes, std::size_t at, std::uint64_t chunks) {
+  const auto seed = get<std::uint64_t>(bytes, kChecksumAt);
+  for (std::uint64_t i = 0; i < chunks && at < bytes.size() && bytes.size() - at >= 16; ++i) {
+    const std::size_t length =
+        std::min<std::size_t>(get<std::uint32_t>(bytes, at + 4), bytes.size() - at - 16);
+    Bytes covered(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(at + 8));
+    const auto chunk = bytes.subspan(at + 16, length);
+    covered.insert(covered.end(), chunk.begin(), chunk.end());
+    put(bytes, at + 8, XXH3_64bits_withSeed(covered.data(), covered.size(), seed + i));
+    at += 16 + length;
+  }
+  return at;
+}
+
 /// Corrects all checksums of a filter file, as far as the bytes go. Returns where it ends.
 inline std::size_t sign_filter(std::span<std::byte> bytes) {
   constexpr std::size_t kPayloadOffsetAt = 80, kChunksAt = 104, kChunk = 1u << 20;
@@ -63,20 +80,7 @@ inline std::size_t sign_filter(std::span<std::byte> bytes) {
       std::min<std::uint64_t>(get<std::uint64_t>(bytes, kPayloadOffsetAt), bytes.size());
   if (is_packed(bytes)) {
     sign_header(bytes, payload);
-    const auto seed = get<std::uint64_t>(bytes, kChecksumAt);
-    const auto chunks = get<std::uint64_t>(bytes, kChunksAt);
-    std::size_t at = payload;
-    for (std::uint64_t i = 0; i < chunks && at + 16 <= bytes.size(); ++i) {
-      const std::size_t length =
-          std::min<std::size_t>(get<std::uint32_t>(bytes, at + 4), bytes.size() - at - 16);
-      Bytes covered(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                    bytes.begin() + static_cast<std::ptrdiff_t>(at + 8));
-      const auto chunk = bytes.subspan(at + 16, length);
-      covered.insert(covered.end(), chunk.begin(), chunk.end());
-      put(bytes, at + 8, XXH3_64bits_withSeed(covered.data(), covered.size(), seed + i));
-      at += 16 + length;
-    }
-    return at;
+    return sign_chunks(bytes, payload, get<std::uint64_t>(bytes, kChunksAt));
   }
   const bool second = get<std::uint32_t>(bytes, 8) == 2;
   for (std::size_t at = payload, entry = second ? kFixedBytes2 : kFixedBytes;
@@ -114,6 +118,9 @@ inline std::size_t sign_container(std::span<std::byte> bytes) {
 /// Does a file that begins so hold a bank?
 inline bool is_bank(std::span<const std::byte> bytes) {
   return bytes.size() > 4 && bytes[4] == std::byte{'K'};
+}
+inline bool is_bank_of_bits(std::span<const std::byte> bytes) {
+  return is_bank(bytes) && bytes.size() >= 12 && get<std::uint32_t>(bytes, 8) == 2;
 }
 
 /// Corrects all checksums of either. Returns where it ends, if it is packed.

@@ -240,8 +240,8 @@ class Bank {
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies everything, and makes the rows. Room for more members than there were is
   /// made if options.capacity says so; options.seed is ignored, here and in read. Throws IoError,
-  /// CorruptFile, or Incompatible if the file holds a filter; otherwise as the constructor. Cost:
-  /// that of reading, and of add_members.
+  /// CorruptFile, or Incompatible if the file holds a filter or a BloomBank; otherwise as the
+  /// constructor. Cost: that of reading, and of add_members.
   static Bank load(const std::filesystem::path& path, const BankOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;
@@ -260,6 +260,8 @@ struct MemberFileInfo {
   std::uint32_t number;
   bool asked_always;     ///< Bank::ask_always
   std::uint64_t offset;  ///< of the member in the file; offsets in `filter` count from here
+  /// In the file of a BloomBank, no member has a place of its own: then `offset`, and in `filter`
+  /// all that says where something lies, are 0.
   FileInfo filter;
 };
 
@@ -273,6 +275,7 @@ struct BankFileInfo {
   std::uint64_t file_bytes;
   std::string metadata;
   bool compressed;  ///< see SaveOptions::compress
+  Cell cell;        ///< of the members: is it the file of a Bank, or of a BloomBank?
 
   /// Bytes that the rows of the first stage take when the bank is loaded, however few members there
   /// are: look at it before you load a file that you do not trust.
@@ -281,11 +284,11 @@ struct BankFileInfo {
   }
 };
 
-/// Reads and verifies only the headers, including those of the members. Throws IoError,
-/// CorruptFile, or Incompatible if the file holds a filter.
+/// Reads and verifies only the headers, including those of the members, of the file of a Bank or a
+/// BloomBank. Throws IoError, CorruptFile, or Incompatible if the file holds a filter.
 BankFileInfo read_bank_file_info(const std::filesystem::path& path);
-/// Reads the whole file, and verifies every member as verify_file does a filter. Memory: for one
-/// chunk, and for what is returned. Throws as read_bank_file_info.
+/// Reads the whole file, and verifies every member as verify_file does a filter, or all rows.
+/// Memory: for one chunk, and for what is returned. Throws as read_bank_file_info.
 BankFileInfo verify_bank_file(const std::filesystem::path& path);
 
 /// What the headers say of a file of which it is not known what it holds.

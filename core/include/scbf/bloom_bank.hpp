@@ -6,12 +6,12 @@
 //   const std::uint32_t proxy = proxies.add_member(std::move(bits));   // what a proxy sent
 //   proxies.find(urls, where);                  // where.of(i): the proxies that may hold url i
 //
-//   scbf::BloomBank reader = scbf::BloomBank::load("regions.bank");    // of a Bank that was saved
+//   scbf::BloomBank(regions).save("regions.bank");                     // of a Bank, for readers
+//   const scbf::BloomBank reader = scbf::BloomBank::map("regions.bank");
 //
 // It keeps the rows of bits that a Bank has beside its counters, and no counters. A column of the
-// rows is a member's filter of bits.
-//
-// It cannot be saved yet: save the Bank, or single members (copy_member).
+// rows is a member's filter of bits. Its file has the rows as they lie in memory, so any number of
+// processes share one mapped file, which is ready at once.
 //
 // Thread safety: as of Bank.
 #pragma once
@@ -57,6 +57,9 @@ class BloomBank {
   std::uint32_t capacity() const;
   /// Memory of the rows of all stages.
   std::uint64_t bytes() const;
+  /// True of a mapped bank: members cannot come, go or be replaced, and there is no reserve. These
+  /// throw ReadOnly. Marks and metadata can be set; the file keeps what it has.
+  bool read_only() const;
 
   // ---- members --------------------------------------------------------------------------------
 
@@ -101,10 +104,23 @@ class BloomBank {
   const std::string& metadata() const;
   void set_metadata(std::string metadata);
 
-  /// Reads and verifies the file of a Bank, and keeps its bits. Throws as Bank::load. Memory: the
-  /// rows, meanwhile the bits once more, and two chunks (1.25 MiB).
+  /// Writes the rows, and the members' numbers, marks and metadata, into one file, atomically as
+  /// Filter::save. Throws IoError. Cost: two passes over the rows, or with options.compress one.
+  /// Temporary memory: the header, which has some 100 bytes for each stage, and the metadata.
+  void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
+  /// Reads and verifies such a file; or that of a Bank, and keeps its bits. Throws as Bank::load.
+  /// Memory: the rows and a chunk (1 MiB); of a Bank, meanwhile the bits once more.
   static BloomBank load(const std::filesystem::path& path, const BankOptions& options = {});
-  /// Reads the bytes that Bank::write wrote. Throws as load.
+  /// Maps the rows of such a file read-only: nothing is copied, and the time does not depend on the
+  /// size of the rows. The header and the padding are verified, the rows are not (verify_bank_file
+  /// does that): those of a damaged file give wrong answers, but no other harm. The file may be
+  /// replaced meanwhile by save, but must not be truncated. options.capacity is ignored. The file
+  /// of a Bank has no rows, and is loaded. Throws as load, and IoError if the file is compressed or
+  /// cannot be mapped.
+  static BloomBank map(const std::filesystem::path& path, const BankOptions& options = {});
+  /// The same bytes as save, to any sink.
+  void write(const ByteSink& sink, const SaveOptions& options = {}) const;
+  /// Reads the bytes that write, or Bank::write, wrote and verifies everything. Throws as load.
   static BloomBank read(const ByteSource& source, const BankOptions& options = {});
 
  private:

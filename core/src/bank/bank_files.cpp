@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Banks in files and streams. A member is written as the filter that copy_member returns would be.
-// Rows of bits are not in the file: they follow from the counters.
+// Banks in files and streams. Of a bank of counters, a member is written as the filter that
+// copy_member returns would be. Its rows are not in the file: they follow from the counters. The
+// file of a bank of bits has nothing but rows (bits_bank_files.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +11,15 @@
 #include <vector>
 
 #include "bank/bank_state.hpp"
+#include "bank/bits_bank_files.hpp"
 #include "files/file_input.hpp"
 #include "files/filter_files.hpp"
 #include "files/read_members.hpp"
 #include "files/read_stages.hpp"
+#include "files/rows_format.hpp"
 #include "files/write_stages.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -30,13 +34,14 @@ FilterParts parts_of(const BankState& bank, const BankState::Member& member) {
   return parts;
 }
 
-/// A bank of counters, or of their bits only.
-std::unique_ptr<BankState> read_bank(Input& input, const BankOptions& options, Cell cell) {
+/// A bank of counters, or of their bits only, whose file has counters.
+std::unique_ptr<BankState> read_bank_of_counters(Input& input, std::vector<std::byte> first,
+                                                 const BankOptions& options, Cell cell) {
   const Backend& backend = backend_for(options);
   std::vector<std::unique_ptr<FilterState>> filters;
   std::vector<std::uint32_t> numbers, always;
   // The bank is made of members that have been verified: a header alone makes no rows of bits.
-  BankHeader header = read_members(input, [&](Input& part, const bank_format::Entry& member) {
+  const UseMember keep = [&](Input& part, const bank_format::Entry& member) {
     FilterRead read = read_filter(part, backend, cell);
     if (read.stored == Cell::bit) throw Incompatible("not counters");
     MemberHead head{read.header_checksum, read.payload, read.state->growth, read.state->seed,
@@ -45,7 +50,8 @@ std::unique_ptr<BankState> read_bank(Input& input, const BankOptions& options, C
     numbers.push_back(member.number);
     if (member.asked_always) always.push_back(member.number);
     return head;
-  });
+  };
+  BankHeader header = read_members(input, std::move(first), keep);
   std::unique_ptr<BankState> bank =
       BankState::empty(header.growth, cell,
                        {.seed = header.seed,
@@ -58,6 +64,13 @@ std::unique_ptr<BankState> read_bank(Input& input, const BankOptions& options, C
   for (const std::uint32_t member : always) bank->ask_always(member, true);
   bank->metadata = std::move(header.metadata);
   return bank;
+}
+
+std::unique_ptr<BankState> read_bank(Input& input, const BankOptions& options, Cell cell) {
+  std::vector<std::byte> first = read_fixed_bytes(input);
+  return cell == Cell::bit && rows_format::is_bank_of_bits(first)
+             ? read_bank_of_bits(input, std::move(first), options)
+             : read_bank_of_counters(input, std::move(first), options, cell);
 }
 
 std::unique_ptr<BankState> load_bank(const std::filesystem::path& path, const BankOptions& options,
@@ -74,7 +87,29 @@ std::unique_ptr<BankState> read_bank(const ByteSource& source, const BankOptions
   return read_bank(input, options, cell);
 }
 
+std::unique_ptr<BankState> map_bank(const std::filesystem::path& path, const BankOptions& options) {
+  // As long as the file gets another name while it is opened by name once more.
+  constexpr int kTries = 100;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    FileInput file(path);
+    if (!file.input.bytes()) {
+      throw IoError(fmt::format("{}: cannot map: not a regular file; load it",
+                                detail::in_quotes(path.string())));
+    }
+    std::vector<std::byte> first = read_fixed_bytes(file.input);
+    std::unique_ptr<BankState> bank =
+        rows_format::is_bank_of_bits(first)
+            ? map_bank_of_bits(file.input, std::move(first), path, options)
+            : read_bank_of_counters(file.input, std::move(first), options, Cell::bit);
+    check_end(file.input);
+    if (file.file.still_named()) return bank;
+  }
+  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile",
+                            detail::in_quotes(path.string()), kTries));
+}
+
 BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool verify) {
+  if (rows_format::is_bank_of_bits(first)) return read_bits_info(input, std::move(first), verify);
   std::vector<MemberFileInfo> members;
   BankHeader header =
       read_members(input, std::move(first), [&](Input& part, const bank_format::Entry& member) {
@@ -87,14 +122,15 @@ BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool ver
         return head;
       });
   check_end(input);
-  return {.version = bank_format::kNewestVersion,
+  return {.version = bank_format::kVersion,
           .growth = header.growth,
           .seed = header.seed,
           .capacity = header.capacity,
           .members = std::move(members),
           .file_bytes = input.position(),
           .metadata = std::move(header.metadata),
-          .compressed = header.packed()};
+          .compressed = header.packed(),
+          .cell = Cell::counter};
 }
 
 BankFileInfo read_bank_info(const std::filesystem::path& path, bool verify) {
@@ -149,6 +185,15 @@ Bank Bank::read(const ByteSource& source, const BankOptions& options) {
 }
 Bank Bank::load(const std::filesystem::path& path, const BankOptions& options) {
   return BankAccess::make(load_bank(path, options, Cell::counter));
+}
+void BloomBank::write(const ByteSink& sink, const SaveOptions& options) const {
+  write_bank_of_bits(*state_, options, sink);
+}
+void BloomBank::save(const std::filesystem::path& path, const SaveOptions& options) const {
+  write_file(path, [&](const ByteSink& sink) { write(sink, options); });
+}
+BloomBank BloomBank::map(const std::filesystem::path& path, const BankOptions& options) {
+  return BankAccess::make_bits(map_bank(path, options));
 }
 BloomBank BloomBank::read(const ByteSource& source, const BankOptions& options) {
   return BankAccess::make_bits(read_bank(source, options, Cell::bit));

@@ -159,6 +159,7 @@ void BankState::add(std::span<FilterState* const> filters, std::span<const std::
 
 std::vector<std::uint32_t> BankState::add(std::span<FilterState* const> filters,
                                           const BatchOptions& options) {
+  check_writable();
   for (FilterState* const filter : filters) {
     check(*filter);
     filter->move_to(*backend);
@@ -232,7 +233,14 @@ BankMemory BankState::memory() const {
   return sum;
 }
 
+void BankState::check_writable() const {
+  if (read_only()) {
+    throw ReadOnly("the bank is mapped from a file, read-only: load the file to change it");
+  }
+}
+
 void BankState::reserve(std::uint32_t capacity) {
+  check_writable();
   if (capacity > kMaxBankMembers) {
     throw InvalidArgument(
         fmt::format("reserve {}: a bank has at most {} members", capacity, kMaxBankMembers));
@@ -242,6 +250,7 @@ void BankState::reserve(std::uint32_t capacity) {
 
 std::unique_ptr<FilterState> BankState::remove(std::uint32_t member, const BatchOptions& options) {
   const std::vector<StageSlot>& stages = at(member).stages;
+  check_writable();
   auto gone = room_for(stages.size());
   blank(stages, options);  // nothing fails from here on
   gone->stages.push_back(first.take(member));
@@ -253,6 +262,7 @@ std::unique_ptr<FilterState> BankState::remove(std::uint32_t member, const Batch
 std::unique_ptr<FilterState> BankState::replace(std::uint32_t member, FilterState& filter,
                                                 const BatchOptions& options) {
   const std::vector<StageSlot>& stages = at(member).stages;
+  check_writable();
   check(filter);
   filter.move_to(*backend);
   auto gone = room_for(stages.size());

@@ -82,6 +82,9 @@ struct BankState {
   void take_out(Level& level, std::uint32_t slot) noexcept;
 
   BankMemory memory() const;
+  /// Are the rows those of a mapped file?
+  bool read_only() const noexcept { return !first.rows.writable(); }
+  void check_writable() const;
   void reserve(std::uint32_t capacity);
 
   /// Throws Incompatible unless the filter can be a member.

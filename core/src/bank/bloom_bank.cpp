@@ -32,6 +32,7 @@ std::size_t BloomBank::size() const { return state_->first.size; }
 std::uint32_t BloomBank::slots() const { return state_->first.slots(); }
 std::uint32_t BloomBank::capacity() const { return state_->first.rows.capacity(); }
 std::uint64_t BloomBank::bytes() const { return state_->memory().rows; }
+bool BloomBank::read_only() const { return state_->read_only(); }
 
 // ---- members ------------------------------------------------------------------------------------
 

@@ -40,13 +40,18 @@ Stage bits_without_words(const Stage& stage, const Backend& on) {
 
 Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t with_seed,
              const Backend& on, std::uint32_t capacity, Cell of_stage)
+    : Level(in_growth, of_stages, with_seed, on, MemberRows(of_stages.geometry, capacity),
+            of_stage) {}
+
+Level::Level(std::uint32_t in_growth, const StageShape& of_stages, std::uint64_t with_seed,
+             const Backend& on, MemberRows with_rows, Cell of_stage)
     : index(in_growth),
       shape(of_stages),
       cell(of_stage),
       seed(with_seed),
       backend(&on),
       kernels(&on.rows()),
-      rows(of_stages.geometry, capacity),
+      rows(std::move(with_rows)),
       always(rows.stride()) {}
 
 Level::Level(const Level& counters, const Backend& on, MemberRows with_rows)
@@ -145,6 +150,13 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
     stages[slots[i]] = std::move(newcomers[i]);
   }
   size += slots.size();
+  while (has(static_cast<std::uint32_t>(lowest_free))) ++lowest_free;
+}
+
+void Level::settle(std::uint32_t slot, Stage stage) {
+  if (slot >= stages.size()) stages.resize(slot + std::size_t{1});
+  stages[slot] = std::move(stage);
+  ++size;
   while (has(static_cast<std::uint32_t>(lowest_free))) ++lowest_free;
 }
 
@@ -358,6 +370,10 @@ void Level::answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out
     kernels->locate(shape.geometry, hashes + i, strip, located.data());
     kernels->intersect(rows.view(), located.data(), k, strip, always.data(),
                        out + i * rows.stride());
+  }
+  if (present.empty()) return;
+  for (std::size_t i = 0; i < n; ++i, out += rows.stride()) {
+    for (std::size_t b = 0; b < rows.stride(); ++b) out[b] &= present[b];
   }
 }
 

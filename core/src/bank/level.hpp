@@ -42,6 +42,9 @@ struct Level {
   /// Makes a level without stages, with rows for `capacity` of them.
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
         std::uint32_t capacity, Cell cell);
+  /// The same, with these rows.
+  Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
+        MemberRows rows, Cell cell);
   /// What a bank of bits has of a level of counters. Throws std::bad_alloc.
   Level bits(const Backend& on) const;
   /// Becomes that level of bits.
@@ -62,6 +65,9 @@ struct Level {
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
       {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
+  /// A row of 1s for slots with a stage. Of mapped rows only, which may be damaged: whatever they
+  /// are, no slot without a stage is in an answer.
+  std::vector<std::uint8_t> present = {};
   double mark_ns = 0;  ///< if a test sets it: what marking takes for a key, instead of measuring it
 
   std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(stages.size()); }
@@ -83,6 +89,9 @@ struct Level {
   /// the rows. All or none.
   void add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
            const BatchOptions& options);
+  /// Puts a stage into a slot whose column has its bits already. Of bits only. Throws
+  /// std::bad_alloc.
+  void settle(std::uint32_t slot, Stage stage);
   /// Replaces a stage by another and returns the old one.
   Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept;
   /// Sets a stage's column to zero. The stage must then be taken out, or its column rebuilt.

@@ -55,6 +55,9 @@ MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members)
   memory_ = HostMemory(bytes);
 }
 
+MemberRows::MemberRows(const Geometry& geometry, std::uint32_t members, HostMemory rows) noexcept
+    : geometry_(geometry), stride_(row_stride(members)), memory_(std::move(rows)) {}
+
 MemberRows MemberRows::copy() const {
   MemberRows copy(geometry_, capacity());
   copy.memory_.copy_from(memory_);

@@ -24,13 +24,19 @@ class MemberRows {
   /// Makes rows for at least this many members: as many as fit into the length of a row. Throws
   /// std::bad_alloc.
   MemberRows(const Geometry& geometry, std::uint32_t members);
+  /// Takes over rows of just that many members, for example mapped ones, which cannot be changed.
+  MemberRows(const Geometry& geometry, std::uint32_t members, HostMemory rows) noexcept;
   /// Throws std::bad_alloc.
   MemberRows copy() const;
 
   std::uint64_t stride() const noexcept { return stride_; }
   std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(stride_ * 8); }
-  std::uint64_t bytes() const noexcept { return memory_.bytes(); }
+  std::uint64_t bytes() const noexcept { return rows() * stride_; }
   RowsView view() const noexcept { return {data(), stride_}; }
+  bool writable() const noexcept { return memory_.writable(); }
+  /// The rows, and zeros up to a multiple of 16 bytes.
+  std::span<std::uint64_t> words() noexcept { return {memory_.words(), word_count()}; }
+  std::span<const std::uint64_t> words() const noexcept { return {memory_.words(), word_count()}; }
 
   /// Copies the rows into longer ones. Throws std::bad_alloc, changing nothing.
   void grow(std::uint32_t members, const BatchOptions& options);
@@ -59,6 +65,7 @@ class MemberRows {
                       const BatchOptions& options) noexcept;
   std::uint8_t* data() const noexcept { return reinterpret_cast<std::uint8_t*>(memory_.words()); }
   std::uint64_t rows() const noexcept { return geometry_.padded_counters(); }
+  std::uint64_t word_count() const noexcept { return (bytes() + 15) / 16 * 2; }
   /// Rows that come from one cache line of a member's counters or bits.
   std::uint32_t line_rows(Cell cell) const noexcept {
     return cell == Cell::bit ? kBitsPerLine : gathered_rows(geometry_);

@@ -53,7 +53,7 @@ std::uint64_t Header::lay_out() noexcept {
 
 std::vector<std::byte> encode_header(const Header& header) {
   FixedFields fields = parts_header::fields_of(header.growth);
-  fields.version = kNewestVersion;
+  fields.version = kVersion;
   fields.seed = header.seed;
   fields.parts = static_cast<std::uint32_t>(header.members.size());
   fields.payload = static_cast<std::uint64_t>(header.payload);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a bank file: the header before its members. Each member is a whole filter file or
-// container of its own. Pure functions of bytes. Described in docs/file_format.md.
+// The bytes of the file of a bank of counters: the header before its members. Each member is a
+// whole filter file or container of its own. The file of a bank of bits, which is version 2 of this
+// format, is in rows_format.hpp. Pure functions of bytes. Described in docs/file_format.md.
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@ namespace scbf::bank_format {
 
 /// No single flipped bit makes it another format's.
 inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'K', 0x0D, 0x0A, 0x1A};
-inline constexpr std::uint32_t kNewestVersion = 1;
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kNewestVersion = 2;  ///< that of bank files
 inline constexpr std::uint64_t kEntryBytes = 32;
 
 struct Entry {
@@ -46,7 +48,7 @@ struct Header {
 
 std::vector<std::byte> encode_header(const Header& header);
 
-/// Does a file that begins so hold a bank?
+/// Does a file that begins so hold a bank, of counters or of bits?
 bool is_bank(std::span<const std::byte> first) noexcept;
 
 /// The length of the header of a bank file that begins with `first`, its first 128 bytes; throws

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -26,6 +27,10 @@ struct FieldWriter {
   void put_all(Fields fields) {
     std::apply([&](const auto&... field) { (put(field), ...); }, fields.in_order());
   }
+  void put_text(const std::string& text) {
+    std::memcpy(at, text.data(), text.size());
+    at += text.size();
+  }
 };
 
 struct FieldReader {
@@ -43,6 +48,11 @@ struct FieldReader {
     const auto set = [&]<class T>(T& field) { field = get<T>(); };
     std::apply([&](auto&... field) { (set(field), ...); }, fields.in_order());
     return fields;
+  }
+  /// As many bytes as the text has.
+  void get_text(std::string& text) {
+    std::memcpy(text.data(), at, text.size());
+    at += text.size();
   }
 };
 

@@ -29,12 +29,6 @@ constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
 constexpr unsigned kSlotsShift = 32;
 constexpr std::uint64_t kBlocksMask = (std::uint64_t{1} << kSlotsShift) - 1;
 
-std::uint64_t extent_of(const Geometry& g) noexcept {
-  if (!g.in_blocks()) return g.counters_per_slice();
-  const std::uint64_t slots = g.layout() == Layout::ranked ? g.spill_slots() : 0;
-  return g.blocks_per_group() | slots << kSlotsShift;
-}
-
 /// Finding the first stage of a tightening growth takes a search, and thousands of files may have
 /// the same growth, so the last result is kept.
 Growth tightening_growth(const FixedFields& f, Layout layout) {
@@ -56,8 +50,17 @@ bool begins(const Kind& kind, std::span<const std::byte> first) noexcept {
 
 std::uint64_t header_bytes(const Kind& kind, std::uint64_t parts, std::uint64_t metadata_bytes,
                            bool packed) noexcept {
-  const std::uint64_t used = kFixedBytes + parts * kind.entry_bytes + metadata_bytes;
-  return packed ? (used + 7) / 8 * 8 : aligned(used);
+  return rounded_header_bytes(kFixedBytes + parts * kind.entry_bytes + metadata_bytes, packed);
+}
+
+std::uint32_t groups_of(const Geometry& g) noexcept {
+  return g.layout() == Layout::ranked ? g.positions() : g.groups();
+}
+
+std::uint64_t extent_of(const Geometry& g) noexcept {
+  if (!g.in_blocks()) return g.counters_per_slice();
+  const std::uint64_t slots = g.layout() == Layout::ranked ? g.spill_slots() : 0;
+  return g.blocks_per_group() | slots << kSlotsShift;
 }
 
 FixedFields fields_of(const Growth& growth) noexcept {
@@ -75,9 +78,7 @@ FixedFields fields_of(const Growth& growth) noexcept {
           .growth = growth.growth(),
           .tightening = growth.tightening(),
           .probes = tightening ? 0 : g.probes(),
-          .groups = tightening                     ? 0
-                    : g.layout() == Layout::ranked ? g.positions()
-                                                   : g.groups(),
+          .groups = tightening ? 0 : groups_of(g),
           .extent = tightening ? 0 : extent_of(g),
           .payload = 0,
           .header_bytes = 0,
@@ -88,7 +89,9 @@ FixedFields fields_of(const Growth& growth) noexcept {
 
 std::vector<std::byte> encode(const Kind& kind, FixedFields fields,
                               std::span<const std::byte> entries, const std::string& metadata) {
-  fields.header_bytes = header_bytes(kind, fields.parts, metadata.size(), fields.packed());
+  fields.fixed_bytes = static_cast<std::uint32_t>(kFixedBytes + kind.further_bytes);
+  fields.header_bytes =
+      rounded_header_bytes(kFixedBytes + entries.size() + metadata.size(), fields.packed());
   fields.metadata_bytes = metadata.size();
   fields.checksum = 0;
   std::vector<std::byte> bytes(fields.header_bytes);
@@ -127,7 +130,7 @@ FixedFields Reader::fields(std::span<const std::byte> first) const {
     throw_damaged(fmt::format("{} version 0: must be {}", kind_.name,
                               kind_.newest_version == 1 ? "1" : "1 or 2"));
   }
-  require_equal("fixed header bytes", f.fixed_bytes, kFixedBytes);
+  require_equal("fixed header bytes", f.fixed_bytes, kFixedBytes + kind_.further_bytes);
   if (f.version < kind_.payload_since) {
     require_equal("reserved field", f.payload, 0);
   } else if (f.payload < 1 || f.payload > 2) {
@@ -141,8 +144,15 @@ FixedFields Reader::fields(std::span<const std::byte> first) const {
     throw_damaged(
         fmt::format("metadata bytes {}: must be at most {}", f.metadata_bytes, kMaxMetadataBytes));
   }
-  require_equal("header bytes", f.header_bytes,
-                header_bytes(kind_, f.parts, f.metadata_bytes, f.packed()));
+  const std::uint64_t without_tables =
+      header_bytes(kind_, f.parts, f.metadata_bytes + kind_.further_bytes, f.packed());
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
+  if (!kind_.has_tables) {
+    require_equal("header bytes", f.header_bytes, without_tables);
+  } else if (f.header_bytes < without_tables || f.header_bytes > kMostBytes) {
+    throw_damaged(
+        fmt::format("header bytes {}: must be {} to 2^48", f.header_bytes, without_tables));
+  }
   return f;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the headers of containers (container_format.hpp) and of bank files (bank_format.hpp) have in
-// common. Both are files of several filter files, their parts: fixed fields, which describe the
-// growth, then an entry for each part, metadata, and padding. Pure functions of bytes. Described in
+// What the headers of containers (container_format.hpp) and of bank files (bank_format.hpp,
+// rows_format.hpp) have in common: fixed fields, which describe the growth, then an entry for each
+// stage or member, metadata, and padding. Pure functions of bytes. Described in
 // docs/file_format.md.
 #pragma once
 
@@ -28,6 +28,11 @@ struct Kind {
   std::uint64_t fewest_parts, most_parts;
   std::uint64_t entry_bytes;
   bool may_be_one;  ///< whether the growth may be Growth::one
+  /// Of fixed fields that only this kind has, behind the others.
+  std::uint64_t further_bytes = 0;
+  /// Whether there is more than entries before the metadata: then the number of parts does not tell
+  /// how long the header is.
+  bool has_tables = false;
 };
 
 inline constexpr std::uint64_t kFixedBytes = 128;
@@ -82,14 +87,23 @@ std::uint64_t lay_out(std::vector<Entry>& parts, std::uint64_t header_bytes, boo
   return end;
 }
 
-/// Length of the header; the first part begins there.
+/// Length of a header that uses so many bytes.
+constexpr std::uint64_t rounded_header_bytes(std::uint64_t used, bool packed) noexcept {
+  return packed ? (used + 7) / 8 * 8 : aligned(used);
+}
+/// Length of the header of a kind without tables; the first part begins there.
 std::uint64_t header_bytes(const Kind& kind, std::uint64_t parts, std::uint64_t metadata_bytes,
                            bool packed) noexcept;
+
+/// A geometry of counters, as fields say it.
+std::uint32_t groups_of(const Geometry& geometry) noexcept;
+std::uint64_t extent_of(const Geometry& geometry) noexcept;
 
 /// The fields that describe the growth; all others are 0.
 FixedFields fields_of(const Growth& growth) noexcept;
 
-/// Makes a header of these fields, of which the lengths and checksums are filled in, and entries.
+/// Makes a header of these fields, of which the lengths and checksums are filled in, and entries,
+/// or all that stands between the fields and the metadata.
 std::vector<std::byte> encode(const Kind& kind, FixedFields fields,
                               std::span<const std::byte> entries, const std::string& metadata);
 

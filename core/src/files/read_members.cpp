@@ -8,6 +8,7 @@
 
 #include "files/container_format.hpp"
 #include "files/read_stages.hpp"
+#include "files/rows_format.hpp"
 
 namespace scbf {
 
@@ -22,6 +23,10 @@ BankHeader read_bank_header(Input& input, std::vector<std::byte> bytes) {
     throw Incompatible(fmt::format(
         "{}: a filter, and no bank: load it as a Filter, or as a BloomFilter", input.name()));
   }
+  if (rows_format::is_bank_of_bits(bytes)) {
+    throw Incompatible(
+        fmt::format("{}: a bank of bits, without counters: load it as a BloomBank", input.name()));
+  }
   const std::uint64_t header_bytes = bank_format::checked_header_bytes(bytes, input.name());
   return bank_format::decode_header(read_header(input, std::move(bytes), header_bytes),
                                     input.name());
@@ -34,10 +39,6 @@ std::uint64_t file_bytes(const BankHeader& bank) {
 }
 
 }  // namespace
-
-BankHeader read_members(Input& input, const UseMember& use) {
-  return read_members(input, read_fixed_bytes(input), use);
-}
 
 BankHeader read_members(Input& input, std::vector<std::byte> first, const UseMember& use) {
   BankHeader bank = read_bank_header(input, std::move(first));

@@ -27,10 +27,9 @@ struct MemberHead {
 /// Calls use(part, member) for each member, ascending by number. `use` must read or skip all of the
 /// member's file from `part`, whose position is then its length; only filters of counters fit.
 /// Returns the header, with the offset and length of each member, also where payloads are packed.
-/// Throws CorruptFile, or Incompatible if the input holds a filter.
+/// `first` is what read_fixed_bytes has returned. Throws CorruptFile, or Incompatible if the input
+/// holds a filter, or a bank of bits.
 using UseMember = std::function<MemberHead(Input& part, const bank_format::Entry& member)>;
-BankHeader read_members(Input& input, const UseMember& use);
-/// The same, if read_fixed_bytes has returned `first`.
 BankHeader read_members(Input& input, std::vector<std::byte> first, const UseMember& use);
 
 }  // namespace scbf

@@ -229,7 +229,8 @@ FileHead read_stages(Input& input, const UseStage& use) {
 FileHead read_stages(Input& input, std::vector<std::byte> bytes, const UseStage& use) {
   if (bank_format::is_bank(bytes)) {
     throw Incompatible(
-        fmt::format("{}: a bank of filters, and no filter: load it as a Bank", input.name()));
+        fmt::format("{}: a bank of filters, and no filter: load it as a Bank, or as a BloomBank",
+                    input.name()));
   }
   return container_format::is_container(bytes) ? read_container(input, std::move(bytes), use)
                                                : read_single(input, std::move(bytes), use);
@@ -257,49 +258,51 @@ ChunkHeader read_chunk_header(Input& input, std::uint64_t number, std::uint64_t 
 }
 
 template <class Use>
-void for_each_chunk_header(Input& input, const StageHead& stage, Use use) {
-  const std::uint64_t all = stage.header.geometry.words();
-  std::uint64_t number = 0;
-  for (std::uint64_t word = 0; word < all; word += kChunkWords, ++number) {
-    const std::uint64_t words = std::min(kChunkWords, all - word);
+void for_each_chunk_header(Input& input, const PackedPayload& payload, Use use) {
+  std::uint64_t number = payload.first_chunk;
+  for (std::uint64_t word = 0; word < payload.words; word += kChunkWords, ++number) {
+    const std::uint64_t words = std::min(kChunkWords, payload.words - word);
     use(read_chunk_header(input, number, words), number, word, words);
   }
 }
 
 }  // namespace
 
-void for_each_packed_chunk(Input& input, const StageHead& stage,
+void for_each_packed_chunk(Input& input, const PackedPayload& payload,
                            const std::function<void(const PackedChunk&)>& use) {
   std::vector<std::byte> buffer;
   for_each_chunk_header(
-      input, stage,
+      input, payload,
       [&](const ChunkHeader& header, std::uint64_t number, std::uint64_t word,
           std::uint64_t words) {
         if (buffer.size() < header.bytes) buffer.resize(header.bytes);
         const auto bytes = std::span(buffer).first(header.bytes);
         input.read_whole(bytes, "a chunk");
         const std::uint64_t computed =
-            file_format::packed_checksum(header, bytes, stage.checksum, number);
+            file_format::packed_checksum(header, bytes, payload.header_checksum, number);
         if (computed != header.checksum) {
           file_format::throw_chunk_mismatch(input.name(), number, header.checksum, computed);
         }
-        use({static_cast<file_format::Coding>(header.coding), bytes, word, words});
+        use({static_cast<file_format::Coding>(header.coding), number, bytes, word, words});
       });
 }
 
 void throw_bad_chunk(const std::string& name, const PackedChunk& chunk,
                      const file_format::Fault& why) {
-  throw CorruptFile(fmt::format("{}: payload chunk {}: coding {}: {}", name,
-                                chunk.first_word / kChunkWords, static_cast<unsigned>(chunk.coding),
-                                *why));
+  throw CorruptFile(fmt::format("{}: payload chunk {}: coding {}: {}", name, chunk.number,
+                                static_cast<unsigned>(chunk.coding), *why));
 }
 
 void skip_payload(Input& input, const StageHead& stage) {
   if (!stage.header.packed()) {
     return input.skip(stage.header.payload_bytes(), "the payload");
   }
+  skip_packed_payload(input, {stage.header.geometry.words(), stage.checksum});
+}
+
+void skip_packed_payload(Input& input, const PackedPayload& payload) {
   for_each_chunk_header(
-      input, stage, [&](const ChunkHeader& header, std::uint64_t, std::uint64_t, std::uint64_t) {
+      input, payload, [&](const ChunkHeader& header, std::uint64_t, std::uint64_t, std::uint64_t) {
         input.skip(header.bytes, "a chunk");
       });
 }

@@ -75,12 +75,21 @@ FileHead read_stages(Input& input, std::vector<std::byte> first, const UseStage&
 /// A chunk of a packed payload, its checksum verified. `bytes` is valid until the next is read.
 struct PackedChunk {
   file_format::Coding coding;
+  std::uint64_t number;
   std::span<const std::byte> bytes;
   std::uint64_t first_word, words;
 };
-/// Calls use(chunk) for each chunk of a packed payload.
-void for_each_packed_chunk(Input& input, const StageHead& stage,
+/// A packed payload: so many words, in a file whose header has this checksum.
+struct PackedPayload {
+  std::uint64_t words;
+  std::uint64_t header_checksum;
+  std::uint64_t first_chunk = 0;  ///< number of the first chunk
+};
+/// Calls use(chunk) for each of its chunks.
+void for_each_packed_chunk(Input& input, const PackedPayload& payload,
                            const std::function<void(const PackedChunk&)>& use);
+/// Skips it, without reading it where possible. Checks no more than the headers of its chunks.
+void skip_packed_payload(Input& input, const PackedPayload& payload);
 /// Throws CorruptFile.
 [[noreturn]] void throw_bad_chunk(const std::string& name, const PackedChunk& chunk,
                                   const file_format::Fault& why);
@@ -93,7 +102,8 @@ void read_payload(Input& input, const StageHead& stage, Into into, Take take) {
   file_format::PayloadChecker checker(header, input.name());
   if (header.packed()) {
     file_format::ChunkDecoder decoder;
-    for_each_packed_chunk(input, stage, [&](const PackedChunk& packed) {
+    const PackedPayload payload{header.geometry.words(), stage.checksum};
+    for_each_packed_chunk(input, payload, [&](const PackedChunk& packed) {
       const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
       if (const file_format::Fault why =
               decoder.decode(header.geometry.cell(), packed.coding, packed.bytes, chunk)) {

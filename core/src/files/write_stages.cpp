@@ -63,16 +63,21 @@ void write_payload(const Stage& stage, bool packed, std::uint64_t header_checksu
   file_format::ChunkEncoder encoder(stage.geometry().cell(), true);
   std::uint64_t number = 0;
   for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
-    const auto [coding, bytes] = encoder.encode(chunk);
-    ChunkHeader header{static_cast<std::uint32_t>(coding), static_cast<std::uint32_t>(bytes.size()),
-                       0};
-    header.checksum = file_format::packed_checksum(header, bytes, header_checksum, number++);
-    sink(file_format::encode(header));
-    if (!bytes.empty()) sink(bytes);
+    write_packed_chunk(encoder, chunk, header_checksum, number++, sink);
   });
 }
 
 }  // namespace
+
+void write_packed_chunk(file_format::ChunkEncoder& encoder, std::span<const std::uint64_t> words,
+                        std::uint64_t header_checksum, std::uint64_t number, const ByteSink& sink) {
+  const auto [coding, bytes] = encoder.encode(words);
+  ChunkHeader header{static_cast<std::uint32_t>(coding), static_cast<std::uint32_t>(bytes.size()),
+                     0};
+  header.checksum = file_format::packed_checksum(header, bytes, header_checksum, number);
+  sink(file_format::encode(header));
+  if (!bytes.empty()) sink(bytes);
+}
 
 Header header_fields(const Stage& stage, const std::string& metadata) {
   return {.geometry = stage.geometry(),

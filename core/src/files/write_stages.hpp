@@ -57,6 +57,10 @@ class FilterWriter {
   std::uint64_t checksum_, bytes_;
 };
 
+/// Packs a chunk, which has this number in a file whose header has this checksum, and writes it.
+void write_packed_chunk(file_format::ChunkEncoder& encoder, std::span<const std::uint64_t> words,
+                        std::uint64_t header_checksum, std::uint64_t number, const ByteSink& sink);
+
 void write_filter(const FilterState& filter, const SaveOptions& options, const ByteSink& sink);
 
 }  // namespace scbf

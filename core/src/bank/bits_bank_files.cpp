@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bank/bits_bank_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "files/read_stages.hpp"
+#include "files/rows_format.hpp"
+#include "files/write_stages.hpp"
+
+namespace scbf {
+
+namespace {
+
+using rows_format::Header;
+using rows_format::RowsChecker;
+
+/// The words of rows, as so many chunks.
+template <class Words, class Use>
+void for_each_chunk(Words words, Use use) {
+  for (std::uint64_t word = 0; word < words.size(); word += kChunkWords) {
+    use(word, words.subspan(word, std::min<std::uint64_t>(kChunkWords, words.size() - word)));
+  }
+}
+
+/// A row of 1s for the slots of level `i` that have a stage.
+std::vector<std::uint8_t> used_slots(const Header& header, std::size_t i) {
+  std::vector<std::uint8_t> used(header.levels[i].slots / 8);
+  for (const rows_format::Member& member : header.members) {
+    for (const rows_format::Stage& stage : member.stages) {
+      if (stage.level != i) continue;
+      std::uint8_t& byte = used[stage.slot / 8];
+      byte = static_cast<std::uint8_t>(byte | 1u << stage.slot % 8);
+    }
+  }
+  return used;
+}
+
+struct FileHeader {
+  Header header;
+  std::uint64_t checksum;
+};
+
+FileHeader read_header_of_bits(Input& input, std::vector<std::byte> first) {
+  const std::uint64_t bytes = rows_format::checked_header_bytes(first, input.name());
+  first = read_header(input, std::move(first), bytes);
+  FileHeader read{rows_format::decode_header(first, input.name()), file_format::checksum_in(first)};
+  const rows_format::Level& last = read.header.levels.back();
+  if (input.bytes() && !read.header.packed() && *input.bytes() < last.offset + last.bytes()) {
+    file_format::throw_truncated(*input.bytes(), last.offset + last.bytes(), input.name());
+  }
+  if (read.header.packed()) {
+    std::uint64_t chunks = 0;
+    for (const rows_format::Level& level : read.header.levels) {
+      chunks += file_format::chunk_count(level.bytes());
+    }
+    input.check_left(chunks * file_format::ChunkHeader::kBytes, "the headers of its chunks");
+  }
+  return read;
+}
+
+[[noreturn]] void throw_stray(const Input& input, const rows_format::Level& level,
+                              const rows_format::StrayBit& stray) {
+  throw CorruptFile(fmt::format("{}: rows of level {}: {} is not zero, at byte {} of the rows",
+                                input.name(), level.index, stray.where, stray.byte));
+}
+
+/// The levels of a bank file, whose rows follow each other.
+class LevelsReader {
+ public:
+  LevelsReader(Input& input, const FileHeader& of)
+      : input_(input), header_(of.header), checksum_(of.checksum) {}
+
+  /// Reads and verifies the rows of the next level. `into(word, count)` returns where words are
+  /// stored.
+  template <class Into>
+  void read(Into into) {
+    const rows_format::Level& level = begin_level();
+    const RowsChecker checker(level, used_slots(header_, level_ - 1));
+    const auto check = [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
+      if (const auto stray = checker.check(word, chunk)) throw_stray(input_, level, *stray);
+    };
+    const std::uint64_t words = level.bytes() / sizeof(std::uint64_t);
+    if (header_.packed()) {
+      file_format::ChunkDecoder decoder;
+      for_each_packed_chunk(input_, {words, checksum_, chunk_}, [&](const PackedChunk& packed) {
+        const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
+        if (const auto why = decoder.decode(Cell::bit, packed.coding, packed.bytes, chunk)) {
+          throw_bad_chunk(input_.name(), packed, why);
+        }
+        check(packed.first_word, chunk);
+      });
+    } else {
+      for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+        const std::uint64_t number = word / kChunkWords;
+        const std::span<std::uint64_t> chunk = into(word, std::min(kChunkWords, words - word));
+        input_.read_all(std::as_writable_bytes(chunk), file_bytes());
+        const std::uint64_t computed = file_format::checksum(std::as_bytes(chunk));
+        if (computed != level.chunk_checksums[number]) {
+          file_format::throw_chunk_mismatch(input_.name(), chunk_ + number,
+                                            level.chunk_checksums[number], computed);
+        }
+        check(word, chunk);
+      }
+    }
+    chunk_ += file_format::chunk_count(level.bytes());
+  }
+
+  /// Skips the rows of the next level, without reading them where possible.
+  void skip() {
+    const rows_format::Level& level = begin_level();
+    if (header_.packed()) {
+      skip_packed_payload(input_, {level.bytes() / sizeof(std::uint64_t), checksum_, chunk_});
+    } else {
+      input_.skip(level.bytes(), "the rows");
+    }
+    chunk_ += file_format::chunk_count(level.bytes());
+  }
+
+ private:
+  const rows_format::Level& begin_level() {
+    const rows_format::Level& level = header_.levels[level_++];
+    if (!header_.packed()) read_padding(input_, level.offset, file_bytes(), "levels");
+    return level;
+  }
+  std::uint64_t file_bytes() const noexcept {
+    return header_.levels.back().offset + header_.levels.back().bytes();
+  }
+
+  Input& input_;
+  const Header& header_;
+  std::uint64_t checksum_;
+  std::size_t level_ = 0;    // the next one
+  std::uint64_t chunk_ = 0;  // number of its first
+};
+
+/// Makes the bank of a header and of the rows that `rows_of(i)` returns for level i, in order.
+template <class RowsOf>
+std::unique_ptr<BankState> make_bank(Header&& header, const Backend& backend, RowsOf rows_of) {
+  check_supports(backend, header.growth.layout(), Cell::bit);
+  MemberFit fit(header.growth, header.seed);
+  const auto level_of = [&](std::size_t i) {
+    const StageShape& shape = fit.shape(header.levels[i].index);
+    return Level(header.levels[i].index, shape, header.seed, backend, rows_of(i), Cell::bit);
+  };
+  auto bank = std::unique_ptr<BankState>(
+      new BankState{header.growth, header.seed, &backend, Cell::bit, level_of(0)});
+  for (std::size_t i = 1; i < header.levels.size(); ++i) {
+    bank->later.push_back(std::make_unique<Level>(level_of(i)));
+    bank->later.back()->owners.assign(header.levels[i].slots, kNoMember);
+  }
+  if (!header.members.empty()) bank->members.resize(header.members.back().number + std::size_t{1});
+  for (rows_format::Member& member : header.members) {
+    BankState::Member& made = bank->members[member.number];
+    for (rows_format::Stage& stage : member.stages) {
+      Level& level = stage.level == 0 ? bank->first : *bank->later[stage.level - 1];
+      StageShape shape = level.shape;
+      shape.geometry = shape.geometry.with(Cell::bit);
+      Stage bits(shape, level.index, header.seed, backend, nullptr);
+      bits.keys_inserted = stage.keys_inserted;
+      bits.keys_removed = stage.keys_removed;
+      bits.metadata = std::move(stage.metadata);
+      level.settle(stage.slot, std::move(bits));
+      if (stage.level != 0) level.owners[stage.slot] = member.number;
+      made.stages.push_back({&level, stage.slot});
+    }
+    made.metadata = std::move(member.metadata);
+    bank->first.set_always(member.number, member.asked_always);
+  }
+  bank->metadata = std::move(header.metadata);
+  return bank;
+}
+
+FileInfo info_of(const Header& header, const rows_format::Member& member, MemberFit& fit) {
+  FileInfo info{.version = rows_format::kVersion,
+                .growth = header.growth,
+                .seed = header.seed,
+                .stages = {},
+                .file_bytes = 0,
+                .metadata = member.metadata,
+                .is_delta = false,
+                .compressed = header.packed(),
+                .epoch = {},
+                .since = {}};
+  for (const rows_format::Stage& stage : member.stages) {
+    const std::uint32_t index = header.levels[stage.level].index;
+    StageShape shape = fit.shape(index);
+    shape.geometry = shape.geometry.with(Cell::bit);
+    info.stages.push_back({.shape = shape,
+                           .index = index,
+                           .offset = 0,
+                           .version = rows_format::kVersion,
+                           .hash = "XXH3-64",
+                           .hash_version = file_format::kHashVersion,
+                           .counter_bits = 1,
+                           .keys_inserted = stage.keys_inserted,
+                           .keys_removed = stage.keys_removed,
+                           .saturated = 0,
+                           .payload_offset = 0,
+                           .payload_bytes = shape.geometry.bytes(),
+                           .chunk_bytes = 0,
+                           .chunks = 0,
+                           .stored_bytes = 0,
+                           .changes = 0});
+  }
+  return info;
+}
+
+}  // namespace
+
+std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
+                                             const BankOptions& options) {
+  const Backend& backend = backend_for(options);
+  FileHeader file = read_header_of_bits(input, std::move(first));
+  LevelsReader levels(input, file);
+  // The reader goes on reading from the header, whose members' text goes to the bank at last.
+  std::vector<MemberRows> rows;
+  for (const rows_format::Level& level : file.header.levels) {
+    // Pages exist only once they are written, so a false claim costs no more than what is there.
+    rows.emplace_back(level.geometry, level.slots);
+    levels.read([&](std::uint64_t word, std::uint64_t count) {
+      return rows.back().words().subspan(word, count);
+    });
+  }
+  std::unique_ptr<BankState> bank =
+      make_bank(std::move(file.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
+  bank->reserve(options.capacity);
+  return bank;
+}
+
+std::unique_ptr<BankState> map_bank_of_bits(Input& input, std::vector<std::byte> first,
+                                            const std::filesystem::path& path,
+                                            const BankOptions& options) {
+  const Backend& backend = backend_for(options);
+  FileHeader file = read_header_of_bits(input, std::move(first));
+  if (file.header.packed()) {
+    throw IoError(fmt::format("{}: cannot map: the rows are compressed; load it", input.name()));
+  }
+  LevelsReader levels(input, file);
+  std::vector<MemberRows> rows;
+  std::vector<std::vector<std::uint8_t>> used;
+  for (std::size_t i = 0; i < file.header.levels.size(); ++i) {
+    const rows_format::Level& level = file.header.levels[i];
+    rows.emplace_back(level.geometry, level.slots, HostMemory(path, level.offset, level.bytes()));
+    used.push_back(used_slots(file.header, i));
+    const RowsChecker checker(level, used.back());
+    if (const auto stray = checker.check_padding(rows.back().words())) {
+      throw_stray(input, level, *stray);
+    }
+    levels.skip();
+  }
+  std::unique_ptr<BankState> bank =
+      make_bank(std::move(file.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
+  bank->first.present = std::move(used[0]);
+  for (std::size_t i = 0; i < bank->later.size(); ++i) {
+    bank->later[i]->present = std::move(used[i + 1]);
+  }
+  return bank;
+}
+
+BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool verify) {
+  const FileHeader file = read_header_of_bits(input, std::move(first));
+  const Header& header = file.header;
+  LevelsReader levels(input, file);
+  std::vector<std::uint64_t> buffer(verify ? kChunkWords : 0);
+  for (std::size_t i = 0; i < header.levels.size(); ++i) {
+    if (verify) {
+      levels.read(
+          [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); });
+    } else {
+      levels.skip();
+    }
+  }
+  check_end(input);
+  MemberFit fit(header.growth, header.seed);
+  std::vector<MemberFileInfo> members;
+  members.reserve(header.members.size());
+  for (const rows_format::Member& member : header.members) {
+    members.push_back({member.number, member.asked_always, 0, info_of(header, member, fit)});
+  }
+  return {.version = rows_format::kVersion,
+          .growth = header.growth,
+          .seed = header.seed,
+          .capacity = header.levels.front().slots,
+          .members = std::move(members),
+          .file_bytes = input.position(),
+          .metadata = header.metadata,
+          .compressed = header.packed(),
+          .cell = Cell::bit};
+}
+
+void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const ByteSink& sink) {
+  Header header{.growth = bank.growth,
+                .seed = bank.seed,
+                .metadata = bank.metadata,
+                .payload = options.compress ? Payload::packed : Payload::plain};
+  std::vector<const Level*> levels = {&bank.first};
+  for (const auto& level : bank.later) levels.push_back(level.get());
+  for (const Level* const level : levels) {
+    header.levels.push_back({level->index, level->rows.capacity(), level->shape.geometry});
+    if (header.packed()) continue;
+    for_each_chunk(level->rows.words(), [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
+      header.levels.back().chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
+    });
+  }
+  for (std::uint32_t number = 0; number < bank.first.slots(); ++number) {
+    if (!bank.first.has(number)) continue;
+    const BankState::Member& member = bank.members[number];
+    header.members.push_back({number, bank.first.is_always(number), {}, member.metadata});
+    for (const BankState::StageSlot& at : member.stages) {
+      const Stage& stage = at.stage();
+      header.members.back().stages.push_back(
+          {static_cast<std::uint32_t>(std::ranges::find(levels, at.level) - levels.begin()),
+           at.slot, stage.keys_inserted, stage.keys_removed, stage.metadata});
+    }
+  }
+  header.lay_out();
+  const std::vector<std::byte> bytes = rows_format::encode_header(header);
+  const std::uint64_t checksum = file_format::checksum_in(bytes);
+  sink(bytes);
+  std::uint64_t at = bytes.size(), number = 0;
+  file_format::ChunkEncoder encoder(Cell::bit, header.packed());
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const rows_format::Level& level = header.levels[i];
+    if (!header.packed() && level.offset > at) sink(std::vector<std::byte>(level.offset - at));
+    for_each_chunk(levels[i]->rows.words(),
+                   [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
+                     if (header.packed()) {
+                       write_packed_chunk(encoder, chunk, checksum, number++, sink);
+                     } else {
+                       sink(std::as_bytes(chunk));
+                     }
+                   });
+    at = level.offset + level.bytes();
+  }
+}
+
+}  // namespace scbf
