@@ -111,12 +111,15 @@ bool is_regular(const std::string& path) {
 
 }  // namespace
 
-void refuse_bank(const std::string& file) {
-  const std::string path = filter_path(file);
-  if (!is_regular(path)) return;
+bool is_bank_file(const std::string& path) {
+  if (!is_regular(path)) return false;
   std::array<std::byte, bank_format::kMagic.size()> first{};
   const std::size_t got = InputFile(path).read(first);
-  if (!bank_format::is_bank(std::span(first).first(got))) return;
+  return bank_format::is_bank(std::span(first).first(got));
+}
+
+void refuse_bank(const std::string& file) {
+  if (!is_bank_file(filter_path(file))) return;
   throw Incompatible(
       fmt::format("{}: a bank of filters, and no filter: 'scbf find' asks it", display_name(file)));
 }
@@ -124,6 +127,9 @@ void refuse_bank(const std::string& file) {
 std::string_view kind_of(const FileInfo& info) {
   if (info.is_delta) return "delta";
   return info.cell() == Cell::bit ? "bits" : "counters";
+}
+std::string_view kind_of(const BankFileInfo& info) {
+  return info.cell == Cell::bit ? "bits_bank" : "bank";
 }
 
 namespace {
@@ -204,11 +210,12 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
 
 namespace {
 
-/// Loads the bank that is at `path`, and in messages is `file`.
+/// Loads the bank that is at `path`, and in messages is `file`. Its headers, if they have been
+/// read, say how large it is.
 template <class AnyBank>
-AnyBank load_bank(const std::string& file, const std::string& path, const RunOptions& run) {
-  // Anything but a regular file cannot be read twice.
-  const std::uint64_t rows = is_regular(path) ? read_bank_file_info(path).row_bytes() : 0;
+AnyBank load_bank(const std::string& file, const std::string& path,
+                  const std::optional<BankFileInfo>& info, const RunOptions& run) {
+  const std::uint64_t rows = info ? info->row_bytes() : 0;
   const std::uint64_t most = memory_to_spare();
   if (rows > most) {
     throw IoError(fmt::format("{}: its rows of bits take {}, and {} are free", display_name(file),
@@ -224,15 +231,27 @@ AnyBank load_bank(const std::string& file, const std::string& path, const RunOpt
 
 }  // namespace
 
-BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run) {
-  return load_bank<BloomBank>(file, filter_path(file), run);
+BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, bool load) {
+  const std::string path = filter_path(file);
+  // Anything but a regular file cannot be read twice.
+  std::optional<BankFileInfo> info;
+  if (is_regular(path)) info = read_bank_file_info(path);
+  if (!load && info && info->cell == Cell::bit && !info->compressed) {
+    return BloomBank::map(path, {.backend = run.backend});
+  }
+  return load_bank<BloomBank>(file, path, info, run);
 }
 
 OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run) {
   const Rereadable source(file);
   return source.with_path([&](const std::string& path) -> OpenedBank {
-    const bool compressed = read_bank_file_info(path).compressed;
-    return {load_bank<Bank>(file, path, run), compressed};
+    const BankFileInfo info = read_bank_file_info(path);
+    if (info.cell == Cell::bit) {
+      throw Incompatible(fmt::format(
+          "{}: a bank of bits, which has no counters: change the bank that it was made of",
+          display_name(file)));
+    }
+    return {load_bank<Bank>(file, path, info, run), info.compressed};
   });
 }
 

@@ -76,11 +76,14 @@ class Rereadable {
   std::unique_ptr<std::FILE, Close> copy_;
 };
 
-/// Throws Incompatible if a regular file holds a bank, which only 'scbf find' asks. (The library
-/// refuses a bank that comes from a pipe.)
+/// Is this a regular file with a bank?
+bool is_bank_file(const std::string& path);
+/// Throws Incompatible if it is, as only 'scbf find' asks banks. (The library refuses a bank that
+/// comes from a pipe.)
 void refuse_bank(const std::string& file);
-/// What a file holds: "counters", "bits", "delta".
+/// What a file holds: "counters", "bits", "delta"; "bank", "bits_bank".
 std::string_view kind_of(const FileInfo& info);
+std::string_view kind_of(const BankFileInfo& info);
 
 /// Opens a filter of counters. Maps it if the file allows that and `load` is false; otherwise loads
 /// and verifies it.
@@ -99,10 +102,11 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run);
 /// The same of counters. Throws Incompatible if the file has bits: these `cannot` … .
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
-/// Loads the bits of a bank: the answers are the same. Throws IoError if there is too little
-/// memory.
-BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run);
-/// Loads a bank to be changed.
+/// Maps a bank of bits if its file allows that and `load` is false. Otherwise loads and verifies
+/// it; a bank of counters becomes one of bits, whose answers are the same. Throws IoError if there
+/// is too little memory.
+BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, bool load);
+/// Loads a bank to be changed. Throws Incompatible if it has no counters.
 struct OpenedBank {
   Bank bank;
   bool compressed;  ///< in its file, and so in its next

@@ -416,7 +416,8 @@ int bank(const BankVerbOptions& options) {
 
 int find(const QueryOptions& options) {
   options.check_inputs();
-  QuerySession session(options, open_bank_for_queries(options.file, options.run), kSmallBlock);
+  QuerySession session(options, open_bank_for_queries(options.file, options.run, options.load),
+                       kSmallBlock);
   const BloomBank& bank = session.asked;
   const std::vector<std::string> names = names_of(bank);
   const bool print_keys = !options.only_count && !options.run.json;
@@ -520,6 +521,8 @@ Run set_up_find(CommandLine& line) {
   options->keys.add_format_to(line, true,
                               "Take --keys even if the bank was built from the other kind");
   line.positionals("INPUT", "Files of keys; - or none: standard input", options->keys.inputs);
+  line.flag("--load", "Load and verify a bank of bits instead of mapping it: better for many keys",
+            options->load);
   options->add_choice_to(line);
   add_threads_to(line, options->run.threads);
   options->run.add_progress_to(line);
@@ -527,7 +530,8 @@ Run set_up_find(CommandLine& line) {
   line.footer(
       R"(Prints name, tab and key, a line for each member that may hold the key, in input order. A name is the file
 that 'scbf bank' read, with tab, line breaks and backslash as \t, \n, \r and \\; or the number of the member.
-The exit code is 1 if no key is printed. The bank is loaded and verified.
+The exit code is 1 if no key is printed. A bank that 'scbf bank' made is loaded and verified. One of bits, made of
+it by 'scbf project', is mapped and only its header verified: it is ready at once, and processes share its memory.
 
 Examples:
   scbf find logs.bank addresses.txt

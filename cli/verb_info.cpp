@@ -197,10 +197,14 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
 // ---- banks
 // ---------------------------------------------------------------------------------------
 
+std::string_view describe_bank(const BankFileInfo& info) {
+  return info.cell == Cell::bit ? "a bank of bits" : "a bank";
+}
+
 Json to_json(const std::string& file, const BankFileInfo& info) {
   Json json;
   json["file"] = file;
-  json["kind"] = "bank";
+  json["kind"] = kind_of(info);
   json["version"] = info.version;
   json["compressed"] = info.compressed;
   json["seed"] = info.seed;
@@ -233,8 +237,9 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
   };
   row("file",
       fmt::format("{} ({}, bank version {})", file, human_bytes(info.file_bytes), info.version));
-  row("holds", fmt::format("a bank of {}, room for {}{}", counted(info.members.size(), "member"),
-                           grouped(info.capacity), info.compressed ? ", compressed" : ""));
+  row("holds", fmt::format("{} of {}, room for {}{}", describe_bank(info),
+                           counted(info.members.size(), "member"), grouped(info.capacity),
+                           info.compressed ? ", compressed" : ""));
   row("rows", human_bytes(info.row_bytes()));
   row("growth", info.growth.policy() == Growth::Policy::one
                     ? info.growth.first_geometry().describe()
@@ -330,10 +335,10 @@ std::string verified(const FileInfo& info, Json& one) {
                      human_bytes(info.file_bytes));
 }
 std::string verified(const BankFileInfo& info, Json& one) {
-  one["kind"] = "bank";
+  one["kind"] = kind_of(info);
   one["file_bytes"] = info.file_bytes;
   one["members"] = info.members.size();
-  return fmt::format("a bank of {}, {}", counted(info.members.size(), "member"),
+  return fmt::format("{} of {}, {}", describe_bank(info), counted(info.members.size(), "member"),
                      human_bytes(info.file_bytes));
 }
 

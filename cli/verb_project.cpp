@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf project: makes the bits of a filter, for readers.
+// scbf project: makes the bits of a filter, or of a bank of filters, for readers.
 #include <fmt/format.h>
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/bloom_filter.hpp"
 #include "sizes.hpp"
 #include "verbs.hpp"
@@ -23,11 +24,28 @@ struct ProjectOptions {
   bool force = false, json = false, compress = false;
 };
 
+void project_bank(const ProjectOptions& options, const Destination& to) {
+  const BloomBank bits = open_bank_for_queries(options.file, {}, true);
+  to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
+  if (options.json) {
+    Json json{{"file", to.path()}, {"members", bits.size()}};
+    describe_growth_of_bank(json, bits.growth());
+    json["bytes"] = bits.bytes();
+    print_json(json);
+  } else {
+    to.report(fmt::format("{}: the bits of {}; {} of rows\n", to.path(),
+                          counted(bits.size(), "member"), human_bytes(bits.bytes())));
+  }
+}
+
 int project(const ProjectOptions& options) {
   check_inputs(std::span(&options.file, 1));
   const Destination to("-o " + in_quotes(options.out), options.out,
                        {.force = options.force, .json = options.json, .inputs = {options.file}});
-  refuse_bank(options.file);
+  if (is_bank_file(filter_path(options.file))) {
+    project_bank(options, to);
+    return kOk;
+  }
   const BloomFilter bits = BloomFilter::load(filter_path(options.file));
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
@@ -48,9 +66,9 @@ int project(const ProjectOptions& options) {
 
 Run set_up_project(CommandLine& line) {
   auto options = std::make_shared<ProjectOptions>();
-  line.positional("FILE", "The filter; - is standard input", options->file);
+  line.positional("FILE", "The filter; - is standard input. Or the file of a bank", options->file);
   line.option("-o,--output", "OUT",
-              "The filter of bits; replaced as a whole; - is standard output, and the report then "
+              "The bits; replaced as a whole; - is standard output, and the report then "
               "goes to standard error",
               options->out, CommandLine::Need::required);
   line.flag("--force", "Replace OUT even if it is no filter", options->force);
@@ -59,11 +77,13 @@ Run set_up_project(CommandLine& line) {
   line.footer(
       R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the
 memory and of the file (in layout ranked, from about a half to seven eighths). Keys cannot be removed or counted
-there: keep FILE for that. FILE is verified, and read in memory for the bits only.
+there: keep FILE for that. FILE is verified, and read in memory for the bits only. Of a bank, 'scbf find' gives the
+same answers, from a file that is mapped.
 
 Examples:
   scbf project words.scbf -o words_bits.scbf
-  scbf project words.scbf -o - | scbf query - candidates.txt)");
+  scbf project words.scbf -o - | scbf query - candidates.txt
+  scbf project logs.bank -o logs_bits.bank)");
   return [options] { return project(*options); };
 }
 

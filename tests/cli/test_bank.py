@@ -214,10 +214,42 @@ class Banks(CommandTest):
             self.refused(verb, "b.bank", "fruit.txt", code=CORRUPT, mentions=["scbf: 'b.bank': a bank", "'scbf find'"])
         for verb in ("merge", "subtract"):
             self.refused(verb, "f.scbf", "b.bank", code=CORRUPT, mentions=["b.bank", "'scbf find'"])
-        self.refused("project", "b.bank", "-o", "x", code=CORRUPT, mentions=["'scbf find'"])
         self.assertEqual(self.digest("b.bank"), before)
         self.scbf("bank", "--capacity", "5", "-o", "b.bank", "-", stdin=b"saw\n")  # replaces a bank without --force
         self.assertEqual(self.find(b"saw\n"), b"-\tsaw\n")
+
+    def test_bits(self):
+        keys = b"saw\nnothing\nboth\napple\n"
+        want = self.find(keys)
+        report = self.scbf_json("project", "b.bank", "-o", "r.bank")
+        self.assertEqual([report["members"], report["policy"]], [3, "one"])
+        self.assertLess(os.path.getsize(self.path("r.bank")), os.path.getsize(self.path("b.bank")))
+        self.assertEqual(self.find(keys, bank="r.bank"), want)  # mapped
+        self.assertEqual(self.find(keys, "--load", bank="r.bank"), want)
+        self.write("keys", keys)
+        self.assertEqual(self.scbf("find", "-", "keys", stdin=self.read("r.bank")), want)
+        self.assertIn(b"c.bank: the bits of 3 members; ", self.scbf("project", "r.bank", "--compress", "-o", "c.bank"))
+        self.assertEqual(self.find(keys, bank="c.bank"), want)
+        self.assertEqual(self.scbf("project", "c.bank", "-o", "-"), self.read("r.bank"))
+        self.assertEqual(self.scbf("verify", "r.bank")[:37], b"r.bank: ok, a bank of bits of 3 membe")
+        self.assertIn("a bank of bits of 3 members, room for 8", self.scbf("info", "r.bank").decode())
+        of_bits, of_counters = self.scbf_json("info", "r.bank"), self.scbf_json("info", "b.bank")
+        self.assertEqual([of_bits["kind"], of_bits["version"], of_counters["kind"]], ["bits_bank", 2, "bank"])
+        for name in ("seed", "capacity", "row_bytes", "policy", "metadata"):
+            self.assertEqual(of_bits[name], of_counters[name])
+        same = ("number", "asked_always", "stages", "keys_inserted", "metadata")
+        self.assertEqual([[m[k] for k in same] for m in of_bits["members"]],
+                         [[m[k] for k in same] for m in of_counters["members"]])
+        self.refused("bank", "--to", "r.bank", "fruit.txt", code=CORRUPT,
+                     mentions=["'r.bank': a bank of bits, which has no counters: change the bank that it was made of"])
+        self.refused("query", "r.bank", "fruit.txt", code=CORRUPT, mentions=["'scbf find'"])
+        data = bytearray(self.read("r.bank"))
+        data[-1] ^= 0x80  # no member 7
+        self.write("damaged.bank", bytes(data))
+        for command in (["verify"], ["info"], ["find", "--load"]):
+            self.refused(*command, "damaged.bank", code=CORRUPT,
+                         mentions=["'damaged.bank': payload chunk 0: checksum mismatch"])
+        self.assertEqual(self.find(keys, bank="damaged.bank"), want)
 
     def test_keys_of_both_kinds(self):
         self.scbf("build", "--capacity", "3", *RATE, "-o", "a.scbf", "fruit.txt")
