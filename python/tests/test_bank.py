@@ -423,7 +423,8 @@ def test_bits_of_a_bank(tmp_path: Path) -> None:
     bank.save(tmp_path / "compressed", compress=True)
     for bits in (scbf.BloomBank.of(bank), scbf.BloomBank.load(tmp_path / "plain"),
                  scbf.BloomBank.load(tmp_path / "compressed", backend="scalar"),
-                 scbf.BloomBank.from_bytes(bank.to_bytes())):
+                 scbf.BloomBank.from_bytes(bank.to_bytes()), scbf.BloomBank.map(tmp_path / "plain")):
+        assert not bits.read_only
         assert lists(bits.find(["a", "b", "c", None])) == lists(bank.find(["a", "b", "c", None]))
         assert lists(bits.find(["a", "b"])) == [[2], [0, 1, 2]] and bits.find("c") == [1, 2]
         assert (bits.growth, bits.seed, bits.metadata) == (bank.growth, 42, "of a test")
@@ -434,12 +435,44 @@ def test_bits_of_a_bank(tmp_path: Path) -> None:
         assert repr(bits).startswith("<scbf.BloomBank: 3 members, ")
     with pytest.raises(scbf.CorruptFile):
         scbf.BloomBank.from_bytes(bank.to_bytes()[:-1])
-    with pytest.raises(TypeError, match="BloomBank"):
-        pickle.dumps(scbf.BloomBank.of(bank))
     with pytest.raises(scbf.Incompatible):
         scbf.BloomBank.load(GOLDEN / "split_k7.scbf")
     with pytest.raises(scbf.IoError):
         scbf.BloomBank.load(tmp_path / "none")
+
+
+def test_files_of_banks_of_bits(tmp_path: Path) -> None:
+    bank = grown()
+    bank.ask_always(2)
+    bits = scbf.BloomBank.of(bank)
+    path = tmp_path / "r"
+    keys = np.arange(1000)
+    for compress in (True, False):
+        bits.save(path, compress=compress)
+        assert path.read_bytes() == bits.to_bytes(compress=compress)
+        copies = [scbf.BloomBank.load(path), scbf.BloomBank.from_bytes(path.read_bytes(), backend="scalar"),
+                  pickle.loads(pickle.dumps(bits)), copy.deepcopy(bits)]
+        for info in (scbf.read_file_info(path), scbf.verify_file(path)):
+            assert isinstance(info, scbf.BankFileInfo) and info.kind == "bits_bank"
+            assert (info.growth, info.seed, info.compressed) == (bank.growth, bank.seed, compress)
+            for number, member in info.members.items():
+                assert member.kind == "bits" and member.metadata == bank.member_metadata(number)
+                assert member.keys_inserted == bank.copy_member(number).statistics().keys_inserted
+        if compress:
+            with pytest.raises(scbf.IoError, match="cannot map: the rows are compressed"):
+                scbf.BloomBank.map(path)
+        else:
+            copies.append(scbf.BloomBank.map(path))
+        for other in copies:
+            assert other.to_bytes() == bits.to_bytes() and lists(other.find(keys)) == lists(bank.find(keys))
+            assert other.read_only == (other is copies[-1] and not compress)
+    mapped = copies[-1]
+    for change in (lambda: mapped.add_member(mapped.copy_member(0)), lambda: mapped.remove_member(0),
+                   lambda: mapped.replace_member(0, mapped.copy_member(2)), lambda: mapped.reserve(1000)):
+        with pytest.raises(scbf.ReadOnly, match="the bank is mapped from a file, read-only"):
+            change()
+    with pytest.raises(scbf.Incompatible, match="a bank of bits, without counters: load it as a BloomBank"):
+        scbf.Bank.load(path)
 
 
 def test_members_of_bits() -> None:

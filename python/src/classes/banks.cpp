@@ -371,8 +371,8 @@ Raises:
       R"(A bank for readers: the bits of many filters, with the answers of a Bank, and a fifth of a full one's memory (in
 layout ranked two fifths).
 
-Members are BloomFilters, which come and go as a whole. It is also made of a Bank, or read from its file. It cannot be
-saved or pickled yet: save the Bank, or single members.
+Members are BloomFilters, which come and go as a whole. It is also made of a Bank, or loaded from its file, or from its
+bytes. Its own file has the rows of bits as they lie in memory, so that any number of processes map() one.
 
 >>> import scbf
 >>> bank = scbf.Bank(capacity=1000, fpr=0.001)
@@ -383,11 +383,11 @@ saved or pickled yet: save the Bank, or single members.
 >>> reader.add_member(sent), reader.find("banana"), reader.find("apple")
 (1, [0, 1], [0]))");
   add_members_and_questions(bits);
-  add_loading(bits, "BloomBank",
-              "Reads and verifies the file of a Bank, and keeps its bits. Raises IoError, "
-              "CorruptFile or Incompatible.",
-              "The bits of the Bank whose Bank.to_bytes() these are. Raises CorruptFile or "
-              "Incompatible.");
+  add_saving(bits, "BloomBank");
+  add_mapping(bits,
+              "Maps a file: a bank that can be asked at once, and whose members stay as they are. "
+              "Pages are read as they are needed, and shared by all processes. Only the header is "
+              "verified. The file of a Bank is loaded.");
   bits.def_static(
           "of",
           [](const Self& bank) {
@@ -438,6 +438,9 @@ saved or pickled yet: save the Bank, or single members.
             return hold(self.value.copy_member(member));
           },
           nb::arg("member"), "The bits of a member, as a BloomFilter.")
+      .def_prop_ro("read_only",
+                   reading<BloomBank>([](const BloomBank& b) { return b.read_only(); }),
+                   "whether it is mapped from a file")
       .def_prop_ro("nbytes", reading<BloomBank>([](const BloomBank& b) { return b.bytes(); }),
                    "bytes of the rows of bits")
       .def("__repr__", reading<BloomBank>([](const BloomBank& b) {

@@ -70,7 +70,8 @@ void add_files(nb::module_& module) {
       });
   nb::class_<BankFileInfo>(module, "BankFileInfo", "What the headers of a bank file say.")
       .def_prop_ro(
-          "kind", [](const BankFileInfo&) { return "bank"; }, "``'bank'``")
+          "kind", [](const BankFileInfo& i) { return i.cell == Cell::bit ? "bits_bank" : "bank"; },
+          "``'bank'``, or ``'bits_bank'`` of a BloomBank")
       .def_ro("growth", &BankFileInfo::growth)
       .def_ro("seed", &BankFileInfo::seed)
       .def_ro("capacity", &BankFileInfo::capacity, "members that there is room for")

@@ -323,26 +323,20 @@ Raises:
 
   // ---- files
   add_saving(cls, name);
-  cls.def_static(
-         "map",
-         [](const std::filesystem::path& path, std::string_view backend) {
+  add_mapping(cls,
+              "Maps a file: a filter that can be asked at once and not changed. Pages are read as "
+              "they are needed, and shared by all processes. Only the headers are verified.");
+  cls.def(
+         "close",
+         [](Self& self) {
+           if (self.gate.closed) return;
+           const Passage inside(self.gate, Passage::To::change);
+           self.check_no_exports();
            Outside others_may_run;
-           return hold(F::map(path, {.backend = backend}));
+           [[maybe_unused]] const F gone(std::move(self.value));
+           self.gate.closed = true;
          },
-         nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
-         "Maps a file: a filter that can be asked at once and not changed. Pages are read as they "
-         "are needed, and shared by all processes. Only the headers are verified.")
-      .def(
-          "close",
-          [](Self& self) {
-            if (self.gate.closed) return;
-            const Passage inside(self.gate, Passage::To::change);
-            self.check_no_exports();
-            Outside others_may_run;
-            [[maybe_unused]] const F gone(std::move(self.value));
-            self.gate.closed = true;
-          },
-          "Gives memory, mapping and file back. The filter cannot be used afterwards.")
+         "Gives memory, mapping and file back. The filter cannot be used afterwards.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def(

@@ -21,48 +21,52 @@ namespace scbf::python {
 
 namespace nb = nanobind;
 
-/// Adds load() and from_bytes(); `name` is that of the class in Python. The texts stay in use.
+/// Adds what all classes that are saved have; `name` is that of the class in Python.
 template <class T>
-void add_loading(nb::class_<Held<T>>& cls, const char* name, const char* load_doc,
-                 const char* from_bytes_doc) {
+void add_saving(nb::class_<Held<T>>& cls, const char* name) {
+  using Self = Held<T>;
   // Kept, as nanobind keeps the pointer; a static method cannot return Self.
   static const std::string signature = fmt::format(
       "def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
+  static const std::string from_bytes_doc = fmt::format(
+      "The {} that to_bytes() or a file has. Raises CorruptFile or Incompatible.", name);
   cls.def_static(
          "load",
          [](const std::filesystem::path& path, std::string_view backend) {
            Outside others_may_run;
            return hold(T::load(path, {.backend = backend}));
          },
-         nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto", load_doc)
+         nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto",
+         "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.")
       .def_static("from_bytes", &from_bytes<T>, nb::arg("data"), nb::kw_only(),
-                  nb::arg("backend") = "auto", nb::sig(signature.c_str()), from_bytes_doc);
-}
-
-/// Adds what all classes that are saved have; `name` is that of the class in Python.
-template <class T>
-void add_saving(nb::class_<Held<T>>& cls, const char* name) {
-  using Self = Held<T>;
-  static const std::string from_bytes_doc = fmt::format(
-      "The {} that to_bytes() or a file has. Raises CorruptFile or Incompatible.", name);
-  add_loading(cls, name,
-              "Reads a file and verifies all of it. Raises IoError, CorruptFile or Incompatible.",
-              from_bytes_doc.c_str());
-  cls.def(
-         "save",
-         [](const Self& self, const std::filesystem::path& path, bool compress) {
-           const Passage inside(self.gate, Passage::To::read);
-           Outside others_may_run;
-           self.value.save(path, {.compress = compress});
-         },
-         nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
-         "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
-         "compressed file can be loaded and not mapped. Raises IoError.")
+                  nb::arg("backend") = "auto", nb::sig(signature.c_str()), from_bytes_doc.c_str())
+      .def(
+          "save",
+          [](const Self& self, const std::filesystem::path& path, bool compress) {
+            const Passage inside(self.gate, Passage::To::read);
+            Outside others_may_run;
+            self.value.save(path, {.compress = compress});
+          },
+          nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
+          "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
+          "compressed file can be loaded and not mapped. Raises IoError.")
       .def("to_bytes", &to_bytes<T>, nb::kw_only(), nb::arg("compress") = false,
            "What save() writes, as bytes.")
       .def("__reduce__", [](nb::handle self) {
         return pickled(self.type(), "from_bytes", self.attr("to_bytes")());
       });
+}
+
+/// Adds map().
+template <class T>
+void add_mapping(nb::class_<Held<T>>& cls, const char* doc) {
+  cls.def_static(
+      "map",
+      [](const std::filesystem::path& path, std::string_view backend) {
+        Outside others_may_run;
+        return hold(T::map(path, {.backend = backend}));
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("backend") = "auto", doc);
 }
 
 }  // namespace scbf::python
