@@ -215,7 +215,7 @@ namespace {
 template <class AnyBank>
 AnyBank load_bank(const std::string& file, const std::string& path,
                   const std::optional<BankFileInfo>& info, const RunOptions& run) {
-  const std::uint64_t rows = info ? info->row_bytes() : 0;
+  const std::uint64_t rows = info ? info->row_bytes : 0;
   const std::uint64_t most = memory_to_spare();
   if (rows > most) {
     throw IoError(fmt::format("{}: its rows of bits take {}, and {} are free", display_name(file),

@@ -530,8 +530,9 @@ Run set_up_find(CommandLine& line) {
   line.footer(
       R"(Prints name, tab and key, a line for each member that may hold the key, in input order. A name is the file
 that 'scbf bank' read, with tab, line breaks and backslash as \t, \n, \r and \\; or the number of the member.
-The exit code is 1 if no key is printed. A bank that 'scbf bank' made is loaded and verified. One of bits, made of
-it by 'scbf project', is mapped and only its header verified: it is ready at once, and processes share its memory.
+The exit code is 1 if no key is printed. A bank that 'scbf bank' made is loaded and verified. 'scbf project' makes a
+bank of bits of it, which is mapped (unless it is compressed), and only its header verified: it is ready at once, and
+processes share its memory.
 
 Examples:
   scbf find logs.bank addresses.txt

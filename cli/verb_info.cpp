@@ -209,7 +209,7 @@ Json to_json(const std::string& file, const BankFileInfo& info) {
   json["compressed"] = info.compressed;
   json["seed"] = info.seed;
   json["capacity"] = info.capacity;
-  json["row_bytes"] = info.row_bytes();
+  json["row_bytes"] = info.row_bytes;
   describe_growth_of_bank(json, info.growth);
   json["members"] = Json::array();
   for (const MemberFileInfo& member : info.members) {
@@ -240,7 +240,7 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
   row("holds", fmt::format("{} of {}, room for {}{}", describe_bank(info),
                            counted(info.members.size(), "member"), grouped(info.capacity),
                            info.compressed ? ", compressed" : ""));
-  row("rows", human_bytes(info.row_bytes()));
+  row("rows", human_bytes(info.row_bytes));
   row("growth", info.growth.policy() == Growth::Policy::one
                     ? info.growth.first_geometry().describe()
                     : info.growth.describe());

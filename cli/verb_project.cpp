@@ -66,7 +66,7 @@ int project(const ProjectOptions& options) {
 
 Run set_up_project(CommandLine& line) {
   auto options = std::make_shared<ProjectOptions>();
-  line.positional("FILE", "The filter; - is standard input. Or the file of a bank", options->file);
+  line.positional("FILE", "The filter, or the file of a bank; - is standard input", options->file);
   line.option("-o,--output", "OUT",
               "The bits; replaced as a whole; - is standard output, and the report then "
               "goes to standard error",
@@ -77,8 +77,8 @@ Run set_up_project(CommandLine& line) {
   line.footer(
       R"(Keeps one bit of each counter: is it 0? 'scbf query' gives the same answers, from a quarter of the
 memory and of the file (in layout ranked, from about a half to seven eighths). Keys cannot be removed or counted
-there: keep FILE for that. FILE is verified, and read in memory for the bits only. Of a bank, 'scbf find' gives the
-same answers, from a file that is mapped.
+there: keep FILE for that. FILE is verified, and read in memory for the bits only. Of a bank likewise: 'scbf find'
+gives the same answers, and maps OUT unless it is compressed.
 
 Examples:
   scbf project words.scbf -o words_bits.scbf

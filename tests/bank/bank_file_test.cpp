@@ -111,7 +111,7 @@ Bank read_in_every_way(const Bytes& bytes, const Bank& want) {
     EXPECT_EQ(info.growth, want.growth());
     EXPECT_EQ(info.seed, want.seed());
     EXPECT_EQ(info.capacity, want.capacity());
-    EXPECT_EQ(info.row_bytes(), BankAccess::state(want).first.rows.bytes());
+    EXPECT_EQ(info.row_bytes, BankAccess::state(want).first.rows.bytes());
     EXPECT_EQ(info.file_bytes, bytes.size());
     EXPECT_EQ(info.metadata, want.metadata());
     EXPECT_EQ(info.members.size(), want.size());

@@ -89,7 +89,7 @@ TEST(Claims, RowsOfABankThatIsNotWhole) {
   write_bytes(path, bytes);
   largest_mapping = 0;
   EXPECT_THROW_WITH(Bank::load(path), CorruptFile, "checksum mismatch");
-  EXPECT_EQ(std::get<BankFileInfo>(read_any_file_info(path)).row_bytes(), kRows);
+  EXPECT_EQ(std::get<BankFileInfo>(read_any_file_info(path)).row_bytes, kRows);
   EXPECT_LT(largest_mapping, 1u << 20);
 }
 

@@ -87,8 +87,9 @@ constexpr const char* kBitsOfStages = "scalable_bits.scbf";
 // Banks: of members of one stage, and of members that grow, compressed.
 constexpr const char* kBanks[] = {"bank.scbf", "growing_bank_compressed.scbf"};
 
-// And of their bits: the first one plain, the other compressed.
-constexpr const char* kBitsBanks[] = {"bits_bank.scbf", "growing_bits_bank_compressed.scbf"};
+// And of their bits.
+constexpr const char* kBitsBanks[] = {"bits_bank.scbf", "growing_bits_bank.scbf",
+                                      "growing_bits_bank_compressed.scbf"};
 
 Bank build_bank(const Growth& growth) {
   Bank bank(growth, {.seed = 0xFEDC'BA98'7654'3210, .capacity = 8});
@@ -230,13 +231,14 @@ TEST(GoldenFile, TodaysCodeWritesTheSameBanks) {
 
 TEST(GoldenFile, TodaysCodeWritesTheSameBanksOfBits) {
   const std::vector<Bank> banks = build_banks();
-  for (std::size_t i = 0; i < banks.size(); ++i) {
+  for (std::size_t i = 0; i < std::size(kBitsBanks); ++i) {
     const fs::path path = kGolden / kBitsBanks[i];
     SCOPED_TRACE(path);
-    const BloomBank bits(banks[i]);
-    const Bytes written = to_bytes(bits, {.compress = i == 1});
+    const bool compressed = i == 2;  // other versions of zstd may choose other bytes
+    const BloomBank bits(banks[std::min<std::size_t>(i, 1)]);
+    const Bytes written = to_bytes(bits, {.compress = compressed});
     write_if_missing(kBitsBanks[i], written);
-    if (i == 0) {
+    if (!compressed) {
       EXPECT_EQ(written, read_bytes(path));
       EXPECT_EQ(to_bytes(BloomBank::map(path)), written);
     }
@@ -496,7 +498,7 @@ TEST_F(IndependentReader, RefusesDamage) {
   refuses(kBankReader, kBanks[0], {0, 30, 104, 132, 150, 230, 4000, 4100, 8200, 9100, SIZE_MAX});
   // In order: magic, header, levels, members, stages, checksums, metadata, padding, rows.
   refuses(kBitsBankReader, kBitsBanks[0],
-          {0, 30, 104, 130, 165, 215, 260, 350, 356, 4000, 4100, SIZE_MAX});
+          {0, 30, 104, 132, 138, 172, 223, 268, 358, 364, 4000, 4100, SIZE_MAX});
 }
 
 }  // namespace

@@ -64,12 +64,12 @@ void compare(const BloomBank& bits, const Bank& bank) {
 }
 
 // Where the header of a bank of bits has what a level's rows are.
-constexpr std::size_t kLevelsAt = 160, kLevel = 40, kRowBytesAt = 24;
+constexpr std::size_t kLevelCountAt = 136, kLevelsAt = 168, kLevel = 40, kRowBytesAt = 24;
 
 /// Bytes of all rows of a bank of bits with a good header.
 std::uint64_t row_bytes(const Bytes& bytes) {
   std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < get<std::uint32_t>(bytes, kFixedBytes); ++i) {
+  for (std::uint32_t i = 0; i < get<std::uint32_t>(bytes, kLevelCountAt); ++i) {
     sum += get<std::uint64_t>(bytes, kLevelsAt + kLevel * i + kRowBytesAt);
   }
   return sum;
@@ -148,13 +148,17 @@ void check(const Bytes& bytes) {
   Pieces more(again);
   require(written(Bank::read(more.source()), info->compressed) == again);
   compare(*bits, *loaded);
-  compare(BloomBank(*loaded), *loaded);
+  const BloomBank made(*loaded);
+  compare(made, *loaded);
+  const Bytes of_bits = written(made, info->compressed);
+  Pieces bits_pieces(of_bits);
+  compare(BloomBank::read(bits_pieces.source()), *loaded);
   use(*loaded);
 }
 
 /// Corrects all checksums of a bank of bits, as far as the bytes go.
 void sign_bits(std::span<std::byte> bytes) {
-  constexpr std::size_t kMembersAt = 32, kPayloadAt = 88, kHeaderBytesAt = 96, kStagesAt = 136;
+  constexpr std::size_t kMembersAt = 32, kPayloadAt = 88, kHeaderBytesAt = 96, kStagesAt = 144;
   constexpr std::uint64_t kChunk = 1u << 20, kMember = 16, kStage = 32;
   if (bytes.size() < kLevelsAt) return;
   const auto header_bytes = get<std::uint64_t>(bytes, kHeaderBytesAt);
@@ -163,7 +167,7 @@ void sign_bits(std::span<std::byte> bytes) {
     sign_chunks(bytes, header_bytes, ~std::uint64_t{0});
     return;
   }
-  const std::uint64_t levels = get<std::uint32_t>(bytes, kFixedBytes);
+  const std::uint64_t levels = get<std::uint32_t>(bytes, kLevelCountAt);
   std::uint64_t table = kLevelsAt + kLevel * levels +
                         kMember * get<std::uint32_t>(bytes, kMembersAt) +
                         kStage * get<std::uint64_t>(bytes, kStagesAt);

@@ -13,11 +13,11 @@ Needs the package `xxhash` (Debian: python3-xxhash), and for some compressed fil
 import struct
 
 from read_bank import FIELDS, MAGIC, MOST_MEMBERS, Bank
-from read_container import FIXED_FIELDS, aligned
+from read_container import FIXED_FIELDS, TIGHTENING, aligned
 from read_filter import CHUNK, PACKED, RANKED, SPLIT, U64, Filter, require, run, unpacked, xxhash
 
-FURTHER = struct.Struct("<2I3Q")
-FURTHER_FIELDS = "levels reserved stages chunks members_metadata_bytes".split()
+FURTHER = struct.Struct("<4I3Q")
+FURTHER_FIELDS = "hash hash_version levels reserved stages chunks members_metadata_bytes".split()
 LEVEL = struct.Struct("<4I3Q")
 LEVEL_FIELDS = "index slots probes groups extent bytes offset".split()
 MEMBER = struct.Struct("<4I")
@@ -27,7 +27,7 @@ STAGE_FIELDS = "level slot keys_inserted keys_removed metadata_bytes".split()
 
 
 class Level:
-    """The rows of all stages of one index. What Filter knows of a key's counters, it knows, too."""
+    """The rows of the first stages, or of later ones of one index. What Filter knows of a key's counters, it knows, too."""
 
     counters, positions = Filter.counters, Filter.positions
 
@@ -74,7 +74,7 @@ class BitsBank:
         require(data[:8] == MAGIC, "not a bank file")
         require(len(data) >= FIXED_FIELDS.size + FURTHER.size, "truncated")
         self.header = h = dict(zip(FIELDS, FIXED_FIELDS.unpack_from(data)))
-        require(h["version"] == 2 and h["fixed_bytes"] == 160, "version or fixed_bytes")
+        require(h["version"] == 2 and h["fixed_bytes"] == 168, "version or fixed_bytes")
         require(h["payload"] in (1, 2), "payload")
         packed = h["payload"] == PACKED
         require(h["members"] <= h["capacity"] <= MOST_MEMBERS, "members or capacity")
@@ -84,9 +84,10 @@ class BitsBank:
         require(xxhash.xxh3_64_intdigest(signed) == h["checksum"], "header checksum")
         Bank.check_growth(self)
         h.update(zip(FURTHER_FIELDS, FURTHER.unpack_from(data, 128)))
-        require(h["reserved"] == 0 and 1 <= h["levels"] <= 256, "levels")
+        require(h["hash"] == h["hash_version"] == 1 and h["reserved"] == 0, "hash or reserved field")
+        require(1 <= h["levels"] <= 257, "levels")
 
-        self.at = 160
+        self.at = 168
         levels = self.table(data, LEVEL, LEVEL_FIELDS, h["levels"])
         self.members = self.table(data, MEMBER, MEMBER_FIELDS, h["members"])
         stages = self.table(data, STAGE, STAGE_FIELDS, h["stages"])
@@ -130,10 +131,13 @@ class BitsBank:
     def take_levels(self, levels):
         h = self.header
         indexes = [level["index"] for level in levels]
-        require(indexes[0] == 0 and indexes == sorted(set(indexes)) and indexes[-1] < h["most_stages"], "indexes")
+        require(indexes[0] == 0 and max(indexes) < h["most_stages"], "indexes")
+        require(indexes[1:] == sorted(set(indexes[1:])), "indexes")
         for level in levels:
             slots = level["slots"]
             require(slots in (8, 16, 32, 64, 128, 256, 512) or 0 < slots <= MOST_MEMBERS and slots % 256 == 0, "slots")
+            shape = ("probes", "groups", "extent")
+            require(h["policy"] == TIGHTENING or all(level[f] == h[f] for f in shape), "geometry")
         require(levels[0]["slots"] == h["capacity"], "capacity")
         self.levels = [Level(level, h) for level in levels]
 
@@ -157,6 +161,7 @@ class BitsBank:
                         f"member {number}: slot")
                 level.owners[stage["slot"]] = number
                 level.used |= 1 << stage["slot"]
+                require(stage["metadata_bytes"] <= 1 << 20, f"member {number}: metadata of a stage")
                 self.at += stage["metadata_bytes"]
         require(next(left, None) is None, "stages")
         require(all(level.owners for level in self.levels[1:]), "a level without stages")

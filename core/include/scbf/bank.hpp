@@ -276,12 +276,10 @@ struct BankFileInfo {
   std::string metadata;
   bool compressed;  ///< see SaveOptions::compress
   Cell cell;        ///< of the members: is it the file of a Bank, or of a BloomBank?
-
-  /// Bytes that the rows of the first stage take when the bank is loaded, however few members there
-  /// are: look at it before you load a file that you do not trust.
-  std::uint64_t row_bytes() const noexcept {
-    return growth.first_geometry().padded_counters() * (capacity / 8);
-  }
+  /// Bytes that rows take when the bank is loaded, however few members there are: look at it before
+  /// you load a file that you do not trust. Of a Bank, the rows of the first stage; of a BloomBank,
+  /// those of all stages, and what is kept for each slot.
+  std::uint64_t row_bytes;
 };
 
 /// Reads and verifies only the headers, including those of the members, of the file of a Bank or a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Banks in files and streams. Of a bank of counters, a member is written as the filter that
-// copy_member returns would be. Its rows are not in the file: they follow from the counters. The
-// file of a bank of bits has nothing but rows (bits_bank_files.hpp).
+// copy_member returns would be. Its rows are not in the file: they follow from the counters. Banks
+// of bits, whose files have rows, are in bits_bank_files.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,6 @@
 #include "files/rows_format.hpp"
 #include "files/write_stages.hpp"
 #include "scbf/bank.hpp"
-#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -88,24 +87,17 @@ std::unique_ptr<BankState> read_bank(const ByteSource& source, const BankOptions
 }
 
 std::unique_ptr<BankState> map_bank(const std::filesystem::path& path, const BankOptions& options) {
-  // As long as the file gets another name while it is opened by name once more.
-  constexpr int kTries = 100;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    FileInput file(path);
-    if (!file.input.bytes()) {
-      throw IoError(fmt::format("{}: cannot map: not a regular file; load it",
-                                detail::in_quotes(path.string())));
-    }
-    std::vector<std::byte> first = read_fixed_bytes(file.input);
-    std::unique_ptr<BankState> bank =
-        rows_format::is_bank_of_bits(first)
-            ? map_bank_of_bits(file.input, std::move(first), path, options)
-            : read_bank_of_counters(file.input, std::move(first), options, Cell::bit);
-    check_end(file.input);
-    if (file.file.still_named()) return bank;
+  FileInput file(path);
+  if (!file.input.bytes()) {
+    throw IoError(fmt::format("{}: cannot map: not a regular file; load it", file.input.name()));
   }
-  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile",
-                            detail::in_quotes(path.string()), kTries));
+  std::vector<std::byte> first = read_fixed_bytes(file.input);
+  std::unique_ptr<BankState> bank =
+      rows_format::is_bank_of_bits(first)
+          ? map_bank_of_bits(file, std::move(first), options)
+          : read_bank_of_counters(file.input, std::move(first), options, Cell::bit);
+  check_end(file.input);
+  return bank;
 }
 
 BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool verify) {
@@ -130,7 +122,8 @@ BankFileInfo read_bank_info(Input& input, std::vector<std::byte> first, bool ver
           .file_bytes = input.position(),
           .metadata = std::move(header.metadata),
           .compressed = header.packed(),
-          .cell = Cell::counter};
+          .cell = Cell::counter,
+          .row_bytes = header.growth.first_geometry().padded_counters() * (header.capacity / 8)};
 }
 
 BankFileInfo read_bank_info(const std::filesystem::path& path, bool verify) {

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "files/read_stages.hpp"
@@ -15,39 +17,28 @@ namespace scbf {
 
 namespace {
 
-using rows_format::Header;
 using rows_format::RowsChecker;
+using BitsHeader = rows_format::Header;
 
-/// The words of rows, as so many chunks.
-template <class Words, class Use>
-void for_each_chunk(Words words, Use use) {
+/// Calls use(word, chunk) for each chunk of rows; `word` is the number of its first word.
+template <class Use>
+void for_each_chunk_of_rows(const MemberRows& rows, Use use) {
+  const std::span<const std::uint64_t> words = rows.words();
   for (std::uint64_t word = 0; word < words.size(); word += kChunkWords) {
     use(word, words.subspan(word, std::min<std::uint64_t>(kChunkWords, words.size() - word)));
   }
 }
 
-/// A row of 1s for the slots of level `i` that have a stage.
-std::vector<std::uint8_t> used_slots(const Header& header, std::size_t i) {
-  std::vector<std::uint8_t> used(header.levels[i].slots / 8);
-  for (const rows_format::Member& member : header.members) {
-    for (const rows_format::Stage& stage : member.stages) {
-      if (stage.level != i) continue;
-      std::uint8_t& byte = used[stage.slot / 8];
-      byte = static_cast<std::uint8_t>(byte | 1u << stage.slot % 8);
-    }
-  }
-  return used;
-}
-
-struct FileHeader {
-  Header header;
+struct HeaderOfFile {
+  BitsHeader header;
   std::uint64_t checksum;
 };
 
-FileHeader read_header_of_bits(Input& input, std::vector<std::byte> first) {
+HeaderOfFile read_header_of_bits(Input& input, std::vector<std::byte> first) {
   const std::uint64_t bytes = rows_format::checked_header_bytes(first, input.name());
   first = read_header(input, std::move(first), bytes);
-  FileHeader read{rows_format::decode_header(first, input.name()), file_format::checksum_in(first)};
+  HeaderOfFile read{rows_format::decode_header(first, input.name()),
+                    file_format::checksum_in(first)};
   const rows_format::Level& last = read.header.levels.back();
   if (input.bytes() && !read.header.packed() && *input.bytes() < last.offset + last.bytes()) {
     file_format::throw_truncated(*input.bytes(), last.offset + last.bytes(), input.name());
@@ -62,51 +53,57 @@ FileHeader read_header_of_bits(Input& input, std::vector<std::byte> first) {
   return read;
 }
 
-[[noreturn]] void throw_stray(const Input& input, const rows_format::Level& level,
-                              const rows_format::StrayBit& stray) {
-  throw CorruptFile(fmt::format("{}: rows of level {}: {} is not zero, at byte {} of the rows",
-                                input.name(), level.index, stray.where, stray.byte));
+std::string stray_text(std::size_t level, const rows_format::StrayBit& stray) {
+  return fmt::format("rows of level {}: {} is not zero, at byte {} of the rows", level, stray.where,
+                     stray.byte);
 }
 
-/// The levels of a bank file, whose rows follow each other.
+/// The levels of a bank file, whose rows follow each other. Borrows the input and the header.
 class LevelsReader {
  public:
-  LevelsReader(Input& input, const FileHeader& of)
-      : input_(input), header_(of.header), checksum_(of.checksum) {}
+  LevelsReader(Input& input, const HeaderOfFile& of)
+      : input_(input), header_(of.header), checksum_(of.checksum), used_(used_slots(of.header)) {}
+
+  /// For each level, a row of 1s for the slots that have a stage.
+  std::vector<std::vector<std::uint8_t>>& used() noexcept { return used_; }
 
   /// Reads and verifies the rows of the next level. `into(word, count)` returns where words are
   /// stored.
   template <class Into>
   void read(Into into) {
     const rows_format::Level& level = begin_level();
-    const RowsChecker checker(level, used_slots(header_, level_ - 1));
-    const auto check = [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
-      if (const auto stray = checker.check(word, chunk)) throw_stray(input_, level, *stray);
-    };
+    const RowsChecker checker(level, used_[level_]);
     const std::uint64_t words = level.bytes() / sizeof(std::uint64_t);
+    const auto check = [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
+      if (const auto stray = checker.check(word, chunk)) refuse(*stray);
+    };
     if (header_.packed()) {
-      file_format::ChunkDecoder decoder;
-      for_each_packed_chunk(input_, {words, checksum_, chunk_}, [&](const PackedChunk& packed) {
-        const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
-        if (const auto why = decoder.decode(Cell::bit, packed.coding, packed.bytes, chunk)) {
-          throw_bad_chunk(input_.name(), packed, why);
-        }
-        check(packed.first_word, chunk);
-      });
+      read_packed_words(input_, {words, checksum_, chunk_}, Cell::bit, into, check);
     } else {
-      for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+      const auto verify = [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
         const std::uint64_t number = word / kChunkWords;
-        const std::span<std::uint64_t> chunk = into(word, std::min(kChunkWords, words - word));
-        input_.read_all(std::as_writable_bytes(chunk), file_bytes());
+        const std::uint64_t said = level.chunk_checksums[number];
         const std::uint64_t computed = file_format::checksum(std::as_bytes(chunk));
-        if (computed != level.chunk_checksums[number]) {
-          file_format::throw_chunk_mismatch(input_.name(), chunk_ + number,
-                                            level.chunk_checksums[number], computed);
+        if (computed != said) {
+          file_format::throw_chunk_mismatch(input_.name(), chunk_ + number, said, computed);
         }
         check(word, chunk);
-      }
+      };
+      read_plain_words(input_, words, file_bytes(), into, verify);
     }
-    chunk_ += file_format::chunk_count(level.bytes());
+    end_level(level);
+  }
+
+  /// Maps the rows of the next level; of these only the padding is verified.
+  HostMemory map(const InputFile& file) {
+    const rows_format::Level& level = begin_level();
+    HostMemory rows = file.map(level.offset, level.bytes());
+    const RowsChecker checker(level, used_[level_]);
+    const std::span<const std::uint64_t> words(rows.words(), level.bytes() / sizeof(std::uint64_t));
+    if (const auto stray = checker.check_padding(words)) refuse(*stray);
+    input_.skip(level.bytes(), "the rows");
+    end_level(level);
+    return rows;
   }
 
   /// Skips the rows of the next level, without reading them where possible.
@@ -117,29 +114,38 @@ class LevelsReader {
     } else {
       input_.skip(level.bytes(), "the rows");
     }
-    chunk_ += file_format::chunk_count(level.bytes());
+    end_level(level);
   }
 
  private:
   const rows_format::Level& begin_level() {
-    const rows_format::Level& level = header_.levels[level_++];
+    const rows_format::Level& level = header_.levels[level_];
     if (!header_.packed()) read_padding(input_, level.offset, file_bytes(), "levels");
     return level;
+  }
+  void end_level(const rows_format::Level& level) noexcept {
+    chunk_ += file_format::chunk_count(level.bytes());
+    ++level_;
+  }
+  [[noreturn]] void refuse(const rows_format::StrayBit& stray) const {
+    throw CorruptFile(fmt::format("{}: {}", input_.name(), stray_text(level_, stray)));
   }
   std::uint64_t file_bytes() const noexcept {
     return header_.levels.back().offset + header_.levels.back().bytes();
   }
 
   Input& input_;
-  const Header& header_;
+  const BitsHeader& header_;
   std::uint64_t checksum_;
+  std::vector<std::vector<std::uint8_t>> used_;
   std::size_t level_ = 0;    // the next one
   std::uint64_t chunk_ = 0;  // number of its first
 };
 
 /// Makes the bank of a header and of the rows that `rows_of(i)` returns for level i, in order.
 template <class RowsOf>
-std::unique_ptr<BankState> make_bank(Header&& header, const Backend& backend, RowsOf rows_of) {
+std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend& backend,
+                                             RowsOf rows_of) {
   check_supports(backend, header.growth.layout(), Cell::bit);
   MemberFit fit(header.growth, header.seed);
   const auto level_of = [&](std::size_t i) {
@@ -163,7 +169,7 @@ std::unique_ptr<BankState> make_bank(Header&& header, const Backend& backend, Ro
       bits.keys_inserted = stage.keys_inserted;
       bits.keys_removed = stage.keys_removed;
       bits.metadata = std::move(stage.metadata);
-      level.settle(stage.slot, std::move(bits));
+      level.adopt(stage.slot, std::move(bits));
       if (stage.level != 0) level.owners[stage.slot] = member.number;
       made.stages.push_back({&level, stage.slot});
     }
@@ -174,7 +180,8 @@ std::unique_ptr<BankState> make_bank(Header&& header, const Backend& backend, Ro
   return bank;
 }
 
-FileInfo info_of(const Header& header, const rows_format::Member& member, MemberFit& fit) {
+FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& member,
+                        MemberFit& fit) {
   FileInfo info{.version = rows_format::kVersion,
                 .growth = header.growth,
                 .seed = header.seed,
@@ -209,69 +216,76 @@ FileInfo info_of(const Header& header, const rows_format::Member& member, Member
   return info;
 }
 
+/// Throws CorruptFile if rows that are mapped, and so have not been verified, cannot be.
+void check_rows(const BankState& bank, const BitsHeader& header,
+                std::span<const Level* const> levels) {
+  if (!bank.read_only()) return;
+  const auto used = used_slots(header);
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const RowsChecker checker(header.levels[i], used[i]);
+    if (const auto stray = checker.check(0, levels[i]->rows.words())) {
+      throw CorruptFile(
+          fmt::format("the bank is damaged, as a mapped file may be: {}", stray_text(i, *stray)));
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
                                              const BankOptions& options) {
   const Backend& backend = backend_for(options);
-  FileHeader file = read_header_of_bits(input, std::move(first));
-  LevelsReader levels(input, file);
-  // The reader goes on reading from the header, whose members' text goes to the bank at last.
+  HeaderOfFile file = read_header_of_bits(input, std::move(first));
+  LevelsReader reader(input, file);
   std::vector<MemberRows> rows;
   for (const rows_format::Level& level : file.header.levels) {
     // Pages exist only once they are written, so a false claim costs no more than what is there.
     rows.emplace_back(level.geometry, level.slots);
-    levels.read([&](std::uint64_t word, std::uint64_t count) {
+    reader.read([&](std::uint64_t word, std::uint64_t count) {
       return rows.back().words().subspan(word, count);
     });
   }
-  std::unique_ptr<BankState> bank =
-      make_bank(std::move(file.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
+  std::unique_ptr<BankState> bank = make_bank_of_bits(
+      std::move(file.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
   bank->reserve(options.capacity);
   return bank;
 }
 
-std::unique_ptr<BankState> map_bank_of_bits(Input& input, std::vector<std::byte> first,
-                                            const std::filesystem::path& path,
+std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::byte> first,
                                             const BankOptions& options) {
   const Backend& backend = backend_for(options);
-  FileHeader file = read_header_of_bits(input, std::move(first));
-  if (file.header.packed()) {
-    throw IoError(fmt::format("{}: cannot map: the rows are compressed; load it", input.name()));
+  HeaderOfFile read = read_header_of_bits(file.input, std::move(first));
+  if (read.header.packed()) {
+    throw IoError(
+        fmt::format("{}: cannot map: the rows are compressed; load it", file.input.name()));
   }
-  LevelsReader levels(input, file);
+  LevelsReader reader(file.input, read);
   std::vector<MemberRows> rows;
-  std::vector<std::vector<std::uint8_t>> used;
-  for (std::size_t i = 0; i < file.header.levels.size(); ++i) {
-    const rows_format::Level& level = file.header.levels[i];
-    rows.emplace_back(level.geometry, level.slots, HostMemory(path, level.offset, level.bytes()));
-    used.push_back(used_slots(file.header, i));
-    const RowsChecker checker(level, used.back());
-    if (const auto stray = checker.check_padding(rows.back().words())) {
-      throw_stray(input, level, *stray);
-    }
-    levels.skip();
+  for (const rows_format::Level& level : read.header.levels) {
+    rows.emplace_back(level.geometry, level.slots, reader.map(file.file));
   }
-  std::unique_ptr<BankState> bank =
-      make_bank(std::move(file.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
-  bank->first.present = std::move(used[0]);
+  std::unique_ptr<BankState> bank = make_bank_of_bits(
+      std::move(read.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
+  bank->first.present = std::move(reader.used()[0]);
   for (std::size_t i = 0; i < bank->later.size(); ++i) {
-    bank->later[i]->present = std::move(used[i + 1]);
+    bank->later[i]->present = std::move(reader.used()[i + 1]);
   }
   return bank;
 }
 
 BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool verify) {
-  const FileHeader file = read_header_of_bits(input, std::move(first));
-  const Header& header = file.header;
-  LevelsReader levels(input, file);
+  const HeaderOfFile file = read_header_of_bits(input, std::move(first));
+  const BitsHeader& header = file.header;
+  LevelsReader reader(input, file);
   std::vector<std::uint64_t> buffer(verify ? kChunkWords : 0);
-  for (std::size_t i = 0; i < header.levels.size(); ++i) {
+  std::uint64_t row_bytes = 0;
+  for (const rows_format::Level& level : header.levels) {
+    row_bytes += level.bytes() + level.slots * sizeof(std::optional<Stage>);
     if (verify) {
-      levels.read(
+      reader.read(
           [&](std::uint64_t, std::uint64_t count) { return std::span(buffer).first(count); });
     } else {
-      levels.skip();
+      reader.skip();
     }
   }
   check_end(input);
@@ -279,7 +293,7 @@ BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool ver
   std::vector<MemberFileInfo> members;
   members.reserve(header.members.size());
   for (const rows_format::Member& member : header.members) {
-    members.push_back({member.number, member.asked_always, 0, info_of(header, member, fit)});
+    members.push_back({member.number, member.asked_always, 0, info_of_member(header, member, fit)});
   }
   return {.version = rows_format::kVersion,
           .growth = header.growth,
@@ -289,21 +303,23 @@ BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool ver
           .file_bytes = input.position(),
           .metadata = header.metadata,
           .compressed = header.packed(),
-          .cell = Cell::bit};
+          .cell = Cell::bit,
+          .row_bytes = row_bytes};
 }
 
 void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const ByteSink& sink) {
-  Header header{.growth = bank.growth,
-                .seed = bank.seed,
-                .metadata = bank.metadata,
-                .payload = options.compress ? Payload::packed : Payload::plain};
+  BitsHeader header{.growth = bank.growth,
+                    .seed = bank.seed,
+                    .metadata = bank.metadata,
+                    .payload = options.compress ? Payload::packed : Payload::plain};
   std::vector<const Level*> levels = {&bank.first};
   for (const auto& level : bank.later) levels.push_back(level.get());
   for (const Level* const level : levels) {
     header.levels.push_back({level->index, level->rows.capacity(), level->shape.geometry});
     if (header.packed()) continue;
-    for_each_chunk(level->rows.words(), [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
-      header.levels.back().chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
+    std::vector<std::uint64_t>& checksums = header.levels.back().chunk_checksums;
+    for_each_chunk_of_rows(level->rows, [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
+      checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
     });
   }
   for (std::uint32_t number = 0; number < bank.first.slots(); ++number) {
@@ -312,11 +328,13 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
     header.members.push_back({number, bank.first.is_always(number), {}, member.metadata});
     for (const BankState::StageSlot& at : member.stages) {
       const Stage& stage = at.stage();
-      header.members.back().stages.push_back(
-          {static_cast<std::uint32_t>(std::ranges::find(levels, at.level) - levels.begin()),
-           at.slot, stage.keys_inserted, stage.keys_removed, stage.metadata});
+      const auto level = std::ranges::find(levels, at.level) - levels.begin();
+      header.members.back().stages.push_back({static_cast<std::uint32_t>(level), at.slot,
+                                              stage.keys_inserted, stage.keys_removed,
+                                              stage.metadata});
     }
   }
+  check_rows(bank, header, levels);
   header.lay_out();
   const std::vector<std::byte> bytes = rows_format::encode_header(header);
   const std::uint64_t checksum = file_format::checksum_in(bytes);
@@ -326,14 +344,14 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const rows_format::Level& level = header.levels[i];
     if (!header.packed() && level.offset > at) sink(std::vector<std::byte>(level.offset - at));
-    for_each_chunk(levels[i]->rows.words(),
-                   [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
-                     if (header.packed()) {
-                       write_packed_chunk(encoder, chunk, checksum, number++, sink);
-                     } else {
-                       sink(std::as_bytes(chunk));
-                     }
-                   });
+    for_each_chunk_of_rows(levels[i]->rows,
+                           [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
+                             if (header.packed()) {
+                               write_packed_chunk(encoder, chunk, checksum, number++, sink);
+                             } else {
+                               sink(std::as_bytes(chunk));
+                             }
+                           });
     at = level.offset + level.bytes();
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a bank of bits (files/rows_format.hpp), read and written. bank_files.cpp decides
-// which kind of bank file there is.
+// Reads and writes the files of banks of bits (files/rows_format.hpp). bank_files.cpp decides which
+// kind of bank a file has.
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -18,13 +17,13 @@ namespace scbf {
 /// BloomBank::load.
 std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte> first,
                                              const BankOptions& options);
-/// The same, with the rows of the file that `input` reads from its beginning, mapped.
-std::unique_ptr<BankState> map_bank_of_bits(Input& input, std::vector<std::byte> first,
-                                            const std::filesystem::path& path,
+/// The same, but maps the rows.
+std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::byte> first,
                                             const BankOptions& options);
 /// What the header says; with `verify` the rows are verified, too.
 BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool verify);
 
+/// Throws CorruptFile, before anything is written, if the bank is mapped from a damaged file.
 void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const ByteSink& sink);
 
 }  // namespace scbf

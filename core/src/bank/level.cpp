@@ -153,7 +153,7 @@ void Level::add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slo
   while (has(static_cast<std::uint32_t>(lowest_free))) ++lowest_free;
 }
 
-void Level::settle(std::uint32_t slot, Stage stage) {
+void Level::adopt(std::uint32_t slot, Stage stage) {
   if (slot >= stages.size()) stages.resize(slot + std::size_t{1});
   stages[slot] = std::move(stage);
   ++size;
@@ -372,8 +372,11 @@ void Level::answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out
                        out + i * rows.stride());
   }
   if (present.empty()) return;
-  for (std::size_t i = 0; i < n; ++i, out += rows.stride()) {
-    for (std::size_t b = 0; b < rows.stride(); ++b) out[b] &= present[b];
+  // As local variables, which a store to `out` does not change.
+  const std::uint8_t* const mask = present.data();
+  const std::size_t stride = rows.stride();
+  for (std::size_t i = 0; i < n; ++i, out += stride) {
+    for (std::size_t b = 0; b < stride; ++b) out[b] &= mask[b];
   }
 }
 

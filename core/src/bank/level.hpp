@@ -91,7 +91,7 @@ struct Level {
            const BatchOptions& options);
   /// Puts a stage into a slot whose column has its bits already. Of bits only. Throws
   /// std::bad_alloc.
-  void settle(std::uint32_t slot, Stage stage);
+  void adopt(std::uint32_t slot, Stage stage);
   /// Replaces a stage by another and returns the old one.
   Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept;
   /// Sets a stage's column to zero. The stage must then be taken out, or its column rebuilt.

@@ -307,8 +307,6 @@ InputFile::InputFile(const fs::path& path, FileSystemCalls& calls)
     throw_io(path, "cannot read", errno);
   if (S_ISDIR(status.st_mode)) throw_io(path, "cannot read", EISDIR);
   if (S_ISREG(status.st_mode)) bytes_ = static_cast<std::uint64_t>(status.st_size);
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
   guard.release();
 }
 
@@ -332,11 +330,8 @@ void InputFile::skip(std::uint64_t bytes) {
   }
 }
 
-bool InputFile::still_named() const {
-  struct stat status {};
-  if (retry_interrupted([&] { return calls_.stat(path_.c_str(), &status); }) < 0)
-    throw_io(path_, "cannot read", errno);
-  return status.st_dev == device_ && status.st_ino == inode_;
+HostMemory InputFile::map(std::uint64_t offset, std::uint64_t bytes) const {
+  return HostMemory(fd_, path_, offset, bytes);
 }
 
 }  // namespace scbf

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "kit/host_memory.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
@@ -79,15 +80,13 @@ class InputFile {
   std::size_t read(std::span<std::byte> out);
   /// Skips `bytes`; only in files whose length is known. Throws IoError.
   void skip(std::uint64_t bytes);
-  /// True while `path` still names the file that was opened. Throws IoError.
-  bool still_named() const;
+  /// Maps a part of the file, whatever its path names by now; see HostMemory. Throws IoError.
+  HostMemory map(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
   std::filesystem::path path_;
   FileSystemCalls& calls_;
   int fd_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
   std::optional<std::uint64_t> bytes_;
 };
 

@@ -19,7 +19,6 @@
 #include "filter/store_copies.hpp"
 #include "kit/host_memory.hpp"
 #include "kit/word_ops.hpp"
-#include "scbf/detail/in_quotes.hpp"
 
 namespace scbf {
 
@@ -143,40 +142,30 @@ std::unique_ptr<FilterState> map_filter(const std::filesystem::path& path,
   const Backend& backend = find_backend(options.backend);
   check_supports(backend, cell);
   if (backend.memory() != kHostMemory) return load_filter(path, options, cell);
-  // Another process may replace the file while we open it by name several times; the mapped
-  // counters would then belong to another header. So try again until the name refers to the same
-  // file throughout.
-  constexpr int kTries = 100;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    FileInput file(path);
-    if (!file.input.bytes()) {
-      throw IoError(fmt::format("{}: cannot map: not a regular file; load it",
-                                detail::in_quotes(path.string())));
-    }
-    std::unique_ptr<FilterState> filter =
-        read_filter(file.input, backend, cell,
-                    [&](Input& part, const StageHead& stage) -> std::unique_ptr<CounterStore> {
-                      const StageHeader& header = stage.header;
-                      if (header.geometry.cell() != cell)
-                        return read_bits_of_counters(part, stage, backend);
-                      check_supports(backend, header.geometry.layout(), cell);
-                      if (header.packed()) {
-                        throw IoError(fmt::format(
-                            "{}: cannot map: the payload is compressed; load it", part.name()));
-                      }
-                      auto store = std::make_unique<HostMemory>(
-                          path, stage.offset + header.payload_offset(), header.payload_bytes());
-                      file_format::check_padding(
-                          header, 0, {store->words(), header.geometry.words()}, part.name());
-                      skip_payload(part, stage);
-                      return store;
-                    })
-            .state;
-    check_end(file.input);
-    if (file.file.still_named()) return filter;
+  FileInput file(path);
+  if (!file.input.bytes()) {
+    throw IoError(fmt::format("{}: cannot map: not a regular file; load it", file.input.name()));
   }
-  throw IoError(fmt::format("{}: cannot map: replaced {} times meanwhile",
-                            detail::in_quotes(path.string()), kTries));
+  FilterRead read =
+      read_filter(file.input, backend, cell,
+                  [&](Input& part, const StageHead& stage) -> std::unique_ptr<CounterStore> {
+                    const StageHeader& header = stage.header;
+                    if (header.geometry.cell() != cell)
+                      return read_bits_of_counters(part, stage, backend);
+                    check_supports(backend, header.geometry.layout(), cell);
+                    if (header.packed()) {
+                      throw IoError(fmt::format(
+                          "{}: cannot map: the payload is compressed; load it", part.name()));
+                    }
+                    auto store = std::make_unique<HostMemory>(file.file.map(
+                        stage.offset + header.payload_offset(), header.payload_bytes()));
+                    file_format::check_padding(header, 0, {store->words(), header.geometry.words()},
+                                               part.name());
+                    skip_payload(part, stage);
+                    return store;
+                  });
+  check_end(file.input);
+  return std::move(read.state);
 }
 
 StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {

@@ -147,7 +147,7 @@ FixedFields Reader::fields(std::span<const std::byte> first) const {
   const std::uint64_t without_tables =
       header_bytes(kind_, f.parts, f.metadata_bytes + kind_.further_bytes, f.packed());
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
-  if (!kind_.has_tables) {
+  if (kind_.further_bytes == 0) {
     require_equal("header bytes", f.header_bytes, without_tables);
   } else if (f.header_bytes < without_tables || f.header_bytes > kMostBytes) {
     throw_damaged(

@@ -94,32 +94,47 @@ void skip_packed_payload(Input& input, const PackedPayload& payload);
 [[noreturn]] void throw_bad_chunk(const std::string& name, const PackedChunk& chunk,
                                   const file_format::Fault& why);
 
-/// Reads and verifies the payload of either kind. `into(word, count)` returns where words are
-/// stored; `take(word, chunk)` receives each chunk once it is verified.
+/// Reads a packed payload of these cells. `into(word, count)` returns where words are stored;
+/// `take(word, chunk)` receives each chunk, its checksum verified.
+template <class Into, class Take>
+void read_packed_words(Input& input, const PackedPayload& payload, Cell cell, Into into,
+                       Take take) {
+  file_format::ChunkDecoder decoder;
+  for_each_packed_chunk(input, payload, [&](const PackedChunk& packed) {
+    const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
+    if (const auto why = decoder.decode(cell, packed.coding, packed.bytes, chunk)) {
+      throw_bad_chunk(input.name(), packed, why);
+    }
+    take(packed.first_word, chunk);
+  });
+}
+
+/// The same for a plain payload in a file of `file_bytes`; `take` must verify the checksums.
+template <class Into, class Take>
+void read_plain_words(Input& input, std::uint64_t words, std::uint64_t file_bytes, Into into,
+                      Take take) {
+  for (std::uint64_t word = 0; word < words; word += kChunkWords) {
+    const std::span<std::uint64_t> chunk = into(word, std::min(kChunkWords, words - word));
+    input.read_all(std::as_writable_bytes(chunk), file_bytes);
+    take(word, chunk);
+  }
+}
+
+/// Reads and verifies the payload of a stage, of either kind. `into` as above; `take(word, chunk)`
+/// receives each chunk once it is verified.
 template <class Into, class Take>
 void read_payload(Input& input, const StageHead& stage, Into into, Take take) {
   const StageHeader& header = stage.header;
+  const std::uint64_t words = header.geometry.words();
   file_format::PayloadChecker checker(header, input.name());
+  const auto checked = [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
+    checker.check_chunk(chunk);
+    take(word, chunk);
+  };
   if (header.packed()) {
-    file_format::ChunkDecoder decoder;
-    const PackedPayload payload{header.geometry.words(), stage.checksum};
-    for_each_packed_chunk(input, payload, [&](const PackedChunk& packed) {
-      const std::span<std::uint64_t> chunk = into(packed.first_word, packed.words);
-      if (const file_format::Fault why =
-              decoder.decode(header.geometry.cell(), packed.coding, packed.bytes, chunk)) {
-        throw_bad_chunk(input.name(), packed, why);
-      }
-      checker.check_chunk(chunk);
-      take(packed.first_word, chunk);
-    });
+    read_packed_words(input, {words, stage.checksum}, header.geometry.cell(), into, checked);
   } else {
-    const std::uint64_t words = header.geometry.words();
-    for (std::uint64_t word = 0; word < words; word += kChunkWords) {
-      const std::span<std::uint64_t> chunk = into(word, std::min(kChunkWords, words - word));
-      input.read_all(std::as_writable_bytes(chunk), header.file_bytes());
-      checker.check_chunk(chunk);
-      take(word, chunk);
-    }
+    read_plain_words(input, words, header.file_bytes(), into, checked);
   }
   checker.finish();
 }

@@ -27,14 +27,17 @@ using parts_header::FixedFields;
 
 /// Fixed fields that a bank of counters does not have; they stand behind the others.
 struct FurtherFields {
-  std::uint32_t levels, reserved;
-  std::uint64_t stages;            ///< of all members
-  std::uint64_t chunks;            ///< of all levels whose checksums follow: none if packed
-  std::uint64_t members_metadata;  ///< bytes, that of their stages included
+  std::uint32_t hash = file_format::kHashXxh3, hash_version = file_format::kHashVersion;
+  std::uint32_t levels, reserved = 0;
+  std::uint64_t stages = 0;            ///< of all members
+  std::uint64_t chunks = 0;            ///< of all levels whose checksums follow: none if packed
+  std::uint64_t members_metadata = 0;  ///< bytes, that of their stages included
 
-  auto in_order() noexcept { return std::tie(levels, reserved, stages, chunks, members_metadata); }
+  auto in_order() noexcept {
+    return std::tie(hash, hash_version, levels, reserved, stages, chunks, members_metadata);
+  }
 };
-constexpr std::uint64_t kFurtherBytes = 32;
+constexpr std::uint64_t kFurtherBytes = 40;
 
 struct LevelFields {
   std::uint32_t index, slots, probes, groups;
@@ -71,11 +74,12 @@ constexpr parts_header::Kind kKind = {.magic = bank_format::kMagic,
                                       .most_parts = kMaxBankMembers,
                                       .entry_bytes = kMemberBytes,
                                       .may_be_one = true,
-                                      .further_bytes = kFurtherBytes,
-                                      .has_tables = true};
+                                      .further_bytes = kFurtherBytes};
+// The first stages, and the later ones of each index.
+constexpr std::uint32_t kMostLevels = kMaxStages + 1;
 
 FurtherFields further_fields(const Header& header) noexcept {
-  FurtherFields further{static_cast<std::uint32_t>(header.levels.size()), 0, 0, 0, 0};
+  FurtherFields further{.levels = static_cast<std::uint32_t>(header.levels.size())};
   for (const Level& level : header.levels) further.chunks += level.chunk_checksums.size();
   for (const Member& member : header.members) {
     further.stages += member.stages.size();
@@ -111,6 +115,18 @@ std::uint64_t Header::lay_out() noexcept {
     end = level.offset + level.bytes();
   }
   return packed() ? 0 : end;
+}
+
+std::vector<std::vector<std::uint8_t>> used_slots(const Header& header) {
+  std::vector<std::vector<std::uint8_t>> used;
+  for (const Level& level : header.levels) used.emplace_back(level.slots / 8);
+  for (const Member& member : header.members) {
+    for (const Stage& stage : member.stages) {
+      std::uint8_t& byte = used[stage.level][stage.slot / 8];
+      byte = static_cast<std::uint8_t>(byte | 1u << stage.slot % 8);
+    }
+  }
+  return used;
 }
 
 bool is_bank_of_bits(std::span<const std::byte> first) noexcept {
@@ -172,11 +188,14 @@ class TablesReader {
                std::span<const std::byte> bytes)
       : reader_(reader), f_(f), in_{bytes.data() + parts_header::kFixedBytes} {
     further_ = in_.get_all<FurtherFields>();
-    // None of them can be so large that the sum overflows.
-    const std::uint64_t left = f.header_bytes;
-    if (further_.levels < 1 || further_.levels > kMaxStages) {
-      reader_.throw_damaged(fmt::format("{} levels: must be 1 to {}", further_.levels, kMaxStages));
+    reader_.require_equal("hash", further_.hash, file_format::kHashXxh3);
+    reader_.require_equal("hash version", further_.hash_version, file_format::kHashVersion);
+    if (further_.levels < 1 || further_.levels > kMostLevels) {
+      reader_.throw_damaged(
+          fmt::format("{} levels: must be 1 to {}", further_.levels, kMostLevels));
     }
+    // None of these can be so large that the sum overflows.
+    const std::uint64_t left = f.header_bytes;
     at_most("stages", further_.stages, left / kStageBytes);
     at_most("chunks", further_.chunks, left / kChecksumBytes);
     at_most("metadata bytes of members", further_.members_metadata, left);
@@ -192,19 +211,22 @@ class TablesReader {
     std::uint64_t sum = 0, chunks = 0;
     for (std::uint32_t i = 0; i < further_.levels; ++i) {
       const auto level = in_.get_all<LevelFields>();
-      const bool rises = i == 0 ? level.index == 0 : level.index > header.levels.back().index;
-      if (!rises || level.index >= header.growth.most_stages()) {
-        reader_.throw_damaged(
-            fmt::format("level {} has stages of index {}: must begin at 0, rise, and be below {}",
-                        i, level.index, header.growth.most_stages()));
+      const std::uint32_t least = i < 2 ? 0 : header.levels.back().index + 1;
+      const std::uint32_t end = i == 0 ? 1 : header.growth.most_stages();
+      if (level.index < least || level.index >= end) {
+        reader_.throw_damaged(fmt::format("index {} of level {}: must be {} to below {}",
+                                          level.index, i, least, end));
       }
       check_slots(level.slots);
       header.levels.push_back({level.index, level.slots, geometry_of(fit, level.index)});
-      constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
       const Level& made = header.levels.back();
-      if (made.geometry.padded_counters() > kMostBytes / (level.slots / 8) ||
-          made.bytes() > kMostBytes - sum) {
-        reader_.throw_damaged("rows: must have at most 2^62 bytes in all");
+      check_geometry(i, level, made.geometry);
+      constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+      const std::uint64_t rows = made.geometry.padded_counters();
+      if (rows > kMostBytes / (level.slots / 8) || made.bytes() > kMostBytes - sum) {
+        reader_.throw_damaged(
+            fmt::format("level {}: {} rows of {} bytes: must be at most 2^62 bytes in all", i, rows,
+                        level.slots / 8));
       }
       sum += made.bytes();
       chunks += file_format::chunk_count(made.bytes());
@@ -264,6 +286,20 @@ class TablesReader {
     }
   }
 
+  void check_geometry(std::uint32_t i, const LevelFields& level, const Geometry& geometry) const {
+    const auto said = std::tuple(level.probes, level.groups, level.extent);
+    const auto expected = std::tuple(geometry.probes(), parts_header::groups_of(geometry),
+                                     parts_header::extent_of(geometry));
+    if (said == expected) return;
+    const auto text = [](const auto& fields) {
+      return std::apply(
+          [](auto... field) { return fmt::format("probes {}, groups {}, extent {}", field...); },
+          fields);
+    };
+    reader_.throw_damaged(fmt::format("level {}: {}: this growth has {} in stage {}", i, text(said),
+                                      text(expected), level.index));
+  }
+
   void at_most(const char* field, std::uint64_t value, std::uint64_t most) const {
     if (value <= most) return;
     reader_.throw_damaged(fmt::format("{} {}: must be at most {}", field, value, most));
@@ -303,7 +339,8 @@ class TablesReader {
     reader_.require_equal("metadata bytes of members", further_.members_metadata, metadata);
     const auto empty = std::ranges::find(used, false);
     if (empty != used.end()) {
-      reader_.throw_damaged(fmt::format("level {} has no stage", empty - used.begin()));
+      reader_.throw_damaged(
+          fmt::format("level {} has no stage: must have one", empty - used.begin()));
     }
   }
 
@@ -327,8 +364,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
   tables.read_checksums(header);
   tables.read_metadata(header);
   header.lay_out();
-  // Also geometries and offsets that do not follow from the rest, and marks that are neither 0 nor
-  // 1.
+  // Also offsets that do not follow from the rest, and marks that are neither 0 nor 1.
   reader.check_bytes(bytes, encode_header(header));
   return header;
 }

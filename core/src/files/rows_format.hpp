@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of the file of a bank of bits (bank file version 2): the header before its rows. It
-// begins as that of a bank of counters (bank_format.hpp), whose members it lists; their bits follow
-// as rows, level by level, as they lie in memory. Pure functions of bytes. Described in
-// docs/file_format.md.
+// The bytes of the file of a bank of bits (bank file version 2). Its header begins as that of a
+// bank of counters (bank_format.hpp) and lists the members; their bits follow as rows, level by
+// level, as they lie in memory. Pure functions of bytes. Described in docs/file_format.md.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,8 @@ namespace scbf::rows_format {
 
 inline constexpr std::uint32_t kVersion = 2;
 
-/// The rows of all stages of one index in the growth.
+/// Rows: in the first level those of the first stages of all members, in each other one those of
+/// their later stages of one index.
 struct Level {
   std::uint32_t index;  ///< in the growth; 0 for the first
   std::uint32_t slots;  ///< bits of a row, used or not
@@ -49,7 +49,7 @@ struct Member {
 struct Header {
   Growth growth;
   std::uint64_t seed = 0;
-  std::vector<Level> levels = {};    ///< ascending by index
+  std::vector<Level> levels = {};    ///< the later ones ascend by index
   std::vector<Member> members = {};  ///< ascending by number
   std::string metadata = {};         ///< of the bank
   file_format::Payload payload = file_format::Payload::plain;
@@ -62,6 +62,9 @@ struct Header {
 };
 
 std::vector<std::byte> encode_header(const Header& header);
+
+/// For each level, a row of 1s for the slots that have a stage.
+std::vector<std::vector<std::uint8_t>> used_slots(const Header& header);
 
 /// Does a file that begins so hold a bank of bits?
 bool is_bank_of_bits(std::span<const std::byte> first) noexcept;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/host_memory.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -57,14 +56,11 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
   return memory;
 }
 
-HostMemory::HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes)
+HostMemory::HostMemory(int file, const std::filesystem::path& path, std::uint64_t offset,
+                       std::uint64_t bytes)
     : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw detail::io_error(path, "cannot open", errno);
-  void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
-  const int error = errno;
-  ::close(fd);
-  if (data == MAP_FAILED) throw detail::io_error(path, "cannot map", error);
+  void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) throw detail::io_error(path, "cannot map", errno);
   ::madvise(data, bytes, MADV_RANDOM);
   data_ = data;
 }

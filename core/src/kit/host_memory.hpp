@@ -20,9 +20,11 @@ class HostMemory final : public CounterStore {
   /// The same for memory of which little is likely to be used: only pages that are touched count.
   /// Throws std::bad_alloc if there is no address space for it.
   static HostMemory sparse(std::uint64_t bytes);
-  /// Maps `bytes` of a file from `offset` (a multiple of the page size) read-only.
-  /// Throws IoError. The caller has checked that the file is that long.
-  HostMemory(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes);
+  /// Maps `bytes` of an open file from `offset` (a multiple of the page size) read-only. Throws
+  /// IoError, which names the path. The caller has checked that the file is that long, and may
+  /// close it afterwards.
+  HostMemory(int file, const std::filesystem::path& path, std::uint64_t offset,
+             std::uint64_t bytes);
 
   HostMemory(HostMemory&& other) noexcept { swap(other); }
   HostMemory& operator=(HostMemory&& other) noexcept {

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from scbf import Bank, BloomFilter, Filter, read_file_info
+from scbf import Bank, BloomBank, BloomFilter, Filter, read_file_info
 from scbf.errors import CorruptFile, InvalidArgument, IoError, _io_error
 from scbf.spark.arguments import check_filter
 from scbf.spark.bank import GroupBank, is_labelled
@@ -33,7 +33,7 @@ from scbf.spark.sessions import is_connect, session
 _PIECE_BYTES = 16 << 20
 
 # What can be saved. A GroupBank is saved as the bank that it is, with its groups in the members' metadata.
-_Saved = Filter | BloomFilter | Bank
+_Saved = Filter | BloomFilter | Bank | BloomBank
 _T = TypeVar("_T")
 
 
@@ -51,7 +51,7 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
     to a new path.
 
     Args:
-        filter: counters, bits, a bank, or what bank() made, whose groups are noted in its members' metadata.
+        filter: counters, bits, a bank of either, or what bank() made, whose groups are noted in its members' metadata.
         path: ``hdfs://…``, ``s3a://…``, …; without a scheme, and as a pathlib.Path, of the default file system.
             Through Spark Connect it must be absolute and without a scheme. Folders that are missing are made.
         compress: smaller, unless the filter is half full; ``False`` for a file to be mapped or shared.
@@ -60,7 +60,8 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
         IoError: if the file system refuses; IsADirectory, for example, if the path is a folder.
         InvalidArgument: for anything else, and as GroupBank.labelled().
     """
-    check_filter(filter, (Filter, BloomFilter, Bank, GroupBank), "a Filter, a BloomFilter, a Bank or a GroupBank")
+    check_filter(filter, (Filter, BloomFilter, Bank, BloomBank, GroupBank),
+                 "a Filter, a BloomFilter, a Bank, a BloomBank or a GroupBank")
     name = _name(path)
     spark = session(spark)
     saved = filter.labelled() if isinstance(filter, GroupBank) else filter
@@ -93,8 +94,8 @@ def load(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> 
     return _loaded(path, spark, _filter_of)
 
 
-def load_bank(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Bank | GroupBank:
-    """The same for banks. What bank() made comes back with its groups, as a GroupBank.
+def load_bank(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Bank | BloomBank | GroupBank:
+    """The same for banks, of counters or of bits. What bank() made comes back with its groups, as a GroupBank.
 
     Raises:
         InvalidArgument: if it is no bank; otherwise as load().
@@ -124,13 +125,15 @@ def _filter_of(local: Path, name: str) -> Filter | BloomFilter:
     kind = read_file_info(local).kind
     if kind == "delta":
         raise InvalidArgument(f"{name}: is a delta, not a filter: apply it to the filter that it belongs to")
-    if kind == "bank":
+    if kind in ("bank", "bits_bank"):
         raise InvalidArgument(f"{name}: is a bank, not a filter: load it by load_bank()")
     return (Filter if kind == "counters" else BloomFilter).load(local)
 
 
-def _bank_of(local: Path, name: str) -> Bank | GroupBank:
+def _bank_of(local: Path, name: str) -> Bank | BloomBank | GroupBank:
     kind = read_file_info(local).kind
+    if kind == "bits_bank":
+        return BloomBank.load(local)
     if kind != "bank":
         what = "is a delta" if kind == "delta" else "is a filter, not a bank: load it by load()"
         raise InvalidArgument(f"{name}: {what}")

@@ -75,9 +75,9 @@ void add_files(nb::module_& module) {
       .def_ro("growth", &BankFileInfo::growth)
       .def_ro("seed", &BankFileInfo::seed)
       .def_ro("capacity", &BankFileInfo::capacity, "members that there is room for")
-      .def_prop_ro("row_bytes", &BankFileInfo::row_bytes,
-                   "that the rows of bits of the first stage take when the bank is loaded: look at "
-                   "it before you load a file that you do not trust")
+      .def_ro("row_bytes", &BankFileInfo::row_bytes,
+              "that rows of bits take when the bank is loaded, however few members there are: "
+              "look at it before you load a file that you do not trust")
       .def_prop_ro(
           "members",
           [](const BankFileInfo& i) {

@@ -91,8 +91,13 @@ def test_a_bank_without_groups(spark, folder, filter):
     scbf.spark.save(bank, f"{folder}/b")
     loaded = scbf.spark.load_bank(f"{folder}/b")
     assert isinstance(loaded, scbf.Bank) and loaded.to_bytes() == bank.to_bytes()
-    with pytest.raises(scbf.InvalidArgument, match="b: is a bank, not a filter: load it by load_bank"):
-        scbf.spark.load(f"{folder}/b")
+    bits = scbf.BloomBank.of(bank)
+    scbf.spark.save(bits, f"{folder}/r")
+    read = scbf.spark.load_bank(f"{folder}/r")
+    assert isinstance(read, scbf.BloomBank) and read.to_bytes() == bits.to_bytes()
+    for name in ("b", "r"):
+        with pytest.raises(scbf.InvalidArgument, match=f"{name}: is a bank, not a filter: load it by load_bank"):
+            scbf.spark.load(f"{folder}/{name}")
     scbf.spark.save(filter, f"{folder}/f")
     with pytest.raises(scbf.InvalidArgument, match="f: is a filter, not a bank: load it by load"):
         scbf.spark.load_bank(f"{folder}/f")
