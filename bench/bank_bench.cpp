@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bank against separate filters with the same keys as its members ("alone"): queries, memory,
-// updates. Each row measures both in turn.
+// updates. Each row measures both in turn. And how soon a reader has answers from a file.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -14,6 +16,8 @@
 #include "driver/driver.hpp"
 #include "driver/keys.hpp"
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
+#include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
 
 namespace {
@@ -35,6 +39,26 @@ struct Shape {
   Growth growth;
   std::vector<std::size_t> shares;  ///< keys of each member
   std::size_t asked;                ///< the number of absent keys to ask for
+};
+
+/// A folder that goes with this object.
+class Folder {
+ public:
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "bank_bench-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw IoError("cannot make the folder " + name);
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
 };
 
 class BankFixture final : public Fixture {
@@ -108,6 +132,27 @@ class BankFixture final : public Fixture {
     ask("alone", 1, [&](Column keys) {
       for (const Filter& filter : alone_) filter.contains(keys, answers, kOneThread);
     });
+  }
+
+  /// A process opens a file that is in the system's cache, and asks one batch: a bank of bits,
+  /// mapped or loaded, or the file of counters.
+  void first_answers(Repetition& r, std::size_t batch) {
+    const Folder folder;
+    BloomBank(*bank_).save(folder / "bits");
+    bank_->save(folder / "counters");
+    const Column keys = next(batch);
+    bank_->find(keys, lists_, kOneThread);
+    const auto ask = [&](const char* form, const auto& open) {
+      MemberLists found;
+      r.time(form, batch, [&] {
+        const BloomBank reader = open();
+        reader.find(keys, found, kOneThread);
+      });
+      if (found.members != lists_.members) throw WrongAnswer(fmt::format("bits, {}", form));
+    };
+    ask("", [&] { return BloomBank::map(folder / "bits"); });
+    ask("loaded", [&] { return BloomBank::load(folder / "bits"); });
+    ask("of_counters", [&] { return BloomBank::load(folder / "counters"); });
   }
 
   /// Inserts all keys into empty members in one call.
@@ -210,6 +255,11 @@ void add_bank(const Shape& shape, const std::vector<std::size_t>& batches) {
     rows.push_back({.name = fmt::format("query/{}/batch:{}", what, n),
                     .repetitions = repetitions,
                     .measure = by(&BankFixture::query, n, calls)});
+  }
+  for (const std::size_t n : batches) {
+    rows.push_back({.name = fmt::format("first_answers/{}/batch:{}", what, n),
+                    .repetitions = 3,
+                    .measure = by(&BankFixture::first_answers, n)});
   }
   rows.push_back({.name = "insert_all/" + what,
                   .repetitions = 3,
