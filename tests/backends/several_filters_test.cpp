@@ -347,13 +347,14 @@ TEST(SeveralFiltersInMemory, EqualsFiltersAskedOneByOne) {
     for (std::size_t i = 0; i < want.size(); ++i) want[i] |= answers[i];
   }
   for (const scbf::Backend* backend : available_backends()) {
-    if (backend->memory() != scbf::kHostMemory) continue;
+    if (backend->memory() != scbf::kHostMemory || backend->name() == "simd") continue;
     std::vector<ConstCounterView> views;
     for (std::size_t i = filters.size(); i-- > 0;) {
       views.push_back({shapes[i], kSeed, filters[i].words().data()});
     }
     for (const Mode& mode : contract_modes()) {
       if (mode.scratch_bytes == 1 && !is_best_target(*backend)) continue;
+      if (!is_worthwhile(*backend, mode)) continue;
       SCOPED_TRACE(std::string(backend->name()) + " " + mode.name());
       const std::size_t before = two_threads().parallel_runs;
       Answers out(asked.size(), 0xCC);

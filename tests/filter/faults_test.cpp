@@ -32,6 +32,8 @@ using scbf::Path;
 [[maybe_unused]] const bool kFar = add_far_backends();
 // oneTBB ends the process if it finds no memory when it is first used.
 [[maybe_unused]] const unsigned kThreads = scbf::thread_count({});
+// Each of the first kRarer allocations is made to fail; after them, ever rarer ones.
+constexpr std::uint64_t kRarer = kSanitized ? 4 : 32;
 
 /// The keys of a batch in one of the forms that it can have.
 struct Column {
@@ -137,7 +139,7 @@ void counts_exactly_the_keys_it_says(const Filter& before, const KeyBatch& keys,
   Filter want = before;
   insert(want, keys, options);
   for (const bool ends : {false, true}) {
-    for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+    for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
       SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
       Filter filter = before;
       std::uint64_t processed = keys.size();
@@ -264,7 +266,7 @@ TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
     Filter want = before;
     want.insert(keys, {.threads = 1});
     for (const bool ends : {false, true}) {
-      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 16) {
+      for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
         SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : ""));
         Filter filter = before;
         std::uint64_t accepted = 0;
@@ -350,7 +352,7 @@ TEST(FaultsOfMemory, RemovalDoesAllOrNothing) {
       const Filter& want = most_absent == 0 ? before : removed;
       for (const bool ends : {false, true}) {
         for (const bool tell : {false, true}) {
-          for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+          for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
             SCOPED_TRACE("allocation " + std::to_string(nth) + (ends ? " and those after it" : "") +
                          ", most_absent " + std::to_string(most_absent));
             Filter filter = before;
@@ -403,7 +405,7 @@ TEST(FaultsOfMemory, StagesOfALoadedFilterAreCountedInTheMiddleOfABatch) {
   const auto keys = random_keys(600, 2);
   std::uint64_t in_part = 0;
   for (const char* backend : {"simd", "far"}) {
-    for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / 32) {
+    for (std::uint64_t nth = 1, refused = 1; refused > 0; nth += 1 + nth / kRarer) {
       std::size_t at = 0;
       Filter filter = Filter::read(
           [&](std::span<std::byte> out) {

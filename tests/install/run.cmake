@@ -12,11 +12,6 @@ function(must_run)
   endif()
 endfunction()
 
-set(flags "")
-if(SANITIZE)
-  set(flags "-fsanitize=${SANITIZE}")
-endif()
-
 must_run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 
 # Names this build's toolkit, because find_package(CUDAToolkit) searches only PATH for it.
@@ -26,7 +21,7 @@ endif()
 
 # Uses the project's own generator, because the default one needs make.
 must_run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR}
-  -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${flags}
+  -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON -DSCBF_WANTED_VERSION=${VERSION})
 must_run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 must_run(${WORK_DIR}/build/consumer)
@@ -54,15 +49,14 @@ endif()
 execute_process(COMMAND ${pkg_config} --cflags --libs scbf OUTPUT_VARIABLE options
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(options UNIX_COMMAND "${options}")
-separate_arguments(flags UNIX_COMMAND "${flags}")
-must_run(${COMPILER} -std=c++20 ${flags} ${CONSUMER_DIR}/consumer.cpp -o ${WORK_DIR}/by_pkg_config
+must_run(${COMPILER} -std=c++20 ${CONSUMER_DIR}/consumer.cpp -o ${WORK_DIR}/by_pkg_config
   ${options})
 must_run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBDIR} ${WORK_DIR}/by_pkg_config)
 if(WITH_INDEX)
   execute_process(COMMAND ${pkg_config} --cflags --libs scbf-index OUTPUT_VARIABLE options
     OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(options UNIX_COMMAND "${options}")
-  must_run(${COMPILER} -std=c++20 ${flags} ${CONSUMER_DIR}/index_consumer.cpp
+  must_run(${COMPILER} -std=c++20 ${CONSUMER_DIR}/index_consumer.cpp
     -o ${WORK_DIR}/index_by_pkg_config ${options})
   must_run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${prefix}/${LIBDIR}
     ${WORK_DIR}/index_by_pkg_config)
@@ -70,7 +64,7 @@ endif()
 
 # Examples build against the installed copy: one program here, the page of the library.
 must_run(${CMAKE_COMMAND} -S ${prefix}/${DOCDIR}/examples -B ${WORK_DIR}/examples -G ${GENERATOR}
-  -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${flags}
+  -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON)
 must_run(${CMAKE_COMMAND} --build ${WORK_DIR}/examples --target example_sizing)
 must_run(${WORK_DIR}/examples/example_sizing)
