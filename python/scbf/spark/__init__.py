@@ -24,12 +24,13 @@ from scbf.spark.build import BuildReport, build, count_keys
 from scbf.spark.change import remove, update
 from scbf.spark.errors import MissingPartial, UndersizedPlan, UndersizedPlanWarning
 from scbf.spark.files import load, load_bank, save
-from scbf.spark.lookup import SharedFilter, contains, semi_join, share
+from scbf.spark.lookup import SharedBank, SharedFilter, contains, find, semi_join, share
 
 __all__ = [
     "BuildReport",
     "GroupBank",
     "MissingPartial",
+    "SharedBank",
     "SharedFilter",
     "UndersizedPlan",
     "UndersizedPlanWarning",
@@ -37,6 +38,7 @@ __all__ = [
     "build",
     "contains",
     "count_keys",
+    "find",
     "load",
     "load_bank",
     "remove",

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from scbf import Bank, Filter, Growth, MemberLists
+from scbf import Bank, BloomBank, BloomFilter, Filter, Growth, MemberLists
 from scbf.errors import InvalidArgument
 from scbf.spark import tree
 from scbf.spark.arguments import check_seed, plan_for
@@ -37,12 +37,12 @@ class GroupBank:
 
     Attributes:
         groups: the groups; member i of the bank is that of ``groups[i]``. One may be None.
-        bank: the filters.
+        bank: the filters, or their bits.
     """
 
     __slots__ = ("groups", "bank")
 
-    def __init__(self, groups: list[Any], bank: Bank) -> None:
+    def __init__(self, groups: list[Any], bank: Bank | BloomBank) -> None:
         self.groups = groups
         self.bank = bank
 
@@ -56,8 +56,8 @@ class GroupBank:
             return [[self.groups[member] for member in members] for members in found]
         return [self.groups[member] for member in found]
 
-    def filter(self, group: Any) -> Filter:
-        """A copy of the filter of a group. Raises KeyError if there is no such group."""
+    def filter(self, group: Any) -> Filter | BloomFilter:
+        """A copy of the filter of a group, or of its bits. Raises KeyError if there is no such group."""
         if group not in self.groups:
             raise KeyError(group)
         copy = self.bank.copy_member(self.groups.index(group))
@@ -65,8 +65,12 @@ class GroupBank:
             copy.metadata = ""
         return copy
 
+    def bits(self) -> GroupBank:
+        """The same groups with the bits of their filters only, which give the same answers."""
+        return GroupBank(list(self.groups), BloomBank.of(self.bank)) if isinstance(self.bank, Bank) else self
+
     @staticmethod
-    def of(bank: Bank) -> GroupBank:
+    def of(bank: Bank | BloomBank) -> GroupBank:
         """The groups that labelled() has noted in a bank.
 
         Raises:
@@ -82,7 +86,7 @@ class GroupBank:
             raise InvalidArgument("two members of the bank have the same group")
         return GroupBank(groups, bank)
 
-    def labelled(self) -> Bank:
+    def labelled(self) -> Bank | BloomBank:
         """The bank, with the group of each member noted in its metadata, where it stays.
 
         With these the bank can be saved; of() reads them, and so do other languages: the group 7 is noted as
@@ -131,7 +135,7 @@ _NOTED: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-def is_labelled(bank: Bank) -> bool:
+def is_labelled(bank: Bank | BloomBank) -> bool:
     """Are its groups noted in its members' metadata?"""
     return bank.metadata == _LABELLED
 

@@ -132,12 +132,10 @@ def _filter_of(local: Path, name: str) -> Filter | BloomFilter:
 
 def _bank_of(local: Path, name: str) -> Bank | BloomBank | GroupBank:
     kind = read_file_info(local).kind
-    if kind == "bits_bank":
-        return BloomBank.load(local)
-    if kind != "bank":
+    if kind not in ("bank", "bits_bank"):
         what = "is a delta" if kind == "delta" else "is a filter, not a bank: load it by load()"
         raise InvalidArgument(f"{name}: {what}")
-    bank = Bank.load(local)
+    bank = Bank.load(local) if kind == "bank" else BloomBank.load(local)
     return GroupBank.of(bank) if is_labelled(bank) else bank
 
 

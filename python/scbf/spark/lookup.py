@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking a filter on the executors: as a column, and as the runtime filter of a semi-join.
+"""Asking a filter or a bank on the executors: as a column, and as the runtime filter of a semi-join.
 
-What travels is the filter for readers, a quarter of the counters, as a file: once to each executor, by Spark's
-own distribution of files. Every Python worker there maps it, so the executor's workers share one copy in memory.
+What travels is what readers need, bits instead of counters, as a file: once to each executor, by Spark's own
+distribution of files. Every Python worker there maps it, so the executor's workers share one copy in memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
 
 import pyarrow as pa
 from pyspark import SparkFiles
@@ -24,10 +25,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
 
-from scbf import BloomFilter, Filter
+from scbf import Bank, BloomBank, BloomFilter, Filter
 from scbf.errors import InvalidArgument
 from scbf.spark.arguments import check_filter
+from scbf.spark.bank import GroupBank
 from scbf.spark.build import Report, build
 from scbf.spark.keys import check_frame, column, is_binary_string, key_frame
 from scbf.spark.sessions import is_connect, session
@@ -50,36 +53,51 @@ class SharedFilter:
         return _asks(self.name)(column("key", key))
 
 
-def share(filter: Filter | BloomFilter, *, spark: SparkSession | None = None) -> SharedFilter:
-    """Gives a filter's bits to the executors of a session: each fetches them with its first task that asks.
+@dataclass(frozen=True)
+class SharedBank:
+    """A bank that the executors of a session can ask; made by share().
 
-    What they get is the filter as it is now: later insertions and removals are not seen. The same bits are shared
-    once. Executors keep their copy until the session stops, because Spark takes no file back, and the driver its own
-    until the process ends.
+    Attributes:
+        name: of its file.
+        nbytes: of its file, which each executor fetches once.
+        groups: the type of the groups; None if answers are numbers of members.
+    """
+
+    name: str
+    nbytes: int
+    groups: pa.DataType | None
+
+    def find(self, value: str | Column) -> Column:
+        """As scbf.spark.find(), without its check of the value's type."""
+        return _finds(self.name, self.groups)(column("value", value))
+
+
+@overload
+def share(filter: Filter | BloomFilter, *, spark: SparkSession | None = None) -> SharedFilter: ...
+@overload
+def share(filter: Bank | BloomBank | GroupBank, *, spark: SparkSession | None = None) -> SharedBank: ...
+def share(filter: Filter | BloomFilter | Bank | BloomBank | GroupBank, *,
+          spark: SparkSession | None = None) -> SharedFilter | SharedBank:
+    """Gives the bits of a filter or of a bank to the executors of a session.
+
+    Each executor fetches them with its first task that asks. What they get is the filter as it is now: later insertions
+    and removals are not seen. The same bits are shared once. Executors keep their copy until the session stops, because
+    Spark takes no file back, and the driver its own until the process ends.
 
     Args:
-        filter: counters, of which the bits are taken, or bits.
+        filter: counters, of which the bits are taken, or bits; or a bank of either.
         spark: by default the active session, or the default one.
     Cost: the bits once on the driver's disk, twice with Spark Classic, and once on each executor's; the driver
         sends them to each executor.
     """
-    check_filter(filter)
+    check_filter(filter, (Filter, BloomFilter, Bank, BloomBank, GroupBank), "a Filter, a BloomFilter or a bank")
     spark = session(spark)
-    bits = BloomFilter.of(filter) if isinstance(filter, Filter) else filter
-    unnamed = _folder() / uuid.uuid4().hex
-    bits.save(unnamed)
-    with open(unnamed, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    path = unnamed.with_name(f"scbf-{digest[:32]}.scbf")
-    shared = SharedFilter(path.name, unnamed.stat().st_size)
-    unnamed.replace(path)
-    if (_session_key(spark), shared) not in _shared:
-        if is_connect(spark):
-            spark.addArtifacts(str(path), file=True)
-        else:
-            spark.sparkContext.addFile(str(path))
-        _shared.add((_session_key(spark), shared))
-    return shared
+    if isinstance(filter, GroupBank):
+        groups = pa.array(filter.groups).type
+        return SharedBank(*_give(filter.bits().labelled(), spark), pa.string() if pa.types.is_null(groups) else groups)
+    if isinstance(filter, Bank | BloomBank):
+        return SharedBank(*_give(BloomBank.of(filter) if isinstance(filter, Bank) else filter, spark), None)
+    return SharedFilter(*_give(BloomFilter.of(filter) if isinstance(filter, Filter) else filter, spark))
 
 
 def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | SharedFilter) -> Column:
@@ -106,6 +124,31 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
     key_frame(df, key)
     shared = filter if isinstance(filter, SharedFilter) else share(filter, spark=df.sparkSession)
     return shared.contains(key)
+
+
+def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank | SharedBank) -> Column:
+    """Which members of a bank may hold each row's value? A column of arrays, for select() and withColumn().
+
+    Of what bank() made, the arrays have the groups, of their own type (integers as bigint); of any other bank the
+    numbers of the members, ascending. A group that holds the value is among them; each of the others is at the
+    filters' rate. The array of a null value is empty.
+
+    The column asks the bank as it is at this call, as contains() does a filter.
+
+    Args:
+        df: the frame that the column is for; it may be a streaming one.
+        value: a column of integers, strings or binary, or an expression, as in contains().
+        bank: a GroupBank, a Bank, a BloomBank, or what share() made of one.
+    Raises:
+        InvalidKey: for a column that cannot be keys.
+        InvalidArgument: for what is no bank, and as GroupBank.labelled().
+    Cost: the value column goes to a Python worker and the arrays come back. On the network only the file of share().
+    """
+    if not isinstance(bank, SharedBank):
+        check_filter(bank, (Bank, BloomBank, GroupBank), "a GroupBank, a Bank, a BloomBank, or what share() made of one")
+    key_frame(df, value)
+    shared = bank if isinstance(bank, SharedBank) else share(bank, spark=df.sparkSession)
+    return shared.find(value)
 
 
 def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr: float = 0.01,
@@ -209,9 +252,51 @@ def _asks(name: str) -> Callable[[Column], Column]:
     return asks
 
 
+@functools.lru_cache(maxsize=64)
+def _mapped_bank(path: str, groups: pa.DataType | None) -> tuple[BloomBank, pa.Array | None]:
+    """The bank of a file, one mapping for a Python worker, and its groups, by number, if these are asked for."""
+    bank = BloomBank.map(path)
+    return bank, None if groups is None else pa.array(GroupBank.of(bank).groups, groups)
+
+
+def _finds(name: str, groups: pa.DataType | None) -> Callable[[Column], Column]:
+    """A function of a column that asks the bank of the file of this name."""
+
+    def find_members(values: pa.Array) -> pa.Array:
+        bank, labels = _mapped_bank(SparkFiles.get(name), groups)
+        found = bank.find(values, threads=1)
+        members = pa.array(found.members)
+        answers = members.cast(pa.int32()) if labels is None else labels.take(members)
+        return pa.ListArray.from_arrays(pa.array(found.offsets).cast(pa.int32()), answers)
+
+    element = T.IntegerType() if groups is None else from_arrow_type(groups)
+    finds: Callable[[Column], Column] = arrow_udf(find_members, T.ArrayType(element))  # type: ignore[call-overload]
+    return finds
+
+
 # ---- on the driver -------------------------------------------------------------------------------
 
-_shared: set[tuple[str, SharedFilter]] = set()
+# Names of files, by session.
+_shared: set[tuple[str, str]] = set()
+
+
+def _give(bits: BloomFilter | Bank | BloomBank, spark: SparkSession) -> tuple[str, int]:
+    """Saves the bits in a file that is named after its bytes, and gives it to the executors. Its name and length."""
+    unnamed = _folder() / uuid.uuid4().hex
+    bits.save(unnamed)
+    with open(unnamed, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    path = unnamed.with_name(f"scbf-{digest[:32]}.scbf")
+    nbytes = unnamed.stat().st_size
+    unnamed.replace(path)
+    if (_session_key(spark), path.name) not in _shared:
+        if is_connect(spark):
+            spark.addArtifacts(str(path), file=True)
+        else:
+            spark.sparkContext.addFile(str(path))
+        _shared.add((_session_key(spark), path.name))
+    return path.name, nbytes
+
 
 
 @functools.cache

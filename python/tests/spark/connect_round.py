@@ -62,6 +62,8 @@ assert sorted(map(str, made.groups)) == ["1", "2", "None"] and 2 in made.find(5)
 scbf.spark.save(made, f"{folder}/groups.bank")
 loaded = scbf.spark.load_bank(f"{folder}/groups.bank")
 assert loaded.groups == made.groups and loaded.bank.to_bytes() == made.bank.to_bytes()
+asked = wider.limit(100).select("id", scbf.spark.find(wider, "id", made).alias("groups")).collect()
+assert [row.groups for row in asked] == made.find([row.id for row in asked])
 
 files._PIECE_BYTES = 1000
 for filter in (built, scbf.BloomFilter.of(built)):

@@ -67,6 +67,11 @@ def test_a_bank_comes_back_with_its_groups(spark, folder, tmp_path, compress):
     assert loaded.bank.member_metadata(made.groups.index(2)) == '{"group": 2, "type": "int"}'
     assert scbf.Bank.load(tmp_path / "groups.bank").to_bytes() == made.bank.to_bytes()
     scbf.spark.save(loaded, path)  # again
+    scbf.spark.save(loaded.bits(), path)
+    bits = scbf.spark.load_bank(path)
+    assert isinstance(bits.bank, scbf.BloomBank) and bits.groups == made.groups
+    assert bits.find(range(300)) == made.find(range(300))
+    assert bits.filter(2) == scbf.BloomFilter.of(made.filter(2))
 
 
 GROUPS = [None, True, False, 7, -2**63, "µ", "", b"\0\xff", decimal.Decimal("1.50"), datetime.date(2020, 2, 29)]

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""contains() as a column, and semi_join()."""
+"""contains() and find() as columns, and semi_join()."""
 
+import datetime
+import decimal
 
 import numpy as np
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import scbf
 import scbf.spark
@@ -114,11 +117,16 @@ def test_what_is_no_filter(spark):
     frame = spark.range(5)
     counters = scbf.Filter(capacity=10, fpr=0.01)
     replica = scbf.Replica(scbf.BloomFilter.of(counters).advance(counters))
-    for wrong in (None, {1, 2}, scbf.Bank(capacity=10, fpr=0.01), replica):
+    bank = scbf.Bank(capacity=10, fpr=0.01)
+    for wrong in (None, {1, 2}, bank, scbf.spark.share(bank, spark=spark), replica):
         with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a Filter, a Bloom"):
             scbf.spark.contains(frame, "id", wrong)
-        with pytest.raises(scbf.InvalidArgument, match="must be a Filter or a BloomFilter"):
-            scbf.spark.share(wrong, spark=spark)
+        if wrong is not bank:
+            with pytest.raises(scbf.InvalidArgument, match="must be a Filter, a BloomFilter or a bank"):
+                scbf.spark.share(wrong, spark=spark)
+    for wrong in (None, counters, scbf.spark.share(counters, spark=spark)):
+        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a GroupBank, a Bank, a Bl"):
+            scbf.spark.find(frame, "id", wrong)
     assert frame.filter(scbf.spark.contains(frame, "id", replica.snapshot())).count() == 0
 
 
@@ -220,3 +228,52 @@ def test_a_join_that_equal_bytes_do_not_decide_is_refused(spark, left, right):
 
 def rows(frame):
     return sorted((tuple(row) for row in frame.collect()), key=str)
+
+
+# ---- banks ---------------------------------------------------------------------------------------
+
+GROUPS = {
+    "integers": [7, -2**63, None],
+    "strings": ["a", "", "µ"],
+    "binary": [b"\0\xff", b""],
+    "booleans": [True, False, None],
+    "dates": [datetime.date(2020, 2, 29), None],
+    "decimals": [decimal.Decimal("1.50"), decimal.Decimal("-12345.678")],
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_a_column_of_groups(spark, kind):
+    groups = GROUPS[kind]
+    counters = scbf.Bank(capacity=1000, fpr=1e-4)
+    for i in range(len(groups)):
+        counters.insert(counters.add_member(), range(i, 3000, len(groups) + 1))
+    made = scbf.spark.GroupBank(groups, counters)
+    frame = spark.range(4000, numPartitions=2).select(F.expr("nullif(id, 5)").alias("v"))
+    for bank in (made, made.bits()):
+        asked = frame.select("v", scbf.spark.find(frame, "v", bank).alias("found")).toArrow()
+        values = asked["v"].to_pylist()
+        found = dict(zip(values, asked["found"].to_pylist(), strict=True))
+        assert found.pop(None) == []
+        assert list(found.values()) == made.find(list(found))
+    assert counters.metadata == ""  # the groups were noted in a copy
+
+
+def test_a_column_of_members(spark):
+    bank = scbf.Bank(capacity=100, fpr=1e-6)
+    for keys in (["a", "b"], ["b"], ["c"]):
+        bank.insert(bank.add_member(), keys)
+    bank.remove_member(1)
+    bank.ask_always(2)
+    frame = spark.sql("select explode(array('a', 'b', 'c', null, 'd')) as k")
+    expected = [[0, 2], [0, 2], [2], [], [2]]
+    shared = scbf.spark.share(bank, spark=spark)
+    assert scbf.spark.share(scbf.BloomBank.of(bank), spark=spark) == shared
+    for each in (bank, scbf.BloomBank.of(bank), shared):
+        column = scbf.spark.find(frame, "k", each)
+        assert [row.found for row in frame.select(column.alias("found")).collect()] == expected
+    assert frame.select(column.alias("found")).schema["found"].dataType == T.ArrayType(T.IntegerType())
+    with pytest.raises(scbf.InvalidKey, match="column x of type double"):
+        scbf.spark.find(spark.sql("select 1.5d as x"), "x", bank)
+    empty = scbf.spark.GroupBank([], scbf.Bank(capacity=10, fpr=0.01))
+    assert [row[0] for row in frame.select(scbf.spark.find(frame, "k", empty)).collect()] == [[]] * 5
