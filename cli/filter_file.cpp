@@ -19,6 +19,7 @@
 #include "errors.hpp"
 #include "files/bank_format.hpp"
 #include "files/file_io.hpp"
+#include "files/rows_format.hpp"
 #include "input.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
@@ -233,11 +234,14 @@ AnyBank load_bank(const std::string& file, const std::string& path,
 
 BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, bool load) {
   const std::string path = filter_path(file);
-  // Anything but a regular file cannot be read twice.
   std::optional<BankFileInfo> info;
-  if (is_regular(path)) info = read_bank_file_info(path);
-  if (!load && info && info->cell == Cell::bit && !info->compressed) {
-    return BloomBank::map(path, {.backend = run.backend});
+  if (is_regular(path)) {  // anything else cannot be read twice
+    std::array<std::byte, file_format::kFixedBytes> first{};
+    const std::size_t got = InputFile(path).read(first);
+    if (!load && rows_format::has_plain_rows(std::span(first).first(got))) {
+      return BloomBank::map(path, {.backend = run.backend});
+    }
+    info = read_bank_file_info(path);
   }
   return load_bank<BloomBank>(file, path, info, run);
 }

@@ -175,16 +175,17 @@ struct Store::State {
 namespace {
 
 /// Threads that open the tables of each family. RocksDB starts them however few tables there are,
-/// and its 16 took longer than opening the store of a small index.
+/// and its 16 took longer than opening the store of a small index. Many tables may wait for the
+/// disk, each for some reads.
 int opening_threads(const std::filesystem::path& path) {
-  constexpr int kTables = 8, kMost = 16;  // for each thread; threads
+  constexpr int kTablesPerThread = 4, kMostThreads = 16;
   std::error_code ignored;
   int tables = 0;
   for (auto file = std::filesystem::directory_iterator(path, ignored);
        !ignored && file != std::filesystem::directory_iterator(); file.increment(ignored)) {
     tables += file->path().extension() == ".sst";
   }
-  return std::clamp(tables / kTables, 1, kMost);
+  return std::clamp(tables / kTablesPerThread, 1, kMostThreads);
 }
 
 }  // namespace

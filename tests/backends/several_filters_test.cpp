@@ -347,7 +347,8 @@ TEST(SeveralFiltersInMemory, EqualsFiltersAskedOneByOne) {
     for (std::size_t i = 0; i < want.size(); ++i) want[i] |= answers[i];
   }
   for (const scbf::Backend* backend : available_backends()) {
-    if (backend->memory() != scbf::kHostMemory || backend->name() == "simd") continue;
+    if (backend->memory() != scbf::kHostMemory) continue;
+    if (backend->name() == "simd") continue;  // one of its targets under another name
     std::vector<ConstCounterView> views;
     for (std::size_t i = filters.size(); i-- > 0;) {
       views.push_back({shapes[i], kSeed, filters[i].words().data()});

@@ -463,10 +463,22 @@ TEST(HostileBitsBank, StrayBits) {
     ASSERT_EQ(bank.find(nowhere), std::vector<std::uint32_t>{2});
     BloomBank mapped = BloomBank::map(path);
     EXPECT_EQ(mapped.find(nowhere), with_later_stages);
-    // Nor is such a file written again as if it were sound.
+    // Nor is such a file written again as if it were sound, nor one that lacks a bit.
     for (const bool compress : {false, true}) {
       EXPECT_THROW_WITH(mapped.save(folder / "copy", {.compress = compress}), CorruptFile,
                         "the bank is damaged, as a mapped file may be: rows of level 1: a slot");
+    }
+    Bytes lacking = to_bytes(bank);
+    const std::size_t at = levels.at(0).offset + levels.at(0).bytes / 2;
+    const auto bit = std::find_if(lacking.begin() + static_cast<std::ptrdiff_t>(at), lacking.end(),
+                                  [](std::byte b) { return b != std::byte{0}; });
+    *bit = std::byte{0};
+    write_bytes(path, lacking);
+    mapped = BloomBank::map(path);
+    for (const bool compress : {false, true}) {
+      EXPECT_THROW_WITH(mapped.save(folder / "copy", {.compress = compress}), CorruptFile,
+                        "the bank is damaged, as a mapped file may be: rows of level 0: chunk 0: "
+                        "checksum mismatch");
     }
     EXPECT_FALSE(fs::exists(folder / "copy"));
   }
@@ -524,13 +536,41 @@ TEST(HostileBitsBank, FieldsThatDoNotFit) {
   refused(kLevelsAt + 16, 21, 8,
           "level 0: probes 8, groups 1, extent 21: this growth has probes 8, groups 1, extent 20");
   const std::size_t members = kLevelsAt + kLevel;
-  refused(members + 8, 1000, 4, "1000 stages of member 0: must be 1 to 4");
-  refused(members + 8, 0, 4, "0 stages of member 0: must be 1 to 4");
+  refused(members + 8, 1000, 4, "1000 stages of member 0: must be 1 to 1");
+  refused(members + 8, 0, 4, "0 stages of member 0: must be 1 to 1");
   refused(members + 12, 1u << 20, 4, "metadata bytes of members 1048576: must be at most");
   refused(members + kMember, 0, 4, "number 0 of a member: must be 1 to below 32");
   const std::size_t stages = members + 4 * kMember;
   refused(stages + 4, 1, 4, "stage 0 of member 0: level 0, slot 1: there is none, or it is");
   refused(stages, 1, 4, "stage 0 of member 0: level 1, slot 0: there is none, or it is");
+}
+
+/// A member has no more stages than its growth has, whatever levels there are.
+TEST(HostileBitsBank, TooManyStages) {
+  for (const Growth& growth :
+       {Growth::one(Geometry::split_block(1, 3)), Growth::fixed(Geometry::split_block(1, 3), 2)}) {
+    rows_format::Header header{.growth = growth};
+    const std::uint32_t most = growth.most_stages();
+    const StageShape shape = growth.stage(0);
+    const std::vector<std::uint64_t> checksums(1);
+    header.levels = {{0, 8, shape, checksums}, {0, 8, shape, checksums}};
+    header.members = {{.number = 0, .stages = {{0, 0}}}};
+    for (std::uint32_t slot = 0; slot < most; ++slot) header.members[0].stages.push_back({1, slot});
+    header.lay_out();
+    Bytes bytes = rows_format::encode_header(header);
+    bytes.resize(header.levels[1].offset + header.levels[1].bytes());
+    sign_bank(bytes);
+    EXPECT_THROW_WITH(
+        BloomBank::read(source_of(bytes)), CorruptFile,
+        std::to_string(most + 1) + " stages of member 0: must be 1 to " + std::to_string(most));
+    header.members[0].stages.pop_back();
+    if (most == 1) header.levels.pop_back();  // a later level has a stage
+    header.lay_out();
+    bytes = rows_format::encode_header(header);
+    bytes.resize(header.levels.back().offset + header.levels.back().bytes());
+    sign_bank(bytes);
+    EXPECT_EQ(BloomBank::read(source_of(bytes)).stages(0), most);
+  }
 }
 
 /// Rows of 8 GiB, in a header that is right by itself: the reader wants to see them first.
@@ -542,7 +582,7 @@ TEST(HostileBitsBank, ClaimsOfMuch) {
     rows_format::Header header{
         .growth = bank.growth(),
         .payload = compress ? file_format::Payload::packed : file_format::Payload::plain};
-    header.levels.push_back({0, 4096, bank.growth().first_geometry()});
+    header.levels.push_back({0, 4096, bank.growth().stage(0)});
     ASSERT_EQ(header.levels[0].bytes(), std::uint64_t{1} << 33);
     if (!compress) {
       header.levels[0].chunk_checksums.resize(file_format::chunk_count(header.levels[0].bytes()));

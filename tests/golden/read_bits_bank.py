@@ -146,7 +146,8 @@ class BitsBank:
         for member in self.members:
             number = member["number"]
             require(least <= number < self.header["capacity"], f"number {number}")
-            require(member["asked_always"] in (0, 1) and member["stages"] >= 1, f"member {number}")
+            require(member["asked_always"] in (0, 1), f"member {number}: asked_always")
+            require(1 <= member["stages"] <= self.header["most_stages"], f"member {number}: stages")
             least = number + 1
             require(member["metadata_bytes"] <= 1 << 20, f"member {number}: metadata")
             self.at += member["metadata_bytes"]

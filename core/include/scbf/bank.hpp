@@ -285,8 +285,9 @@ struct BankFileInfo {
 /// Reads and verifies only the headers, including those of the members, of the file of a Bank or a
 /// BloomBank. Throws IoError, CorruptFile, or Incompatible if the file holds a filter.
 BankFileInfo read_bank_file_info(const std::filesystem::path& path);
-/// Reads the whole file, and verifies every member as verify_file does a filter, or all rows.
-/// Memory: for one chunk, and for what is returned. Throws as read_bank_file_info.
+/// Reads the whole file, and verifies it: of a Bank every member, as verify_file does a filter; of
+/// a BloomBank all rows. Memory: for one chunk, and for what is returned. Throws as
+/// read_bank_file_info.
 BankFileInfo verify_bank_file(const std::filesystem::path& path);
 
 /// What the headers say of a file of which it is not known what it holds.

@@ -106,19 +106,19 @@ class BloomBank {
 
   /// Writes the rows, and the members' numbers, marks and metadata, into one file, atomically as
   /// Filter::save. Throws IoError, or CorruptFile if the bank is mapped from a file whose rows
-  /// cannot be. Cost: two passes over the rows, or with options.compress one; of a mapped bank one
-  /// more. Temporary memory: some 250 bytes for each stage, and three times the metadata.
+  /// are damaged. Cost: two passes over the rows, or with options.compress one; of a mapped bank
+  /// one more. Temporary memory: some 250 bytes for each stage, and three times the metadata.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies such a file; or that of a Bank, and keeps its bits. Throws as Bank::load.
   /// Memory: the rows and a chunk (1 MiB); of a Bank, meanwhile the bits once more. Room for more
   /// members, as in Bank::load, takes the rows twice meanwhile.
   static BloomBank load(const std::filesystem::path& path, const BankOptions& options = {});
   /// Maps the rows of such a file read-only: nothing is copied. The header is verified, and so are
-  /// rows of padding (in `split`, fewer than 128 for each slice); others are not, but by
-  /// verify_bank_file. Those of a damaged file give wrong answers, which name members that exist,
-  /// and no other harm. A later save under this name does not change the bank; the file must not be
-  /// truncated. Room for more members is not made. The file of a Bank has no rows, and is loaded.
-  /// Throws as load, and IoError if the file is compressed or cannot be mapped.
+  /// rows of padding (in `split`, fewer than 128 for each slice). Other rows are not:
+  /// verify_bank_file verifies them. Those of a damaged file give wrong answers, which name members
+  /// that exist, and no other harm. A later save under this name does not change the bank; the file
+  /// must not be truncated. Room for more members is not made. The file of a Bank has no rows, and
+  /// is loaded. Throws as load, and IoError if the file is compressed or cannot be mapped.
   static BloomBank map(const std::filesystem::path& path, const BankOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;

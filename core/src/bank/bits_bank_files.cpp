@@ -146,11 +146,11 @@ class LevelsReader {
 template <class RowsOf>
 std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend& backend,
                                              RowsOf rows_of) {
-  check_supports(backend, header.growth.layout(), Cell::bit);
-  MemberFit fit(header.growth, header.seed);
   const auto level_of = [&](std::size_t i) {
-    const StageShape& shape = fit.shape(header.levels[i].index);
-    return Level(header.levels[i].index, shape, header.seed, backend, rows_of(i), Cell::bit);
+    const rows_format::Level& from = header.levels[i];
+    Level level(from.index, from.shape, header.seed, backend, rows_of(i), Cell::bit);
+    level.stages.reserve(from.slots);
+    return level;
   };
   auto bank = std::unique_ptr<BankState>(
       new BankState{header.growth, header.seed, &backend, Cell::bit, level_of(0)});
@@ -180,8 +180,7 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
   return bank;
 }
 
-FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& member,
-                        MemberFit& fit) {
+FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& member) {
   FileInfo info{.version = rows_format::kVersion,
                 .growth = header.growth,
                 .seed = header.seed,
@@ -193,11 +192,11 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
                 .epoch = {},
                 .since = {}};
   for (const rows_format::Stage& stage : member.stages) {
-    const std::uint32_t index = header.levels[stage.level].index;
-    StageShape shape = fit.shape(index);
+    const rows_format::Level& level = header.levels[stage.level];
+    StageShape shape = level.shape;
     shape.geometry = shape.geometry.with(Cell::bit);
     info.stages.push_back({.shape = shape,
-                           .index = index,
+                           .index = level.index,
                            .offset = 0,
                            .version = rows_format::kVersion,
                            .hash = "XXH3-64",
@@ -216,17 +215,26 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
   return info;
 }
 
-/// Throws CorruptFile if rows that are mapped, and so have not been verified, cannot be.
-void check_rows(const BankState& bank, const BitsHeader& header,
-                std::span<const Level* const> levels) {
+/// Throws CorruptFile unless mapped rows are those of the file that was saved.
+void check_mapped_rows(const BankState& bank, const BitsHeader& header,
+                       std::span<const Level* const> levels) {
   if (!bank.read_only()) return;
+  const auto refuse = [](const std::string& what) {
+    throw CorruptFile(fmt::format("the bank is damaged, as a mapped file may be: {}", what));
+  };
   const auto used = used_slots(header);
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const RowsChecker checker(header.levels[i], used[i]);
-    if (const auto stray = checker.check(0, levels[i]->rows.words())) {
-      throw CorruptFile(
-          fmt::format("the bank is damaged, as a mapped file may be: {}", stray_text(i, *stray)));
-    }
+    for_each_chunk_of_rows(
+        levels[i]->rows, [&](std::uint64_t word, std::span<const std::uint64_t> chunk) {
+          const std::uint64_t number = word / kChunkWords;
+          if (const auto stray = checker.check(word, chunk)) {
+            refuse(stray_text(i, *stray));
+          }
+          if (file_format::checksum(std::as_bytes(chunk)) != levels[i]->chunk_checksums[number]) {
+            refuse(fmt::format("rows of level {}: chunk {}: checksum mismatch", i, number));
+          }
+        });
   }
 }
 
@@ -236,11 +244,12 @@ std::unique_ptr<BankState> read_bank_of_bits(Input& input, std::vector<std::byte
                                              const BankOptions& options) {
   const Backend& backend = backend_for(options);
   HeaderOfFile file = read_header_of_bits(input, std::move(first));
+  check_supports(backend, file.header.growth.layout(), Cell::bit);
   LevelsReader reader(input, file);
   std::vector<MemberRows> rows;
   for (const rows_format::Level& level : file.header.levels) {
     // Pages exist only once they are written, so a false claim costs no more than what is there.
-    rows.emplace_back(level.geometry, level.slots);
+    rows.emplace_back(level.shape.geometry, level.slots);
     reader.read([&](std::uint64_t word, std::uint64_t count) {
       return rows.back().words().subspan(word, count);
     });
@@ -255,6 +264,7 @@ std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::by
                                             const BankOptions& options) {
   const Backend& backend = backend_for(options);
   HeaderOfFile read = read_header_of_bits(file.input, std::move(first));
+  check_supports(backend, read.header.growth.layout(), Cell::bit);
   if (read.header.packed()) {
     throw IoError(
         fmt::format("{}: cannot map: the rows are compressed; load it", file.input.name()));
@@ -262,13 +272,18 @@ std::unique_ptr<BankState> map_bank_of_bits(FileInput& file, std::vector<std::by
   LevelsReader reader(file.input, read);
   std::vector<MemberRows> rows;
   for (const rows_format::Level& level : read.header.levels) {
-    rows.emplace_back(level.geometry, level.slots, reader.map(file.file));
+    rows.emplace_back(level.shape.geometry, level.slots, reader.map(file.file));
+  }
+  std::vector<std::vector<std::uint64_t>> checksums;
+  for (rows_format::Level& level : read.header.levels) {
+    checksums.push_back(std::move(level.chunk_checksums));
   }
   std::unique_ptr<BankState> bank = make_bank_of_bits(
       std::move(read.header), backend, [&](std::size_t i) { return std::move(rows[i]); });
-  bank->first.present = std::move(reader.used()[0]);
-  for (std::size_t i = 0; i < bank->later.size(); ++i) {
-    bank->later[i]->present = std::move(reader.used()[i + 1]);
+  for (std::size_t i = 0; i < checksums.size(); ++i) {
+    Level& level = i == 0 ? bank->first : *bank->later[i - 1];
+    level.present = std::move(reader.used()[i]);
+    level.chunk_checksums = std::move(checksums[i]);
   }
   return bank;
 }
@@ -289,11 +304,10 @@ BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool ver
     }
   }
   check_end(input);
-  MemberFit fit(header.growth, header.seed);
   std::vector<MemberFileInfo> members;
   members.reserve(header.members.size());
   for (const rows_format::Member& member : header.members) {
-    members.push_back({member.number, member.asked_always, 0, info_of_member(header, member, fit)});
+    members.push_back({member.number, member.asked_always, 0, info_of_member(header, member)});
   }
   return {.version = rows_format::kVersion,
           .growth = header.growth,
@@ -315,7 +329,7 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
   std::vector<const Level*> levels = {&bank.first};
   for (const auto& level : bank.later) levels.push_back(level.get());
   for (const Level* const level : levels) {
-    header.levels.push_back({level->index, level->rows.capacity(), level->shape.geometry});
+    header.levels.push_back({level->index, level->rows.capacity(), level->shape});
     if (header.packed()) continue;
     std::vector<std::uint64_t>& checksums = header.levels.back().chunk_checksums;
     for_each_chunk_of_rows(level->rows, [&](std::uint64_t, std::span<const std::uint64_t> chunk) {
@@ -334,7 +348,7 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
                                               stage.metadata});
     }
   }
-  check_rows(bank, header, levels);
+  check_mapped_rows(bank, header, levels);
   header.lay_out();
   const std::vector<std::byte> bytes = rows_format::encode_header(header);
   const std::uint64_t checksum = file_format::checksum_in(bytes);

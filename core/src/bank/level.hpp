@@ -65,9 +65,11 @@ struct Level {
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
       {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
-  /// A row of 1s for slots with a stage. Of mapped rows only, which may be damaged: whatever they
-  /// are, no slot without a stage is in an answer.
+  // Of mapped rows only, which may be damaged.
+  /// A row of 1s for slots with a stage: no other slot is in an answer, whatever the rows are.
   std::vector<std::uint8_t> present = {};
+  /// What the file has, so that rows are not saved again unless they are right.
+  std::vector<std::uint64_t> chunk_checksums = {};
   double mark_ns = 0;  ///< if a test sets it: what marking takes for a key, instead of measuring it
 
   std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(stages.size()); }

@@ -28,8 +28,8 @@ struct Kind {
   std::uint64_t fewest_parts, most_parts;
   std::uint64_t entry_bytes;
   bool may_be_one;  ///< whether the growth may be Growth::one
-  /// Of fixed fields that only this kind has, behind the others. They tell of tables behind the
-  /// entries, so the number of parts does not tell how long the header is.
+  /// Bytes of fixed fields that only this kind has, behind the others. They tell of further tables,
+  /// so the number of parts does not tell how long the header is.
   std::uint64_t further_bytes = 0;
 };
 

@@ -98,7 +98,7 @@ std::uint64_t table_bytes(const FurtherFields& further, std::uint64_t members) n
 }  // namespace
 
 std::uint64_t Level::bytes() const noexcept {
-  return (geometry.padded_counters() * (slots / 8) + 15) / 16 * 16;
+  return (shape.geometry.padded_counters() * (slots / 8) + 15) / 16 * 16;
 }
 
 std::uint64_t Header::bytes() const noexcept {
@@ -138,6 +138,12 @@ bool is_bank_of_bits(std::span<const std::byte> first) noexcept {
   return version == kVersion;
 }
 
+bool has_plain_rows(std::span<const std::byte> first) noexcept {
+  if (!is_bank_of_bits(first) || first.size() < parts_header::kFixedBytes) return false;
+  return FieldReader{first.data() + bank_format::kMagic.size()}.get_all<FixedFields>().payload ==
+         static_cast<std::uint64_t>(file_format::Payload::plain);
+}
+
 std::vector<std::byte> encode_header(const Header& header) {
   FixedFields fields = parts_header::fields_of(header.growth);
   fields.version = kVersion;
@@ -150,7 +156,7 @@ std::vector<std::byte> encode_header(const Header& header) {
   FieldWriter out{tables.data()};
   out.put_all(further);
   for (const Level& level : header.levels) {
-    const Geometry& g = level.geometry;
+    const Geometry& g = level.shape.geometry;
     out.put_all(LevelFields{level.index, level.slots, g.probes(), parts_header::groups_of(g),
                             parts_header::extent_of(g), level.bytes(), level.offset});
   }
@@ -218,11 +224,11 @@ class TablesReader {
                                           level.index, i, least, end));
       }
       check_slots(level.slots);
-      header.levels.push_back({level.index, level.slots, geometry_of(fit, level.index)});
+      header.levels.push_back({level.index, level.slots, shape_of(fit, level.index)});
       const Level& made = header.levels.back();
-      check_geometry(i, level, made.geometry);
+      check_geometry(i, level, made.shape.geometry);
       constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-      const std::uint64_t rows = made.geometry.padded_counters();
+      const std::uint64_t rows = made.shape.geometry.padded_counters();
       if (rows > kMostBytes / (level.slots / 8) || made.bytes() > kMostBytes - sum) {
         reader_.throw_damaged(
             fmt::format("level {}: {} rows of {} bytes: must be at most 2^62 bytes in all", i, rows,
@@ -244,10 +250,11 @@ class TablesReader {
       }
       least = std::uint64_t{member.number} + 1;
       at_most("metadata bytes of a member", member.metadata_bytes, kMaxMetadataBytes);
-      // The first stage is that of the member's number; others may be missing, this one may not.
-      if (member.stages < 1 || member.stages > further_.stages - stages) {
+      const std::uint64_t most =
+          std::min<std::uint64_t>(header.growth.most_stages(), further_.stages - stages);
+      if (member.stages < 1 || member.stages > most) {
         reader_.throw_damaged(fmt::format("{} stages of member {}: must be 1 to {}", member.stages,
-                                          member.number, further_.stages - stages));
+                                          member.number, most));
       }
       stages += member.stages;
       metadata += member.metadata_bytes;
@@ -278,9 +285,9 @@ class TablesReader {
   }
 
  private:
-  Geometry geometry_of(MemberFit& fit, std::uint32_t index) const {
+  StageShape shape_of(MemberFit& fit, std::uint32_t index) const {
     try {
-      return fit.shape(index).geometry;
+      return fit.shape(index);
     } catch (const InvalidArgument& error) {  // no filter is so large
       reader_.throw_damaged(error.what());
     }
@@ -372,7 +379,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
 // ---- rows ---------------------------------------------------------------------------------------
 
 RowsChecker::RowsChecker(const Level& level, std::span<const std::uint8_t> used)
-    : geometry_(level.geometry), stride_(level.slots / 8) {
+    : geometry_(level.shape.geometry), stride_(level.slots / 8) {
   const std::uint64_t bytes = std::max<std::uint64_t>(stride_, sizeof(std::uint64_t));
   std::vector<std::uint8_t> unused(bytes);
   for (std::uint64_t i = 0; i < bytes; ++i) {

@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kVersion = 2;
 struct Level {
   std::uint32_t index;  ///< in the growth; 0 for the first
   std::uint32_t slots;  ///< bits of a row, used or not
-  Geometry geometry;    ///< of the stages, with counters
+  StageShape shape;     ///< of the stages, with counters
   /// chunk_count(bytes()) of them; of a packed payload none.
   std::vector<std::uint64_t> chunk_checksums = {};
   std::uint64_t offset = 0;  ///< in the file, a multiple of 4096; 0 if payloads are packed
@@ -68,6 +68,8 @@ std::vector<std::vector<std::uint8_t>> used_slots(const Header& header);
 
 /// Does a file that begins so hold a bank of bits?
 bool is_bank_of_bits(std::span<const std::byte> first) noexcept;
+/// Does it also have plain rows, which can be mapped? `first` are its first 128 bytes.
+bool has_plain_rows(std::span<const std::byte> first) noexcept;
 
 /// The length of the header of a file that begins with `first`, its first 128 bytes; throws
 /// CorruptFile unless they make sense. It is no more than a claim: read as far as there are bytes.

@@ -2,7 +2,6 @@
 #include "kit/host_memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>

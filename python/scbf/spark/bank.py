@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
 
 from scbf import Bank, BloomBank, BloomFilter, Filter, Growth, MemberLists
 from scbf.errors import InvalidArgument
@@ -38,13 +39,15 @@ class GroupBank:
     Attributes:
         groups: the groups; member i of the bank is that of ``groups[i]``. One may be None.
         bank: the filters, or their bits.
+        type: of the column that the groups came from; None where that is not known, as of a loaded bank.
     """
 
-    __slots__ = ("groups", "bank")
+    __slots__ = ("groups", "bank", "type")
 
-    def __init__(self, groups: list[Any], bank: Bank | BloomBank) -> None:
+    def __init__(self, groups: list[Any], bank: Bank | BloomBank, type: T.DataType | None = None) -> None:
         self.groups = groups
         self.bank = bank
+        self.type = type
 
     def find(self, values: Any) -> list[Any] | list[list[Any]]:
         """Which groups may hold each value? Of a column of values a list of lists; of one value a list.
@@ -67,7 +70,9 @@ class GroupBank:
 
     def bits(self) -> GroupBank:
         """The same groups with the bits of their filters only, which give the same answers."""
-        return GroupBank(list(self.groups), BloomBank.of(self.bank)) if isinstance(self.bank, Bank) else self
+        if not isinstance(self.bank, Bank):
+            return self
+        return GroupBank(list(self.groups), BloomBank.of(self.bank), self.type)
 
     @staticmethod
     def of(bank: Bank | BloomBank) -> GroupBank:
@@ -93,15 +98,15 @@ class GroupBank:
         ``{"group": 7, "type": "int"}``.
 
         Raises:
-            InvalidArgument: if the bank has other members or metadata by now, or a group is longer than 1 MiB.
-                Nothing is noted then.
+            InvalidArgument: if the bank has other members or metadata by now, a group is longer than 1 MiB, or two are
+                equal. Nothing is noted then.
         """
-        if self.bank.members != list(range(len(self.groups))):
-            raise InvalidArgument(f"the bank has the members {self.bank.members}: its {len(self.groups)} groups are "
-                                  f"members 0 to {len(self.groups) - 1}")
+        self._check_members()
         if self.bank.metadata not in ("", _LABELLED):
             raise InvalidArgument(f"the bank has metadata, {self.bank.metadata[:100]!r}: must be empty")
         labels = [_label_of(group) for group in self.groups]
+        if len(set(labels)) != len(labels):
+            raise InvalidArgument("two members of the bank have the same group")
         for member, label in enumerate(labels):
             if self.bank.member_metadata(member) not in ("", label):
                 raise InvalidArgument(f"member {member} of the bank has metadata, "
@@ -113,6 +118,30 @@ class GroupBank:
             self.bank.set_member_metadata(member, label)
         self.bank.metadata = _LABELLED
         return self.bank
+
+    def column(self) -> pa.Array:
+        """The groups as a column, by member; of the type of their column, if that is known.
+
+        Raises:
+            InvalidArgument: if the bank has other members by now, or the groups are not of one type.
+        """
+        self._check_members()
+        kinds = {_kind_of(group) for group in self.groups if group is not None}
+        if len(kinds) > 1:
+            raise InvalidArgument(f"groups of the types {', '.join(sorted(kinds))}: must be of one")
+        if self.type is not None:
+            arrow = to_arrow_type(self.type)
+        else:
+            arrow = _ARROW[next(iter(kinds), "string")]
+        try:
+            return pa.array(self.groups, arrow)
+        except (pa.ArrowException, OverflowError) as error:
+            raise InvalidArgument(f"groups: {error}") from None
+
+    def _check_members(self) -> None:
+        if self.bank.members != list(range(len(self.groups))):
+            raise InvalidArgument(f"the bank has the members {self.bank.members}: its {len(self.groups)} groups are "
+                                  f"members 0 to {len(self.groups) - 1}")
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -140,11 +169,23 @@ def is_labelled(bank: Bank | BloomBank) -> bool:
     return bank.metadata == _LABELLED
 
 
-def _label_of(group: Any) -> str:
-    for name, (type_, note, _) in _NOTED.items():
+# What a column of such groups is where nothing else is known; of decimals, whatever holds them all.
+_ARROW: dict[str, pa.DataType | None] = {
+    "boolean": pa.bool_(), "int": pa.int64(), "string": pa.string(), "binary": pa.binary(), "decimal": None,
+    "date": pa.date32(),
+}
+
+
+def _kind_of(group: Any) -> str:
+    for name, (type_, _, _) in _NOTED.items():
         if isinstance(group, type_):
-            return json.dumps({"group": note(group), "type": name})
-    raise InvalidArgument(f"group {group!r}: groups of type {type(group).__name__} cannot be saved")
+            return name
+    raise InvalidArgument(f"group {group!r}: groups of type {type(group).__name__} cannot be saved, nor asked by Spark")
+
+
+def _label_of(group: Any) -> str:
+    kind = _kind_of(group)
+    return json.dumps({"group": _NOTED[kind][1](group), "type": kind})
 
 
 def _group_of(label: str) -> Any:
@@ -192,7 +233,9 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
         largest = counts.agg(F.max("n")).first()
         capacity = with_margin(0 if largest is None or largest[0] is None else largest[0])
     shape = tree.shape_for(df.sparkSession, Filter, plan_for(capacity, fpr, layout).geometry, seed)
-    return _collected(rows, shape, capacity, fpr, advice_for(counted))
+    made = _collected(rows, shape, capacity, fpr, advice_for(counted))
+    made.type = group_type
+    return made
 
 
 # Bytes of filters that the driver collects before it adds them in one call. A larger filter is added at once.

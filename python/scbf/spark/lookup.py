@@ -59,17 +59,19 @@ class SharedBank:
 
     Attributes:
         name: of its file.
-        nbytes: of its file, which each executor fetches once.
-        groups: the type of the groups; None if answers are numbers of members.
+        nbytes: of its files, which each executor fetches once.
+        groups: name of the file of its groups; None if answers are numbers of members.
+        element: type of what answers consist of.
     """
 
     name: str
     nbytes: int
-    groups: pa.DataType | None
+    groups: str | None
+    element: T.DataType
 
     def find(self, value: str | Column) -> Column:
         """As scbf.spark.find(), without its check of the value's type."""
-        return _finds(self.name, self.groups)(column("value", value))
+        return _finds(self)(column("value", value))
 
 
 @overload
@@ -92,12 +94,16 @@ def share(filter: Filter | BloomFilter | Bank | BloomBank | GroupBank, *,
     """
     check_filter(filter, (Filter, BloomFilter, Bank, BloomBank, GroupBank), "a Filter, a BloomFilter or a bank")
     spark = session(spark)
-    if isinstance(filter, GroupBank):
-        groups = pa.array(filter.groups).type
-        return SharedBank(*_give(filter.bits().labelled(), spark), pa.string() if pa.types.is_null(groups) else groups)
-    if isinstance(filter, Bank | BloomBank):
-        return SharedBank(*_give(BloomBank.of(filter) if isinstance(filter, Bank) else filter, spark), None)
-    return SharedFilter(*_give(BloomFilter.of(filter) if isinstance(filter, Filter) else filter, spark))
+    if isinstance(filter, Filter | BloomFilter):
+        bits = BloomFilter.of(filter) if isinstance(filter, Filter) else filter
+        return SharedFilter(*_give(bits.save, spark))
+    bank = filter.bank if isinstance(filter, GroupBank) else filter
+    groups = filter.column() if isinstance(filter, GroupBank) else None
+    name, nbytes = _give((BloomBank.of(bank) if isinstance(bank, Bank) else bank).save, spark)
+    if groups is None:
+        return SharedBank(name, nbytes, None, T.IntegerType())
+    names, names_bytes = _give(functools.partial(_save_column, groups), spark)
+    return SharedBank(name, nbytes + names_bytes, names, from_arrow_type(groups.type))
 
 
 def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | SharedFilter) -> Column:
@@ -129,9 +135,9 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
 def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank | SharedBank) -> Column:
     """Which members of a bank may hold each row's value? A column of arrays, for select() and withColumn().
 
-    Of what bank() made, the arrays have the groups, of their own type (integers as bigint); of any other bank the
-    numbers of the members, ascending. A group that holds the value is among them; each of the others is at the
-    filters' rate. The array of a null value is empty.
+    Of what bank() made, the arrays have the groups, of the type of their column; where that is not known, as of a
+    loaded bank, integers are bigint. Of any other bank they have the numbers of the members, ascending. A group that
+    holds the value is among them; each of the others is at the filters' rate. The array of a null value is empty.
 
     The column asks the bank as it is at this call, as contains() does a filter.
 
@@ -141,11 +147,13 @@ def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank 
         bank: a GroupBank, a Bank, a BloomBank, or what share() made of one.
     Raises:
         InvalidKey: for a column that cannot be keys.
-        InvalidArgument: for what is no bank, and as GroupBank.labelled().
-    Cost: the value column goes to a Python worker and the arrays come back. On the network only the file of share().
+        InvalidArgument: for what is no bank, and as GroupBank.column().
+    Cost: the value column goes to a Python worker and the arrays come back: at most 2**31 - 1 members for the rows of
+        one batch (``spark.sql.execution.arrow.maxRecordsPerBatch``). On the network only the files of share().
     """
-    if not isinstance(bank, SharedBank):
-        check_filter(bank, (Bank, BloomBank, GroupBank), "a GroupBank, a Bank, a BloomBank, or what share() made of one")
+    if not isinstance(bank, Bank | BloomBank | GroupBank | SharedBank):
+        raise InvalidArgument(f"bank of type {type(bank).__name__}: must be a GroupBank, a Bank, a BloomBank, or what "
+                              "share() made of one")
     key_frame(df, value)
     shared = bank if isinstance(bank, SharedBank) else share(bank, spark=df.sparkSession)
     return shared.find(value)
@@ -253,24 +261,33 @@ def _asks(name: str) -> Callable[[Column], Column]:
 
 
 @functools.lru_cache(maxsize=64)
-def _mapped_bank(path: str, groups: pa.DataType | None) -> tuple[BloomBank, pa.Array | None]:
-    """The bank of a file, one mapping for a Python worker, and its groups, by number, if these are asked for."""
-    bank = BloomBank.map(path)
-    return bank, None if groups is None else pa.array(GroupBank.of(bank).groups, groups)
+def _mapped_bank(path: str) -> BloomBank:
+    """The bank of a file; one mapping for a Python worker."""
+    return BloomBank.map(path)
 
 
-def _finds(name: str, groups: pa.DataType | None) -> Callable[[Column], Column]:
-    """A function of a column that asks the bank of the file of this name."""
+@functools.lru_cache(maxsize=64)
+def _column_of(path: str) -> pa.Array:
+    """What _save_column() saved."""
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
+
+
+def _finds(shared: SharedBank) -> Callable[[Column], Column]:
+    """A function of a column that asks the files of a bank."""
+    name, groups = shared.name, shared.groups
 
     def find_members(values: pa.Array) -> pa.Array:
-        bank, labels = _mapped_bank(SparkFiles.get(name), groups)
-        found = bank.find(values, threads=1)
+        found = _mapped_bank(SparkFiles.get(name)).find(values, threads=1)
         members = pa.array(found.members)
-        answers = members.cast(pa.int32()) if labels is None else labels.take(members)
+        if groups is None:
+            answers = members.cast(pa.int32())
+        else:
+            answers = _column_of(SparkFiles.get(groups)).take(members)
         return pa.ListArray.from_arrays(pa.array(found.offsets).cast(pa.int32()), answers)
 
-    element = T.IntegerType() if groups is None else from_arrow_type(groups)
-    finds: Callable[[Column], Column] = arrow_udf(find_members, T.ArrayType(element))  # type: ignore[call-overload]
+    finds: Callable[[Column], Column] = arrow_udf(  # type: ignore[call-overload]
+        find_members, T.ArrayType(shared.element))
     return finds
 
 
@@ -280,10 +297,16 @@ def _finds(name: str, groups: pa.DataType | None) -> Callable[[Column], Column]:
 _shared: set[tuple[str, str]] = set()
 
 
-def _give(bits: BloomFilter | Bank | BloomBank, spark: SparkSession) -> tuple[str, int]:
-    """Saves the bits in a file that is named after its bytes, and gives it to the executors. Its name and length."""
+def _save_column(column: pa.Array, path: Path) -> None:
+    table = pa.table({"group": column})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _give(save: Callable[[Path], None], spark: SparkSession) -> tuple[str, int]:
+    """Saves a file that is named after its bytes, and gives it to the executors. Its name and length."""
     unnamed = _folder() / uuid.uuid4().hex
-    bits.save(unnamed)
+    save(unnamed)
     with open(unnamed, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     path = unnamed.with_name(f"scbf-{digest[:32]}.scbf")
@@ -296,7 +319,6 @@ def _give(bits: BloomFilter | Bank | BloomBank, spark: SparkSession) -> tuple[st
             spark.sparkContext.addFile(str(path))
         _shared.add((_session_key(spark), path.name))
     return path.name, nbytes
-
 
 
 @functools.cache

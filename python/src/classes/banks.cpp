@@ -371,8 +371,8 @@ Raises:
       R"(A bank for readers: the bits of many filters, with the answers of a Bank, and a fifth of a full one's memory (in
 layout ranked two fifths).
 
-Members are BloomFilters, which come and go as a whole. It is also made of a Bank, or loaded from its file, or from its
-bytes. Its own file has the rows of bits as they lie in memory, so that any number of processes map() one.
+Members are BloomFilters, which come and go as a whole. of(bank) makes one of a Bank; load() and from_bytes() also take
+what a Bank saved. Its own file has the rows of bits as they lie in memory, so that any number of processes map() one.
 
 >>> import scbf
 >>> bank = scbf.Bank(capacity=1000, fpr=0.001)

@@ -125,7 +125,7 @@ def test_what_is_no_filter(spark):
             with pytest.raises(scbf.InvalidArgument, match="must be a Filter, a BloomFilter or a bank"):
                 scbf.spark.share(wrong, spark=spark)
     for wrong in (None, counters, scbf.spark.share(counters, spark=spark)):
-        with pytest.raises(scbf.InvalidArgument, match=f"type {type(wrong).__name__}: must be a GroupBank, a Bank, a Bl"):
+        with pytest.raises(scbf.InvalidArgument, match=f"bank of type {type(wrong).__name__}: must be a GroupBank, a B"):
             scbf.spark.find(frame, "id", wrong)
     assert frame.filter(scbf.spark.contains(frame, "id", replica.snapshot())).count() == 0
 
@@ -250,13 +250,15 @@ def test_a_column_of_groups(spark, kind):
         counters.insert(counters.add_member(), range(i, 3000, len(groups) + 1))
     made = scbf.spark.GroupBank(groups, counters)
     frame = spark.range(4000, numPartitions=2).select(F.expr("nullif(id, 5)").alias("v"))
-    for bank in (made, made.bits()):
+    bits = made.bits()
+    before = bits.bank.to_bytes()
+    for bank in (made, bits):
         asked = frame.select("v", scbf.spark.find(frame, "v", bank).alias("found")).toArrow()
         values = asked["v"].to_pylist()
         found = dict(zip(values, asked["found"].to_pylist(), strict=True))
         assert found.pop(None) == []
         assert list(found.values()) == made.find(list(found))
-    assert counters.metadata == ""  # the groups were noted in a copy
+    assert counters.metadata == "" and bits.bank.to_bytes() == before  # nothing was noted there
 
 
 def test_a_column_of_members(spark):
@@ -275,5 +277,21 @@ def test_a_column_of_members(spark):
     assert frame.select(column.alias("found")).schema["found"].dataType == T.ArrayType(T.IntegerType())
     with pytest.raises(scbf.InvalidKey, match="column x of type double"):
         scbf.spark.find(spark.sql("select 1.5d as x"), "x", bank)
-    empty = scbf.spark.GroupBank([], scbf.Bank(capacity=10, fpr=0.01))
-    assert [row[0] for row in frame.select(scbf.spark.find(frame, "k", empty)).collect()] == [[]] * 5
+
+
+def test_the_type_of_a_column_of_groups(spark):
+    frame = spark.range(5).selectExpr("id as k", "cast(id as decimal(10, 2)) as price", "cast(id as int) as i")
+    for name, type_ in (("price", T.DecimalType(10, 2)), ("i", T.IntegerType())):
+        for rows in (frame, frame.limit(0)):
+            made = scbf.spark.bank(rows, "k", name, capacity=10)
+            found = frame.select(scbf.spark.find(frame, "k", made).alias("found"))
+            assert found.schema["found"].dataType == T.ArrayType(type_)
+            assert sum(len(row.found) for row in found.collect()) == rows.count()
+    bank = scbf.Bank(capacity=10, fpr=0.01)
+    bank.add_members([bank.copy_member(bank.add_member())])
+    for groups, why in (([7, "7"], "types int, string: must be of one"), ([2**63, 1], "groups: "), ([1.5, 1], "float"),
+                        ([1], "members \\[0, 1\\]: its 1 groups")):
+        with pytest.raises(scbf.InvalidArgument, match=why):
+            scbf.spark.find(frame, "k", scbf.spark.GroupBank(groups, bank))
+    with pytest.raises(scbf.InvalidArgument, match="two members of the bank have the same group"):
+        scbf.spark.GroupBank(["a", "a"], bank).labelled()
