@@ -573,7 +573,7 @@ TEST(HostileBitsBank, TooManyStages) {
   }
 }
 
-/// Rows of 8 GiB, in a header that is right by itself: the reader wants to see them first.
+/// Rows of 1 GiB, in a header that is right by itself: the reader wants to see them first.
 TEST(HostileBitsBank, ClaimsOfMuch) {
   const TemporaryFolder folder;
   const fs::path path = folder / "b.bank";
@@ -582,8 +582,8 @@ TEST(HostileBitsBank, ClaimsOfMuch) {
     rows_format::Header header{
         .growth = bank.growth(),
         .payload = compress ? file_format::Payload::packed : file_format::Payload::plain};
-    header.levels.push_back({0, 4096, bank.growth().stage(0)});
-    ASSERT_EQ(header.levels[0].bytes(), std::uint64_t{1} << 33);
+    header.levels.push_back({0, 512, bank.growth().stage(0)});
+    ASSERT_EQ(header.levels[0].bytes(), std::uint64_t{1} << 30);
     if (!compress) {
       header.levels[0].chunk_checksums.resize(file_format::chunk_count(header.levels[0].bytes()));
     }
