@@ -521,7 +521,9 @@ Run set_up_find(CommandLine& line) {
   options->keys.add_format_to(line, true,
                               "Take --keys even if the bank was built from the other kind");
   line.positionals("INPUT", "Files of keys; - or none: standard input", options->keys.inputs);
-  line.flag("--load", "Load and verify a bank of bits instead of mapping it: better for many keys",
+  line.flag("--load",
+            "Load and verify a bank of bits instead of mapping it: better for very many "
+            "keys",
             options->load);
   options->add_choice_to(line);
   add_threads_to(line, options->run.threads);

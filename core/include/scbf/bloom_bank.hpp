@@ -106,8 +106,8 @@ class BloomBank {
 
   /// Writes the rows, and the members' numbers, marks and metadata, into one file, atomically as
   /// Filter::save. Throws IoError, or CorruptFile if the bank is mapped from a file whose rows
-  /// are damaged. Cost: two passes over the rows, or with options.compress one; of a mapped bank
-  /// one more. Temporary memory: some 250 bytes for each stage, and three times the metadata.
+  /// are damaged. Cost: two passes over the rows, or with options.compress one unless the bank is
+  /// mapped. Temporary memory: some 250 bytes for each stage, and three times the metadata.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Reads and verifies such a file; or that of a Bank, and keeps its bits. Throws as Bank::load.
   /// Memory: the rows and a chunk (1 MiB); of a Bank, meanwhile the bits once more. Room for more
