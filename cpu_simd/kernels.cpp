@@ -5,8 +5,10 @@
 // vectors. Highway lets g++ use AVX-VNNI there, too, which a Zen 4 lacks; it is for sums of
 // products of bytes, and nothing here forms any.
 #define HWY_WANT_AVX3_DL
-// x86 processors without SSE4, which are those before 2008, take the portable kernels.
-#define HWY_DISABLED_TARGETS HWY_SSSE3
+// x86 processors without SSE4, which are those before 2008, take the portable kernels. SVE's vectors
+// have no size known to the compiler, so they cannot be members or elements, as vectors are here: on
+// ARM all processors take NEON.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/targets.h>
 
 #undef HWY_TARGET_INCLUDE

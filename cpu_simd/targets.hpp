@@ -17,11 +17,15 @@ template <class Result, std::size_t n>
 std::vector<Result> results_by_target(Result (*const (&functions)[n])()) {
   std::vector<Result> results;
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    // The table is indexed by hand, because Highway's own choice of a target is global to the
-    // process.
-    hwy::ChosenTarget chosen;
-    chosen.Update(target);
-    results.push_back(functions[chosen.GetIndex()]());
+    if constexpr (n == 1) {  // a single target was compiled
+      results.push_back(functions[0]());
+    } else {
+      // The table is indexed by hand, because Highway's own choice of a target is global to the
+      // process.
+      hwy::ChosenTarget chosen;
+      chosen.Update(target);
+      results.push_back(functions[chosen.GetIndex()]());
+    }
   }
   return results;
 }
