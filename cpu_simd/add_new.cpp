@@ -2,8 +2,8 @@
 // Inserts the keys of a batch that are absent at their turn.
 //
 // A key is absent if one of its counters is 0, in whichever array. So each array adds, in batch
-// order, the keys that have a counter there which is 0: these are new. A new key that an array does
-// not add so is added there later, in any order: none of its counters in that array is 0, so no
+// order, the keys that have a counter of 0 there: these are new. A new key that an array does not
+// add this way is added there later, in any order: none of its counters in that array is 0, so no
 // other key's answer depends on them.
 #include <algorithm>
 #include <array>
@@ -108,7 +108,7 @@ ChangedKeys add_new_by_position(const FilterArrays& filter, ChangePass& pass, co
     added.turned += pass.drain<AnswerWriter<kYesOrNo>>(
         array,
         [&](const std::uint64_t* positions, std::size_t n, const Fetch& fetch, std::uint8_t* part) {
-          std::fill_n(part, n, std::uint8_t{0});  // of none is it known yet
+          std::fill_n(part, n, std::uint8_t{0});  // not known of any yet
           return kernels.add_new(geometry, filter.words(array), positions, n, fetch, part);
         });
     if (filter.arrays > 1) pass.note_added(array);

@@ -3,9 +3,9 @@
 //
 // A block is 128 bits: eight lanes of sixteen, one for each slice. The nibbles in the lower half of
 // a key's place choose one bit in each lane. A byte shuffle brings each nibble to both bytes of its
-// lane, and another looks the bit up in a table: of the nibble for the lower byte of the lane, of
-// the nibble minus eight for the upper byte. What the key asks for and the block lacks decides.
-// With vectors of 512 bits, four keys share every step but the loads of their blocks.
+// lane, and another looks the bit up in a table: by the nibble for the lower byte of the lane, by
+// the nibble minus eight for the upper byte. The key is held unless the block lacks one of its
+// bits. With vectors of 512 bits, four keys share every step but the loads of their blocks.
 #if defined(SCBF_BITS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_BITS_INL
 #undef SCBF_BITS_INL

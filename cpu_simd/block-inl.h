@@ -283,7 +283,7 @@ inline void BlockLeast(const Geometry&, const std::uint64_t* words, const std::u
 
 // LaneTally and KeyTally count the counters that turn from zero to non-zero or back, by masks.
 
-/// Of many keys: lane by lane, in one register whatever the number of parts.
+/// For many keys: lane by lane, in one register whatever the number of parts.
 struct LaneTally {
   HWY_INLINE LaneTally() noexcept : lanes(hn::Zero(Block::Tag())) {}
   HWY_INLINE void operator+=(Block::Mask mask) noexcept {
@@ -299,7 +299,7 @@ struct LaneTally {
   }
   Block::Vector lanes;
 };
-/// Of one key.
+/// For one key.
 struct KeyTally {
   HWY_INLINE void operator+=(Block::Mask mask) noexcept {
     sum += static_cast<std::uint32_t>(hn::CountTrue(Block::Tag(), mask));
@@ -344,7 +344,7 @@ HWY_INLINE bool add_if_new(std::uint64_t* block, Key key, bool known, Tally& fil
     counters[part] = hn::Load(tag, block + part * Block::lanes);
     full[part] = hn::Shl(fifteen, Block::shifts(key, part));
     const auto empty = hn::Eq(hn::And(counters[part], full[part]), hn::Zero(tag));
-    filled += empty;  // of a key that the block holds, none is
+    filled += empty;  // none are if the block holds the key
     any_empty = part == 0 ? empty : hn::Or(any_empty, empty);
   }
   const bool is_new = known | !hn::AllFalse(tag, any_empty);

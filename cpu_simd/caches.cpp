@@ -18,7 +18,7 @@ std::uint64_t reported(int name) noexcept {
   return static_cast<std::uint64_t>(std::max(sysconf(name), 0L));
 }
 
-/// The file's first number, of which a K or an M makes KiB or MiB. 0 if there is none.
+/// The file's first number, in KiB or MiB if a K or an M follows. 0 if there is none.
 std::uint64_t number_in(const std::string& path) noexcept {
   std::FILE* const file = std::fopen(path.c_str(), "re");
   if (!file) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine says of its caches, within bounds, which also serve where it says nothing.
+// What the machine says about its caches, within bounds, which also serve where it says nothing.
 #pragma once
 
 #include <cstdint>

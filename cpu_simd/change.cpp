@@ -69,8 +69,8 @@ ChangedKeys take_directly(const FilterArrays& filter, const KeyBatch& keys,
 
 // ---- partition by partition ---------------------------------------------------------------------
 
-/// Are nearly all keys of this window present? Asks some of them, one of each stretch. Where in its
-/// stretch it lies, the hash of the one before says: no order of the batch is always missed.
+/// Are nearly all keys of this window present? Looks up some of them, one per stretch. The hash of
+/// the one before says which, so that no order of the batch is always missed.
 bool are_present(const FilterArrays& filter, const KeyBatch& window) noexcept {
   const std::size_t step = std::max<std::size_t>(1, window.size() / kRemovalSample);
   std::uint64_t hash = 0;
@@ -84,7 +84,7 @@ bool are_present(const FilterArrays& filter, const KeyBatch& window) noexcept {
   return static_cast<double>(absent) <= kFewAbsent * static_cast<double>(asked);
 }
 
-/// Of the keys in play, only those stay that may be contested.
+/// Keeps only those keys in play that may be contested.
 void keep_contested(const FilterArrays& filter, const ConflictResolver& resolver,
                     Shard& shard) noexcept {
   alignas(64) std::array<std::uint64_t, kStripKeys> positions;
@@ -157,8 +157,8 @@ ChangedKeys take_by_position(const FilterArrays& filter, ChangePass& pass, const
                              const HostMemory& conflicts, std::uint8_t* verdicts) {
   ChangedKeys removed;
   if (filter.arrays > 1) {
-    // The more keys are contested, the more there is to settle. So keys are only taken away in the
-    // hope that they are present if nearly all of them are; otherwise they are looked up first.
+    // The more keys are contested, the more there is to settle. So keys are taken away without a
+    // lookup only if nearly all of them are present; otherwise they are looked up first.
     if (are_present(filter, pass.window_of(keys))) {
       pass.keep_all(keys, verdicts);
     } else {

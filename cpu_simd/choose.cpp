@@ -53,7 +53,7 @@ bool shares_changes(Operation operation, unsigned threads) noexcept {
   return operation != Operation::lookup && threads > 1;
 }
 
-/// Do keys drop out of play that an array shows to be absent?
+/// Do keys drop out of play when an array shows them to be absent?
 bool asks_first(Operation operation) noexcept {
   return operation == Operation::lookup || operation == Operation::remove;
 }

@@ -41,7 +41,7 @@ std::size_t scratch_for(Operation operation, const Geometry& geometry,
 Choice choose_lookup(std::span<const ConstFilterArrays> filters, std::size_t keys,
                      const BatchOptions& options) noexcept;
 /// Chooses for one filter: direct or by_position. If `enough` is not 0, either may be faster, and
-/// times (path_times.hpp) decide, or sizes as long as there are none.
+/// times (path_times.hpp) decide, or sizes while there are no times.
 Choice choose(Operation operation, const Geometry& geometry, std::size_t keys,
               const BatchOptions& options) noexcept;
 /// Chooses for an insertion whose batches together are as large as the scratch memory allows.

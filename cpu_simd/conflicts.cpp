@@ -61,7 +61,7 @@ void ConflictResolver::survey(std::uint64_t hash) {
 
 bool ConflictResolver::settle(std::uint64_t hash) {
   if (!settling_) {
-    // What the counter held before: as many as takers that did not find it empty.
+    // What the counter held before: the number of takers that did not find it empty.
     for (Contested& entry : contested_) entry.left = entry.takers - entry.underflows;
     settling_ = true;
   }

@@ -7,8 +7,8 @@
 // that would fall below zero (an *underflow*) had more takers than it held. Exactly the keys that
 // touch such a counter are contested. Their verdicts follow from replaying them in batch order on
 // the contested counters alone, because their other counters held enough for all takers. For a key
-// that turns out absent, the other counters are restored. A table of bits says quickly of nearly
-// all other keys that they are not contested.
+// that turns out absent, the other counters are restored. A table of bits quickly shows that nearly
+// all other keys are not contested.
 #pragma once
 
 #include <bit>
@@ -53,8 +53,8 @@ class ConflictResolver {
   static constexpr std::size_t slots_for(std::size_t underflows) noexcept {
     return std::bit_ceil(2 * underflows + 1);
   }
-  /// Words of marks_: 256 to 512 bits for each contested counter, so that few other keys of eight
-  /// counters and more touch one by chance.
+  /// Words of marks_: 256 to 512 bits for each contested counter, so that few other keys, of eight
+  /// counters and more, touch one by chance.
   static constexpr std::size_t marks_for(std::size_t underflows) noexcept {
     return std::bit_ceil(4 * underflows + 1);
   }

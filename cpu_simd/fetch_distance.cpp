@@ -16,8 +16,8 @@ std::size_t FetchDistance::next_try() noexcept {
 }
 
 void FetchDistance::book(std::size_t choice, double ns_per_key) noexcept {
-  // The choices are often a tenth apart: what is booked must not age as much from one try to the
-  // next.
+  // The choices are often a tenth apart: what is booked must not age by that much from one try to
+  // the next.
   book_least(times_[choice], std::max(ns_per_key, 0.01), 1.01f);
 }
 

@@ -151,8 +151,8 @@ HWY_INLINE std::size_t store_chosen(D d, V v, hn::Mask<D> chosen, std::uint64_t*
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-/// words[index], lane by lane. (What Highway's gather begins with is undefined, and g++ takes what
-/// is in the register: then each gather waits for all that was done with the one before it.)
+/// words[index], lane by lane. (Highway's gather begins with an undefined vector, and g++ takes
+/// what is in the register: then each gather waits for all that was done with the one before it.)
 template <class V>
 HWY_INLINE V gather(const std::uint64_t* words, V index) noexcept {
 #if HWY_TARGET <= HWY_AVX3

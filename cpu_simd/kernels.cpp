@@ -5,9 +5,9 @@
 // vectors. Highway lets g++ use AVX-VNNI there, too, which a Zen 4 lacks; it is for sums of
 // products of bytes, and nothing here forms any.
 #define HWY_WANT_AVX3_DL
-// x86 processors without SSE4, which are those before 2008, take the portable kernels. SVE's vectors
-// have no size known to the compiler, so they cannot be members or elements, as vectors are here: on
-// ARM all processors take NEON.
+// x86 processors without SSE4, which are those before 2008, take the portable kernels. SVE's
+// vectors have no size known to the compiler, so they cannot be members or elements, as vectors are
+// here: on ARM all processors take NEON.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/targets.h>
 
@@ -53,8 +53,8 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 // ---- a single key -------------------------------------------------------------------------------
 
 // Other threads may look keys up while one changes counters (Filter::ref). C++ has no vectors that
-// may be read so; what is relied on is that machines load and store each aligned 64-bit lane of a
-// vector whole. The thread sanitizer knows only C++.
+// may be read like this; the code relies on machines loading and storing each aligned 64-bit lane
+// of a vector whole. The thread sanitizer knows only C++.
 #define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))
 
 /// A function of OneKey for filters of several groups, of slices, and for ranked ones.
@@ -70,7 +70,7 @@ SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto OtherShapes(const Geometry& geometry
       return in_slices(geometry, words, hash);
   }
 }
-/// A function of OneKey for all filters. Most have one group. Their way is kept short: the fewer
+/// A function of OneKey for all filters. Most have one group. Their path is kept short: the fewer
 /// instructions a key takes, the more keys of a loop a core works on at once.
 template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
 SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,

@@ -76,7 +76,7 @@ struct Located {
   }
 };
 
-/// What `take` met.
+/// What `take` found.
 struct Taken {
   std::size_t underflows = 0;  ///< counters that were already 0
   std::uint64_t emptied = 0;   ///< counters that became zero

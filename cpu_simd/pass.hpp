@@ -235,9 +235,9 @@ class ArrayPass : public Pass {
     return turned;
   }
 
-  /// Writes the answers of `drain` to `out` in batch order: of the first array as they are, of
-  /// later arrays where they are smaller. With several arrays, keys that are present so far stay in
-  /// play. Returns how many answers are not 0.
+  /// Writes the answers of `drain` to `out` in batch order: those of the first array as they are,
+  /// those of later arrays where they are smaller. With several arrays, keys that are present so
+  /// far stay in play. Returns how many answers are not 0.
   template <unsigned bits>
   std::uint64_t bring_back(const Array& array, std::uint8_t* out) {
     std::atomic<std::uint64_t> hits{0};

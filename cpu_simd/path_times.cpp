@@ -11,7 +11,7 @@ namespace {
 
 /// What a booked time grows by whenever another is booked.
 constexpr float kAgeing = 1.1f;
-/// Tries that are always due, and how many batches that ask there are between later ones.
+/// Tries that are always due, and how many batches ask between later ones.
 constexpr std::uint32_t kFirstTries = 3, kBetweenTries = 32;
 
 /// What the lines of a filter cost per key, in random lines.

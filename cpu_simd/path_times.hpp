@@ -25,14 +25,14 @@ namespace scbf {
 class PathTimes {
  public:
   /// Books `seconds` for `keys` keys in a filter of `lines` lines per array; `way` is direct or
-  /// by_position. The least time counts: a machine that does something else only adds. What is
-  /// booked loses a tenth of its advantage at every later booking, so that the machine may change.
+  /// by_position. The least time counts: whatever else the machine does only adds. What is booked
+  /// grows by a tenth at every later booking, in case the machine changes.
   void book(Way way, std::size_t keys, double lines, double seconds) noexcept;
 
   /// The faster way for so many keys; empty until both are known.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
-  /// Whether this batch should try both ways: every batch until three have, later few. Counts the
+  /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
   /// batches that ask.
   bool are_due() noexcept;
   /// Counts a batch that tried both.
@@ -48,15 +48,15 @@ class PathTimes {
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept;
 
 /// Works on a batch in the way that is known to be faster. Of some large batches, a few keys go
-/// directly and others by position, to find that out. Only these batches are booked: memory that
-/// nobody has touched before is paid for by the first keys that go directly, whose time is not the
-/// least, so that both ways are measured on the same terms. Calls work(first, keys, choice) for
-/// stretches of the batch, in order. If there is no memory for partitions, `work` goes directly and
-/// sets choice.way to that.
+/// directly and others by position, to find that out. Only these batches are booked: the first keys
+/// that go directly pay for memory that was never touched before, and theirs is not the least time,
+/// so both ways are measured on the same terms. Calls work(first, keys, choice) for stretches of
+/// the batch, in order. If there is no memory for partitions, `work` goes directly and sets
+/// choice.way to that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
                 BatchOptions options, Work work) {
-  // One size for all stretches: the next would else plan with what the first has left behind.
+  // One size for all stretches: otherwise the next would plan with what the first has left behind.
   options.scratch_bytes = scratch_for(operation, geometry, options);
   const auto chosen = [&](std::size_t n) { return choose(operation, geometry, n, options); };
   Choice choice = chosen(keys.size());
@@ -67,8 +67,8 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   if (choice.enough == 0 || keys.size() < kBatchOfSamples * sample) {
     return work(std::size_t{0}, keys, choice);
   }
-  // Batches of which the samples leave too little for a pass by position do not count as tries, so
-  // that a first pass, which pays for fresh scratch memory, is not the only one that is booked.
+  // A batch of which the samples leave too little for a pass by position does not count as a try.
+  // Otherwise a first pass, which pays for fresh scratch memory, could be the only one booked.
   PathTimes& times = path_times(operation, geometry, choice.threads);
   if (keys.size() < kSamples * sample + choice.enough || !times.are_due()) {
     return work(std::size_t{0}, keys, choice);
@@ -89,7 +89,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   std::size_t left = keys.size() - done;
   Choice rest = chosen(left);
   if (rest.enough != 0 && rest.way == Way::direct) {
-    // The other way gets a part that pays for a pass, of small batches all.
+    // The other way gets a part that pays for a pass, or all of a small batch.
     const std::size_t some = left < 4 * rest.enough ? left : std::max(2 * rest.enough, left / 4);
     // An executor may have another number of threads than a moment ago.
     if (Choice other = chosen(some); other.enough != 0) {

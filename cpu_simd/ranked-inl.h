@@ -3,7 +3,7 @@
 //
 // A lookup needs the bitmaps alone: two loads, variable shifts that turn the key's four positions
 // into bits, one comparison. A change finds the key's counts by rank and select, which machines do
-// on words; all else is done for the four slices together. Where vectors cannot be shifted by
+// on words; the rest is done for the four slices together. Where vectors cannot be shifted by
 // different distances, each slice is worked on by itself (ranked_block.hpp).
 #if defined(SCBF_RANKED_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SCBF_RANKED_INL
@@ -78,8 +78,8 @@ struct RankedBlocks {
         second(load(words + kRankedSlices, places)),
         positions(positions_at(places)) {}
 
-  // The bit of the key's position is in one of the two. (These machines shift out what they shift
-  // by 64 or more, and so by less than nothing.)
+  // The bit of the key's position is in one of the two. (On these machines, shifting by 64 or more,
+  // and so by a negative number, gives 0.)
   HWY_INLINE Vector first_bit() const noexcept { return hn::Shl(hn::Set(Tag(), 1), positions); }
   HWY_INLINE Vector second_bit() const noexcept {
     return hn::Shl(hn::Set(Tag(), 1), hn::Sub(positions, hn::Set(Tag(), 64)));
@@ -98,8 +98,8 @@ struct RankedBlocks {
                          hn::Load(half, ranked_line(words, places[0])));
     }
   }
-  /// Writes the blocks. (Where they are is found out first: for all that g++ knows, a block could
-  /// lie on the places.)
+  /// Writes the blocks. (Their addresses are computed first: for all g++ knows, a block could
+  /// overlap the places.)
   HWY_INLINE static void store(Vector first, Vector second, std::uint64_t* words,
                                const std::uint64_t* places) noexcept {
     std::uint64_t* const line = ranked_line(words, places[0]);
@@ -147,8 +147,8 @@ HWY_INLINE unsigned held_in(const RankedBlocks<keys>& blocks) noexcept {
   return hn::AllTrue(tag, hn::Eq(missing, hn::Zero(tag)));
 }
 
-/// On the way from blocks to where the counts of their keys begin: for each slice the positions in
-/// use before the key's own, and the places in the list where counts begin, or would.
+/// From blocks to where the counts of their keys begin. Holds, for each slice, the positions in use
+/// before the key's own, and the places in the list where counts begin, or would.
 template <std::size_t keys>
 struct RankedSearch {
   static constexpr std::size_t kLanes = keys * kRankedSlices;
@@ -204,7 +204,8 @@ HWY_INLINE unsigned add_to_ranked(std::uint64_t* words, const std::uint64_t* pla
   blocks.store(hn::Or(blocks.first, first_bit), hn::Or(list, second_bit), words, places);
   return static_cast<unsigned>(hn::CountTrue(tag, unused));
 }
-/// Where counts begin, for the keys whose bits are in `which`. For others nowhere: nothing moves.
+/// Where counts begin, for the keys whose bits are in `which`; for others nowhere, so nothing
+/// moves.
 template <std::size_t keys, class Vector>
 HWY_INLINE Vector begin_of(unsigned which, Vector begin) noexcept {
 #if HWY_TARGET <= HWY_AVX3
@@ -252,18 +253,18 @@ HWY_INLINE RankedBlocks<1>::Vector begin_in(const RankedBlocks<1>& block,
 /// Keys whose blocks are in one vector.
 inline constexpr std::size_t kRankedPack = hn::MaxLanes(Tag64()) / kRankedSlices;
 using RankedPack = RankedBlocks<kRankedPack>;
-/// Keys that are changed, or counted, together. What a key needs takes long, one step waiting for
-/// the other, and a core looks ahead at two or three such keys only. So each step is done for
-/// several keys; with changes, where two keys share a vector, for twice as many.
+/// Keys that are changed, or counted, together. A key takes long, since each step waits for the one
+/// before, and a core looks ahead at only two or three such keys. So each step is done for several
+/// keys; with changes, where two keys share a vector, for twice as many.
 inline constexpr std::size_t kRankedGroup = 8;
 inline constexpr std::size_t kChangedTogether = kRankedGroup * kRankedPack;
 
-/// Are two of some keys in one block? Of sixteen keys, 16 bits of each block's number are compared,
-/// so that rarely the answer is yes where it should be no.
+/// Are two of some keys in one block? Of sixteen keys, only 16 bits of each block's number are
+/// compared, so the answer may, rarely, be a wrong yes.
 template <std::size_t keys>
 HWY_INLINE bool share_a_block(const std::uint64_t* places) noexcept {
-  // Their blocks (the upper halves), in some order, and the same turned by 1 to keys / 2: all pairs
-  // meet.
+  // Their blocks (the upper halves), in some order, and the same turned by 1 to keys / 2, so that
+  // all pairs meet.
 #if HWY_TARGET <= HWY_AVX3
   if constexpr (keys == 16) {
     // The lowest 16 bits of the blocks: to begin with in every other word.
@@ -327,7 +328,7 @@ HWY_INLINE void for_each_group(const std::uint64_t* words, const std::uint64_t* 
   for (std::size_t i = whole; i < n; ++i) alone(i);
 }
 
-/// Is one of the blocks closed, whose second words were put together by Or?
+/// Is any block closed? `seconds` is the Or of the blocks' second words.
 template <class Vector>
 HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
 #if HWY_TARGET <= HWY_AVX3
@@ -338,7 +339,7 @@ HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
 }
 
 /// Changes keys first … first + keys − 1: calls together(i, blocks, begin) for those of a vector at
-/// a time. If two share a block, or a block is closed, does nothing and returns false. In between,
+/// a time. If two share a block, or a block is closed, does nothing and returns false. Meanwhile
 /// fetches the blocks of the keys from `later` on, unless that is 0 (walk).
 template <std::size_t keys, class Together>
 HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* places,
@@ -386,7 +387,7 @@ template <class Alone, class Together>
 HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t* places,
                                 std::size_t n, const Fetch& fetch, const RankedShape& shape,
                                 Alone alone, Together together) noexcept {
-  // (Inlined, or the constants are made again for each group.)
+  // (Inlined; otherwise the constants are made again for each group.)
   const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
       __attribute__((always_inline)) {
     constexpr std::size_t kAll = kChangedTogether;
@@ -615,7 +616,7 @@ HWY_INLINE std::uint32_t take_ranked_key(const Geometry& geometry, std::uint64_t
   return held ? emptied : OneKey::kNotThere;
 }
 
-/// All keys have a single line, so `take` is not needed.
+/// Each key has a single line, so `take` is not needed.
 inline constexpr ArrayKernels kRankedKernels = {
     RankedLocate, RankedTest, RankedLeast, RankedAdd, RankedAddNew, RankedTakePresent, nullptr};
 

@@ -102,8 +102,7 @@ inline void BitRankedTest(const Geometry& geometry, const std::uint64_t* words,
                           const std::uint64_t* places, std::size_t n, const Fetch& fetch,
                           std::uint8_t* answers) noexcept {
   const RankedBits bits(geometry);
-  // A block begins with a byte, or in the middle of one. What lies behind the last block is not
-  // read.
+  // A block begins at a byte, or in the middle of one. What lies behind the last block is not read.
   const __mmask64 of_block = (std::uint64_t{1} << (bits.per_block + 7) / 8) - 1;
   const auto size = static_cast<short>(bits.per_slice);
   const __m128i slices = _mm_setr_epi16(0, size, static_cast<short>(2 * size),

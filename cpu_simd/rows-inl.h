@@ -87,7 +87,7 @@ inline void LocateRows(const Geometry& geometry, const std::uint64_t* hashes, st
 
 // ---- zero rows ----------------------------------------------------------------------------------
 
-/// The members of a bank take turns: a small one's counters, too, are rarely in cache.
+/// The members of a bank take turns, so even a small one's counters are rarely in cache.
 inline constexpr Fetch kCountersAhead = {.distance = kNearDistance};
 
 HWY_INLINE std::size_t zero_rows_of_blocks(const std::uint64_t* words, std::uint64_t first_row,

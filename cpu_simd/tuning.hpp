@@ -38,14 +38,14 @@ inline constexpr std::uint64_t kFarBytes = 4u << 20;
 constexpr std::size_t distance_for(std::uint64_t bytes) noexcept {
   return bytes > kFarBytes ? kFarDistance : bytes > kNearBytes ? kNearDistance : 0;
 }
-/// Keys per time that is taken of the direct path, how many such times are taken, and how many of
-/// these the batch must have, so that taking times costs little.
+/// Keys per timed sample of the direct path, how many samples are taken, and how many samples long
+/// a batch must be, so that timing costs little.
 inline constexpr std::size_t kSampleKeys = 64 * 1024;
 inline constexpr unsigned kSamples = 3;
 inline constexpr std::size_t kBatchOfSamples = 16;
 /// Keys of a window of a removal that are looked up to see whether nearly all of them are present.
 inline constexpr std::size_t kRemovalSample = 1024;
-/// The largest share of absent keys with which they are.
+/// The largest share of absent keys with which nearly all count as present.
 inline constexpr double kFewAbsent = 0.01;
 /// Partitioning reads the whole filter once. It pays if the batch has at least this many keys per
 /// cache line of the filter.
@@ -66,8 +66,8 @@ inline constexpr std::uint64_t kL1Bytes = 32u << 10;
 /// the one before. With far more, the lines at their ends no longer stay in L1 and the nearer half
 /// of L2.
 inline constexpr std::uint64_t kFewPartitions = 512;
-/// The most partitions; beyond that, partitions become larger, even than L2, rather than more. Must
-/// stay below 2^16, the range of Scatter::partition_of.
+/// The most partitions; beyond that, partitions grow larger, even than L2, rather than more
+/// numerous. Must stay below 2^16, the range of Scatter::partition_of.
 inline constexpr std::uint64_t kMaxPartitions = 4096;
 /// With several threads there are at least this many partitions per thread, so that the work is
 /// shared evenly.

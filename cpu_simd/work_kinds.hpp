@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of work of which the library keeps times, each apart from the others: an operation on
-// filters of one array, of several, or ranked, of counters or bits, of about this size, by one
-// thread, two, or more.
+// Kinds of work for which the library keeps separate times: an operation on filters of one array,
+// of several, or ranked, of counters or bits, of about the same size, by one thread, two, or more.
 #pragma once
 
 #include <algorithm>

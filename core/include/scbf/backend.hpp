@@ -23,7 +23,7 @@ namespace scbf {
 
 /// How a batch goes through the filter. Answers and counters do not depend on it.
 enum class Path : std::uint8_t {
-  automatic,    ///< the faster one, which large batches find out (docs/performance_notes.md)
+  automatic,    ///< the faster one, as learned from large batches (docs/performance_notes.md)
   direct,       ///< key by key with prefetching
   partitioned,  ///< keys radix-partitioned, then worked on in cache, partition by partition
 };
@@ -38,10 +38,10 @@ class Executor {
   virtual ~Executor() = default;
   /// Most tasks that run at once; ≥ 1.
   virtual unsigned concurrency() const noexcept = 0;
-  /// Calls task(0) … task(count − 1), possibly at once, and returns when all have returned. It may
-  /// throw if it has no threads or no memory, but no task may be running then, nor begin later: the
-  /// calling thread does what is left, and the exception goes no further. What a task throws it
-  /// must pass on. A task may run batches on other filters.
+  /// Calls task(0) … task(count − 1), possibly at the same time, and returns when all have
+  /// returned. It may throw if it has no threads or no memory, but then no task may be running or
+  /// begin later: the calling thread does what is left, and the exception goes no further. It must
+  /// pass on what a task throws. A task may run batches on other filters.
   virtual void run(std::size_t count, const std::function<void(std::size_t)>& task) const = 0;
 };
 
@@ -61,7 +61,7 @@ struct BatchOptions {
   std::size_t scratch_bytes = 0;
   /// Where threads come from; null = oneTBB's default arena.
   const Executor* executor = nullptr;
-  /// Of a removal only: if more keys than this are absent, nothing is removed; see Filter::remove.
+  /// For removals only: if more keys than this are absent, nothing is removed; see Filter::remove.
   std::uint64_t most_absent = kAnyNumber;
 };
 
@@ -76,10 +76,10 @@ struct BasicCounterView {
 using CounterView = BasicCounterView<std::uint64_t>;
 using ConstCounterView = BasicCounterView<const std::uint64_t>;
 
-/// values[v] = counters, or bits, that are v, padding not included.
+/// values[v] = how many counters, or bits, are v, padding not included.
 using Histogram = std::array<std::uint64_t, kCounterMax + 1>;
 
-/// What Backend::subtract met.
+/// What Backend::check_subtract found.
 struct SubtractCounts {
   std::uint64_t below = 0;    ///< counters smaller than what is to be taken away
   std::uint64_t inexact = 0;  ///< counters left at 15 although something was to be taken away
@@ -121,7 +121,7 @@ class BulkInsertion {
 
   /// Takes the valid keys of a batch, which need not outlive the call. Any of the keys taken so far
   /// may be in the counters already. Throws as Backend::insert; then it has taken no key of this
-  /// batch, or, with CutShort, those it says.
+  /// batch or, with CutShort, as many as that says.
   virtual void take(const KeyBatch&) = 0;
   /// Adds what is not in the counters yet. Returns how many counters became non-zero since the
   /// last call. May be called again, and more keys may be taken afterwards. Throws nothing.
@@ -133,9 +133,9 @@ inline constexpr std::string_view kHostMemory = "host";
 
 struct RowKernels;  // core/src/kit/row_kernels.hpp: internal
 
-/// What is done to a single key, by its hash, in counters on the host: the words of a filter of
-/// this geometry, 64-byte aligned. One thread may change the counters while others look keys up.
-/// With bits, a key counts 1 if it is there, and cannot be taken away: `take` is null.
+/// The operations on a single key, given by its hash, in counters on the host: the words of a
+/// filter of this geometry, 64-byte aligned. One thread may change the counters while others look
+/// keys up. In bits, a key that is there counts 1 and cannot be taken away: `take` is null.
 struct OneKey {
   /// Are all of its counters non-zero?
   bool (*holds)(const Geometry&, const std::uint64_t* words, std::uint64_t hash) noexcept;
@@ -175,10 +175,10 @@ class Backend {
   /// an Error that says how much was asked for and how much is free.
   virtual std::unique_ptr<CounterStore> allocate(std::uint64_t words) const;
 
-  // insert and remove throw std::bad_alloc, if at all, before they change a counter. A device whose
-  // memory ends later throws CutShort (core/src/kit/cut_short.hpp), which says how far it got.
+  // insert and remove throw std::bad_alloc, if at all, before they change a counter. A device that
+  // runs out of memory later throws CutShort (core/src/kit/cut_short.hpp), saying how far it got.
 
-  // Filters have counters or bits: see Geometry::cell. A call is given filters of one of them.
+  // Filters have counters or bits: see Geometry::cell. All filters of one call have the same cell.
 
   /// Whether it works on filters of these cells. Every backend does on counters.
   virtual bool supports(Cell cell) const noexcept { return cell == Cell::counter; }
@@ -193,8 +193,8 @@ class Backend {
   /// of `one_key`, for counters on the host only: otherwise it throws NotOnHost.
   virtual NewKeys insert_new(CounterView, const KeyBatch&, std::uint8_t* out,
                              const BatchOptions&) const;
-  /// Begins an insertion in many batches, with the counters of one by `insert` at its end. By
-  /// default every batch is inserted as it comes. The view and the executor must outlive it, and
+  /// Begins an insertion in many batches, which ends with the same counters as one `insert` of all.
+  /// By default every batch is inserted as it comes. The view and the executor must outlive it, and
   /// nothing else may use the counters until it is finished. Throws std::bad_alloc.
   virtual std::unique_ptr<BulkInsertion> begin_bulk(CounterView, const BatchOptions&) const;
   /// out[i] = 1 if valid key i may be present in at least one of the filters, else 0. Returns how
@@ -215,14 +215,15 @@ class Backend {
                               std::uint8_t* verdicts, std::span<RemovalChange> changes,
                               const BatchOptions&) const = 0;
 
-  /// into += from, saturating; of bits, into |= from.
+  /// into += from, saturating; for bits, into |= from.
   virtual void merge(CounterView into, ConstCounterView from, const BatchOptions&) const = 0;
-  /// Of bits: into &= from. By default on the host, with one thread.
+  /// Bits only: into &= from. By default on the host, with one thread.
   virtual void intersect(CounterView into, ConstCounterView from, const BatchOptions&) const;
-  /// Of bits: how many are 1 in one or both. By default on the host, with one thread.
+  /// Bits only: how many are 1 in one or both. By default on the host, with one thread.
   virtual std::uint64_t count_joined(ConstCounterView a, ConstCounterView b,
                                      const BatchOptions&) const;
-  /// Writes the bits of counters of the same positions. By default on the host, with one thread.
+  /// Writes the bits of `counters`, which has the same positions. By default on the host, with one
+  /// thread.
   virtual void project(CounterView bits, ConstCounterView counters, const BatchOptions&) const;
   /// Reports what subtract would meet. Changes nothing.
   virtual SubtractCounts check_subtract(ConstCounterView from, ConstCounterView what,
@@ -242,7 +243,7 @@ class Backend {
   virtual const RowKernels& rows() const noexcept;
 };
 
-/// Gives back to the system the temporary memory that is kept from one large batch to the next: one
+/// Returns to the system the temporary memory that is kept from one large batch to the next: one
 /// block per process, at most 1 GiB.
 void release_scratch() noexcept;
 

@@ -13,8 +13,8 @@
 // once for each shape of stage in the bank; the AND of its k rows is the answer, whatever the
 // number of members. docs/bank.md describes how it works, what it costs and when it pays.
 //
-// Thread safety: const member functions may run at once; the others need the bank to themselves.
-// Batches parallelise inside (BatchOptions::threads).
+// Thread safety: const member functions may run concurrently; the others need the bank to
+// themselves. Batches run in parallel inside (BatchOptions::threads).
 #pragma once
 
 #include <concepts>
@@ -49,20 +49,20 @@ struct MemberKeys {
   KeyBatch keys;
 };
 
-/// How a bank's memory is divided, in bytes. Rows take a quarter of the memory of the counters when
-/// every number below the capacity has a member (of `ranked`, from about a half to seven eighths).
+/// How a bank's memory is divided, in bytes. Rows take a quarter of the counters' memory when every
+/// number below the capacity has a member (in `ranked`, about a half to seven eighths).
 struct BankMemory {
   std::uint64_t counters = 0;  ///< of all members
   std::uint64_t rows = 0;
 };
 
 struct BankReport {
-  std::uint64_t nulls = 0;  ///< keys that are null: no member may hold them
+  std::uint64_t nulls = 0;  ///< null keys; no member holds them
 };
 
 /// For each key, the members that may hold it, in ascending order.
 struct MemberLists {
-  std::vector<std::uint64_t> offsets;  ///< keys + 1; those of key i begin at offsets[i]
+  std::vector<std::uint64_t> offsets;  ///< keys + 1 of them; key i's members begin at offsets[i]
   std::vector<std::uint32_t> members;
 
   std::size_t size() const noexcept { return offsets.empty() ? 0 : offsets.size() - 1; }
@@ -72,9 +72,9 @@ struct MemberLists {
 };
 
 /// Some members had no room for all their keys, or no memory for more room. Their keys were
-/// inserted as far as they fit, and those of all other members completely; processed(i) says how
-/// far batch i got. processed() and what() describe the first batch that was not completely
-/// inserted, done() all batches together. The keys that are not in have changed no counter.
+/// inserted as far as they fit, those of all other members completely; processed(i) says how far
+/// batch i got. processed() and what() describe the first batch that was not completely inserted,
+/// done() all batches together. Keys that were not inserted have changed no counter.
 class MembersFull : public FilterFull {
  public:
   MembersFull(const Error& message, std::size_t batch, std::vector<std::uint64_t> processed,
@@ -103,9 +103,9 @@ struct BankState;  // internal: what a bank is made of
 /// Whatever a function throws, rows, counters and the map of stages agree afterwards. Functions
 /// that add or replace members have then changed nothing. Batches throw std::bad_alloc only before
 /// they change anything, except that empty stages may have been added; once some keys are in, the
-/// exception is MembersFull. Where they find no memory to do better, they go member by member and
-/// key by key. An executor that throws costs speed, not keys (see Executor). Movable
-/// (errors.hpp: "Moving"), not copyable.
+/// exception is MembersFull. If memory is short, they go member by member and key by key instead.
+/// An executor that throws costs speed, not keys (see Executor). Movable (errors.hpp: "Moving"),
+/// not copyable.
 class Bank {
  public:
   /// Makes a bank without members. Throws BackendUnavailable; InvalidArgument if the backend keeps
@@ -124,7 +124,7 @@ class Bank {
   /// member.
   std::uint32_t slots() const;
   /// How many members there is room for, which is the number of bits in an answer. Rows of later
-  /// stages are only as long as the members with such a stage need.
+  /// stages are only as long as needed for the members with such a stage.
   std::uint32_t capacity() const;
   /// Memory of all stages.
   BankMemory memory() const;
@@ -164,7 +164,7 @@ class Bank {
   StageView stage(std::uint32_t member, std::size_t i) const;
   /// As Filter::fpr_bound.
   double fpr_bound(std::uint32_t member) const;
-  /// Filter::metadata of a member: whatever belongs to it, for example its name.
+  /// Filter::metadata of a member, for example its name.
   const std::string& metadata(std::uint32_t member) const;
   /// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
   void set_metadata(std::uint32_t member, std::string metadata);
@@ -177,26 +177,27 @@ class Bank {
 
   // ---- changes --------------------------------------------------------------------------------
 
-  /// As Filter::insert. Updates a row where a counter leaves 0, or rebuilds the member's columns
-  /// where that is cheaper. Throws MembersFull, which says which keys were inserted.
+  /// As Filter::insert. Updates the row of each counter that leaves 0, or rebuilds the member's
+  /// columns where that is cheaper. Throws MembersFull, which says which keys were inserted.
   InsertReport insert(std::uint32_t member, const KeyBatch& keys, const BatchOptions& options = {});
   /// As Filter::remove, options.most_absent included: verdicts[i] is a Removal; `verdicts` may be
   /// empty.
   RemoveReport remove(std::uint32_t member, const KeyBatch& keys,
                       std::span<std::uint8_t> verdicts = {}, const BatchOptions& options = {});
   /// Inserts batches into several members at once; batches of one member go in order. Members
-  /// advance together in rounds. In a round each member inserts as many keys as surely go to one of
-  /// its stages. One cache line of rows serves 512 members, and threads share the members. Rounds:
-  /// at most ⌈log2 counters⌉ + 2 for each stage that fills. Throws MembersFull. Temporary memory:
-  /// for each thread 9 bytes per key of at most 2^22 at a time, and 150 bytes per batch.
+  /// advance together in rounds. In a round, each member inserts as many keys as are sure to go to
+  /// one of its stages. One cache line of rows serves 512 members, and threads share the members.
+  /// Rounds: at most ⌈log2 counters⌉ + 2 for each stage that fills. Throws MembersFull. Temporary
+  /// memory: for each thread, 9 bytes per key for at most 2^22 keys at a time, and 150 bytes per
+  /// batch.
   InsertReport insert(std::span<const MemberKeys> batches, const BatchOptions& options = {});
   /// The same for removal. In members with several stages, keys are removed in runs, and a key that
   /// several stages claim ends a run. Throws InvalidArgument if options.most_absent is set, which
-  /// is for one member. Temporary memory: 40 bytes per key of at most 2^20 at a time.
+  /// works for one member only. Temporary memory: 40 bytes per key for at most 2^20 keys at a time.
   RemoveReport remove(std::span<const MemberKeys> batches, const BatchOptions& options = {});
 
   /// Merges a filter into a member, as Filter::merge: stage by stage where the sum fits, otherwise
-  /// as further stages. All or nothing; the mark of ask_always stays. To merge two members:
+  /// as further stages. All or nothing; the mark set by ask_always stays. To merge two members:
   /// merge(a, copy_member(b)). Throws Incompatible as Filter::merge and add_member do, ReadOnly for
   /// a mapped member. Cost: one pass over the rows of the member's stages, old and new; with a
   /// growth of several stages also two copies of its counters.
@@ -214,8 +215,8 @@ class Bank {
   /// The answer to keys[i] is the answer_bytes() bytes from i · answer_bytes() on. Bit m of it,
   /// least significant first, is 1 if member m may hold the key in any of its stages. Bits without
   /// a member are 0, and so is the whole answer to a null key. Requires bits.size() == keys.size()
-  /// · answer_bytes(), else InvalidArgument. Cost: k rows for each shape of stage, as long as the
-  /// members with such a stage need. Temporary memory: 170 KiB of each thread's stack.
+  /// · answer_bytes(), else InvalidArgument. Cost: k rows for each shape of stage, only as long as
+  /// needed for the members with such a stage. Temporary memory: 170 KiB of each thread's stack.
   BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
                            const BatchOptions& options = {}) const;
   /// The same as lists: ascending, each member once. They replace the contents of `lists`.
@@ -235,13 +236,13 @@ class Bank {
 
   /// Writes all members, with their numbers, marks and metadata, into one file, atomically as
   /// Filter::save. The rows are not in it. Throws IoError, or CorruptFile if the words of a mapped
-  /// `ranked` member cannot be. Cost: two passes over all counters. Temporary memory: some 500
+  /// `ranked` member are invalid. Cost: two passes over all counters. Temporary memory: some 500
   /// bytes for each stage, the metadata, and 1/131072 of the counters.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
-  /// Reads and verifies everything, and makes the rows. Room for more members than there were is
-  /// made if options.capacity says so; options.seed is ignored, here and in read. Throws IoError,
-  /// CorruptFile, or Incompatible if the file holds a filter or a BloomBank; otherwise as the
-  /// constructor. Cost: that of reading, and of add_members.
+  /// Reads and verifies everything, and builds the rows. A larger options.capacity makes room for
+  /// more members; options.seed is ignored, here and in read. Throws IoError, CorruptFile, or
+  /// Incompatible if the file holds a filter or a BloomBank; otherwise as the constructor. Cost:
+  /// that of reading, and of add_members.
   static Bank load(const std::filesystem::path& path, const BankOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;
@@ -260,8 +261,8 @@ struct MemberFileInfo {
   std::uint32_t number;
   bool asked_always;     ///< Bank::ask_always
   std::uint64_t offset;  ///< of the member in the file; offsets in `filter` count from here
-  /// In the file of a BloomBank, no member has a place of its own: then `offset`, and in `filter`
-  /// all that says where something lies, are 0.
+  /// In a BloomBank's file, no member has a place of its own: `offset`, and everything in `filter`
+  /// that says where something lies, are then 0.
   FileInfo filter;
 };
 
@@ -275,22 +276,21 @@ struct BankFileInfo {
   std::uint64_t file_bytes;
   std::string metadata;
   bool compressed;  ///< see SaveOptions::compress
-  Cell cell;        ///< of the members: is it the file of a Bank, or of a BloomBank?
-  /// Bytes that rows take when the bank is loaded, however few members there are: look at it before
-  /// you load a file that you do not trust. Of a Bank, the rows of the first stage; of a BloomBank,
-  /// those of all stages, and what is kept for each slot.
+  Cell cell;        ///< of the members: counter for a Bank's file, bit for a BloomBank's
+  /// Bytes that rows take when the bank is loaded, however few members there are: check this before
+  /// loading a file that you do not trust. For a Bank, the rows of the first stage; for a
+  /// BloomBank, those of all stages, and what is kept for each slot.
   std::uint64_t row_bytes;
 };
 
-/// Reads and verifies only the headers, including those of the members, of the file of a Bank or a
-/// BloomBank. Throws IoError, CorruptFile, or Incompatible if the file holds a filter.
+/// Reads and verifies only the headers of the file of a Bank or a BloomBank, including those of the
+/// members. Throws IoError, CorruptFile, or Incompatible if the file holds a filter.
 BankFileInfo read_bank_file_info(const std::filesystem::path& path);
-/// Reads the whole file, and verifies it: of a Bank every member, as verify_file does a filter; of
-/// a BloomBank all rows. Memory: for one chunk, and for what is returned. Throws as
-/// read_bank_file_info.
+/// Reads and verifies the whole file: for a Bank every member, as verify_file does a filter; for a
+/// BloomBank all rows. Memory: one chunk, and what is returned. Throws as read_bank_file_info.
 BankFileInfo verify_bank_file(const std::filesystem::path& path);
 
-/// What the headers say of a file of which it is not known what it holds.
+/// What the headers of a file say, whichever kind of file it is.
 using AnyFileInfo = std::variant<FileInfo, BankFileInfo>;
 /// Reads and verifies only the headers, as read_file_info or read_bank_file_info, whichever fits.
 /// Reads a pipe once. Throws IoError or CorruptFile.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BloomBank: a bank for whoever only asks. It is to a Bank what a BloomFilter is to a Filter, and
-// its members are BloomFilters:
+// BloomBank: a bank for readers, who only query it. It is to a Bank what a BloomFilter is to a
+// Filter, and its members are BloomFilters:
 //
 //   scbf::BloomBank proxies(scbf::Growth::tightening(10'000, 0.01));
 //   const std::uint32_t proxy = proxies.add_member(std::move(bits));   // what a proxy sent
@@ -11,9 +11,9 @@
 //
 // It keeps the rows of bits that a Bank has beside its counters, and no counters. A column of the
 // rows is a member's filter of bits. Its file has the rows as they lie in memory, so any number of
-// processes share one mapped file, which is ready at once.
+// processes can share one mapped file, which is ready at once.
 //
-// Thread safety: as of Bank.
+// Thread safety: as for Bank.
 #pragma once
 
 #include <concepts>
@@ -31,19 +31,19 @@
 namespace scbf {
 
 /// Members are BloomFilters of one growth and seed. They are numbered as in Bank, and come and go
-/// as whole filters; keys are added to a filter before it comes. Where a contract is not repeated
-/// here, it is Bank's. Whatever a function throws, members and answers are as before; there may be
-/// room for more of them. Movable (errors.hpp: "Moving"), not copyable.
+/// as whole filters; keys are added to a filter before it becomes a member. Where a contract is not
+/// repeated here, it is Bank's. Whatever a function throws, members and answers are as before;
+/// there may be room for more members. Movable (errors.hpp: "Moving"), not copyable.
 class BloomBank {
  public:
-  /// Makes a bank without members. Throws BackendUnavailable, also of a backend that works on
+  /// Makes a bank without members. Throws BackendUnavailable, also for a backend that works on
   /// counters only; otherwise as Bank's constructor.
   explicit BloomBank(const Growth& growth, const BankOptions& options = {});
-  /// Copies the bits of a bank: its growth, seed, capacity and metadata, and each member's number,
-  /// mark and metadata. Answers are the same. The backend is the bank's, or "auto" if that works on
-  /// counters only. Throws std::bad_alloc, or as the constructor above. Cost: a copy of the rows.
+  /// Copies a bank's bits, growth, seed, capacity and metadata, and each member's number, mark and
+  /// metadata. Answers are the same. The backend is the bank's, or "auto" if that works on counters
+  /// only. Throws std::bad_alloc, or as the constructor above. Cost: a copy of the rows.
   explicit BloomBank(const Bank& counters);
-  /// Takes over a bank, which has been moved from then, and frees its counters.
+  /// Takes over a bank, which is then moved from, and frees its counters.
   explicit BloomBank(Bank&& counters);
   BloomBank(BloomBank&&) noexcept;
   BloomBank& operator=(BloomBank&&) noexcept;
@@ -57,17 +57,17 @@ class BloomBank {
   std::uint32_t capacity() const;
   /// Memory of the rows of all stages.
   std::uint64_t bytes() const;
-  /// True of a mapped bank: members cannot come, go or be replaced, and there is no reserve. These
-  /// throw ReadOnly. Marks and metadata can be set; the file keeps what it has.
+  /// True for a mapped bank: adding, removing and replacing members, and reserve, throw ReadOnly.
+  /// Marks and metadata can be set; the file keeps what it has.
   bool read_only() const;
 
   // ---- members --------------------------------------------------------------------------------
 
   void reserve(std::uint32_t members);
   /// Adds a filter of bits as a member and returns its number, the smallest free one. Its bits are
-  /// kept in the rows only, so the file of a mapped filter may go afterwards. Throws Incompatible,
-  /// naming the difference, unless growth and seed are the bank's and every stage belongs to this
-  /// growth. Cost: one pass over the bits and over the rows of its stages.
+  /// kept in the rows only, so the file of a mapped filter is no longer needed. Throws
+  /// Incompatible, naming the difference, unless growth and seed are the bank's and every stage
+  /// belongs to this growth. Cost: one pass over the bits and over the rows of its stages.
   std::uint32_t add_member(BloomFilter bits, const BatchOptions& options = {});
   /// The same for several filters, in one pass over the rows of each stage. Adds all or none.
   std::vector<std::uint32_t> add_members(std::vector<BloomFilter> bits,
@@ -106,19 +106,20 @@ class BloomBank {
 
   /// Writes the rows, and the members' numbers, marks and metadata, into one file, atomically as
   /// Filter::save. Throws IoError, or CorruptFile if the bank is mapped from a file whose rows
-  /// are damaged. Cost: two passes over the rows, or with options.compress one unless the bank is
+  /// are damaged. Cost: two passes over the rows; with options.compress one, unless the bank is
   /// mapped. Temporary memory: some 250 bytes for each stage, and three times the metadata.
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
-  /// Reads and verifies such a file; or that of a Bank, and keeps its bits. Throws as Bank::load.
-  /// Memory: the rows and a chunk (1 MiB); of a Bank, meanwhile the bits once more. Room for more
-  /// members, as in Bank::load, takes the rows twice meanwhile.
+  /// Reads and verifies such a file, or that of a Bank, keeping only its bits. Throws as
+  /// Bank::load. Memory: the rows and a chunk (1 MiB); for a Bank, the bits once more meanwhile.
+  /// Making room for more members, as in Bank::load, takes the rows twice meanwhile.
   static BloomBank load(const std::filesystem::path& path, const BankOptions& options = {});
   /// Maps the rows of such a file read-only: nothing is copied. The header is verified, and so are
   /// rows of padding (in `split`, fewer than 128 for each slice). Other rows are not:
-  /// verify_bank_file verifies them. Those of a damaged file give wrong answers, which name members
-  /// that exist, and no other harm. A later save under this name does not change the bank; the file
-  /// must not be truncated. Room for more members is not made. The file of a Bank has no rows, and
-  /// is loaded. Throws as load, and IoError if the file is compressed or cannot be mapped.
+  /// verify_bank_file verifies them. Damaged rows give wrong answers, which still name only members
+  /// that exist, and do no other harm. A later save under this name does not change the bank, but
+  /// the file must not be truncated. Does not make room for more members. The file of a Bank has no
+  /// rows, so it is loaded. Throws as load, and IoError if the file is compressed or cannot be
+  /// mapped.
   static BloomBank map(const std::filesystem::path& path, const BankOptions& options = {});
   /// The same bytes as save, to any sink.
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// BloomFilter: the bits of a split counting Bloom filter, for whoever only asks. One bit stands for
-// each counter and says whether it is 0, so that the answers are those of the counters, key by key,
-// from a quarter of the memory; in layout ranked from about a half to seven eighths. (Fan, Cao,
-// Almeida, Broder 2000: a proxy counts at home, and gives the bits to the others.)
+// BloomFilter: the bits of a split counting Bloom filter, for readers, who only query it. One bit
+// stands for each counter and says whether it is 0, so the answers are those of the counters, key
+// by key, in a quarter of the memory; in layout ranked, in about a half to seven eighths. (Fan,
+// Cao, Almeida, Broder 2000: a proxy keeps the counters, and gives the bits to the others.)
 //
 //   scbf::BloomFilter reader(filter);                 // the bits of a scbf::Filter
 //   scbf::BloomFilter built(1'000'000, 0.01);         // or a plain Bloom filter, built from keys
 //   built.insert(keys);
 //   built.contains(queries, hit);
 //
-// Thread safety: as of Filter.
+// Thread safety: as for Filter.
 #pragma once
 
 #include <concepts>
@@ -28,19 +28,19 @@ class Delta;  // delta.hpp
 
 /// An estimate of a number of distinct keys.
 struct KeyEstimate {
-  double keys;            ///< infinity where every bit is 1, because then the fill does not tell
+  double keys;            ///< infinity if every bit is 1, because the fill then says nothing
   double standard_error;  ///< of `keys`, also in keys; see estimate_covariance
 };
 
 /// A split Bloom filter, blocked or not: what remains of a Filter if counters become bits. Keys can
-/// be added, and not removed. Grows, takes batches of all kinds, chooses its path, uses threads and
-/// backends as Filter does; where a contract is not repeated here, it is Filter's.
+/// be added but not removed. It grows, takes batches of all kinds, chooses its path, and uses
+/// threads and backends as Filter does; where a contract is not repeated here, it is Filter's.
 ///
 /// Copyable (deep), movable (errors.hpp: "Moving"). Equality compares growth, seed, shapes and
 /// bits.
 class BloomFilter {
  public:
-  /// Makes one empty stage. Throws BackendUnavailable, also of a backend that works on counters
+  /// Makes one empty stage. Throws BackendUnavailable, also for a backend that works on counters
   /// only, or std::bad_alloc.
   explicit BloomFilter(const Growth& growth, const FilterOptions& options = {});
   /// A single stage that is never full. It is the same whether the geometry has counters or bits.
@@ -49,7 +49,7 @@ class BloomFilter {
   /// chooses for counters, with a quarter of its memory. Throws InvalidArgument as plan() does.
   BloomFilter(std::uint64_t capacity, double fpr, const FilterOptions& options = {});
   /// The bits of a filter, stage by stage, with its growth, seed, numbers of keys and metadata, on
-  /// its backend; on "auto" if that works on counters only. Cost: one pass over the counters.
+  /// its backend, or on "auto" if that works on counters only. Cost: one pass over the counters.
   /// Throws std::bad_alloc.
   explicit BloomFilter(const Filter& counters, const BatchOptions& options = {});
   BloomFilter(const BloomFilter&);
@@ -110,16 +110,16 @@ class BloomFilter {
   /// Joins the other filter's bits (OR): the filter of the keys of both. Filters that grow are
   /// merged as in Filter::merge. Throws Incompatible, changing nothing, as there.
   void merge(const BloomFilter& other, const BatchOptions& options = {});
-  /// Keeps the bits that both have (AND): holds every key that both held, and more keys that
-  /// neither held than the filter of the common keys would. Numbers of keys are those of this
-  /// filter, as before. Throws Incompatible, changing nothing, unless both have a single stage that
-  /// is never full, equal geometry and equal seeds.
+  /// Keeps the bits that both have (AND): holds every key that both held, with more false positives
+  /// than a filter of the common keys alone. Numbers of keys are those of this filter, as before.
+  /// Throws Incompatible, changing nothing, unless both have a single stage that is never full,
+  /// equal geometry and equal seeds.
   void intersect(const BloomFilter& other, const BatchOptions& options = {});
   /// Resets the filter to one empty stage.
   void clear();
   friend bool operator==(const BloomFilter& a, const BloomFilter& b);
 
-  // Cost of all below: one pass over the bits, unless the number of ones is known from insertions.
+  // Cost of each below: one pass over the bits, unless the number of ones is known from insertions.
 
   /// Bits that are 1.
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
@@ -128,9 +128,9 @@ class BloomFilter {
   Statistics statistics(const BatchOptions& options = {}) const;
   /// How many distinct keys would give this fill, over all stages.
   KeyEstimate estimated_keys(const BatchOptions& options = {}) const;
-  /// How many distinct keys are in this filter or the other, or in both of them. Estimated from the
-  /// fill of each and of both together, without a copy of either. Throws Incompatible unless both
-  /// have a single stage that is never full, equal geometry and equal seeds.
+  /// How many distinct keys are in at least one of the two filters. Estimated from the fill of each
+  /// and of both together, without a copy of either. Throws Incompatible unless both have a single
+  /// stage that is never full, equal geometry and equal seeds.
   KeyEstimate estimated_union(const BloomFilter& other, const BatchOptions& options = {}) const;
   KeyEstimate estimated_intersection(const BloomFilter& other,
                                      const BatchOptions& options = {}) const;
@@ -140,12 +140,12 @@ class BloomFilter {
   /// Where the bits stand in their history; none if they were changed by anything but advance and
   /// apply.
   Epoch epoch() const;
-  /// Takes over the bits, numbers of keys and metadata of `now`, and its growth and seed, too, as
-  /// the next epoch, and returns what leads there from the epoch before: a whole filter if there
-  /// was none, the shapes differ, or nothing shorter would do.
-  /// Cost: one pass over both; a second one if in some stage more bits changed than are 1, and one
-  /// to count these where their number is not known; memory for the message. Throws ReadOnly, or
-  /// std::bad_alloc, changing nothing.
+  /// Takes over the bits, numbers of keys, metadata, growth and seed of `now` as the next epoch.
+  /// Returns what leads there from the epoch before: the changes, or a whole filter if there was
+  /// none, the shapes differ, or the changes would be longer. Cost: one pass over both; a second
+  /// one if in some stage more bits changed than are 1, and one to count the ones where their
+  /// number is not known; memory for the message. Throws ReadOnly, or std::bad_alloc, changing
+  /// nothing.
   Delta advance(const Filter& now);
   Delta advance(const BloomFilter& now);
   /// Applies a delta; all of it or, if it throws, nothing. Throws ReadOnly, std::bad_alloc, or
@@ -168,7 +168,7 @@ class BloomFilter {
   void save(const std::filesystem::path& path, const SaveOptions& options = {}) const;
   /// Memory: that of the bits, and two chunks (1.25 MiB).
   static BloomFilter load(const std::filesystem::path& path, const FilterOptions& options = {});
-  /// Of a file of counters the same as load.
+  /// For a file of counters, the same as load.
   static BloomFilter map(const std::filesystem::path& path, const FilterOptions& options = {});
   void write(const ByteSink& sink, const SaveOptions& options = {}) const;
   static BloomFilter read(const ByteSource& source, const FilterOptions& options = {});

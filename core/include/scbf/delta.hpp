@@ -32,8 +32,8 @@
 namespace scbf {
 
 /// The change of a filter of bits from one epoch to a later one, packed and verified; or, where a
-/// change would not be shorter, all bits of the later epoch. Immutable. Copyable, movable; one that
-/// has been moved from is refused wherever its message is needed.
+/// change would not be shorter, all bits of the later epoch. Immutable. Copyable, movable; a
+/// moved-from one is refused wherever its message is needed.
 class Delta {
  public:
   /// Reads and verifies a message: what write wrote, or a file or stream of a BloomFilter that has
@@ -53,7 +53,7 @@ class Delta {
   Epoch epoch() const noexcept { return epoch_; }
   /// Does it have all bits, so that it can be applied to any filter of an earlier epoch?
   bool whole() const noexcept { return !since_; }
-  /// Bits that it changes; of a whole one, bits that are 1.
+  /// Bits that it changes; if it is whole, bits that are 1.
   std::uint64_t changes() const noexcept { return changes_; }
 
  private:
@@ -68,9 +68,9 @@ class Delta {
   std::uint64_t changes_ = 0;
 };
 
-/// A reader's copy of a filter of bits, which many threads ask while one applies deltas.
+/// A reader's copy of a filter of bits, which many threads query while one applies deltas.
 ///
-/// A key that is in the filter before a delta and after it is found meanwhile, too: a bit that is 1
+/// A key that is in the filter both before and after a delta is found throughout: a bit that is 1
 /// in both epochs is never 0. Any other key may look present, even one that looks absent in both.
 class Replica {
  public:
@@ -92,12 +92,12 @@ class Replica {
   bool contains(const Key& key) const {
     return current()->contains(key);
   }
-  /// The epoch that lookups which begin now see; they may see a later one.
+  /// Lookups that begin now see this epoch or a later one.
   Epoch epoch() const;
 
   /// As BloomFilter::apply. Bits of a single stage on the host are changed in place, word by word;
-  /// otherwise a copy is changed, which then takes the place of the filter. Deltas that come from
-  /// several threads are applied one after another.
+  /// otherwise a copy is changed, which then replaces the filter. Deltas that come from several
+  /// threads are applied one after another.
   void apply(const Delta& delta);
   /// A copy as of now, for example to save it.
   BloomFilter snapshot() const;

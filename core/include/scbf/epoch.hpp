@@ -10,8 +10,8 @@ namespace scbf {
 /// Filters of bits with equal epochs, other than none, have equal bits.
 struct Epoch {
   std::uint64_t number = 0;  ///< 1, 2, 3 …; 0: none
-  /// Chained over all changes up to this epoch, so that histories which begin alike and then part
-  /// do not pass for each other.
+  /// A hash chained over all changes up to this epoch, so that histories that begin alike and then
+  /// diverge are not mistaken for each other.
   std::uint64_t history = 0;
 
   explicit operator bool() const noexcept { return number != 0; }

@@ -48,9 +48,9 @@ class IoError : public Error {
   using Error::Error;
   IoError(const std::string& message, int error_number, const std::string& path)
       : Error(message), error_number_(error_number), path_(path) {}
-  /// The system's number of the reason, such as ENOENT; 0 if it gave none.
+  /// The system's error number, such as ENOENT; 0 if it gave none.
   int error_number() const noexcept { return error_number_; }
-  /// The file; empty if the reason has no number.
+  /// The file; empty if there is no error number.
   const std::string& path() const noexcept { return path_; }
 
  private:

@@ -8,8 +8,8 @@
 //
 //   scbf::Filter grows(scbf::Growth::tightening(1'000'000, 0.01));  // adds stages, keeps the rate
 //
-// Thread safety: const member functions may run at once; the others need the filter to
-// themselves. Batch operations parallelise inside (BatchOptions::threads).
+// Thread safety: const member functions may run concurrently; the others need the filter to
+// themselves. Batch operations run in parallel inside (BatchOptions::threads).
 #pragma once
 
 #include <concepts>
@@ -84,8 +84,8 @@ struct RemoveReport {
 };
 
 struct SubtractReport {
-  /// Counters left as they were although something was to be subtracted: those at 15; in `ranked`
-  /// counts at 255, and all of blocks that are stuck in either filter. There the result is an
+  /// Counters left as they were although something was to be subtracted: those at 15; in `ranked`,
+  /// counts at 255 and all counts of blocks that are stuck in either filter. There the result is an
   /// upper bound; everywhere else it is exact.
   std::uint64_t inexact_counters = 0;
 };
@@ -114,7 +114,7 @@ class FilterFull : public Error {
   InsertReport done_;
 };
 
-/// The memory of a device ended in the middle of a removal. The keys of the batch before index
+/// A device ran out of memory in the middle of a removal. The keys of the batch before index
 /// processed() have had their turn and are counted by keys_removed(); the others have changed
 /// nothing, and their verdicts are not valid.
 class RemovalStopped : public Error {
@@ -150,8 +150,8 @@ constexpr std::uint64_t keys_left(std::uint64_t inserted, std::uint64_t removed)
   return inserted > removed ? inserted - removed : 0;
 }
 
-// Shares and rates are in [0, 1], whatever the counters are; all numbers are finite, but for
-// estimated_keys.
+// Shares and rates are in [0, 1], whatever the counters are; all numbers but estimated_keys are
+// finite.
 
 struct StageStatistics {
   StageShape shape;
@@ -161,8 +161,8 @@ struct StageStatistics {
   std::uint64_t saturated = 0;  ///< counters that no removal lowers: at 15 (ranked: see Geometry)
   std::uint64_t keys_inserted = 0;  ///< as recorded, repetitions counted
   std::uint64_t keys_removed = 0;
-  /// Distinct keys that would give this fill; infinity if every counter is non-zero, because then
-  /// the fill does not tell.
+  /// Distinct keys that would give this fill; infinity if every counter is non-zero, because the
+  /// fill then says nothing.
   double estimated_keys = 0;
   double estimated_fpr = 0;  ///< predicted_fpr at estimated_keys
   Histogram histogram{};     ///< counters by value, all slices together
@@ -177,7 +177,7 @@ struct Statistics {
   double fill = 0;              ///< nonzero / counters
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
-  double estimated_keys = 0;   ///< over all stages; a key in several counts in each
+  double estimated_keys = 0;   ///< over all stages; a key in several stages counts in each
   double estimated_fpr = 0;    ///< of all stages together, from their fill
   double fpr_bound = 0;        ///< see Filter::fpr_bound
   double ambiguous_share = 0;  ///< expected, of keys inserted once; see ambiguous_share
@@ -193,9 +193,9 @@ using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
 
 /// How a filter is written.
 struct SaveOptions {
-  /// Packs the payload chunk by chunk, by zstd or, where bits are few, by their places, whichever
-  /// is shortest: a young filter becomes much smaller, one at half fill does not
-  /// (docs/readers.md, with its cost). Such a file can be loaded and not mapped.
+  /// Packs each chunk of the payload by zstd or, where few bits are set, by their places, whichever
+  /// is shortest. A young filter becomes much smaller, one at half fill does not (docs/readers.md,
+  /// with the cost). Such a file can be loaded but not mapped.
   bool compress = false;
 };
 
@@ -218,11 +218,11 @@ class StageView {
   std::uint64_t nonzero(const BatchOptions& options = {}) const;
   /// The share of geometry().counters() that is not 0. Cost: as nonzero().
   double fill(const BatchOptions& options = {}) const;
-  /// The false-positive rate of these very counters: the share of all hashes that they claim, if
-  /// the slices of `split`, and the groups, have independent hashes. predicted_fpr for the same
-  /// fill is the mean over all filters; where blocks are few, some full ones may make the rate a
-  /// multiple of it. Cost: one pass over the counters, on the calling thread; on a device also a
-  /// copy of them.
+  /// The false-positive rate of these very counters: the share of all hashes that they claim,
+  /// assuming that the hashes of `split`'s slices, and those of groups, are independent.
+  /// predicted_fpr at the same fill is the mean over all filters; where blocks are few, some full
+  /// ones may make the rate a multiple of it. Cost: one pass over the counters, on the calling
+  /// thread; on a device also a copy of them.
   double exact_fpr() const;
   /// The counters as 64-bit words, in place; Geometry describes the layout. Throws NotOnHost if
   /// they are in the memory of a device.
@@ -285,7 +285,7 @@ class Filter {
   std::uint64_t bytes() const;  ///< counters of all stages
   std::uint64_t keys_inserted() const;
   std::uint64_t keys_removed() const;
-  /// 1 − Π(1 − P_i) over the present stages, each taken as full. At most growth().fpr(), unless
+  /// 1 − Π(1 − P_i) over the existing stages, each taken as full. At most growth().fpr(), unless
   /// merge appended stages. 1 with Growth::one, which does not limit the number of keys.
   double fpr_bound() const;
 
@@ -294,38 +294,38 @@ class Filter {
   // A batch gives the same result as a loop over its keys, even if a stage fills in the middle of
   // it. A batch holds keys of one kind; null keys are skipped and counted.
   //
-  // If memory is short: insert, insert_new and remove take the direct path, or go key by key, where
-  // they find no memory to do better. They throw std::bad_alloc (on a device: an Error) only before
-  // they change anything, but an empty stage may have been added. Once some keys are done, the
-  // exception is FilterFull or RemovalStopped; both say where to continue. An executor that throws
-  // costs speed, not keys (see Executor). After any other failure of a device (a CudaError), the
-  // counters may hold any of the batch's keys, which the numbers of keys do not count: restore the
-  // filter from a copy, or clear it. Lookups change nothing; if they throw, answers are not valid.
+  // If memory is short, insert, insert_new and remove fall back to the direct path, or go key by
+  // key. They throw std::bad_alloc (on a device: an Error) only before they change anything, but an
+  // empty stage may have been added. Once some keys are done, the exception is FilterFull or
+  // RemovalStopped; both say where to continue. An executor that throws costs speed, not keys (see
+  // Executor). After any other failure of a device (a CudaError), the counters may hold any of the
+  // batch's keys, and the numbers of keys do not count them: restore the filter from a copy, or
+  // clear it. Lookups change nothing; if they throw, answers are not valid.
 
   /// Adds 1 to the k counters of each valid key in the oldest stage with room, saturating at 15.
   /// Cost: cache_lines_per_key() lines per key, read and written; a batch is cut where a stage
   /// fills, with at most ⌈log2 counters⌉ + 1 cuts per stage. Throws FilterFull, which says how many
-  /// keys were inserted; with Growth::one only if the memory of a device ends in the middle of the
+  /// keys were inserted; with Growth::one only if a device runs out of memory in the middle of the
   /// batch.
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options = {});
 
   /// Inserts each key that the filter does not hold at its turn, and says which: out[i] = 1 if
-  /// keys[i] was inserted, 0 if it was found, or null. So the first of equal keys may be new, the
-  /// others are not, and each key counts once, however often it comes. A new key is taken for an
-  /// old one at the filter's rate, and is not inserted then. Later, remove only keys that were new.
+  /// keys[i] was inserted, 0 if it was found or is null. So of equal keys only the first may be
+  /// new, and each key counts once, however often it comes. At the filter's rate, a new key is
+  /// taken for an old one and not inserted. Later, remove only keys that were new.
   ///
   /// `out` may be empty; otherwise InvalidArgument is thrown unless out.size() == keys.size().
   /// Throws FilterFull at the first new key for which there is no room; out[i] is valid for i <
-  /// processed(). Throws NotOnHost if the counters are elsewhere, and the backend has no
+  /// processed(). Throws NotOnHost if the counters are not on the host and the backend has no
   /// insert_new.
   ///
-  /// Cost: up to twice that of insert where a key has one cache line, elsewhere two to three times
-  /// (docs/performance.md, "Keys that are not there yet"); on a device more ("On a GPU", there);
-  /// with several stages a lookup more. `split` of more than 32 slices takes the direct path.
+  /// Cost: up to twice that of insert where a key has one cache line, otherwise two to three times
+  /// (docs/performance.md, "Keys that are not there yet"); more on a device (there, "On a GPU");
+  /// with several stages, a lookup more. `split` of more than 32 slices takes the direct path.
   /// Temporary memory: 27 KiB of stack; on the partitioned path options.scratch_bytes; without
-  /// `out` a byte per key, for at most 2^24 keys at a time, or as many as an array has cache lines
-  /// if that is more; in filters that grow 13 bytes per key, for at most 2^22 at a time; on a
-  /// device up to 64 MiB for each window under way.
+  /// `out`, a byte per key for at most 2^24 keys at a time, or as many as an array has cache lines
+  /// if that is more; in filters that grow, 13 bytes per key for at most 2^22 at a time; on a
+  /// device, up to 64 MiB for each window under way.
   InsertNewReport insert_new(const KeyBatch& keys, std::span<std::uint8_t> out = {},
                              const BatchOptions& options = {});
 
@@ -336,11 +336,11 @@ class Filter {
   /// == keys.size(), else InvalidArgument.
   ///
   /// Cost: for a present key, the cache_lines_per_key() lines of its stage and one line in each
-  /// newer stage; for an absent key, one line in each stage and few more. Keys are hashed once. The
-  /// newest stage is asked first, and a key found there is not looked up in older ones
+  /// newer stage; for an absent key, one line in each stage and a few more. Keys are hashed once.
+  /// The newest stage is asked first, and a key found there is not looked up in older ones
   /// (docs/performance.md, "Several stages"). Temporary memory: 68 KiB of stack per thread; on the
-  /// partitioned path options.scratch_bytes; on a device 13 bytes per key of at most 2^24 at a
-  /// time.
+  /// partitioned path options.scratch_bytes; on a device, 13 bytes per key for at most 2^24 keys at
+  /// a time.
   ContainsReport contains(const KeyBatch& keys, std::span<std::uint8_t> out,
                           const BatchOptions& options = {}) const;
   /// The same as packed bits: bit i of byte i/8, least significant first (Arrow's boolean column).
@@ -359,27 +359,27 @@ class Filter {
   /// damage other keys. verdicts[i] is a Removal; null keys are `absent`. `verdicts` may be empty;
   /// otherwise InvalidArgument is thrown unless verdicts.size() == keys.size(). Cost: that of
   /// contains and insert; a filter of several stages uses one thread for it. Throws RemovalStopped
-  /// if the memory of a device ends in the middle of the batch.
+  /// if a device runs out of memory in the middle of the batch.
   ///
   /// With options.most_absent = a, all or nothing: if more than a keys would be absent, nothing is
   /// changed and KeysAbsent is thrown; `verdicts` then says what would have become of each key, for
-  /// example which are absent. Each key counts as it would at its turn: of a key that is in the
-  /// filter once and in the batch twice, the second is absent. Null and ambiguous keys do not count
-  /// as absent. RemovalStopped is thrown with processed() 0. An absent key may look present, at the
-  /// filter's rate: of n absent keys, P·n are removed, which damages others. Cost:
-  /// if it removes, as without; if not, an insertion more. Temporary memory: for one stage a byte
-  /// and a bit per key of the batch, for several ten bytes.
+  /// example which are absent. Each key counts as it would at its turn: if a key is in the filter
+  /// once and in the batch twice, the second is absent. Null and ambiguous keys do not count as
+  /// absent. RemovalStopped, if thrown, has processed() == 0. An absent key may look present, at
+  /// the filter's rate P: of n absent keys, P·n are removed, which damages others. Cost: if it
+  /// removes, as without the limit; if not, an insertion more. Temporary memory: with one stage, a
+  /// byte and a bit per key of the batch; with several, ten bytes.
   RemoveReport remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts = {},
                       const BatchOptions& options = {});
 
   /// out[i] = the smallest of the k counters of keys[i], summed over the stages, at most 15: an
   /// upper bound on how often the key is in the filter, where 15 means 15 or more. 0 for null keys.
-  /// Requires out.size() == keys.size(), else InvalidArgument. Cost: in each stage, as contains of
-  /// a present key.
+  /// Requires out.size() == keys.size(), else InvalidArgument. Cost: in each stage, that of
+  /// contains for a present key.
   CountReport count(const KeyBatch& keys, std::span<std::uint8_t> out,
                     const BatchOptions& options = {}) const;
 
-  // ---- one key; for loops use batches, they are many times faster -----------------------------
+  // ---- one key; in loops use batches, which are many times faster -----------------------------
 
   // On the host they cost little more than the wait for the key's cache lines (docs/performance.md,
   // "Few keys"). On a device each is a batch of one key.
@@ -408,13 +408,13 @@ class Filter {
   template <std::floating_point T>
   unsigned count(T) const = delete;
 
-  /// A view of a filter of one stage on the host, for loops with one key a call: two to three times
-  /// as fast as the functions above (docs/performance.md, "Few keys"). It stays valid while the
-  /// filter is looked up, inserted into, removed from or moved, and until it is merged, subtracted
+  /// A view of a filter of one stage on the host, for loops with one key per call: two to three
+  /// times as fast as the functions above (docs/performance.md, "Few keys"). It stays valid through
+  /// lookups, insertions, removals and a move of the filter, until the filter is merged, subtracted
   /// from, cleared, assigned to, moved to another backend or destroyed. Any number of threads may
   /// look up through views while one thread inserts and removes through one: a key that is in the
   /// filter throughout is found throughout. Throws InvalidArgument if the filter grows, and
-  /// NotOnHost if it is on a device; the first also throws ReadOnly if it is mapped.
+  /// NotOnHost if it is on a device; the FilterRef also throws ReadOnly if the filter is mapped.
   FilterRef ref();
   ConstFilterRef ref() const;
 
@@ -422,7 +422,7 @@ class Filter {
 
   /// Adds the other filter's counters, saturating. With Growth::one both filters need equal
   /// geometry. Filters that grow do not: each stage of the other is added to the first stage of
-  /// equal shape that is not too full with both; if there is none, it becomes a further stage of
+  /// equal shape where the sum is not too full; if there is none, it becomes a further stage of
   /// this filter and adds its share to the rate. Throws Incompatible, changing nothing, if the
   /// seeds differ, if only one of the two grows, or if there would be more than
   /// growth().most_stages(). Temporary memory: a copy of the other's counters if they are in
@@ -468,8 +468,8 @@ class Filter {
   /// bits (bloom_filter.hpp). FilterOptions::seed is ignored, here and in map and read: the seed is
   /// in the file.
   static Filter load(const std::filesystem::path& path, const FilterOptions& options = {});
-  /// Maps the file for read-only queries. Verifies the headers and the padding, one page for each
-  /// slice of `split`, but not the counters (use verify_file for these); pages are read on demand.
+  /// Maps the file for read-only queries. Verifies the headers and the padding (one page for each
+  /// slice of `split`), but not the counters (use verify_file for these); pages are read on demand.
   /// With a backend that has its own memory this is the same as load. Throws as load.
   static Filter map(const std::filesystem::path& path, const FilterOptions& options = {});
   /// The same bytes as save, to any sink.
@@ -492,15 +492,15 @@ class Filter {
 ///   bulk.finish();
 ///
 /// The result is that of Filter::insert with all keys at once, byte for byte. Keys are partitioned
-/// as they come, and added to the counters when BatchOptions::scratch_bytes are full, on a device
-/// batch by batch.
+/// as they come, and added to the counters when BatchOptions::scratch_bytes are full; on a device
+/// they are added batch by batch.
 ///
 /// From the first insert to finish(), any of the keys given so far may be in the counters, only
 /// this inserter may use the filter, and the scratch memory is in use. Every key that insert has
 /// accepted is in the filter after finish(), and after the destructor too, whatever was thrown. The
-/// filter must outlive the inserter, as must BatchOptions::executor. It may be moved, and then the
-/// object that it was moved to must. As long as the inserter exists, also after finish(), nothing
-/// may be assigned to the filter. Movable (errors.hpp: "Moving").
+/// filter must outlive the inserter, as must BatchOptions::executor. The filter may be moved; then
+/// the object that it was moved to must outlive the inserter. As long as the inserter exists, even
+/// after finish(), nothing may be assigned to the filter. Movable (errors.hpp: "Moving").
 class BulkInserter {
  public:
   /// As Filter::bulk. Throws ReadOnly, or std::bad_alloc before anything is changed.
@@ -510,11 +510,10 @@ class BulkInserter {
   BulkInserter& operator=(BulkInserter&&) noexcept;
   ~BulkInserter();
 
-  /// Accepts a batch, which need not outlive the call, and returns what it was. Throws as
-  /// Filter::insert: FilterFull says how many keys of this batch were accepted; after any other
-  /// exception none were, unless a device failed, which may have counted any of them. Cost: from
-  /// one to three nanoseconds per key, and now and then a pass over the filter;
-  /// docs/performance.md.
+  /// Accepts a batch, which need not outlive the call, and returns its numbers of keys and nulls.
+  /// Throws as Filter::insert: FilterFull says how many keys of this batch were accepted; after any
+  /// other exception none were, unless a device failed: it may have counted any of them. Cost: one
+  /// to three nanoseconds per key, and now and then a pass over the filter; docs/performance.md.
   InsertReport insert(const KeyBatch& keys);
   /// Adds what has not been added yet. The filter can then be used and changed, and more may be
   /// inserted later. Returns so_far().
@@ -554,9 +553,9 @@ struct FileInfo {
   std::vector<StageFileInfo> stages;
   std::uint64_t file_bytes;
   std::string metadata;
-  bool is_delta;    ///< changes of a BloomFilter from one epoch to the next (delta.hpp), no filter
+  bool is_delta;    ///< not a filter: changes of a BloomFilter between epochs (delta.hpp)
   bool compressed;  ///< see SaveOptions::compress; deltas always are
-  Epoch epoch;      ///< of the bits, or that a delta leads to
+  Epoch epoch;      ///< of the bits, or the one that a delta leads to
   Epoch since;      ///< where a delta begins
 
   /// Does it hold the counters of a Filter, or the bits of a BloomFilter?

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One key a call, in loops: a view of a filter of one stage on the host. It keeps what Filter's
-// functions for one key look up in every call, so that a call is a hash and one function of the
-// machine's best vectors. (scbf::cuda::FilterRef, of scbf/cuda/filter_ref.hpp, is its twin in
-// kernels: lookups and insertions, inline, on counters in the memory of a device.)
+// For loops with one key per call: a view of a filter of one stage on the host. It keeps what
+// Filter's functions for one key look up in every call, so that a call is a hash and one function
+// for the machine's best vectors. (scbf::cuda::FilterRef, of scbf/cuda/filter_ref.hpp, is its twin
+// in kernels: lookups and insertions, inline, on counters in the memory of a device.)
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ namespace scbf {
 
 namespace detail {
 
-/// The numbers that a stage keeps of itself.
+/// The numbers that a stage keeps about itself.
 struct StageNumbers {
   std::uint64_t* keys_inserted;
   std::uint64_t* keys_removed;
@@ -42,7 +42,7 @@ class ConstFilterRef {
   template <std::floating_point T>
   unsigned count(T) const = delete;
 
-  // The same in steps: for keys that are asked for several times, and for keys that are known
+  // The same in steps: for keys that are looked up several times, and for keys that are known
   // beforehand. A core works on the keys of a few iterations at once, too few to hide the wait for
   // memory. So in filters that outgrow the cache, prefetch about 32 keys ahead.
 

@@ -18,8 +18,8 @@ enum class Layout : std::uint32_t {
   split_block = 2,
   /// 64-byte blocks of four slices, each a bitmap of the positions in use and the list of their
   /// counts in unary: exact counts in less than half the memory, for sets of distinct keys. One
-  /// cache line per key. What it resembles: rank-indexed hashing (Hua, Zhao, Lin, Xu 2008) and
-  /// multilayer compressed counting (Ficara, Giordano, Procissi, Vitucci 2008).
+  /// cache line per key. It resembles rank-indexed hashing (Hua, Zhao, Lin, Xu 2008) and multilayer
+  /// compressed counting (Ficara, Giordano, Procissi, Vitucci 2008).
   ranked = 3,
 };
 
@@ -64,23 +64,23 @@ inline constexpr std::uint64_t kMaxSpillReach = 32;
 /// ranked: block b is the eight words from 8·b on; its words i and 4 + i are slice i, 128 bits. The
 /// lower S = positions() of them say which of its S positions are in use; the upper 128 − S are the
 /// list of their counts: for each position in use, in order, c − 1 zeros and a one. With one count
-/// per key and slice, a list holds 128 − S keys. The counts of a block with more are *spilled* to
-/// a table behind the blocks; its lists are zero then, but for the highest bit of the first. (In a
-/// block whose lists are full, the highest bits of all four are ones.) The table is spill_slots()
-/// slots of spill_entry_words() words each, with entries in ascending order of blocks. The upper
-/// half of an entry's first word is the number of the block plus 1; then come the 4·S counts, slice
-/// by slice, a byte each. A count at 255 stays: it means 255 or more. An entry is in the first slot
-/// that is free at or behind its home, which is block · spill_homes() / blocks, and less than
-/// spill_reach() behind it; unused slots are zero. A spilled block that the table has no room for
-/// is *stuck*: it keeps its bitmaps and forgets its counts. From then on its keys count 15,
-/// as those of saturated counters do, and removals of them succeed and take nothing. Saturated are
-/// the positions in use of blocks that are stuck, and counts at 255.
+/// per key and slice, a list holds 128 − S keys. The counts of a block with more keys are *spilled*
+/// to a table behind the blocks; its lists are then zero, except for the highest bit of the first.
+/// (In a block whose lists are full, the highest bits of all four are ones.) The table is
+/// spill_slots() slots of spill_entry_words() words each, with entries in ascending order of
+/// blocks. The upper half of an entry's first word is the number of the block plus 1; then come the
+/// 4·S counts, slice by slice, a byte each. A count at 255 stays: it means 255 or more. An entry is
+/// in the first slot that is free at or behind its home, which is block · spill_homes() / blocks,
+/// and less than spill_reach() behind it; unused slots are zero. A spilled block that the table has
+/// no room for is *stuck*: it keeps its bitmaps and forgets its counts. From then on its keys count
+/// 15, as those of saturated counters do, and removals of them succeed and take nothing. The
+/// positions in use of stuck blocks, and counts at 255, are the saturated counters.
 ///
-/// Filters of bits have one bit for each counter, padding included: bit i of all, counted from the
-/// least significant bit of the first word, stands for counter i of all. A block of split_block is
-/// then two words, with sixteen bits for each of its eight slices. Of ranked, what remains are the
-/// bitmaps: bit (4·b + i) · S + p is position p of slice i of block b. There is no table, and after
-/// the last block zeros up to a multiple of two words.
+/// Filters of bits have one bit for each counter, padding included: bit i, counted from the least
+/// significant bit of the first word, stands for counter i. A block of split_block is then two
+/// words, with sixteen bits for each of its eight slices. Of ranked, only the bitmaps remain: bit
+/// (4·b + i) · S + p is position p of slice i of block b. There is no table; after the last block
+/// come zeros up to a multiple of two words.
 class Geometry {
  public:
   /// k = `probes` slices of m = `counters_per_slice` counters.
@@ -105,7 +105,7 @@ class Geometry {
   }
 
   constexpr Layout layout() const noexcept { return layout_; }
-  /// Are the counters of a key in blocks? All but `split`.
+  /// Are the counters of a key in blocks? True for all layouts but `split`.
   constexpr bool in_blocks() const noexcept { return layout_ != Layout::split; }
   constexpr Cell cell() const noexcept { return cell_; }
   constexpr std::uint32_t cell_bits() const noexcept { return static_cast<std::uint32_t>(cell_); }
@@ -146,7 +146,7 @@ class Geometry {
   constexpr std::uint64_t slice_stride_words() const noexcept {
     return slice_stride() / cells_per_word();
   }
-  /// In blocks only: counters of a block, all its slices: 128, or of ranked 4·S.
+  /// In blocks only: counters in a block, over all its slices: 128, or 4·S for ranked.
   constexpr std::uint64_t cells_per_block() const noexcept {
     return (layout_ == Layout::ranked ? kRankedSlices : kWordsPerBlock) * positions_;
   }
@@ -184,8 +184,8 @@ class Geometry {
   }
   /// Bytes of all counters, padding included; a multiple of 64 (of bits: of 16).
   constexpr std::uint64_t bytes() const noexcept { return words() * 8; }
-  /// Cache lines that an insertion, or a lookup of a present key, touches. (A block of bits of
-  /// ranked may lie across two.)
+  /// Cache lines that an insertion, or a lookup of a present key, touches. (A ranked block of bits
+  /// may lie across two.)
   constexpr std::uint32_t cache_lines_per_key() const noexcept {
     return in_blocks() ? groups() : probes_;
   }

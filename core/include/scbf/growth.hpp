@@ -53,8 +53,8 @@ struct StageLoad {
 /// 1 − Π(1 − P_i): the rate of all stages together.
 double compound_fpr(std::span<const StageLoad> stages);
 /// The share of the keys, each inserted once, that more than one stage claims, so that their
-/// removal is ambiguous. Σ_i n_i·(1 − Π_{j≠i}(1 − P_j)) / Σ_i n_i; 0 without keys. Where the keys
-/// of some stages are infinite, the limit as these grow alike: only they count.
+/// removal is ambiguous. Σ_i n_i·(1 − Π_{j≠i}(1 − P_j)) / Σ_i n_i; 0 without keys. If some stages
+/// hold infinitely many keys, the limit as these grow alike: only they count.
 double ambiguous_share(std::span<const StageLoad> stages);
 
 // ---- policies -----------------------------------------------------------------------------------
@@ -101,15 +101,15 @@ class Growth {
   Layout layout() const noexcept { return first_.layout(); }
   /// one: 1; fixed: d; tightening: kMaxStages.
   std::uint32_t most_stages() const noexcept { return most_stages_; }
-  /// The bound on the compound rate of all stages that there can be: P for tightening, P_d for
+  /// The bound on the compound rate of all stages that may be added: P for tightening, P_d for
   /// fixed, 1 (no bound) for one.
   double fpr() const noexcept { return fpr_; }
   /// Keys of the first stage. fixed: those at half fill; one: 0, not known.
   std::uint64_t first_capacity() const noexcept { return first_capacity_; }
-  double growth() const noexcept { return growth_; }          ///< 1 but for tightening
-  double tightening() const noexcept { return tightening_; }  ///< 1 but for tightening
-  /// one, fixed: the geometry of all stages; tightening: of the first. It has counters, whatever
-  /// the growth was made of.
+  double growth() const noexcept { return growth_; }          ///< 1 except for tightening
+  double tightening() const noexcept { return tightening_; }  ///< 1 except for tightening
+  /// one, fixed: the geometry of all stages; tightening: of the first. It has counters, even if the
+  /// growth was made from bits.
   const Geometry& first_geometry() const noexcept { return first_; }
 
   /// The shape of stage i, counted from 0. Throws InvalidArgument for i ≥ most_stages() and where
@@ -134,8 +134,8 @@ class Growth {
 /// "one", "fixed" or "tightening".
 std::string_view to_string(Growth::Policy policy) noexcept;
 
-/// The paper's planner: from the memory of one stage (M; of its counters, or bits), its rate (P)
-/// and the rate of all stages (P_d) to the shape of a stage and the number of stages.
+/// The paper's planner turns the memory of one stage (M; of its counters, or bits), its rate (P)
+/// and the rate of all stages (P_d) into the shape of a stage and the number of stages.
 struct FixedPlan {
   Growth growth;
   double stage_fpr;              ///< at half fill; ≤ P

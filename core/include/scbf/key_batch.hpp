@@ -20,8 +20,8 @@ template <class T>
 inline constexpr bool kIsCharacter = std::is_same_v<T, wchar_t> || std::is_same_v<T, char32_t>;
 
 /// The key type of elements of type T. Integers take the fixed-width type of their size, because
-/// long and long long are two types of 64 bits. (They are read as that type by the library, which
-/// is compiled apart: with optimization across it and the caller, use the fixed-width types.)
+/// long and long long are two types of 64 bits. (The library, which is compiled separately, reads
+/// them as that type. With optimization across library and caller, use the fixed-width types.)
 template <class T>
 struct KeyElement {
   static constexpr bool kInteger =
@@ -76,9 +76,9 @@ class KeyBatch {
   /// String keys.
   KeyBatch(std::span<const std::string_view> keys) noexcept;
   KeyBatch(std::span<const std::string> keys) noexcept;
-  /// Vectors and arrays of these types, and spans that are not const or of a fixed extent; of other
-  /// integers of 32 or 64 bits, such as long long, too. Others do not compile, floating-point
-  /// numbers among them.
+  /// Vectors and arrays of these types, and spans that are not const or have a fixed extent; also
+  /// of other integers of 32 or 64 bits, such as long long. Other types do not compile,
+  /// floating-point numbers among them.
   template <class T, class Allocator>
   KeyBatch(const std::vector<T, Allocator>& keys) noexcept
       : KeyBatch(detail::KeyElement<T>::keys(keys)) {}
@@ -90,8 +90,8 @@ class KeyBatch {
       : KeyBatch(detail::KeyElement<std::remove_cv_t<T>>::keys(keys)) {}
 
   /// Ready-made hashes, for example of a column that is hashed anyway. They must be uniform over
-  /// all 64 bits, or the filter's rate suffers. Never mix with other kinds in one filter unless
-  /// they are XXH3-64 with the filter's seed of the same bytes.
+  /// all 64 bits, or the filter's rate suffers. Never mix them with other kinds in one filter,
+  /// unless they are the XXH3-64 of the same bytes with the filter's seed.
   static KeyBatch from_hashes(std::span<const std::uint64_t> hashes) noexcept;
   /// `data.size() / width` keys of `width` bytes each, back to back.
   /// Throws InvalidArgument if width is 0 or does not divide data.size().
@@ -126,14 +126,14 @@ class KeyBatch {
   /// Number of null keys. Cost: one pass over the bitmap.
   std::size_t nulls() const noexcept;
 
-  /// The hashes of the valid keys, in order, as filters of this seed take them: from_hashes of
-  /// these asks several filters, or one again, without hashing the keys anew. Cost: one pass over
-  /// the keys, on the calling thread.
+  /// The hashes of the valid keys, in order, as filters of this seed take them. Pass them to
+  /// from_hashes to query several filters, or one again, without hashing the keys anew. Cost: one
+  /// pass over the keys, on the calling thread.
   std::vector<std::uint64_t> hashes(std::uint64_t seed) const;
 
   /// Kinds u64 and hashes: the values, in place.
   const std::uint64_t* values() const noexcept { return static_cast<const std::uint64_t*>(items_); }
-  /// Kinds u64, hashes, u32 and i32: is the batch of one of them, and value i, widened.
+  /// Is the batch of kind u64, hashes, u32 or i32? Then value(i) is value i, widened.
   bool has_values() const noexcept { return kind_ <= Kind::hashes; }
   std::uint64_t value(std::size_t i) const noexcept {
     switch (kind_) {

@@ -24,8 +24,8 @@ double expected_fill(double n, double m);
 /// infinity for a fill of 1. Throws InvalidArgument outside [0, 1].
 double keys_for_fill(double fill, double m);
 
-/// The covariance, in keys², of two numbers of keys that keys_for_fill gives for filters of this
-/// geometry, of sets with `common` keys in common; with all keys of a filter in common, the
+/// The covariance, in keys², of the numbers of keys that keys_for_fill gives for two filters of
+/// this geometry whose sets have `common` keys in common; if that is all keys of a filter, the
 /// variance of its estimate. With x = common / m and C(x) = m (e^x − 1 − x) it is C / k for
 /// `split`, as known for one slice (Whang, Vander-Zanden, Taylor 1990). In `split_block` the eight
 /// slices of a group share the choice of the block: (C + 7 D) / 8g with D(x) = m (16 (e^(x/16) − 1)
@@ -39,12 +39,12 @@ double split_fpr(double n, std::uint32_t k, double m);
 double split_block_fpr(double n, std::uint32_t groups, double blocks_per_group);
 /// P of `ranked`: Σ_j Poisson(j; n/blocks) · (1 − (1 − 1/S)^j)^4, with S = `positions` in 65 … 112.
 double ranked_fpr(double n, std::uint32_t positions, double blocks);
-/// The share of a ranked filter's blocks that spill: those of more than 128 − S keys, P(j > 128 −
+/// The share of a ranked filter's blocks that spill: those with more than 128 − S keys, P(j > 128 −
 /// S) for j ~ Poisson(n/blocks).
 double spilled_share(double n, std::uint32_t positions, double blocks);
-/// Slots for these blocks, so that at one moment in 10^9 one of them finds none: the blocks that
-/// spill are a Poisson number, and above 32 a table with six of ten slots in use keeps each entry
-/// within 32 slots of its home.
+/// Slots for these blocks, so that one of them finds none at only one moment in 10^9. The number of
+/// blocks that spill is Poisson-distributed; above 32, a table with six of ten slots in use keeps
+/// each entry within 32 slots of its home.
 double spill_slots_for(double n, std::uint32_t positions, double blocks);
 /// P of a filter of this geometry that holds n distinct keys; n may be infinity (then P = 1).
 double predicted_fpr(const Geometry& geometry, double n);
@@ -54,14 +54,14 @@ double predicted_fpr(const Geometry& geometry, double n);
 /// one and never collide, and for other keys it matters only at very low rates.
 double hash_collision_fpr(double n);
 
-/// How many keys of a filter of this geometry, with n distinct keys of which each was inserted
-/// once, become absent on average when a key is removed that was never inserted but looks present.
-/// So removing d keys that were never inserted loses about d · predicted_fpr(geometry, n) times
-/// this number. Formulas: docs/maths.md, "Removing what was not inserted". Throws InvalidArgument
-/// unless n is 0 or more and finite.
+/// How many keys of a filter of this geometry, with n distinct keys inserted once each, become
+/// absent on average when a key is removed that looks present but was never inserted. So removing d
+/// keys that were never inserted loses about d · predicted_fpr(geometry, n) times this number.
+/// Formulas: docs/maths.md, "Removing what was not inserted". Throws InvalidArgument unless n is 0
+/// or more and finite.
 double lost_per_false_removal(const Geometry& geometry, double n);
 
-/// The largest n with predicted_fpr(geometry, n) ≤ fpr; of a ranked filter also with slots enough
+/// The largest n with predicted_fpr(geometry, n) ≤ fpr; for a ranked filter also with enough slots
 /// for the blocks that spill. Throws InvalidArgument unless 0 < fpr < 1.
 std::uint64_t capacity_for(const Geometry& geometry, double fpr);
 /// The smallest geometry of this layout that holds n keys at a rate of at most fpr. `parts` is k
@@ -91,7 +91,7 @@ double ideal_capacity(double counters, double fpr);
 double overflow_probability(double n, double m, std::uint32_t j);
 /// P(c ≥ j) for c ~ Poisson(lambda), likewise.
 double poisson_tail(double lambda, std::uint32_t j);
-/// The paper's bound (e·n/(j·m))^j / √(2πj), computed with its factor e^j; j ≥ 1. It may pass 1.
+/// The paper's bound (e·n/(j·m))^j / √(2πj), computed with its factor e^j; j ≥ 1. It may exceed 1.
 double overflow_bound(double n, double m, std::uint32_t j);
 
 // ---- planning ---------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ struct PlanRequest {
   std::optional<Layout> layout = {};               ///< default: split_block where possible
   std::optional<std::uint32_t> groups = {};        ///< split_block only
   std::optional<std::uint32_t> probes = {};        ///< split only
-  /// What the filter will have. memory_bytes and the plan's bits_per_key are the memory of these.
+  /// What the filter will have. memory_bytes and the plan's bits_per_key refer to these cells.
   Cell cell = Cell::counter;
 };
 
@@ -120,11 +120,11 @@ struct Plan {
 
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another
 /// group when that saves at least a tenth of the memory at the same capacity and rate, or gains as
-/// much where a group is at its limit of blocks (with all three given also where only more groups
+/// much where a group is at its limit of blocks (with all three given, also where only more groups
 /// fit). Throws InvalidArgument, naming value and limit,
 /// when fewer than two of capacity, fpr and memory are given, or one is out of range, or the
-/// request cannot be met. Cost: a few milliseconds; of ranked with memory, where geometries are
-/// searched for the best one, up to two seconds.
+/// request cannot be met. Cost: a few milliseconds; for `ranked` with memory given, which takes a
+/// search through geometries, up to two seconds.
 Plan plan(const PlanRequest& request);
 
 }  // namespace scbf

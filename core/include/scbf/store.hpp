@@ -9,7 +9,7 @@
 namespace scbf {
 
 /// The counters of one filter, in the memory of the backend that allocated them. Const functions
-/// may run at once; the others need the store to themselves. A function that fails throws
+/// may run concurrently; the others need the store to themselves. A function that fails throws
 /// std::bad_alloc or an Error with the device's own message.
 class CounterStore {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank: its members, as far as bank_state.cpp does not have them. Batches that change members are
-// in changes.cpp.
+// Bank's functions, except those that bank_state.cpp shares with BloomBank. Batches that change
+// members are in changes.cpp.
 #include "scbf/bank.hpp"
 
 #include <fmt/format.h>

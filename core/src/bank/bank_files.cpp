@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Banks in files and streams. Of a bank of counters, a member is written as the filter that
-// copy_member returns would be. Its rows are not in the file: they follow from the counters. Banks
+// Banks in files and streams. In a bank of counters, a member is written as the filter that
+// copy_member returns would be. The rows are not in the file: they follow from the counters. Banks
 // of bits, whose files have rows, are in bits_bank_files.cpp.
 #include <fmt/format.h>
 
@@ -33,13 +33,13 @@ FilterParts parts_of(const BankState& bank, const BankState::Member& member) {
   return parts;
 }
 
-/// A bank of counters, or of their bits only, whose file has counters.
+/// Reads a file of counters into a bank of counters, or of their bits only.
 std::unique_ptr<BankState> read_bank_of_counters(Input& input, std::vector<std::byte> first,
                                                  const BankOptions& options, Cell cell) {
   const Backend& backend = backend_for(options);
   std::vector<std::unique_ptr<FilterState>> filters;
   std::vector<std::uint32_t> numbers, always;
-  // The bank is made of members that have been verified: a header alone makes no rows of bits.
+  // The bank is made from verified members: a header alone makes no rows of bits.
   const UseMember keep = [&](Input& part, const bank_format::Entry& member) {
     FilterRead read = read_filter(part, backend, cell);
     if (read.stored == Cell::bit) throw Incompatible("not counters");

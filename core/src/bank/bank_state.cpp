@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What banks of counters and of bits do alike: the slots of their members' stages, members that
-// come and go as whole filters, and questions.
+// What banks of counters and of bits have in common: the slots of their members' stages, members
+// that come and go as whole filters, and questions.
 #include "bank/bank_state.hpp"
 
 #include <fmt/format.h>

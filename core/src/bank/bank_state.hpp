@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Bank and a BloomBank are made of, and do alike (bank_state.cpp). The rest of them is in
-// bank.cpp, bloom_bank.cpp and changes.cpp (batches that change members).
+// What a Bank and a BloomBank are made of and have in common (bank_state.cpp). The rest of them is
+// in bank.cpp, bloom_bank.cpp and changes.cpp (batches that change members).
 //
 // The first stages of all members form a level in which the slot is the member's number. Later
 // stages are few at first, and every slot costs memory in the rows. So the slots of later levels
@@ -62,10 +62,10 @@ struct BankState {
   /// The backend of the bits of this bank: its own, or "auto" if that works on counters only.
   /// Throws BackendUnavailable or InvalidArgument as Bank's constructor.
   const Backend& backend_for_bits() const;
-  /// What a bank of bits has of a bank of counters, on a backend that works on bits. Throws
+  /// The bank of bits of this bank of counters, on a backend that works on bits. Throws
   /// std::bad_alloc.
   std::unique_ptr<BankState> bits(const Backend& on) const;
-  /// Becomes that bank of bits.
+  /// Turns into that bank of bits.
   void drop_counters(const Backend& on) noexcept;
 
   const Member& at(std::uint32_t member) const;
@@ -90,14 +90,14 @@ struct BankState {
   /// Throws Incompatible unless the filter can be a member.
   void check(const FilterState& filter);
   struct Newcomers;
-  /// Makes filters members of these numbers, which are free and ascend; they have been checked and
-  /// are on the bank's backend. All or none; their stages are taken.
+  /// Makes filters the members with these numbers, which are free and ascend. The filters have been
+  /// checked and are on the bank's backend. All or none; takes their stages.
   void add(std::span<FilterState* const> filters, std::span<const std::uint32_t> numbers,
            const BatchOptions& options);
   /// The same after checking them and moving them to the bank's backend. Returns their numbers.
   std::vector<std::uint32_t> add(std::span<FilterState* const> filters,
                                  const BatchOptions& options);
-  /// As Bank::remove_member and Bank::replace_member. Of bits, what they return has no words.
+  /// As Bank::remove_member and Bank::replace_member. With bits, what they return has no words.
   std::unique_ptr<FilterState> remove(std::uint32_t member, const BatchOptions& options);
   std::unique_ptr<FilterState> replace(std::uint32_t member, FilterState& filter,
                                        const BatchOptions& options);
@@ -117,7 +117,7 @@ struct BankState {
   void ask(const KeyBatch& keys, std::size_t first, std::size_t count,
            std::uint8_t* out) const noexcept;
 
-  // Of counters only.
+  // For counters only.
 
   /// A member, to be changed. Throws ReadOnly.
   Member& changeable(std::uint32_t member);
@@ -158,9 +158,9 @@ struct BankAccess {
   static BankState& state(Bank& bank) { return *bank.state_; }
   static const BankState& state(const Bank& bank) { return *bank.state_; }
   static const BankState& state(const BloomBank& bank) { return *bank.state_; }
-  /// Leaves a bank that has been moved from.
+  /// Leaves the bank moved from.
   static std::unique_ptr<BankState> take_state(Bank& bank) {
-    *bank.state_;  // throws if it is one already
+    *bank.state_;  // throws if it already is
     return std::move(bank.state_).release();
   }
   static Bank make(std::unique_ptr<BankState> state) noexcept { return Bank(std::move(state)); }

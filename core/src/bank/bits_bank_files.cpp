@@ -142,7 +142,7 @@ class LevelsReader {
   std::uint64_t chunk_ = 0;  // number of its first
 };
 
-/// Makes the bank of a header and of the rows that `rows_of(i)` returns for level i, in order.
+/// Makes a bank from a header and the rows that `rows_of(i)` returns for level i, in order.
 template <class RowsOf>
 std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend& backend,
                                              RowsOf rows_of) {

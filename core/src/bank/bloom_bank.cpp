@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BloomBank: its members. What it does like a Bank is in bank_state.cpp.
+// BloomBank's functions. What it shares with Bank is in bank_state.cpp.
 #include "scbf/bloom_bank.hpp"
 
 #include <utility>

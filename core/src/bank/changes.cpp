@@ -71,7 +71,7 @@ class Round {
  public:
   Round(Change what, const BatchOptions& options) : what_(what), options_(options) {}
 
-  /// If there is no memory to make a note of the keys, they are inserted or removed at once.
+  /// If there is no memory to note the keys, they are inserted or removed at once.
   void add(Level* level, std::uint32_t slot, const KeyBatch& keys) {
     try {
       auto work = std::ranges::find(works_, level, &Work::level);

@@ -24,7 +24,8 @@ namespace {
 constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
 // Rows of keys located at once for a query; they stay in cache.
 constexpr std::size_t kQueryRows = 4096;
-// Fewer keys say little about what marking takes, and a clock would cost. Chosen, not measured.
+// Fewer keys say little about what marking takes, and reading the clock costs time. Chosen, not
+// measured.
 constexpr std::size_t kTimedKeys = 256;
 
 /// What is known of the bits of a stage, without the bits.
@@ -203,7 +204,7 @@ class Level::MarkTimes {
     ns_.fetch_add(static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()),
                   std::memory_order_relaxed);
   }
-  /// For a key of a batch, absent and null ones counted; 0 if nothing was booked.
+  /// Per key of a batch, absent and null ones included; 0 if nothing was booked.
   double ns() const noexcept {
     const auto keys = keys_.load(std::memory_order_relaxed);
     return keys == 0 ? 0
@@ -305,8 +306,8 @@ ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> bat
     members += is_first_of_slot(i);
   }
   if (members == 0) return {};
-  // Keys are marked, or the columns rebuilt in the end. What marking takes depends on the machine,
-  // so after each task that marks it is decided again for those that have not begun.
+  // Keys are marked, or the columns are rebuilt at the end. What marking takes depends on the
+  // machine, so after each task that marks, the choice is made again for those that have not begun.
   std::atomic<bool> marking{!rows.worth_rebuilding(keys, members)};
   struct Task {
     std::size_t begin = 0, end = 0;  // in `order`
@@ -372,7 +373,7 @@ void Level::answer(const std::uint64_t* hashes, std::size_t n, std::uint8_t* out
                        out + i * rows.stride());
   }
   if (present.empty()) return;
-  // As local variables, which a store to `out` does not change.
+  // Local variables, because a store to `out` cannot change them.
   const std::uint8_t* const mask = present.data();
   const std::size_t stride = rows.stride();
   for (std::size_t i = 0; i < n; ++i, out += stride) {

@@ -45,9 +45,9 @@ struct Level {
   /// The same, with these rows.
   Level(std::uint32_t index, const StageShape& shape, std::uint64_t seed, const Backend& backend,
         MemberRows rows, Cell cell);
-  /// What a bank of bits has of a level of counters. Throws std::bad_alloc.
+  /// The level of bits of this level of counters. Throws std::bad_alloc.
   Level bits(const Backend& on) const;
-  /// Becomes that level of bits.
+  /// Turns into that level of bits.
   void drop_counters(const Backend& on) noexcept;
 
   std::uint32_t index;  ///< in the growth
@@ -65,12 +65,12 @@ struct Level {
   std::vector<std::uint32_t> owners = {};
   std::vector<std::uint8_t> always =
       {};  ///< a row, of rows.stride() bytes at least: the slots that are in every answer
-  // Of mapped rows only, which may be damaged.
+  // For mapped rows only, which may be damaged.
   /// A row of 1s for slots with a stage: no other slot is in an answer, whatever the rows are.
   std::vector<std::uint8_t> present = {};
-  /// What the file has, so that rows are not saved again unless they are right.
+  /// Those in the file, so that damaged rows are not saved again.
   std::vector<std::uint64_t> chunk_checksums = {};
-  double mark_ns = 0;  ///< if a test sets it: what marking takes for a key, instead of measuring it
+  double mark_ns = 0;  ///< set by tests only: what marking takes per key, instead of measuring it
 
   std::uint32_t slots() const noexcept { return static_cast<std::uint32_t>(stages.size()); }
   bool has(std::uint32_t slot) const noexcept {
@@ -91,8 +91,7 @@ struct Level {
   /// the rows. All or none.
   void add(std::vector<Stage> newcomers, std::span<const std::uint32_t> slots,
            const BatchOptions& options);
-  /// Puts a stage into a slot whose column has its bits already. Of bits only. Throws
-  /// std::bad_alloc.
+  /// Puts a stage into a slot whose column has its bits already. Bits only. Throws std::bad_alloc.
   void adopt(std::uint32_t slot, Stage stage);
   /// Replaces a stage by another and returns the old one.
   Stage replace(std::uint32_t slot, Stage stage, const BatchOptions& options) noexcept;
@@ -135,7 +134,7 @@ struct Level {
 
  private:
   Level(const Level& counters, const Backend& on, MemberRows with_rows);
-  /// Of bits, lets go of the words, now that the rows have them.
+  /// For bits, frees the words, now that the rows have them.
   void keep_rows_only(Stage& stage) const noexcept {
     if (cell == Cell::bit) stage.store.reset();
   }

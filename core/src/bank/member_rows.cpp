@@ -133,7 +133,7 @@ void MemberRows::rebuild(const RowKernels& kernels, Cell cell,
       for (auto left = columns; !left.empty();) groups.push_back(Group::take(left));
       return rebuild_groups(kernels, cell, groups, options);
     } catch (const std::bad_alloc&) {
-      // One after another they need no memory.
+      // One after another, the columns need no memory.
     }
   }
   while (!columns.empty()) {

@@ -24,7 +24,8 @@ class MemberRows {
   /// Makes rows for at least this many members: as many as fit into the length of a row. Throws
   /// std::bad_alloc.
   MemberRows(const Geometry& geometry, std::uint32_t members);
-  /// Takes over rows of just that many members, for example mapped ones, which cannot be changed.
+  /// Takes over rows of exactly that many members, for example mapped ones, which cannot be
+  /// changed.
   MemberRows(const Geometry& geometry, std::uint32_t members, HostMemory rows) noexcept;
   /// Throws std::bad_alloc.
   MemberRows copy() const;
@@ -50,7 +51,7 @@ class MemberRows {
   /// the rows and those counters or bits; if memory is short, one for every 64 members.
   void rebuild(const RowKernels& kernels, Cell cell, std::span<const MemberColumn> columns,
                const BatchOptions& options) noexcept;
-  /// The filter of bits that a column is: `words` has room for all of it.
+  /// Reads a column, which is a filter of bits; `words` has room for all of it.
   void read_column(std::uint32_t slot, std::span<std::uint64_t> words,
                    const BatchOptions& options) const;
 

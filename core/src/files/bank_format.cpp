@@ -109,7 +109,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
   }
   header.metadata.assign(reinterpret_cast<const char*>(in.at), f.metadata_bytes);
   header.lay_out();
-  // Also offsets that do not follow from the lengths, and marks that are neither 0 nor 1.
+  // Also finds offsets that do not follow from the lengths, and marks that are neither 0 nor 1.
   reader.check_bytes(bytes, encode_header(header));
   return header;
 }

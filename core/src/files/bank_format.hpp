@@ -16,7 +16,7 @@
 
 namespace scbf::bank_format {
 
-/// No single flipped bit makes it another format's.
+/// No single flipped bit turns it into another format's.
 inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'K', 0x0D, 0x0A, 0x1A};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kNewestVersion = 2;  ///< that of bank files
@@ -26,7 +26,7 @@ struct Entry {
   std::uint32_t number;           ///< of the member
   bool asked_always;              ///< Bank::ask_always
   std::uint64_t header_checksum;  ///< the one in the header of the member's file
-  // Both are 0 if payloads are packed: then nothing but reading tells how long a member is.
+  // Both are 0 if payloads are packed: then only reading tells how long a member is.
   std::uint64_t offset = 0;  ///< of the member's file, a multiple of 4096
   std::uint64_t bytes = 0;   ///< its length
 };
@@ -48,7 +48,7 @@ struct Header {
 
 std::vector<std::byte> encode_header(const Header& header);
 
-/// Does a file that begins so hold a bank, of counters or of bits?
+/// Does a file that begins like this hold a bank, of counters or of bits?
 bool is_bank(std::span<const std::byte> first) noexcept;
 
 /// The length of the header of a bank file that begins with `first`, its first 128 bytes; throws

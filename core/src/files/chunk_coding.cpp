@@ -20,7 +20,7 @@ bool all_zero(std::span<const std::uint64_t> words) noexcept {
   return std::ranges::all_of(words, [](std::uint64_t word) { return word == 0; });
 }
 
-/// What decides about a chunk of bits.
+/// What decides how a chunk of bits is coded.
 struct Census {
   std::uint64_t ones = 0, blocks = 0;
 };
@@ -117,12 +117,12 @@ ChunkEncoder::Packed ChunkEncoder::encode(std::span<const std::uint64_t> words) 
   if (cell_ == Cell::bit) {
     const Census census = census_of(words);
     const std::uint64_t bits = words.size() * 64;
-    // From here on the entropy is less than a tenth below the bits themselves, and zstd, if asked
-    // for, is as good.
+    // With more ones, the entropy is less than a tenth below the bits themselves, and zstd, if
+    // asked for, is as good.
     if (census.ones < bits / 3) {
       put_gaps(words, census.ones, other_);
       take_if_shorter(Coding::gaps);
-      // A one in a lane takes five bits or more, and each block eight and its gap.
+      // A lane with ones takes five bits or more, and each block eight and its gap.
       if (census.blocks * 9 + census.ones * 3 < best.bytes.size() * 8) {
         put_blocks(words, census.blocks, other_);
         take_if_shorter(Coding::blocks);
@@ -134,7 +134,7 @@ ChunkEncoder::Packed ChunkEncoder::encode(std::span<const std::uint64_t> words) 
     const std::size_t size =
         ZSTD_compressCCtx(static_cast<ZSTD_CCtx*>(zstd_), other_.data(), other_.size(),
                           words.data(), words.size_bytes(), kZstdLevel);
-    if (ZSTD_isError(size)) throw std::bad_alloc();  // with room for any result, only memory fails
+    if (ZSTD_isError(size)) throw std::bad_alloc();  // any result has room: only memory can fail
     other_.resize(size);
     take_if_shorter(Coding::zstd);
   }
@@ -168,7 +168,7 @@ Fault ChunkDecoder::decode(Cell cell, Coding coding, std::span<const std::byte> 
       if (frame != bytes.size()) {
         return fmt::format("a zstd frame of {} bytes: must take all {}", frame, bytes.size());
       }
-      // Needs no memory for what a frame claims: all of it must fit into the words.
+      // Allocates nothing for what a frame claims: all of it must fit into the words.
       const std::size_t size = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(zstd_), words.data(),
                                                    words.size_bytes(), bytes.data(), bytes.size());
       if (ZSTD_isError(size)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a chunk of a payload is packed for travel: as it is, by zstd, or, as bits are near random and
-// often few, by the places of the ones. Pure functions of bytes. Described in docs/file_format.md.
+// How a chunk of a payload is packed for travel: as it is, by zstd or, since bits are nearly random
+// and often few, by the places of the ones. Pure functions of bytes. Described in
+// docs/file_format.md.
 #pragma once
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ inline constexpr unsigned kLanes = 8, kLaneBits = 16;
 /// Packs chunks. Keeps its buffers from one chunk to the next.
 class ChunkEncoder {
  public:
-  /// With zstd, it is tried too; without, only where ones are few do words become fewer bytes.
+  /// If `zstd`, that is tried, too; otherwise, words become fewer bytes only where ones are few.
   ChunkEncoder(Cell cell, bool zstd);
   ~ChunkEncoder();
   ChunkEncoder(const ChunkEncoder&) = delete;
@@ -44,7 +45,7 @@ class ChunkEncoder {
 
   struct Packed {
     Coding coding;
-    std::span<const std::byte> bytes;  ///< never more than the words have; valid until the next
+    std::span<const std::byte> bytes;  ///< at most those of the words; valid until the next call
   };
   /// A short form of at most kChunkWords words. Throws std::bad_alloc.
   Packed encode(std::span<const std::uint64_t> words);
@@ -75,7 +76,7 @@ class ChunkDecoder {
 };
 
 /// Calls flip(bit) for each one of a chunk of bits in `gaps` or `blocks`, in rising order. flip may
-/// have been called before it is known that something is wrong.
+/// be called before a fault is found.
 template <class Flip>
 Fault for_each_one(Coding coding, std::span<const std::byte> bytes, std::uint64_t bits, Flip flip) {
   if (bytes.size() < kRiceHeaderBytes) {

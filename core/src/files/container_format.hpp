@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kNewestVersion = 2;
 inline constexpr std::uint64_t kEntryBytes = 48;
 
 struct Entry {
-  // Both are 0 if payloads are packed: then nothing but reading tells how long a stage is.
+  // Both are 0 if payloads are packed: then only reading tells how long a stage is.
   std::uint64_t offset;           ///< of the stage's file, a multiple of 4096
   std::uint64_t bytes;            ///< its length
   std::uint64_t full_at;          ///< StageShape::full_at
@@ -48,7 +48,7 @@ struct Header {
 
 std::vector<std::byte> encode_header(const Header& header, std::uint64_t file_bytes);
 
-/// Does a file that begins so hold a container?
+/// Does a file that begins like this hold a container?
 bool is_container(std::span<const std::byte> first) noexcept;
 
 /// The length of the header of a container that begins with `first`, its first 128 bytes; throws

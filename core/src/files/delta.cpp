@@ -25,7 +25,7 @@ using Bytes = std::vector<std::byte>;
 
 // ---- making -------------------------------------------------------------------------------------
 
-/// The bits of a stage, chunk by chunk, on the host; also of counters.
+/// The bits of a stage, of bits or of counters, chunk by chunk, on the host.
 class BitsOf {
  public:
   explicit BitsOf(const Stage& stage) : stage_(stage) {}
@@ -53,7 +53,7 @@ struct PackedStage {
 };
 
 /// The history that a message leads to: XXH3-64, seeded with the history before, of all chunks and
-/// of what stands before each but its checksum.
+/// their headers, without the checksums.
 class History {
  public:
   explicit History(std::uint64_t before) noexcept {
@@ -70,8 +70,8 @@ class History {
   XXH3_state_t state_;
 };
 
-/// Packs the bits of `now`, or where they differ from those of `from` if that is not null. Sets
-/// `ones` to how many bits of what is packed are 1.
+/// Packs the bits of `now` or, if `from` is not null, where they differ from its bits. Adds to
+/// `ones` how many packed bits are 1.
 PackedStage pack(const Stage* from, const Stage& now, const std::string& metadata, History& history,
                  std::uint64_t& ones) {
   PackedStage packed{header_fields(now, metadata)};
@@ -141,7 +141,7 @@ bool same_shape(const Stage& a, const Stage& b) {
          a.geometry().with(Cell::bit) == b.geometry().with(Cell::bit);
 }
 
-/// Whether `now` can be described by changes of the bits of `from`, and new stages.
+/// Whether `now` can be described by changes to the bits of `from` and new stages.
 bool continues(const FilterState& from, const FilterState& now) {
   return from.epoch && from.seed == now.seed && from.growth == now.growth &&
          from.stages.size() <= now.stages.size() &&
@@ -154,7 +154,7 @@ Delta DeltaCoder::between(const FilterState& from, const FilterState& now) {
   if (!continues(from, now)) return pack_all(from, now, Content::filter);
   bool few = true;
   Delta changes = pack_all(from, now, Content::delta, {}, &few);
-  // Changes are coded as ones are. So where they are not more, a whole filter would not be shorter.
+  // Changes are coded as ones are. So if there are no more of them, a whole filter is not shorter.
   if (few) return changes;
   Delta whole = pack_all(from, now, Content::filter, changes.epoch_);
   return changes.message_.size() <= whole.message_.size() ? std::move(changes) : std::move(whole);

@@ -27,7 +27,7 @@ struct Part {
   std::span<const std::byte> payload;
 };
 
-/// A message taken apart. What it holds points into it.
+/// A message taken apart. What this holds points into the message.
 struct Message {
   std::vector<Part> parts = {};
   std::optional<FileHead> head = {};
@@ -160,7 +160,7 @@ void take_over_books(Stage& stage, const StageHead& head) {
 }  // namespace
 
 bool DeltaCoder::changes_in_place(const FilterState& state, const Delta& delta) {
-  // Of several stages, a key may leave one and enter another: for a moment it would be in none.
+  // With several stages, a key may leave one and enter another: for a moment it would be in none.
   if (!state.on_host() || state.read_only() || state.stages.size() != 1) return false;
   const Message message(delta.message());
   return message.parts.size() == 1 && fits(state, message);

@@ -18,9 +18,9 @@
 namespace scbf {
 
 struct DeltaCoder {
-  /// What leads from `from` to the bits of `now`. Changes neither.
+  /// The delta that leads from `from` to the bits of `now`. Changes neither.
   static Delta between(const FilterState& from, const FilterState& now);
-  /// Reads a message to the end of `input`, whose bytes `kept` receives as they are read.
+  /// Reads a message to the end of `input`; `kept` receives its bytes as they are read.
   static Delta read(Input& input, std::vector<std::byte>& kept);
 
   /// Throws InvalidArgument if it has been moved from.

@@ -73,8 +73,8 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-// Of ranked counters the slots for spilled blocks follow from the length of the payload. Bits have
-// no table; how many slots the counters have stands in the upper half of the extent.
+// For ranked counters, the slots for spilled blocks follow from the length of the payload. Bits
+// have no table; the upper half of the extent says how many slots the counters have.
 constexpr unsigned kSlotsShift = 32;
 std::uint64_t extent_of(const Geometry& g) noexcept {
   if (!g.in_blocks()) return g.counters_per_slice();
@@ -163,7 +163,7 @@ FixedFields checked_fields(std::span<const std::byte> first, const std::string& 
     throw_damaged(name, fmt::format("metadata bytes {}: must be at most {}", f.metadata_bytes,
                                     kMaxMetadataBytes));
   }
-  // Whether the payload is packed stands further on: decode_header says which one it must be.
+  // Further fields say whether the payload is packed: decode_header checks which offset it must be.
   const auto offset_if = [&](bool packed) {
     return payload_offset_of(f.version, packed, f.chunks, f.metadata_bytes);
   };

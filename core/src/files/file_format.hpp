@@ -37,7 +37,7 @@ std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
 /// Checksum of a header. The checksum field itself, at kChecksumOffset, is taken as zero.
 std::uint64_t header_checksum(std::span<const std::byte> header) noexcept;
-/// The one that is in an encoded header.
+/// The checksum that an encoded header contains.
 std::uint64_t checksum_in(std::span<const std::byte> header) noexcept;
 
 /// What the payload is.
@@ -69,22 +69,22 @@ struct Header {
   std::uint64_t keys_inserted = 0;
   std::uint64_t keys_removed = 0;
   std::uint64_t saturated = 0;
-  /// chunk_count(geometry.bytes()) of them; of a packed payload none.
+  /// chunk_count(geometry.bytes()) of them; none for a packed payload.
   std::vector<std::uint64_t> chunk_checksums{};
   std::string metadata{};
   Content content = Content::filter;
   Payload payload = Payload::plain;
-  Epoch epoch{};              ///< of the bits; none of counters
+  Epoch epoch{};              ///< of the bits; none for counters
   Epoch since{};              ///< of a delta: what it is applied to; none: to bits that are all 0
   std::uint64_t changes = 0;  ///< of a delta: bits that changed
 
-  /// 1 if version 1 can say all, else 2.
+  /// 1 if version 1 can say everything, else 2.
   std::uint32_t version() const noexcept;
   bool packed() const noexcept { return payload == Payload::packed; }
   std::uint64_t payload_offset() const noexcept;
   /// Before packing.
   std::uint64_t payload_bytes() const noexcept { return geometry.bytes(); }
-  /// Of a plain payload: the header does not tell how long a packed one is.
+  /// For a plain payload only: the header does not tell how long a packed one is.
   std::uint64_t file_bytes() const noexcept { return payload_offset() + payload_bytes(); }
 };
 
@@ -122,13 +122,13 @@ std::uint64_t packed_checksum(const ChunkHeader& chunk_header, std::span<const s
 std::array<std::byte, ChunkHeader::kBytes> encode(const ChunkHeader& header) noexcept;
 ChunkHeader decode_chunk_header(std::span<const std::byte, ChunkHeader::kBytes> bytes) noexcept;
 
-/// Looks at all words of a filter in order, chunk by chunk: counts what a header says is saturated,
-/// and finds the first fault of a ranked filter.
+/// Looks at all words of a filter in order, chunk by chunk: counts the saturated counters, whose
+/// number is in the header, and finds the first fault of a ranked filter.
 class WordsChecker {
  public:
   explicit WordsChecker(const Geometry& geometry) noexcept;
   std::optional<RankedFault> add(std::span<const std::uint64_t> chunk) noexcept;
-  /// Counters at 15; of bits, none; of a ranked filter, see RankedCheck. To be called at the end,
+  /// Counters at 15; none for bits; for a ranked filter, see RankedCheck. To be called at the end,
   /// if there was no fault.
   std::uint64_t saturated() const noexcept;
 
@@ -150,7 +150,7 @@ class PayloadChecker {
  public:
   PayloadChecker(const Header& header, const std::string& name) noexcept
       : header_(header), name_(name), words_(header.geometry) {}
-  /// Checks the words of the next chunk, of a plain payload against the chunk's checksum, too.
+  /// Checks the words of the next chunk; in a plain payload, against the chunk's checksum, too.
   /// Throws CorruptFile.
   void check_chunk(std::span<const std::uint64_t> words);
   /// To be called after the last chunk. Throws CorruptFile.

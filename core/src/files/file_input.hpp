@@ -29,7 +29,7 @@ class Input {
       : name_(std::move(name)), source_(&source), bytes_(bytes) {}
   Input(std::string name, const ByteSource& source, InputFile& file)
       : name_(std::move(name)), source_(&source), bytes_(file.bytes()), file_(&file) {}
-  /// A part of another input, which begins where that one is and has at most so many bytes. What is
+  /// A part of another input, which begins where that one is and has at most `most` bytes. What is
   /// read or skipped here is read or skipped there.
   Input(std::string name, Input& whole, std::uint64_t most)
       : name_(std::move(name)), whole_(&whole), most_(most) {
@@ -97,7 +97,7 @@ class Input {
     throw CorruptFile(
         fmt::format("{}: truncated: ends after {} bytes, within {}", name_, position_, what));
   }
-  /// How many bytes can be skipped without reading; nothing: none.
+  /// How many bytes can be skipped without reading; nothing if none can.
   std::optional<std::uint64_t> can_skip() const noexcept {
     if (whole_ != nullptr) {
       const std::optional<std::uint64_t> there = whole_->can_skip();

@@ -275,7 +275,8 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
       throw_io(path, "cannot keep the permissions", errno);
     }
   }
-  // The disk writes each stretch while the next is produced. Otherwise all would wait for fsync.
+  // The disk writes each stretch while the next is produced. Otherwise everything would wait for
+  // fsync.
   off_t written = 0, under_way = 0;
   produce([&](std::span<const std::byte> bytes) {
     write_all(calls, fd, bytes, path);

@@ -52,14 +52,14 @@ class FileSystemCalls {
 /// permissions are kept, and its owner and group where the system permits; a new file gets 0666
 /// less the umask. Other hard links to an existing file keep the old contents. A path that is not a
 /// regular file (a terminal, a pipe, /dev/null) cannot be replaced; it is written directly, not
-/// atomically. Throws IoError, before anything is written if check_replaceable does.
+/// atomically. Throws IoError; if check_replaceable throws it, nothing has been written.
 void write_file(const std::filesystem::path& path,
                 const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls = FileSystemCalls::system());
 
-/// Throws IoError if the regular file `path`, whose status is `old`, is not to be replaced:
-/// renaming needs no permission of the file itself, but one that this process may not write, or
-/// that nobody may write (which keeps root from nothing), is meant to stay.
+/// Throws IoError if the regular file `path`, whose status is `old`, is not to be replaced.
+/// Renaming needs no permission on the file itself, but a file that this process may not write, or
+/// that nobody may write (which does not stop root), is meant to stay.
 void check_replaceable(const std::filesystem::path& path, const struct stat& old,
                        FileSystemCalls& calls = FileSystemCalls::system());
 

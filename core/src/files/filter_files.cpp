@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters in files and streams: what read_stages.hpp finds becomes a filter, and filters are
-// written. A filter of a single stage is a filter file; a filter that grows is a container of
-// filter files, one for each stage.
+// Filters in files and streams: makes filters of what read_stages.hpp finds, and writes filters. A
+// filter of a single stage is a filter file; a filter that grows is a container of filter files,
+// one for each stage.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::unique_ptr<CounterStore> read_counters(Input& input, const StageHead& stage
   return store;
 }
 
-/// The bits of counters, which are verified and not kept.
+/// The bits of counters; the counters are verified but not kept.
 std::unique_ptr<CounterStore> read_bits_of_counters(Input& input, const StageHead& stage,
                                                     const Backend& backend) {
   const Geometry& geometry = stage.header.geometry;
@@ -79,7 +79,7 @@ Stage make_stage(const StageHead& head, std::unique_ptr<CounterStore> store,
 }
 
 /// Makes a filter of these cells; get(part, stage) returns the cells of each stage. A file of
-/// counters also gives a filter of bits, and not the other way round: then it throws Incompatible.
+/// counters also gives a filter of bits, but not the other way round: that throws Incompatible.
 template <class Get>
 FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get) {
   std::vector<Stage> stages;

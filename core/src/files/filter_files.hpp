@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other rooms and deltas use of filter_files.cpp.
+// What banks and deltas use of filter_files.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct FilterRead {
   file_format::Payload payload;
   Cell stored;  ///< what the file has
 };
-/// Reads a filter of these cells from where the input is. Throws CorruptFile or Incompatible.
+/// Reads a filter of these cells from the input's position on. Throws CorruptFile or Incompatible.
 FilterRead read_filter(Input& input, const Backend& backend, Cell cell);
 
-/// What the headers of a filter say, from where the input is; its payloads are verified or skipped.
-/// Sets `header_checksum` to that of the first header. Throws CorruptFile or Incompatible.
+/// What the headers of a filter say, from the input's position on; payloads are verified or
+/// skipped. Sets `header_checksum` to that of the first header. Throws CorruptFile or Incompatible.
 FileInfo read_info(Input& input, bool verify, std::uint64_t& header_checksum);
-/// The same of a whole file of which read_fixed_bytes has returned `first`.
+/// The same for a whole file of which read_fixed_bytes has returned `first`.
 FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify);
 
 }  // namespace scbf

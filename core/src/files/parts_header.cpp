@@ -213,7 +213,7 @@ Growth Reader::growth(const FixedFields& f) const {
 }
 
 void Reader::check_bytes(std::span<const std::byte> bytes, std::vector<std::byte> canonical) const {
-  // Exceptions are first_capacity and fpr, which growth() has compared, and therefore the checksum.
+  // Leaves out first_capacity and fpr, which growth() has compared, and therefore the checksum.
   const auto as_it_is = [&](std::size_t offset, std::size_t count) {
     std::memcpy(canonical.data() + offset, bytes.data() + offset, count);
   };

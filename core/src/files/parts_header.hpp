@@ -18,7 +18,7 @@
 
 namespace scbf::parts_header {
 
-/// What tells one kind of file from the other.
+/// What tells one kind of file from another.
 struct Kind {
   std::array<unsigned char, 8> magic;
   const char* name;   ///< in messages: "container"
@@ -28,8 +28,8 @@ struct Kind {
   std::uint64_t fewest_parts, most_parts;
   std::uint64_t entry_bytes;
   bool may_be_one;  ///< whether the growth may be Growth::one
-  /// Bytes of fixed fields that only this kind has, behind the others. They tell of further tables,
-  /// so the number of parts does not tell how long the header is.
+  /// Bytes of fixed fields that only this kind has, behind the others. They describe further
+  /// tables, so the number of parts does not tell how long the header is.
   std::uint64_t further_bytes = 0;
 };
 
@@ -66,11 +66,11 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept {
   return (bytes + file_format::kAlignment - 1) / file_format::kAlignment * file_format::kAlignment;
 }
 
-/// Does a file that begins so hold this kind?
+/// Does a file that begins like this hold this kind?
 bool begins(const Kind& kind, std::span<const std::byte> first) noexcept;
 
 /// Fills in where each part begins, if its payload is plain: at a multiple of 4096 behind the one
-/// before it. Returns the length of the file. Of packed payloads nothing is known; then all are 0.
+/// before it. Returns the length of the file. For packed payloads nothing is known, and all are 0.
 template <class Entry>
 std::uint64_t lay_out(std::vector<Entry>& parts, std::uint64_t header_bytes, bool packed) noexcept {
   if (packed) {
@@ -93,15 +93,15 @@ constexpr std::uint64_t rounded_header_bytes(std::uint64_t used, bool packed) no
 std::uint64_t header_bytes(const Kind& kind, std::uint64_t parts, std::uint64_t metadata_bytes,
                            bool packed) noexcept;
 
-/// A geometry of counters, as fields say it.
+/// A geometry of counters, as the fields describe it.
 std::uint32_t groups_of(const Geometry& geometry) noexcept;
 std::uint64_t extent_of(const Geometry& geometry) noexcept;
 
 /// The fields that describe the growth; all others are 0.
 FixedFields fields_of(const Growth& growth) noexcept;
 
-/// Makes a header of these fields, of which the lengths and checksums are filled in, and entries,
-/// or all that stands between the fields and the metadata.
+/// Makes a header from these fields, filling in lengths and checksums, and from entries, or all
+/// that stands between the fields and the metadata.
 std::vector<std::byte> encode(const Kind& kind, FixedFields fields,
                               std::span<const std::byte> entries, const std::string& metadata);
 

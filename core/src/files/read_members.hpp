@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the structure of bank files (bank_format.hpp): the header is checked, and each member, a
-// filter file or container that is still to be read, goes to whoever makes something of it.
+// Reads the structure of bank files (bank_format.hpp): checks the header, and passes each member, a
+// filter file or container that is still to be read, to a callback.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the structure of both formats (file_format.hpp, container_format.hpp): headers are checked,
-// and each stage, with its payload still to be read, goes to whoever makes something of it. The
-// order of the checks matters: memory for a claimed length is allocated only after the claim has
-// been bounded by what is really there.
+// Reads the structure of both formats (file_format.hpp, container_format.hpp): checks headers, and
+// passes each stage, with its payload still to be read, to a callback. The order of the checks
+// matters: memory for a claimed length is allocated only after the claim has been bounded by what
+// is really there.
 #pragma once
 
 #include <fmt/format.h>

@@ -31,7 +31,7 @@ struct FurtherFields {
   std::uint32_t levels, reserved = 0;
   std::uint64_t stages = 0;            ///< of all members
   std::uint64_t chunks = 0;            ///< of all levels whose checksums follow: none if packed
-  std::uint64_t members_metadata = 0;  ///< bytes, that of their stages included
+  std::uint64_t members_metadata = 0;  ///< bytes, including those of their stages
 
   auto in_order() noexcept {
     return std::tie(hash, hash_version, levels, reserved, stages, chunks, members_metadata);
@@ -317,7 +317,7 @@ class TablesReader {
     reader_.require_equal("slots", slots, row_stride(slots) * 8);
   }
 
-  /// `metadata`: bytes of that of the members alone.
+  /// `metadata`: bytes of the members' own metadata.
   void read_stages(Header& header, std::uint64_t metadata) {
     std::vector<std::vector<bool>> taken;
     for (const Level& level : header.levels) taken.emplace_back(level.slots, false);
@@ -371,7 +371,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
   tables.read_checksums(header);
   tables.read_metadata(header);
   header.lay_out();
-  // Also offsets that do not follow from the rest, and marks that are neither 0 nor 1.
+  // Also finds offsets that do not follow from the rest, and marks that are neither 0 nor 1.
   reader.check_bytes(bytes, encode_header(header));
   return header;
 }

@@ -18,13 +18,13 @@ namespace scbf::rows_format {
 
 inline constexpr std::uint32_t kVersion = 2;
 
-/// Rows: in the first level those of the first stages of all members, in each other one those of
-/// their later stages of one index.
+/// Rows: in the first level those of all members' first stages, in each other level those of their
+/// later stages of one index.
 struct Level {
   std::uint32_t index;  ///< in the growth; 0 for the first
   std::uint32_t slots;  ///< bits of a row, used or not
   StageShape shape;     ///< of the stages, with counters
-  /// chunk_count(bytes()) of them; of a packed payload none.
+  /// chunk_count(bytes()) of them; none for a packed payload.
   std::vector<std::uint64_t> chunk_checksums = {};
   std::uint64_t offset = 0;  ///< in the file, a multiple of 4096; 0 if payloads are packed
 
@@ -66,13 +66,13 @@ std::vector<std::byte> encode_header(const Header& header);
 /// For each level, a row of 1s for the slots that have a stage.
 std::vector<std::vector<std::uint8_t>> used_slots(const Header& header);
 
-/// Does a file that begins so hold a bank of bits?
+/// Does a file that begins like this hold a bank of bits?
 bool is_bank_of_bits(std::span<const std::byte> first) noexcept;
 /// Does it also have plain rows, which can be mapped? `first` are its first 128 bytes.
 bool has_plain_rows(std::span<const std::byte> first) noexcept;
 
 /// The length of the header of a file that begins with `first`, its first 128 bytes; throws
-/// CorruptFile unless they make sense. It is no more than a claim: read as far as there are bytes.
+/// CorruptFile unless they make sense. The length is only a claim: read as far as there are bytes.
 std::uint64_t checked_header_bytes(std::span<const std::byte> first, const std::string& name);
 /// Verifies every byte. Throws CorruptFile.
 Header decode_header(std::span<const std::byte> bytes, const std::string& name);
@@ -83,8 +83,8 @@ struct StrayBit {
   const char* where;   ///< "a slot without a stage", "padding"
 };
 
-/// Looks at the words of a level's rows: there are no ones where no stage is, nor in the rows of
-/// padding, nor behind the last row.
+/// Checks the words of a level's rows: there must be no ones where there is no stage, in the rows
+/// of padding, or behind the last row.
 class RowsChecker {
  public:
   /// `used` has a bit for each slot with a stage, and is slots / 8 bytes long.

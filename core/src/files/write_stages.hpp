@@ -28,8 +28,8 @@ struct FilterParts {
 };
 FilterParts parts_of(const FilterState& filter);
 
-/// The header of a container of stages with these headers, in their order, which have these
-/// checksums when they are encoded. They give the entries their lengths.
+/// The header of a container whose stages have these headers, in their order, with these checksums
+/// once encoded. The headers give the entries their lengths.
 std::vector<std::byte> container_header(const FilterParts& filter,
                                         std::span<const file_format::Header> headers,
                                         std::span<const std::uint64_t> checksums,
@@ -42,7 +42,7 @@ class FilterWriter {
   /// Cost: one pass over the counters. Throws CorruptFile if a mapped filter is damaged.
   FilterWriter(FilterParts parts, const SaveOptions& options);
 
-  /// That of the header that is written first.
+  /// The checksum of the header that is written first.
   std::uint64_t header_checksum() const noexcept { return checksum_; }
   /// How many bytes are written; 0 if payloads are packed.
   std::uint64_t bytes() const noexcept { return bytes_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BloomFilter: makes bits from counters, intersects, and estimates numbers of keys. What it does
-// like a Filter is in state.cpp.
+// BloomFilter: makes bits from counters, intersects, and estimates numbers of keys. What it shares
+// with Filter is in state.cpp.
 #include "scbf/bloom_filter.hpp"
 
 #include <algorithm>
@@ -190,7 +190,8 @@ KeyEstimate BloomFilter::estimated_intersection(const BloomFilter& other,
   const double either = estimate(geometry(), mine.nonzero_with(theirs, options)).keys;
   const double common = std::max(0.0, a + b - either);
   if (!std::isfinite(either)) return {either, either};
-  // The variance of â + b̂ − û: the sets of û have those of â, and of b̂, in common with it.
+  // The variance of â + b̂ − û. The set of û contains those of â and b̂, and has them in common
+  // with each.
   const auto covariance = [&](double keys) { return estimate_covariance(geometry(), keys); };
   const double variance =
       covariance(either) - covariance(a) - covariance(b) + 2 * covariance(common);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BulkInserter: leads the keys of many batches to the stages that Filter::insert would choose. One
+// BulkInserter: passes the keys of many batches to the stages that Filter::insert would choose. One
 // stage at a time has an insertion of its own in the backend. That insertion is finished when the
 // number of the stage's non-zero counters must be known, and when another stage takes over.
 #include <memory>

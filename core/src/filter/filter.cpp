@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filter: checks arguments, counts, removes a key from the stage that claims it, subtracts. What it
-// does like a BloomFilter is in state.cpp, files in files/filter_files.cpp.
+// shares with BloomFilter is in state.cpp, files are in files/filter_files.cpp.
 #include "scbf/filter.hpp"
 
 #include <fmt/format.h>

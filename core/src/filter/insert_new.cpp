@@ -3,9 +3,9 @@
 //
 // A filter of a single stage leaves that to its backend. In one that grows, the *candidates* are
 // the keys that no stage holds beforehand. Insertions only add, so any other key is found at its
-// turn, too. Candidates go to the stage with room, in steps as of every insertion, and the backend
-// tells which of them that stage does not hold at their turn. What a stage has taken needs no room
-// in the next one. So when it is full, it is asked about the candidates that are left; before that
+// turn, too. Candidates go to the stage with room, in steps as in every insertion, and the backend
+// tells which of them that stage does not hold at their turn. Keys that a stage holds need no room
+// in the next one. So when it is full, it is asked about the candidates that are left; before that,
 // only if many small steps would cost more.
 #include <algorithm>
 #include <cstddef>
@@ -187,8 +187,8 @@ class NewInsertion {
         left.begin += n;
         note_processed();
       });
-      // Repeated keys make many small steps. Before these cost more than a lookup of all that is
-      // left, what is present is dropped.
+      // Repeated keys make many small steps. Before these cost more than a lookup of all that are
+      // left, those that are present are dropped.
       work += step.count + kStepCost;
       if (left.empty() || (work < left.size() && !is_full(stage))) continue;
       const ConstCounterView view = std::as_const(stage).view();

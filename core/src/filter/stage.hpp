@@ -89,14 +89,14 @@ struct Stage {
   bool contains_stage(const Stage& other, const BatchOptions& options) const;
   /// Subtracts them. Throws Incompatible, changing nothing, unless this stage contains the other.
   SubtractReport subtract(const Stage& other, const BatchOptions& options);
-  /// Of bits: keeps those that the other has too.
+  /// Bits only: keeps those that the other has too.
   void intersect(const Stage& other, const BatchOptions& options);
   void clear();
   /// As Filter::assign.
   void assign(std::span<const std::uint64_t> words, std::uint64_t inserted, std::uint64_t removed);
 
   std::uint64_t nonzero(const BatchOptions& options) const;
-  /// Of bits: how many are 1 here or in the other.
+  /// Bits only: how many are 1 here or in the other.
   std::uint64_t nonzero_with(const Stage& other, const BatchOptions& options) const;
   StageStatistics statistics(const BatchOptions& options) const;
   /// Compares shape, seed and counters, not the numbers of keys.

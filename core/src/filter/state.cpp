@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What filters of counters and of bits do alike: insert, look up, describe, move, merge, compare.
-// An operation that can fail in the middle works on a copy, so that nothing is left half done.
+// What filters of counters and of bits share: insert, look up, describe, move, merge, compare. An
+// operation that can fail in the middle works on a copy, so that nothing is left half done.
 #include <fmt/format.h>
 
 #include <algorithm>

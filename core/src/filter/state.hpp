@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Filter and a BloomFilter are made of, and do alike; and the way in for files and banks,
-// which take filters apart and put them together.
+// What a Filter and a BloomFilter are made of and have in common; and the way in for files and
+// banks, which take filters apart and put them together.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ struct FilterState {
 
 /// Throws BackendUnavailable if the backend cannot work on such filters.
 void check_supports(const Backend& backend, Cell cell);
-/// The same, and for a layout that has no bits Incompatible.
+/// The same, or Incompatible for a layout that has no bits.
 void check_supports(const Backend& backend, Layout layout, Cell cell);
 /// Throws Incompatible unless the filters can be combined at all. Returns true if both have a
 /// single stage that is never full, of equal geometry.

@@ -36,9 +36,9 @@ struct InsertStep {
 [[noreturn]] void throw_full(std::string_view reason, std::uint64_t processed,
                              const InsertReport& done);
 
-/// The stage that the growth adds next: one more than the largest index there is. Where the growth
-/// has none so large, the smallest that is not in use: merge may bring a late stage without those
-/// before it, and what limits a filter is how many stages it has.
+/// The index of the stage that the growth adds next: one more than the largest in use or, where the
+/// growth has none so large, the smallest not in use. (Merge may bring a late stage without those
+/// before it; a filter is limited only by how many stages it has.)
 template <class Stages>
 std::uint32_t next_index(Stages& stages) {
   std::vector<bool> used(stages.growth().most_stages());

@@ -96,8 +96,8 @@ inline void list_answers(std::span<const std::uint8_t> answers, std::uint64_t fi
                          std::span<std::uint64_t> out) noexcept {
   constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101u;
   std::size_t i = 0, at = 0;
-  // Of eight answers each has a place, which the next takes if it is a miss: no branch, and no
-  // waiting for the answer before.
+  // Each of eight answers is written to its place, which the next one overwrites if it is a miss:
+  // no branch, and no waiting for the answer before.
   for (; at + kAnswersPerWord <= out.size(); i += kAnswersPerWord) {
     const std::uint64_t eight = eight_answers(&answers[i]);
     const std::uint64_t hits_before = eight * (kOnes << 8);  // in each byte

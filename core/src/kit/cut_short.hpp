@@ -21,7 +21,7 @@ class CutShort : public Error {
       : Error(message), keys(done), cause(std::move(why)) {}
 
   std::size_t keys;
-  std::uint64_t inserted = 0;  ///< of an insertion of new keys: how many of those keys were
+  std::uint64_t inserted = 0;  ///< of an insertion of new keys: how many of those were inserted
   RemoveCounts removed = {};   ///< of a removal: what became of those keys
   std::exception_ptr cause;    ///< to be thrown if nothing at all was changed
 };

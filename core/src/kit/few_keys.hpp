@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few keys, often a single one, in counters on the host: the plain functions of OneKey, and lookups
-// in several filters. What a lookup costs is waiting for memory, so the first cache lines of a key
-// in all filters are prefetched before any of them is read. Strips and their buffers pay only for
-// more keys and are not used. (Batches of the scalar backend share nothing with this file: they are
-// the model that it is tested against.)
+// in several filters. A lookup mostly waits for memory, so the first cache lines of a key in all
+// filters are prefetched before any of them is read. Strips and their buffers pay only for more
+// keys and are not used. (Batches of the scalar backend share nothing with this file: they are the
+// model that it is tested against.)
 //
 // `Filters` is a std::span<const ConstCounterView>, or a type with the same size() and []. All
 // filters have the seed of the hashes, and are looked up in order.

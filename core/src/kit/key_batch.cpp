@@ -19,8 +19,8 @@ void check_offsets(std::span<const std::byte> data, std::span<const Offset> offs
   if (offsets.front() < 0) {
     throw InvalidArgument(fmt::format("offset 0 is {}: must not be negative", offsets.front()));
   }
-  // Sign bits, so that compilers vectorise; which offset it is is found only if needed. The first
-  // negative one is less than the one before.
+  // Only sign bits, so that compilers vectorise; the wrong offset is looked for only if there is
+  // one. The first negative offset is less than the one before.
   using Bits = std::make_unsigned_t<Offset>;
   Bits negative = 0;
   for (std::size_t i = 1; i < offsets.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block of a `ranked` filter (see Geometry): looks up, counts, inserts and removes one key,
-// where the block has not spilled and does not spill by it; ranked_counts.hpp has the others.
+// One block of a `ranked` filter (see Geometry): looks up, counts, inserts and removes one key, if
+// the block has not spilled and does not spill now; ranked_counts.hpp has the other cases.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ SCBF_INLINE const std::uint64_t* ranked_line(const std::uint64_t* words,
   return words + detail::block_of(place) * kWordsPerBlock;
 }
 
-/// Are all positions of the key in use? That is all of a lookup, in every block.
+/// Are all positions of the key in use? That is the whole lookup, in every block.
 SCBF_INLINE bool ranked_holds(const std::uint64_t* line, std::uint64_t place) noexcept {
   bool all = true;
   for (unsigned j = 0; j < kRankedSlices; ++j) {
@@ -85,7 +85,7 @@ SCBF_INLINE unsigned ranked_least(const std::uint64_t* line, std::uint64_t place
   return least_count(line, begins);
 }
 
-/// One key more, in a block that is not closed. Returns how many positions were not in use.
+/// Adds a key to a block that is not closed. Returns how many positions were not in use.
 template <class Select>
 SCBF_INLINE unsigned ranked_add(std::uint64_t* line, std::uint64_t place,
                                 const RankedShape& shape) noexcept {
@@ -100,7 +100,7 @@ SCBF_INLINE unsigned ranked_add(std::uint64_t* line, std::uint64_t place,
   return filled;
 }
 
-/// One key less, in a block that holds it and has not spilled. Returns how many positions are no
+/// Takes a key from a block that holds it and has not spilled. Returns how many positions are no
 /// longer in use.
 template <class Select>
 SCBF_INLINE unsigned ranked_take(std::uint64_t* line, std::uint64_t place,

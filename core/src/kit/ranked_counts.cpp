@@ -30,7 +30,7 @@ void clear_lists(std::uint64_t* line, const RankedShape& shape) noexcept {
   }
 }
 
-/// A list of counts in the making. What does not fit is left out: no filter has it.
+/// A list of counts in the making. Counts that do not fit are left out: no filter has them.
 class List {
  public:
   void append(unsigned count) noexcept {
@@ -44,7 +44,7 @@ class List {
   std::uint64_t bits_ = 0;
 };
 
-/// Do counts fit into lists? They have no room for what stays.
+/// Do counts fit into lists? Lists have no room for a count that stays.
 template <class CountAt>
 bool fit_lists(const RankedShape& shape, CountAt count_at) noexcept {
   unsigned keys = 0;  // each has counted once in the first slice
@@ -60,7 +60,7 @@ bool fit_lists(const RankedShape& shape, CountAt count_at) noexcept {
 
 /// Adds the counts of a list, and the positions that are not in use, to a histogram.
 void add_list(std::uint64_t list, unsigned positions, Histogram& histogram) noexcept {
-  // The ones of the counts of at least 1, 2, 3 …: before a one are so many zeros.
+  // The ones that end counts of at least 1, 2, 3 …: a count c is a one after c − 1 zeros.
   std::uint64_t at_least = list;
   unsigned many = detail::bits_set(list);
   histogram[0] += positions - many;

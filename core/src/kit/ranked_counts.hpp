@@ -2,8 +2,8 @@
 // `ranked` filters beyond ranked_block.hpp: keys whose block has spilled or spills now, whole
 // blocks, and operations on ranges of blocks for backends on the host.
 //
-// All functions take the filter's geometry and all of its words. What changes a block must have it
-// for itself; the table of spilled counts is shared, and locked here.
+// All functions take the filter's geometry and all of its words. A caller that changes a block must
+// have it to itself; the table of spilled counts is shared, and locked here.
 #pragma once
 
 #include <array>
@@ -80,11 +80,11 @@ void write_block(const Geometry& geometry, std::uint64_t* words, std::uint64_t b
                  const BlockCounts& counts);
 
 // ---- parts of a filter -------------------------------------------------------------------------
-// With `lists`, blocks for which they will do are not unpacked.
+// With `lists`, blocks that they can handle are not unpacked.
 
 /// into += from, block by block, in two steps, each for all blocks: those that are stuck in `from`
-/// become stuck, and then the others are added. Else it would depend on the order of blocks which
-/// find room in the table.
+/// become stuck, and then the others are added. Otherwise the order of blocks would decide which of
+/// them find room in the table.
 void merge_stuck_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks);
 void merge_blocks(const CounterView& into, const ConstCounterView& from, FilterPart blocks,
                   const RankedLists* lists);

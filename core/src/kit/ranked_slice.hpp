@@ -30,14 +30,14 @@ struct RankedShape {
         most_keys(128 - g.positions()) {}
 
   SCBF_INLINE std::uint64_t list() const noexcept { return ~bitmap; }
-  /// Where the count of a position of slice j is among those of an entry of the table.
+  /// The index of the count of a position of slice j in an entry of the table.
   SCBF_INLINE unsigned index_of(unsigned j, unsigned position) const noexcept {
     return j * positions + position;
   }
 };
 
-// The number of a one in a word → that one alone. A word with fewer ones, which only damage or a
-// change at the same time can show, gives any single bit, or 0.
+// Given the number of a one in a word, returns that one alone. A word with fewer ones, which only
+// damage or a concurrent change can show, gives any single bit, or 0.
 
 struct SelectBySearch {
   SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {

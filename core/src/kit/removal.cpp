@@ -52,7 +52,7 @@ bool RemovalWindow::next_run() {
   const std::size_t begin = run_end_;
   if (begin == keys_) return false;
   std::ranges::fill(starts_, std::size_t{0});
-  // Until the run removes something, the counters now are those at the key's turn.
+  // Until the run removes something, the current counters are those at the key's turn.
   bool changes = false;
   for (; run_end_ < keys_; ++run_end_) {
     std::uint32_t& claimer = claimers_[run_end_];

@@ -3,7 +3,7 @@
 // or bits of members into bits of rows. Backends on the host may bring their own.
 //
 // The number of a counter's row is the counter's number in the filter (detail::number_of). In
-// ranked filters, positions are rows: is the position in use?
+// ranked filters, each position has a row: is it in use?
 #pragma once
 
 #include <array>

@@ -14,7 +14,7 @@ Word* BasicSpillTable<Word>::add(std::uint64_t block) const noexcept {
   } else {
     const std::uint64_t slot = slot_of(block);
     if (slot == end_of(block)) return nullptr;
-    // Those from here on move by one slot, up to an unused one or to an entry that cannot move.
+    // Entries from here on move by one slot, up to an unused one or to an entry that cannot move.
     std::uint64_t end = slot;
     while (number(end) != 0 && end + 1 < end_of(number(end) - 1)) ++end;
     std::copy_backward(at(slot), at(end), at(end + 1));

@@ -75,16 +75,16 @@ class BasicSpillTable {
   SCBF_INLINE Word* at(std::uint64_t slot) const noexcept { return first_ + slot * entry_; }
   /// The block of a slot plus 1, or 0.
   SCBF_INLINE std::uint64_t number(std::uint64_t slot) const noexcept { return *at(slot) >> 32; }
-  /// Of a table with slots: as spill_home, and in the table for any number.
+  /// For a table with slots: as spill_home, but inside the table for any number.
   SCBF_INLINE std::uint64_t home(std::uint64_t block) const noexcept {
     const std::uint64_t home = block * homes_ / blocks_;
     return home < homes_ ? home : homes_ - 1;
   }
-  /// How many slots from its home on an entry may lie in.
+  /// An entry lies in one of this many slots from its home on.
   SCBF_INLINE std::uint64_t reach() const noexcept { return reach_; }
 
  private:
-  /// Behind the last slot in reach of the block.
+  /// The slot behind the last one in reach of the block.
   SCBF_INLINE std::uint64_t end_of(std::uint64_t block) const noexcept {
     return homes_ == 0 ? 0 : home(block) + reach_;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that is known by name but cannot run here. It is in the table so that it is listed and
-// that asking for it gives the reason.
+// A backend that is known by name but cannot run here. It is in the table so that it is listed, and
+// asking for it gives the reason.
 #pragma once
 
 #include <string>

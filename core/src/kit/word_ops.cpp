@@ -11,8 +11,8 @@ namespace scbf {
 
 namespace {
 
-// Bits are counted in four lanes of a word: population counts are slow where a machine's simplest
-// instructions must do, and this compiles to vectors.
+// Bits are counted in four lanes of a word: population counts are slow with only a machine's
+// simplest instructions, and this compiles to vectors.
 
 constexpr unsigned kLanes = 4, kLaneBits = 64 / kLanes;
 /// More sums of ones_in_lanes might overflow a lane.
@@ -217,7 +217,7 @@ std::uint64_t histogram_units(const Geometry& geometry) noexcept {
 
 namespace {
 
-/// Counts which bits of `count` blocks are 1, each of its eight lanes of sixteen bits by itself.
+/// Counts the ones of `count` blocks, separately for each of the eight lanes of sixteen bits.
 void count_bits_of_blocks(const std::uint64_t* blocks, std::uint64_t count,
                           std::array<std::uint64_t, kWordsPerBlock>& ones) noexcept {
   constexpr std::size_t kWords = kWordsPerBlock / kLanes;

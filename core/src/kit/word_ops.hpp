@@ -29,7 +29,7 @@ constexpr FilterPart whole(const Geometry& geometry) noexcept {
 
 struct RankedLists;
 
-// Of filters of equal geometry; see Backend. `lists`: see ranked_counts.hpp.
+// For filters of equal geometry; see Backend. `lists`: see ranked_counts.hpp.
 
 /// The first of two steps for ranked counters, and nothing for others.
 void prepare_merge(const CounterView& into, const ConstCounterView& from, FilterPart part) noexcept;
@@ -79,7 +79,7 @@ struct StrayPadding {
 };
 /// The first one among `words`, which begin with word first_word. Padding is what stands behind the
 /// slices of `split`, and behind the bits of `ranked`; no other words are read: at most eight for
-/// each slice. (What stands behind the table of ranked counters is RankedCheck's.)
+/// each slice. (RankedCheck checks what stands behind the table of ranked counters.)
 std::optional<StrayPadding> stray_padding(const Geometry& geometry, std::uint64_t first_word,
                                           std::span<const std::uint64_t> words) noexcept;
 
@@ -95,7 +95,7 @@ void plain_count_values(const std::uint64_t* blocks, std::uint64_t count,
 /// How many units a histogram's work can be cut into: cache lines of one slice (split), blocks of
 /// all groups (split_block), or blocks (ranked).
 std::uint64_t histogram_units(const Geometry& geometry) noexcept;
-/// One histogram per slice over units first … last − 1; padding counters are not counted. Of bits,
+/// One histogram per slice over units first … last − 1; padding counters are not counted. For bits,
 /// the values are 0 and 1. Histograms of disjoint ranges add up.
 std::vector<Histogram> histograms_of(ConstCounterView view, std::uint64_t first, std::uint64_t last,
                                      CountValues count);

@@ -160,7 +160,7 @@ std::optional<Option> best_probes(const PlanRequest& request) {
   if (request.capacity && request.fpr) {
     sizing::refuse_capacity(layout, *request.capacity, *request.fpr, parts);
   }
-  // Throws if that is the reason.
+  // Throws if not even one line or block of each part fits.
   if (parts) geometry_in(layout, *request.memory_bytes, parts, request.cell);
   throw InvalidArgument(fmt::format(
       "memory {} bytes: too little for a single key of {} at fpr {}; give more memory or "
@@ -280,7 +280,7 @@ std::uint64_t most_ranked_keys(const PlanRequest& request) {
   return low;
 }
 
-/// The lowest rate of the request's keys; 1 if there is none below.
+/// The lowest rate for the request's keys; 1 if no lower one is possible.
 double lowest_ranked_rate(const PlanRequest& request) {
   double log_low = std::log(1e-15), log_high = 0;
   for (int i = 0; i < 30; ++i) {

@@ -24,7 +24,7 @@ void check(double n, std::uint32_t positions, double blocks) {
   }
 }
 
-/// ln(1 − 1/S): minus the log of the chance that a key leaves a position of its block alone.
+/// ln(1 − 1/S): the log of the chance that a key leaves a given position of its block alone.
 double log_missed(std::uint32_t positions) { return std::log1p(-1.0 / positions); }
 
 /// The rate of a filter whose blocks hold Poisson(load) keys.
@@ -86,7 +86,7 @@ double spilled_share(double n, std::uint32_t positions, double blocks) {
 
 double spill_slots_for(double n, std::uint32_t positions, double blocks) {
   const double mean = blocks * spilled_share(n, positions, blocks);
-  // So few that more would be there at one moment in 10^9.
+  // The number of spilled blocks that is exceeded at only one moment in 10^9.
   constexpr double kNever = 1e-9;
   double most = std::floor(mean);
   if (mean < 100) {
@@ -95,8 +95,8 @@ double spill_slots_for(double n, std::uint32_t positions, double blocks) {
     most = std::ceil(mean + 6 * std::sqrt(mean) + 6);  // 6 sigma, and the skewness
   }
   most = std::min(most, blocks);
-  // Up to the reach, every entry may use every slot. Of more slots six in ten are used: more, and
-  // entries would be pushed out of reach.
+  // Up to the reach, every entry may use every slot. Beyond it, six slots in ten are used: with
+  // more, entries would be pushed out of reach.
   constexpr auto kReach = static_cast<double>(kMaxSpillReach);
   return most <= kReach ? most : std::ceil(most / 0.6) + kReach - 1;
 }
@@ -114,8 +114,8 @@ std::optional<Geometry> smallest_ranked(std::uint64_t n, double fpr, std::uint32
     return geometry ? geometry->bytes() : std::numeric_limits<std::uint64_t>::max();
   };
   for (std::uint32_t s = first; s <= last; ++s) {
-    // The rate allows so few blocks. Of more, fewer spill: that can make the whole smaller, until
-    // the blocks alone take as much.
+    // The fewest blocks that the rate allows. With more blocks, fewer spill: that can make the
+    // whole smaller, until the blocks alone take as much.
     const double fewest = keys / load_for(fpr, s);
     std::optional<Geometry> best_here;
     const auto consider = [&](double blocks) {
@@ -128,7 +128,7 @@ std::optional<Geometry> smallest_ranked(std::uint64_t n, double fpr, std::uint32
       if (bytes >= std::min(bytes_of(best), bytes_of(best_here))) break;
       consider(blocks);
     }
-    // Nearer to the best of these, if it may be the best of all.
+    // Searches around the best of these, if it may be the best of all.
     if (!best_here || bytes_of(best_here) - bytes_of(best_here) / 50 > bytes_of(best)) continue;
     for (double step = 0.01; step > 1e-6; step /= 2) {
       const auto blocks = static_cast<double>(best_here->blocks_per_group());

@@ -134,7 +134,7 @@ double lost_in_block(double load, double slices, double positions) {
   for (std::uint32_t j = 1; j <= last; ++j) {
     const double zero = std::pow(1 - 1 / positions, j);  // that a given counter is 0
     const double claims = poisson_mass(load, j) * std::pow(1 - zero, slices);
-    // That a given one of the j keys is alone at the counter of one slice, which is not 0.
+    // That a given one of the j keys is alone at the counter of one slice, if that is not 0.
     // At most 1, but rounding can exceed that where j is 1.
     const double alone = std::min(1.0, zero / (1 - 1 / positions) / positions / (1 - zero));
     lost += claims * j * -std::expm1(slices * std::log1p(-alone));

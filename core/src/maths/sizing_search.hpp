@@ -21,10 +21,10 @@ void check_fpr(double fpr);
 /// The smallest geometry with exactly `parts` slices or groups that holds n keys at fpr; nothing if
 /// that exceeds the limits of Geometry. Arguments have been checked.
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr, std::uint32_t parts);
-/// The same with the k of fewest counters (split), the number of groups by the rule below
-/// (split_block), or the positions of fewest bytes (ranked).
+/// The same with the k that takes the fewest counters (split), the number of groups by the rule
+/// below (split_block), or the positions that take the fewest bytes (ranked).
 std::optional<Geometry> smallest(Layout layout, std::uint64_t n, double fpr);
-/// For `ranked`; 0 positions: those of fewest bytes.
+/// For `ranked`; 0 positions: those that take the fewest bytes.
 std::optional<Geometry> smallest_ranked(std::uint64_t n, double fpr, std::uint32_t positions);
 
 /// Starting from `first` groups, adds groups while each saves enough. saving(g) is the share of the

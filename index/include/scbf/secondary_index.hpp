@@ -93,7 +93,7 @@ struct Query {
   std::string from = {}, to = {};
   /// Only rows with key > after. For answers in pages: ask for `limit` rows, then for those after
   /// the last of them, until there are fewer than `limit`. Whatever is written between two pages,
-  /// no row comes twice, and a row that exists all the time comes. Costs no more than the first
+  /// no row comes twice, and every row that exists throughout comes. Costs no more than the first
   /// page.
   std::string after = {};
   /// Most rows to return.
@@ -183,12 +183,12 @@ struct RecoveryReport {
   std::vector<std::string> reasons;  ///< one for each region rebuilt or always asked, naming it
 };
 
-/// How recent the contents are that an index shows.
+/// How recent the contents of an index are.
 struct Freshness {
   /// Every write that was acknowledged before this moment is shown.
   std::chrono::system_clock::time_point as_of;
-  /// Grows with every write: later contents have a greater number, and of two indexes opened for
-  /// reading only, those with the same number show the same.
+  /// Grows with every write: later contents have a greater number, and read-only indexes with equal
+  /// numbers show the same contents.
   std::uint64_t number = 0;
 };
 
@@ -200,7 +200,7 @@ struct CheckReport {
   std::vector<RegionId> regions;    ///< the regions with problems
 };
 
-/// Which metrics: those of the whole index, or six more for each region.
+/// Which metrics: those of the whole index, or also six for each region.
 enum class MetricsDetail : std::uint8_t { totals, each_region };
 
 /// Called from time to time during a long operation; total 0 = not known.
@@ -244,20 +244,20 @@ class SecondaryIndex {
   // ---- changing the definition of an index that is not open -------------------------------------
   //
   // Each call throws IoError if there is no index or if a process has it open for writing. A change
-  // takes effect in one atomic write: a crash leaves the old definition or the new one. Who has the
-  // index open for reading only keeps the old one until refresh. The next open rebuilds the filters
-  // concerned.
+  // takes effect in one atomic write: a crash leaves the old definition or the new one. A process
+  // that has the index open read-only keeps the old one until refresh. The next open rebuilds the
+  // filters concerned.
 
   /// Changes IndexPlan::fpr and IndexPlan::region_values. plan_for finds values that fit what the
   /// index holds. Throws InvalidArgument.
   static void replan(const std::filesystem::path& path, double fpr, std::uint64_t region_values);
   /// Indexes further columns of the table, with Column::name and Column::separator of each; all of
   /// them or none. The rows stay as they are. Calls progress(rows done, rows in the index). Throws
-  /// InvalidArgument if there is no such column, if it is the key or indexed already, or if a row
-  /// has a longer value than kMaxIndexedBytes in it. Cost: reads all rows, writes the entries.
+  /// InvalidArgument if there is no such column, if it is the key or indexed already, or if a row's
+  /// value in it is longer than kMaxIndexedBytes. Cost: reads all rows, writes the entries.
   static void add_columns(const std::filesystem::path& path, std::span<const Column> columns,
                           const IndexProgress& progress = {});
-  /// Ends the indexing of columns, of all of them or none. Their fields stay in the rows. Throws
+  /// Stops indexing columns, all of them or none. Their fields stay in the rows. Throws
   /// InvalidArgument if there is no such column or if it is not indexed. Cost: reads the counts of
   /// the dropped values, then compacts the local indexes, so that the space is free.
   static void drop_columns(const std::filesystem::path& path, std::span<const std::string> columns);
@@ -274,10 +274,10 @@ class SecondaryIndex {
   bool read_only() const;
   /// How recent the contents are. If the index is open for writing: now.
   Freshness freshness() const;
-  /// Shows what has been written meanwhile. Returns whether there was anything; if the index is
-  /// open for writing, there is not. Cost: a few system calls for each of the store's files, and as
-  /// much as open_read_only if there was something. While it runs, no other thread may use this
-  /// object. If it throws, the index shows what it did before.
+  /// Shows what has been written meanwhile. Returns whether there was anything; always false if the
+  /// index is open for writing. Cost: a few system calls for each of the store's files, and as much
+  /// as open_read_only if there was something. While it runs, no other thread may use this object.
+  /// If it throws, the index shows what it did before.
   bool refresh();
 
   // ---- rows -------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class SecondaryIndex {
 
   // ---- regions ----------------------------------------------------------------------------------
 
-  /// All regions of one moment, in key order. Their numbers are read one after another while
+  /// All regions as of one moment, in key order. Their numbers are read one after another while
   /// writers go on. Holds no lock and reads no filter. Cost: about a copy of the result.
   std::vector<RegionInfo> regions() const;
   /// Divides an empty index into points.size() + 1 regions; region i > 0 begins at points[i − 1].
@@ -336,9 +336,9 @@ class SecondaryIndex {
   void move(RegionId region, ServerId server);
   /// Writes many rows in large sorted batches, then saves the filters. A batch is written once it
   /// is full or `next` has returned false. Calls progress(rows written so far, 0). Throws what
-  /// `next` and put throw; rows written before stay. A region that gets half a megabyte or more at
-  /// once, at most 32 MiB, gets it in one atomic write, as tables beside the log, which is synced.
-  /// Temporary memory: 128 MiB of rows, and as much again.
+  /// `next` and put throw; rows written before stay. If a region gets half a megabyte or more at
+  /// once (at most 32 MiB), that is one atomic write of tables beside the log, which is synced
+  /// first. Temporary memory: 128 MiB of rows, and as much again.
   WriteReport bulk_load(const RowSource& next, const IndexProgress& progress = {});
 
   // ---- filters ----------------------------------------------------------------------------------
@@ -355,8 +355,8 @@ class SecondaryIndex {
   /// by rebuild or when the index is next opened.
   void distrust(RegionId region);
 
-  /// The plan of this index with the rate `fpr`, and with the region_values for which the filters
-  /// of what the regions hold now, and a quarter more, take the least memory. For replan. Throws
+  /// The plan of this index with the rate `fpr`, and with the region_values whose filters take the
+  /// least memory for what the regions hold now and a quarter more. For replan. Throws
   /// InvalidArgument.
   IndexPlan plan_for(double fpr) const;
   /// What the filters of this index would be if they were built now with this rate, region_values

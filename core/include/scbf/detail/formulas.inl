@@ -7,9 +7,9 @@
 // set of the operations that are inlined into it.
 //
 // An operations policy Ops has a type U64 and, on it: set, add, bit_xor, bit_and, bit_or, shl<n>,
-// shr<n>, rotl<n>, and of the product of two numbers the low 64 bits (mul), the upper 64 (mul_high)
-// or, if the second is below 2^32, those from bit 32 on (mul_middle); the product of their lower
-// halves (mul32).
+// shr<n>, rotl<n>, and for the product of two numbers the low 64 bits (mul), the upper 64
+// (mul_high) or, if the second is below 2^32, the 64 from bit 32 on (mul_middle); and the product
+// of their lower halves (mul32).
 
 /// XXH3-64 (xxHash 0.8) of the eight little-endian bytes of `key`; `seed_mask` is
 /// set(u64_seed_mask(seed)).
@@ -44,8 +44,8 @@ SCBF_INLINE constexpr typename Ops::U64 place(typename Ops::U64 hash,
 }
 
 /// The same for blocks of four slices with `positions` < 256 positions each: block in the upper
-/// half, below it a byte with the position in each slice. They are the first four digits, to the
-/// base `positions`, of the fraction that is left when the block is chosen.
+/// half, below it a byte with the position in each slice. They are the first four digits, in base
+/// `positions`, of the fraction that is left when the block is chosen.
 template <class Ops>
 SCBF_INLINE constexpr typename Ops::U64 ranked_place(typename Ops::U64 hash,
                                                      typename Ops::U64 blocks,
@@ -54,7 +54,7 @@ SCBF_INLINE constexpr typename Ops::U64 ranked_place(typename Ops::U64 hash,
   const auto first = Ops::mul32(where, positions), second = Ops::mul32(first, positions);
   const auto third = Ops::mul32(second, positions), fourth = Ops::mul32(third, positions);
   // Each product is a digit, from bit 32 on, and the fraction below it. Masks are cheaper than
-  // shifts, of which processors do half as many at a time.
+  // shifts: processors do half as many shifts at a time.
   const auto one = Ops::template shr<32>(first);
   const auto two = Ops::bit_and(Ops::template shr<24>(second), Ops::set(0xFF00u));
   const auto three = Ops::bit_and(Ops::template shr<16>(third), Ops::set(0xFF'0000u));

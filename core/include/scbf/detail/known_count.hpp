@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A count that a filter keeps up to date where that is cheap; elsewhere it is forgotten, and made
-// again when it is asked for.
+// A count that a filter keeps up to date where that is cheap; elsewhere it is forgotten, and
+// computed again when it is asked for.
 #pragma once
 
 #include <atomic>

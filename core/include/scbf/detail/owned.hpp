@@ -16,8 +16,8 @@ namespace scbf::detail {
                         " has been moved from: it can only be assigned to or destroyed");
 }
 
-/// A std::unique_ptr that throws where it would be dereferenced while null. State::kOwner is the
-/// name of the type that owns it.
+/// A std::unique_ptr that throws if it is dereferenced while null. State::kOwner is the name of the
+/// type that owns it.
 template <class State>
 class Owned {
  public:

@@ -12,8 +12,8 @@
 // split. For slice i the hash is multiplied by an odd constant of that slice. The product, taken as
 // a fraction of 2^64, is scaled to the m counters of the slice.
 //
-// ranked. As split_block with one group, but for what follows the block: a byte for each of the
-// four slices, with the position of the key there.
+// ranked. As split_block with one group, but the block is followed by a byte for each of the four
+// slices, with the position of the key there.
 #pragma once
 
 #include <array>
@@ -82,8 +82,8 @@ struct Probe {
   std::uint64_t word;
   unsigned shift;
 };
-/// The number of a counter in its filter, padding included: that of its bit in a filter of bits,
-/// and of its row in a bank.
+/// The number of a counter in its filter, padding included. Its bit in a filter of bits, and its
+/// row in a bank, have the same number.
 SCBF_INLINE constexpr std::uint64_t number_of(const Geometry& geometry, Probe counter) noexcept {
   if (geometry.layout() == Layout::ranked) {
     const std::uint64_t block = counter.word / kWordsPerBlock, word = counter.word % kWordsPerBlock;
@@ -127,8 +127,8 @@ SCBF_INLINE constexpr std::uint64_t ranked_place(const Geometry& geometry,
   return ranked_place<PlainOps>(hash, geometry.blocks_per_group(), geometry.positions());
 }
 
-/// The i-th of a key's k counters, i < k; for a filter of bits see bit_of. Of a ranked filter, the
-/// bit that says whether it is not zero.
+/// The i-th of a key's k counters, i < k; for a filter of bits see bit_of. For a ranked filter, the
+/// bit that says whether the counter is not zero.
 SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
                                   std::uint32_t i) noexcept {
   if (geometry.layout() == Layout::split_block) {
@@ -148,7 +148,7 @@ SCBF_INLINE constexpr Probe probe(const Geometry& geometry, std::uint64_t hash,
           static_cast<unsigned>(position % kCountersPerWord) * kCounterBits};
 }
 
-/// Calls visit(Probe) for the k counters of a key, in slice order; for other filters see probe().
+/// Calls visit(Probe) for the k counters of a key, in slice order; for bits and ranked see probe().
 template <class Visit>
 constexpr void for_each_probe(const Geometry& geometry, std::uint64_t hash, Visit visit) {
   if (geometry.layout() == Layout::split_block) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accesses to memory that the language has no words for, as they are on a GPU or, where the same
-// source is tested, on the host: atomic operations on 64-bit words and 32-bit numbers, and accesses
-// that leave a cache first or pass it by.
+// Memory accesses that the language cannot express, for a GPU and, where the same source is tested,
+// for the host: atomic operations on 64-bit words and 32-bit numbers, and accesses whose data
+// leaves a cache first or bypasses it.
 #pragma once
 
 #include <cstdint>
@@ -157,7 +157,7 @@ struct Atomic {
     return std::atomic_ref(*word).fetch_add(by, std::memory_order_relaxed);
 #endif
   }
-  /// Of 32 bits: adds 1, and returns what the number was.
+  /// For 32 bits: adds 1, and returns what the number was.
   SCBF_INLINE std::uint32_t next(std::uint32_t* number) const noexcept {
 #if defined(__CUDA_ARCH__)
     return atomicAdd(number, 1u);
@@ -199,7 +199,7 @@ struct Atomic {
     const std::uint64_t seen = load(word);
     return (seen & bits) == bits ? seen : join_bits(word, bits);
   }
-  /// The same, without a look.
+  /// The same, without reading first.
   SCBF_INLINE std::uint64_t join_bits(std::uint64_t* word, std::uint64_t bits) const noexcept {
 #if defined(__CUDA_ARCH__)
     return atomicOr(reinterpret_cast<unsigned long long*>(word),

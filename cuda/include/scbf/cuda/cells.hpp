@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of cells that a filter can have, as policies of kernels: what a key has in a word, how
+// The kinds of cells that a filter can have, as policies for kernels: what a key has in a word, how
 // a thread adds it there, and how words are joined.
 //
 // A key's *share* of a word is its counter there or, in a filter of bits, all of its bits there.
@@ -36,7 +36,7 @@ struct CounterCells {
   SCBF_INLINE static Share in_block(std::uint64_t place, std::uint32_t i) noexcept {
     return {detail::block_of(place) * kBlockWords + i, detail::shift_of(place, i)};
   }
-  /// The same of a place in halves, but its word is counted from word i of the group: so it takes
+  /// The same for a place in halves, but its word is counted from word i of the group, which takes
   /// fewer instructions.
   SCBF_INLINE static Share in_block(std::uint32_t block, std::uint32_t nibbles,
                                     std::uint32_t i) noexcept {
@@ -47,7 +47,7 @@ struct CounterCells {
     return {position / kPerWord, static_cast<unsigned>(position % kPerWord) * kCounterBits};
   }
 
-  /// Has the word what the key has there?
+  /// Does the word hold the key's share?
   SCBF_INLINE static bool has(std::uint64_t word, const Share& share) noexcept {
     return detail::counter_at(word, share.shift) != 0;
   }
@@ -58,8 +58,8 @@ struct CounterCells {
   SCBF_INLINE static void add(std::uint64_t* word, const Share& share) noexcept {
     add_one(Atomic(), word, share.shift);
   }
-  /// Adds n shares, those whose bits are set in `wanted`, with n accesses under way at once.
-  /// Returns how many cells were 0 and are not any more.
+  /// Adds those of n shares whose bits are set in `wanted`, with n accesses under way at once.
+  /// Returns how many cells were 0 and no longer are.
   template <unsigned n>
   SCBF_INLINE static std::uint32_t add(std::uint64_t* words, const Share (&shares)[n],
                                        std::uint32_t wanted) noexcept {
@@ -90,12 +90,12 @@ struct CounterCells {
                                             std::uint32_t i) noexcept {
     return detail::incremented(word, detail::shift_of_nibble(nibbles, i));
   }
-  /// The same where the word has had fewer than 15 keys.
+  /// The same for a word that has had fewer than 15 keys.
   SCBF_INLINE static std::uint64_t with_next(std::uint64_t word, std::uint32_t nibbles,
                                              std::uint32_t i) noexcept {
     return word + (std::uint64_t{1} << detail::shift_of_nibble(nibbles, i));
   }
-  /// How many cells are not 0 in word a and 0 in word b.
+  /// How many cells are non-zero in word a and zero in word b.
   SCBF_INLINE static std::uint32_t nonzero_only_in(std::uint64_t a, std::uint64_t b) noexcept {
     return detail::bits_set(detail::nonzero_bits(a) & ~detail::nonzero_bits(b));
   }
@@ -119,8 +119,8 @@ struct CounterCells {
   };
 };
 
-/// Of a filter of counters in the layout ranked: whether its positions are in use, which is all
-/// that a lookup reads. Keys cannot be added one by one.
+/// For counters in the layout ranked: whether positions are in use, which is all that a lookup
+/// reads. Keys cannot be added one by one.
 struct RankedCells {
   static constexpr Cell kCell = Cell::counter;
   static constexpr std::uint32_t kPerWord = 64;  ///< bits that say which positions are in use

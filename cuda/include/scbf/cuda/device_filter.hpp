@@ -45,18 +45,18 @@ struct DeviceOptions {
 };
 
 /// Owns counters, or bits, as its geometry says (Geometry::cell), on the device that is current
-/// when it is made. Movable (errors.hpp: "Moving"). Of bits, remove, subtract and to_filter throw
-/// InvalidArgument. Of the layout ranked, histograms throws it; if the filter has counters, so does
-/// all but insertions, lookups, clear, download and to_filter.
+/// when it is made. Movable (errors.hpp: "Moving"). With bits, remove, subtract and to_filter throw
+/// InvalidArgument. In the layout ranked, histograms throws it; if the filter has counters, so does
+/// everything but insertions, lookups, clear, download and to_filter.
 /// Calls throw InvalidArgument if another device is current. All pointers must be to memory
 /// that the device can read and write, large enough for the batch; they are not checked. Functions
 /// named …_async enqueue work on their stream and return before it is done; the others wait for it.
-/// Only streams order the calls on one filter. Insertions on several streams may run at once, on
-/// any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of keys
-/// are exact (unless DeviceOptions::alone says otherwise). That does not hold for insert_new, which
-/// also looks keys up. Into counters in the layout ranked all insertions take turns: one begins on
-/// its stream when the one before, on any stream, is done; it cannot be captured into a graph
-/// (InvalidArgument). Anything else on several streams needs events.
+/// Only streams order the calls on one filter. Insertions on several streams may run concurrently,
+/// on any path and beside FilterRef::insert in kernels of the caller's: counters and numbers of
+/// keys are exact (unless DeviceOptions::alone says otherwise). That does not hold for insert_new,
+/// which also looks keys up. Insertions into counters in the layout ranked take turns: each begins
+/// on its stream when the one before, on any stream, is done; it cannot be captured into a graph
+/// (InvalidArgument). Anything else on several streams needs events to order it.
 ///
 /// Temporary memory of a batch: for lookups none; for partitioned insertions and removals 20 bytes
 /// per key, or 12 in split below 2^32 counters a slice, within scratch_bytes; for removals also 4
@@ -94,7 +94,7 @@ class DeviceFilter {
 
   /// Inserts keys as if one after another, each if the filter does not hold it at its turn;
   /// verdicts[i] = 1 if key i was inserted, 0 if it was found, or null. As Filter::insert_new.
-  /// Takes the direct path; of counters in ranked, insertion as by insert().
+  /// Takes the direct path; into counters in ranked, keys are inserted as by insert().
   void insert_new_async(const DeviceKeys& keys, std::uint8_t* verdicts,
                         const DeviceOptions& options = {});
   void insert_new(const DeviceKeys& keys, std::uint8_t* verdicts,
@@ -117,7 +117,7 @@ class DeviceFilter {
   std::uint64_t find(const DeviceKeys& keys, std::uint64_t* indices,
                      const DeviceOptions& options = {}) const;
 
-  /// out[i] = the smallest of the k counters of key i, 15 meaning 15 or more; 0 if it is null. Of
+  /// out[i] = the smallest of the k counters of key i, 15 meaning 15 or more; 0 if it is null. With
   /// bits, the same as contains.
   void count_async(const DeviceKeys& keys, std::uint8_t* out,
                    const DeviceOptions& options = {}) const;
@@ -136,9 +136,9 @@ class DeviceFilter {
   /// Subtracts the other filter's counters. First compares the two, and waits for that. Throws
   /// Incompatible, changing nothing, if a counter would fall below zero.
   SubtractReport subtract(const DeviceFilter& other, const DeviceOptions& options = {});
-  /// Writes the bits of these counters, and the numbers of keys, to a filter of bits: many may then
-  /// be asked, in a quarter of the memory, while this one goes on. Throws Incompatible unless its
-  /// geometry is geometry().with(Cell::bit) and the seeds are equal.
+  /// Writes the bits of these counters, and the numbers of keys, to a filter of bits, which can
+  /// then be queried, in a quarter of the memory, while this one goes on changing. Throws
+  /// Incompatible unless its geometry is geometry().with(Cell::bit) and the seeds are equal.
   void project_async(DeviceFilter& bits, const DeviceOptions& options = {}) const;
   /// Sets all counters and the numbers of keys to zero.
   void clear_async(cudaStream_t stream = nullptr);

@@ -52,7 +52,7 @@ class DeviceKeys {
   DeviceKeys(const std::uint64_t* keys, std::size_t n) noexcept
       : DeviceKeys(Kind::u64, keys, nullptr, 0, n) {}
   /// From views: std::span, cuda::std::span and the like. Not from containers, whose memory is on
-  /// the host; they are told apart by data(), which returns another type when they are const.
+  /// the host; they are recognised by data(), which returns another type when they are const.
   template <class View>
   requires requires(const View& v, View& mutable_view) {
     { v.data() } -> std::convertible_to<const std::uint64_t*>;

@@ -16,8 +16,8 @@ class CudaError : public Error {
 };
 
 /// The device has too little memory; the message says how much was needed and how much is free.
-/// Nothing was changed: if memory ends in the middle of a batch that changes a Filter, FilterFull
-/// or RemovalStopped say how many keys are done.
+/// Nothing was changed: if memory runs out in the middle of a batch that changes a Filter,
+/// FilterFull or RemovalStopped is thrown instead and says how many keys are done.
 class OutOfDeviceMemory : public CudaError {
  public:
   using CudaError::CudaError;

@@ -33,8 +33,8 @@ class FilterRef {
   SCBF_INLINE const Geometry& geometry() const noexcept { return geometry_; }
   SCBF_INLINE std::uint64_t seed() const noexcept { return seed_; }
   SCBF_INLINE std::uint64_t* words() const noexcept { return words_; }
-  /// k; also the most threads that can usefully share the insertion of one key into counters. (Of
-  /// bits, those of a block are in two words: two threads for each group of split_block.)
+  /// k; also the most threads that can usefully share the insertion of one key into counters. (The
+  /// bits of a block are in two words: two threads for each group of split_block.)
   SCBF_INLINE std::uint32_t probes() const noexcept { return geometry_.probes(); }
   /// 64-byte lines of the filter that a key touches.
   SCBF_INLINE std::uint32_t lines() const noexcept { return geometry_.cache_lines_per_key(); }
@@ -84,7 +84,7 @@ class FilterRef {
     if (is_ranked()) return holds<RankedCells>(hash);
     return has_bits() ? holds<BitCells>(hash) : holds<CounterCells>(hash);
   }
-  /// The smallest of its k counters; 15 means 15 or more. Of bits, 1 if it may be present.
+  /// The smallest of its k counters; 15 means 15 or more. With bits, 1 if it may be present.
   SCBF_INLINE unsigned count_hash(std::uint64_t hash) const noexcept {
     if (is_ranked()) end_kernel();
     return has_bits() ? least<BitCells>(hash) : least<CounterCells>(hash);
@@ -94,7 +94,7 @@ class FilterRef {
 
   /// Adds 1 to the key's k counters, saturating, or sets its bits. `threads` threads may share the
   /// work, each with its own rank: a tile of eight changes the block of a key in split_block in one
-  /// coalesced access; of bits, a tile of two.
+  /// coalesced access; with bits, a tile of two.
   SCBF_INLINE void insert_hash(std::uint64_t hash, std::uint32_t rank = 0,
                                std::uint32_t threads = 1) const noexcept {
     if (is_ranked()) end_kernel();
@@ -145,8 +145,7 @@ class FilterRef {
   /// contains(key), as the predicate of thrust::copy_if, thrust::remove_if, cub::DeviceSelect::If …
   SCBF_INLINE bool operator()(std::uint64_t key) const noexcept { return contains(key); }
 
-  // ---- the same by a cooperative group of up to a warp, all of whose threads call with one key
-  // ----
+  // ---- the same by a cooperative group of up to a warp; all its threads pass the same key ------
 
   template <class Group>
   SCBF_INLINE void insert(const Group& group, std::uint64_t key) const {

@@ -54,7 +54,7 @@ SCBF_INLINE unsigned take_one(Atomic atomic, std::uint64_t* word, unsigned shift
 }
 
 /// Stores next(i) in each of n words that is still seen[i]. Returns a bit for each that is not;
-/// seen[i] is then what it is.
+/// seen[i] is then what it holds now.
 template <unsigned n, class Atomic, class Next>
 SCBF_INLINE std::uint32_t swap_all(Atomic atomic, std::uint64_t* const (&words)[n],
                                    std::uint64_t (&seen)[n], Next next) {
@@ -116,7 +116,7 @@ SCBF_INLINE std::uint32_t add_ones(Atomic atomic, std::uint64_t* const (&words)[
   return filled;
 }
 
-/// What take_ones met.
+/// What take_ones found.
 struct Taken {
   std::uint32_t missing;  ///< a bit for each counter that is wanted and was 0
   std::uint32_t emptied;  ///< how many became 0
