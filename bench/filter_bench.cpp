@@ -160,7 +160,7 @@ class Matrix {
     }
   }
 
-  /// Filters of n keys, built, and worked on in all the forms that calls can have but one batch.
+  /// Filters of n keys, built, and worked on in every form of calls except one batch.
   void add_calls(const char* layout, std::size_t n) {
     add({.structure = layout, .n = n}, {Operation::first_build, Operation::build});
     add({.structure = layout, .n = n, .calls = Calls::bulk},

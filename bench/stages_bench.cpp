@@ -45,7 +45,7 @@ struct Batch {
   KeyList keys;
 };
 
-/// Checks that there are no more false positives than the rate allows for so many keys.
+/// Checks that there are no more false positives than the rate allows for this many keys.
 void verify_hits(const std::string& what, const Batch& batch, std::uint64_t hits) {
   const double absent = static_cast<double>(batch.keys.size() - batch.present);
   const double false_hits = static_cast<double>(hits) - static_cast<double>(batch.present);

@@ -145,7 +145,7 @@ class FileFixture final : public Fixture {
   }
 
  private:
-  /// The item is a byte before packing, so that a nanosecond is a gigabyte in a second.
+  /// An item is a byte before packing, so a nanosecond for each is a gigabyte per second.
   template <class AnyFilter>
   void measure(Repetition& r, const AnyFilter& filter, double whole) {
     const auto items = static_cast<std::size_t>(whole);

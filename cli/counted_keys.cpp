@@ -44,7 +44,7 @@ std::uint64_t number_after(std::string_view word, const fs::path& path, std::uin
 
 constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-/// The files in which a version of control groups tells of memory.
+/// The files in which one version of control groups reports memory.
 struct GroupFiles {
   const char *root, *most, *used, *files_in_cache;
 };
@@ -61,7 +61,7 @@ std::uint64_t left_in_group(const fs::path& group, const GroupFiles& of) {
   return most > held ? most - held : 0;
 }
 
-/// What the control groups of this process leave: its own, and all that contain it.
+/// The memory that control groups leave to this process: its own group, and all that contain it.
 std::uint64_t left_in_groups() {
   std::uint64_t least = kNoLimit;
   std::ifstream groups("/proc/self/cgroup");
@@ -94,7 +94,7 @@ std::uint64_t left_of_addresses() {
 }  // namespace
 
 std::uint64_t memory_to_spare() {
-  // What the system would give without pressing programs out; caches of files do not count as used.
+  // What the system would give without crowding programs out; caches of files do not count as used.
   constexpr std::uint64_t kKiB = 1024;
   const std::uint64_t free = kKiB * number_after("MemAvailable:", "/proc/meminfo", 0);
   return std::min({free, left_in_groups(), left_of_addresses()});
@@ -127,7 +127,7 @@ CountedKeys::CountedKeys(const std::vector<std::string>& inputs, const KeyFormat
     }
   });
   totals_ = reader.totals();
-  // Of many small inputs, each would keep room for a million hashes.
+  // Otherwise each of many small inputs would keep room for a million hashes.
   if (!hashes_.empty()) hashes_.back().shrink_to_fit();
 }
 

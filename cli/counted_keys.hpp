@@ -15,15 +15,15 @@
 
 namespace scbf::cli {
 
-/// Memory that this process can use without pressing others out, in bytes: what is available, and
+/// Memory that this process can use without crowding others out, in bytes: what is available, and
 /// what control groups and `ulimit -v` leave.
 std::uint64_t memory_to_spare();
 
 class CountedKeys {
  public:
-  /// Counts the keys of the inputs, with repetitions, and shows progress. Reads everything once,
-  /// but of u64 keys that are neither text nor compressed only the lengths. Keeps hashes of this
-  /// seed in at most `most_bytes`. Requires all_regular(inputs). Throws IoError.
+  /// Counts the keys of the inputs, with repetitions, and shows progress. Reads everything once;
+  /// for u64 keys that are neither text nor compressed, only the lengths. Keeps hashes of this seed
+  /// in at most `most_bytes`. Requires all_regular(inputs). Throws IoError.
   CountedKeys(const std::vector<std::string>& inputs, const KeyFormat& format, std::uint64_t seed,
               const RunOptions& run, std::uint64_t most_bytes);
 
@@ -39,7 +39,7 @@ class CountedKeys {
   }
   /// What was read.
   const KeyTotals& totals() const noexcept { return totals_; }
-  /// Calls use(hashes, how many were used before and with these) for all hashes and frees them.
+  /// Calls use(hashes, how many have been used with these) for all hashes and frees them.
   void take_hashes(const std::function<void(const KeyBatch&, std::uint64_t)>& use);
 
  private:

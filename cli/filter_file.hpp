@@ -29,13 +29,13 @@ struct FilterNotes {
   std::optional<double> fpr = {};
 };
 FilterNotes read_notes(const std::string& metadata);
-/// The JSON in metadata, or a discarded value if there is none. Metadata are a stranger's: of
-/// values nested so deeply that recursion would not get through, there is none.
+/// The JSON in metadata, or a discarded value if there is none. Metadata may come from strangers:
+/// values nested too deeply for recursion count as none.
 Json metadata_as_json(const std::string& metadata);
 std::string write_notes(const FilterNotes& notes);
 
-/// How to read keys: of the kind of --keys, else the one that the filter was built from, else
-/// lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
+/// How to read keys: as the kind that --keys gives, else the one that the filter was built from,
+/// else lines. Throws UsageError if --keys contradicts the filter, unless --force is given.
 KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const std::string& file);
 
 /// Bytes of blocks whose keys go to a BulkInserter: small ones, unless the filter is on a device,
@@ -78,8 +78,8 @@ class Rereadable {
 
 /// Is this a regular file with a bank?
 bool is_bank_file(const std::string& path);
-/// Throws Incompatible if it is, as only 'scbf find' asks banks. (The library refuses a bank that
-/// comes from a pipe.)
+/// Throws Incompatible if it is a bank, as only 'scbf find' asks banks. (The library refuses a bank
+/// that comes from a pipe.)
 void refuse_bank(const std::string& file);
 /// What a file holds: "counters", "bits", "delta"; "bank", "bits_bank".
 std::string_view kind_of(const FileInfo& info);
@@ -99,7 +99,7 @@ struct Changeable {
   bool compressed;  ///< in its file, and so in its next
 };
 Changeable open_for_changes(const std::string& file, const RunOptions& run);
-/// The same of counters. Throws Incompatible if the file has bits: these `cannot` … .
+/// The same for counters. Throws Incompatible if the file has bits: these `cannot` … .
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
 /// Maps a bank of bits if its file allows that and `load` is false. Otherwise loads and verifies

@@ -42,7 +42,7 @@ constexpr std::size_t kZeroCheck = std::size_t{64} << 10;
                   display_name(input), counted(bytes, "byte")));
 }
 
-/// The number that the name of a column is, if it is one.
+/// The column's name as a number, if it is one.
 std::optional<std::uint64_t> place_of(const std::string& column) {
   std::uint64_t place = 0;
   const char* const end = column.data() + column.size();
@@ -60,9 +60,9 @@ bool may_be_decimal(std::string_view bytes, char end) {
   return std::ranges::all_of(bytes, [&](char c) { return is_digit(c) || c == end || c == '\r'; });
 }
 
-/// Whether these first bytes of an input of u64 keys are decimal numbers in lines; they are all, or
-/// as many as is_enough asks for. Of 8 random bytes one in 10^11 looks like that, and then a later
-/// one does not and is refused.
+/// Whether these first bytes of an input of u64 keys are decimal numbers in lines; they are all of
+/// it, or as many as first_bytes() takes. Of 8 random bytes one in 10^11 looks like that; what
+/// follows does not, and is refused.
 bool looks_decimal(std::string_view first, char end) {
   return !first.empty() && is_digit(first[0]) && may_be_decimal(first, end) &&
          (first.find(end) != std::string_view::npos || first.size() < kMostDigits);
@@ -74,8 +74,8 @@ bool is_text(std::string_view bytes) {
 }
 
 /// Whether these first bytes of an input of u64 keys are lines of text: a table, or numbers with a
-/// header or signs. Of inputs of 8 random bytes one in 10^5 looks like that, of longer ones one in
-/// 10^9.
+/// header or signs. One in 10^5 inputs of 8 random bytes looks like that, and one in 10^9 longer
+/// ones.
 bool looks_like_lines(std::string_view first, char end) {
   const std::size_t line = first.find(end);
   return line != std::string_view::npos && is_text(first.substr(0, std::max(line, kMostDigits)));
@@ -214,8 +214,8 @@ bool KeyReader::more_is_waiting() const {
   return input_ ? input_->more_is_waiting() : records_->more_is_waiting();
 }
 
-/// Looks at the first bytes of the current input: what takes them for something else than keys
-/// would give wrong answers and no error.
+/// Looks at the first bytes of the current input: taking something else for keys would give wrong
+/// answers and no error.
 void KeyReader::examine() {
   examined_ = true;
   decimal_ = format_.decimal;

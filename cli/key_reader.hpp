@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads batches of keys from files and standard input: lines, 64-bit integers, columns of tables.
 // Bytes are read in blocks, and keys are views into them. No line is copied except the start of one
-// that the end of a block cuts off. Beside its bytes, a block takes 16 bytes for each line.
+// that the end of a block cuts off. Besides its bytes, a block takes 16 bytes for each line.
 #pragma once
 
 #include <cstddef>
@@ -168,7 +168,7 @@ class KeyReader {
 /// Whether every input is a regular file, so that it can be read twice. Throws IoError if one is
 /// missing.
 bool all_regular(std::span<const std::string> inputs);
-/// Number of keys in the inputs, with repetitions, if their lengths tell: of u64 keys that are
+/// Number of keys in the inputs, with repetitions, if their lengths tell it: for u64 keys that are
 /// neither text nor compressed. Requires all_regular(inputs). Throws IoError.
 std::optional<std::uint64_t> keys_by_length(std::span<const std::string> inputs,
                                             const KeyFormat& format);

@@ -56,7 +56,7 @@ struct QuerySession {
                KeyReader::Pace::prompt, block_bytes) {}
 
   /// Calls ask(batch), and then print(block, i) for each key i of the batch. What was printed is
-  /// written also if an error follows.
+  /// written even if an error follows.
   template <class Ask, class Print>
   void go_through(const Ask& ask, const Print& print) {
     const auto use = [&](const KeyBlock& block) {

@@ -31,7 +31,7 @@ enum class TableFormat : unsigned char { csv, tsv };
 /// Parses "," or "tab". Throws UsageError for anything else.
 TableFormat table_format_from_string(const std::string& text);
 /// The format that `option` gives, else the one for the name: .tsv and .tab are TSV, others CSV. A
-/// .gz or .zst behind does not count.
+/// .gz or .zst after it does not count.
 TableFormat format_of(const std::string& file, std::optional<TableFormat> option);
 enum class Escapes : unsigned char { yes, no };
 

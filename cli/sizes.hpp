@@ -43,7 +43,7 @@ std::string percent(double share);
 using detail::in_quotes;
 /// "'a', 'b', 'c'".
 std::string list_in_quotes(std::span<const std::string> names);
-/// A key in tables and reports, without quotes: as in_quotes(key, 40) else.
+/// A key in tables and reports: like in_quotes(key, 40), but without quotes.
 std::string printable(std::string_view key);
 /// 1, "row" → "1 row"; 2000, "row" → "2,000 rows".
 std::string counted(std::uint64_t n, std::string_view thing);

@@ -241,7 +241,7 @@ void check_options(const BankVerbOptions& options) {
   }
 }
 
-/// A bank that is made or changed, and what for a report.
+/// A bank that is made or changed, and what is reported of it.
 struct BankWork {
   Bank bank;
   FilterNotes notes;
@@ -284,7 +284,8 @@ BankWork make_bank(const BankVerbOptions& options) {
   return add_to(std::move(bank), *shape, std::move(members), options);
 }
 
-/// The metadata of a bank, with another kind of keys noted there; not JSON, they stay as they are.
+/// The metadata of a bank, with another kind of keys noted there. If they are not JSON, they stay
+/// as they are.
 std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) {
   Json json = metadata.empty() ? Json::object() : metadata_as_json(metadata);
   if (!json.is_object()) return metadata;

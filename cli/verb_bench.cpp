@@ -98,7 +98,7 @@ Item from_string(const char* option, const Item (&all)[n], const std::string& na
   throw UsageError(fmt::format("{} {}: must be one of {}", option, in_quotes(name), known));
 }
 
-/// What a form of calls is named in tables.
+/// The name of a form of calls in tables.
 std::string_view described(Calls calls) {
   static_assert(bench::kSmallBatch == 4096);
   switch (calls) {

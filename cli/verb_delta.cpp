@@ -64,7 +64,8 @@ int delta(const DeltaOptions& options) {
   const Delta changes = std::visit([&](const auto& filter) { return bits.advance(filter); },
                                    std::as_const(now.filter));
   const std::uint64_t whole_bytes = bits.bytes();
-  // The delta first: if the other fails, the epoch is told once more, and readers notice.
+  // The delta first: if writing the filter fails, the next delta has this epoch again, and readers
+  // notice.
   to.write([&](Output& out) {
     const auto message = changes.message();
     out.write({reinterpret_cast<const char*>(message.data()), message.size()});

@@ -219,7 +219,7 @@ void DeviceFilter::check_counts(const char* what) const {
       fmt::format("{}: the filter has bits, not counters ({})", what, geometry_.describe()));
 }
 
-/// Throws InvalidArgument for counters in the layout ranked, for what a device does not do there.
+/// Throws InvalidArgument for counters in the layout ranked, with which a device cannot do this.
 void DeviceFilter::refuse_ranked_counters(const char* what) const {
   if (!ref().is_ranked()) return;
   throw InvalidArgument(fmt::format(
@@ -276,7 +276,7 @@ std::uint64_t DeviceFilter::find(const DeviceKeys& keys, std::uint64_t* indices,
   return run_find_and_wait(ref(), keys, indices, run);
 }
 
-/// Has the other filter the geometry that is wanted of it, and the seed of this one?
+/// Throws Incompatible unless the other filter has this geometry, and the seed of this filter.
 void DeviceFilter::check_compatible(const DeviceFilter& other, const Geometry& wanted) const {
   check_usable();
   other.check_usable();

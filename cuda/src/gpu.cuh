@@ -199,16 +199,16 @@ template <class Work>
 __global__ void __launch_bounds__(kThreads) each_kernel(std::size_t n, Work work) {
   for (std::size_t i = thread_index(); i < n; i += thread_count()) work(i);
 }
-/// On how many blocks of threads per multiprocessor the work insists; 0: the compiler decides. It
-/// may use as many registers as these leave it, and is told so where it would otherwise save them
-/// by waiting for loads one by one.
+/// How many blocks of threads per multiprocessor the work insists on; 0: the compiler decides. The
+/// compiler may use as many registers as these leave it, and is told so where it would otherwise
+/// save registers by waiting for loads one by one.
 template <class Work>
 constexpr unsigned blocks_for() {
   if constexpr (requires { Work::kBlocksPerProcessor; }) return Work::kBlocksPerProcessor;
   return 0;
 }
 
-/// The same for blocks of so many threads, unless they use much shared memory.
+/// The same for blocks of this many threads, unless they use much shared memory.
 template <unsigned threads, class Work>
 constexpr unsigned thread_blocks_for() {
   return threads == kThreadsOfBlock && blocks_for<Work>() > 0 ? blocks_for<Work>()
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(threads, thread_blocks_for<threads, Work>())
   // Not a loop: the compiler would keep everything that is the same in each round in registers.
   work(GpuThreads(), blockIdx.x, shared);
 }
-/// Few blocks of threads synchronise faster than many. So many per multiprocessor are enough, and
+/// Few blocks of threads synchronise faster than many. This many per multiprocessor are enough, and
 /// may use all of its registers.
 inline constexpr unsigned kGridBlocksPerProcessor = 2;
 template <class Work>

@@ -70,13 +70,13 @@ void run_add_books(std::uint64_t* books, const std::uint64_t* others, std::size_
 /// Counters are added, bits joined.
 void run_merge(const Geometry& geometry, std::uint64_t* into, const std::uint64_t* from,
                const Run& run);
-/// Of bits: keeps those that both have.
+/// For bits: keeps those that both have.
 void run_intersect(std::uint64_t* into, const std::uint64_t* from, std::size_t words,
                    const Run& run);
-/// Of bits: how many are 1 in one or both. Waits for the result.
+/// For bits: how many are 1 in one or both. Waits for the result.
 std::uint64_t run_count_joined(const std::uint64_t* a, const std::uint64_t* b, std::size_t words,
                                const Run& run);
-/// Writes so many words of bits, of four times as many words of counters.
+/// Writes this many words of bits, made from four times as many words of counters.
 void run_project(std::uint64_t* bits, const std::uint64_t* counters, std::size_t words,
                  const Run& run);
 /// Waits for the result.

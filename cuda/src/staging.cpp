@@ -53,7 +53,7 @@ Registry& registry() {
   return *all;
 }
 
-/// Can they be sent from where they lie?
+/// Can the keys be sent from where they lie?
 bool are_values(const KeyBatch& keys) noexcept {
   return keys.kind() == KeyBatch::Kind::u64 || keys.kind() == KeyBatch::Kind::hashes;
 }
@@ -116,7 +116,7 @@ Staging::Layout Staging::layout(const Room& room) noexcept {
   return l;
 }
 
-/// The bytes of a window that is sent as byte strings; of others none.
+/// The bytes of a window that is sent as byte strings; 0 for others.
 std::size_t Staging::bytes_to_send(const KeyBatch& window) const noexcept {
   if (!are_contiguous(window)) return 0;
   const std::size_t bytes = all_bytes(window).size();
@@ -184,7 +184,7 @@ DeviceKeys Staging::send_strings(Slot& slot, const KeyBatch& keys, const Batch& 
       strings_there, reinterpret_cast<const std::int32_t*>(slot.device + at.values), n);
 }
 
-/// Sends integers, widened, or hashes of what is neither.
+/// Sends 64-bit values: integers, widened, or hashes, which it makes of byte strings.
 DeviceKeys Staging::send_values(Slot& slot, const KeyBatch& keys, const Batch& batch) {
   const std::size_t n = keys.size();
   const Layout at = layout(slot.room);

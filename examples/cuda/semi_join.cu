@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lines of a large table have their key in a small one? Wholly on the GPU: a filter of the
-// small table's keys throws out nearly all lines that do not; only the rest goes into the exact
-// join.
+// Which lines of a large table have their key in a small one? All of it runs on the GPU: a filter
+// of the small table's keys throws out nearly all lines that do not; only the rest goes into the
+// exact join.
 //
 //   example_semi_join [lines]
 #include <thrust/binary_search.h>

@@ -68,9 +68,9 @@ std::chrono::system_clock::time_point SecondaryIndex::backup(
   const auto as_of = freshness().as_of;
   NewFolder folder(to);
   try {
-    // The filters come first, so that the store's log has the changes that they lack. One that is
-    // saved in between is rebuilt when the backup is opened: its history tells. What comes last is
-    // the store, as a whole: without it the folder does not open as an index.
+    // The filters come first, so that the store's log has the changes that they lack. If one is
+    // saved in between, its history shows that, and it is rebuilt when the backup is opened. The
+    // store comes last, as a whole: without it the folder does not open as an index.
     std::filesystem::create_directory(to / kFilterFolder);
     const auto map = state_->current_map();  // held: regions may be split and merged meanwhile
     for (const RegionLocation& location : map->locations()) {

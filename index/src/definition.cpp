@@ -4,7 +4,7 @@
 // A change of columns writes or erases many entries, but takes effect in one atomic write, which
 // changes the definition and the states of all regions. Before and after that write, entries of
 // columns that are not indexed may be there. A record in the store, kUnfinished, names these
-// columns as long as there are any, so that the next open for writing erases their entries. Who
+// columns as long as there are any, so that the next open for writing erases their entries. Whoever
 // opens the index for reading only ignores them.
 #include "definition.hpp"
 
@@ -70,8 +70,8 @@ void finish_change(Store& store) {
   crash_point("columns: the entries are gone");
 }
 
-/// The state of a region whose values are others than its filter file and its log say. So the next
-/// open rebuilds its filter.
+/// The state of a region whose values are no longer those of its filter file and its log, so that
+/// the next open rebuilds its filter.
 RegionState with_other_values(RegionState state, std::uint64_t values) {
   state.values = values;
   ++state.changes;

@@ -82,8 +82,9 @@ bool is_queued(rocksdb::DB& db) {
   return waiting(rocksdb::Env::HIGH) || waiting(rocksdb::Env::LOW);
 }
 
-/// Watches RocksDB until `end`. If a flush is due, but for longest_idle nothing runs or waits for a
-/// thread, it never will: stops RocksDB, which ends every wait for it, and sets `stopped`.
+/// Watches RocksDB until `end`. If a flush is due, but nothing has run or waited for a thread for
+/// longest_idle, the flush never will: then stops RocksDB, which ends every wait for it, and sets
+/// `stopped`.
 void stop_if_idle(rocksdb::DB& db, std::stop_token end, std::atomic<bool>& stopped) {
   const Unwatched unwatched;
   std::mutex mutex;
@@ -112,13 +113,14 @@ void BackgroundErrors::add() noexcept {
 
 void BackgroundErrors::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
   using rocksdb::Status;
-  // RocksDB takes most errors of the log for fatal, as bytes may be lost that were kept in memory.
-  // Here none are: each write hands them to the system, and its rows are in the tables in memory,
-  // which writing resumes with.
+  // RocksDB takes most errors of the log for fatal, because bytes that it kept in memory may be
+  // lost. Here none are: each write hands its bytes to the system, and its rows are in the tables
+  // in memory, with which writing resumes.
   if (error->IsIOError() && error->severity() == Status::kFatalError) {
     *error = Status(*error, Status::kHardError);
   }
-  // After less, such as a compaction that found no space, RocksDB writes and tries again.
+  // After a lesser error, such as a compaction that found no space, RocksDB goes on and tries
+  // again.
   if (error->severity() >= Status::kHardError) halted_ = stopped_ = ever_stopped_ = true;
   ++count_;
 }

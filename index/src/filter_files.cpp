@@ -25,13 +25,13 @@ namespace {
 // Limits of a batch of values that is hashed and inserted together.
 constexpr std::size_t kBuildValues = 16 * 1024, kBuildBytes = 4u << 20;
 // A filter is rebuilt when its left-over entries exceed a kLeftOverParts-th of its region's values,
-// or when it is oversized; between saves, only for more than kBetweenSaves entries that are left
-// over or, in an oversized filter, were removed. So no more than kLeftOverParts values are read for
-// each removal. What else a rebuild costs is about what a save costs, or is shared by kBetweenSaves
+// or when it is oversized; between saves, only if more than kBetweenSaves entries are left over or,
+// in an oversized filter, were removed. So no more than kLeftOverParts values are read for each
+// removal. The rest of a rebuild costs about as much as a save, or is shared by kBetweenSaves
 // removals.
 constexpr std::uint64_t kLeftOverParts = 8, kBetweenSaves = 1000;
-// The rate is estimated again when this part of the region's values has changed, or of the values
-// that its filter was planned for, if they are more.
+// The rate is estimated again when this part of the region's values has changed, or this part of
+// the values that its filter was planned for, if those are more.
 constexpr std::uint64_t kRateParts = 64;
 
 }  // namespace
@@ -127,9 +127,9 @@ void SecondaryIndex::State::rebuild(Region& region) {
 }
 
 bool SecondaryIndex::State::oversized(const Region& region) const {
-  // It grew to its last stage with more values than the others have room for. So at least a third
-  // of these are gone, and the region has room for half as many again before it grows once more: a
-  // region whose size varies by less is not rebuilt again and again.
+  // The filter grew to its last stage with more values than the other stages have room for. So at
+  // least a third of those values are gone, and the region has room for half as many again before
+  // it grows once more: a region whose size varies by less is not rebuilt again and again.
   const std::uint64_t values = region.values, half = values / 2;
   return region.removed >= half &&
          region.stages > stages_for(router.empty_filter().growth(), values + half);

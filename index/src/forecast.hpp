@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the filter of a region takes that holds a given number of values, before it is built.
+// The memory and the rate of a region's filter for a given number of values, before it is built.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@
 
 namespace scbf::index {
 
-/// Of a region without changes. In a state with changes: written by version 0.1, which kept none.
+/// The history of a region without changes. A state with changes has it only if version 0.1, which
+/// kept no history, wrote the state.
 inline constexpr std::uint64_t kNoHistory = 0;
 
 /// For the history of a region that begins with values, or whose earlier history is not known, and

@@ -234,14 +234,14 @@ namespace {
 
 // Keys in the first batch that is looked up, and in the later ones at most.
 constexpr std::size_t kFirstKeys = 16, kMostKeys = 1024;
-// Lists that are longer than the shortest one by this factor are not walked: what they have of its
-// keys is looked up. A step costs about an eighth of a lookup.
+// Lists that are longer than the shortest one by this factor are not walked: its keys are looked up
+// in them. A step costs about an eighth of a lookup.
 constexpr std::uint64_t kLonger = 8;
 // Steps of a cursor before it seeks instead.
 constexpr int kSteps = 16;
 // Deleted postings at the front of a list that are worth remembering.
 constexpr std::uint64_t kDeleted = 64;
-// Bytes of a row, on average, from which on it is not read to find out whether it is wanted.
+// Rows of more bytes than this, on average, are not read to find out whether they are wanted.
 constexpr std::size_t kLargeRow = 1024;
 
 /// The postings of one entry in a range of keys, from one snapshot.
@@ -268,8 +268,8 @@ class PostingList {
   bool valid() { return cursor().valid(); }
   std::string_view key() { return cursor().key().substr(prefix_.size()); }
   void next() { cursor().next(); }
-  /// Goes to the first key that is not before this one; a few keys further on it is a few steps.
-  /// Returns whether it is this one.
+  /// Goes to the first key that is not before this one, in single steps if it is only a few keys
+  /// away. Returns whether it is this one.
   bool advance(std::string_view to) {
     for (int steps = 0; valid(); ++steps) {
       if (const int order = key().compare(to); order >= 0) return order == 0;
@@ -282,7 +282,7 @@ class PostingList {
     }
     return false;
   }
-  /// Keeps those of the keys that the list has.
+  /// Keeps only the keys that the list has.
   void keep(std::vector<std::string>& keys) const {
     std::vector<std::string> postings;
     postings.reserve(keys.size());
@@ -374,7 +374,7 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
   std::vector<PostingList> walked;
   std::vector<std::size_t> others;
   for (const auto& [count, entry] : order) {
-    // Rows that are read anyway tell the other entries of a few keys.
+    // If there are few keys, their rows, which are read anyway, show the other entries.
     const bool few = !what.keys_only && fewest <= kFirstKeys;
     if (walked.empty() || (count / kLonger <= fewest && !few)) {
       walked.push_back(list(entry, starts));
@@ -426,7 +426,7 @@ void find_rows(const Store& store, const TableSchema& schema, const Store::Snaps
     }
     if (last) return;
     if (rows.size() > before || others.empty()) continue;
-    // Nothing up to here has them all. Where a list goes on much later, so do all.
+    // No key up to here is in all lists. If another list goes on only much later, skip to there.
     PostingList other(store, at, region, what.entries[others[0]], end, what.to, nullptr);
     if (other.advance(end)) other.next();
     if (!other.valid()) return;

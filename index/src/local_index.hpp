@@ -54,7 +54,7 @@ struct Search {
   bool keys_only = false;            ///< rows come without their values
 };
 /// Appends these rows in key order. Reads the list of the entry with the fewest rows, and of the
-/// others what decides. `starts` are the region's; without a snapshot they are not used.
+/// other lists only what decides. `starts` are the region's; without a snapshot they are not used.
 void find_rows(const Store& store, const TableSchema& schema, const Store::Snapshot& at,
                RegionId region, const Search& what, std::vector<Row>& rows,
                ListStarts* starts = nullptr);

@@ -45,7 +45,7 @@ struct Region {
   /// Values removed since its filter was built. Where the filter comes from a file, this begins
   /// with the number of values, as earlier removals are not known.
   std::uint64_t removed = 0;
-  // Of its filter, when its rate was last estimated:
+  // About its filter, when its rate was last estimated:
   std::atomic<std::uint32_t> stages = 1;
   std::atomic<std::uint64_t> filter_bytes = 0;
   std::atomic<double> fpr = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The global index: a bank with one growing filter per region, and the mutex that protects it. Of
-// an index that is open for reading only, nothing but their bits is left once it is open.
+// The global index: a bank with one growing filter per region, and the mutex that protects it. Once
+// an index is open for reading only, nothing but the bits of the filters is left.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ struct FilterFacts {
   double fpr;           ///< false-positive rate; 1 if the member is always asked
 };
 /// The rate follows from the counters and is exact but for stages of more than 1 MiB, where it
-/// follows from the fill and is off by some hundredths. Cost: reads the counters of the others, at
-/// most 1 MiB each.
+/// follows from the fill and is off by some hundredths. Cost: reads the counters of the smaller
+/// stages, at most 1 MiB each.
 FilterFacts facts_of(const Bank& bank, std::uint32_t member);
 
 }  // namespace scbf::index

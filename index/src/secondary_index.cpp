@@ -60,7 +60,7 @@ SecondaryIndex::~SecondaryIndex() {
 
 namespace {
 
-/// A name must be one that exported files can have.
+/// Throws InvalidArgument unless exported files can hold this name.
 void check_name(const std::string& name) {
   if (name.find('\0') != std::string::npos) {
     throw InvalidArgument(

@@ -56,7 +56,7 @@ rocksdb::CompressionType compression() {
   return rocksdb::kNoCompression;
 }
 
-// What the names of tables begin with that are not a part of the store yet.
+// The names of tables that are not a part of the store yet begin with this.
 constexpr std::string_view kLoading = "LOADING-";
 
 /// Removes the information logs that earlier versions left, and tables that were never finished.
@@ -347,7 +347,7 @@ void Store::write(StoreBatch&& batch, bool sync) {
       if (file) state.check(file->Finish(), "write");
     }
     crash_point("load: the tables are on disk");
-    // These rows, which are on disk now, may count on earlier ones.
+    // These rows, which are on disk now, may rely on earlier ones.
     this->sync();
     const std::lock_guard lock(state.writing);
     if (state.errors->ever_stopped()) {
@@ -419,8 +419,8 @@ void Store::copy_to(const std::filesystem::path& folder) const {
     for (const auto& table : tables) names.insert(table.relative_filename);
     return state_->frozen->copy_to(folder, names);
   }
-  // As RocksDB's Checkpoint, but that writers wait while the list is made: the manifest is taken
-  // before the logs, and these must not go on after a change of the manifest that they build on.
+  // Like RocksDB's Checkpoint, but writers wait while the list is made: the manifest is taken
+  // before the logs, and the logs must not go on after a later change of the manifest.
   rocksdb::DB& db = *state_->db;
   std::unique_lock lock(state_->writing);
   const KeptFiles kept(db);

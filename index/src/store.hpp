@@ -106,8 +106,8 @@ class Store {
   /// An empty batch that goes into tables of its own, in files beside the store's, instead of the
   /// log and the tables in memory. Writing it makes these files a part of the store, and is synced.
   StoreBatch table_batch() const;
-  /// Not after an error: once writing has been resumed, RocksDB would end the process, as it still
-  /// takes itself for stopped and numbers no files.
+  /// Whether tables can be ingested. Not after an error: even when writing has been resumed,
+  /// RocksDB would end the process, as it still takes itself for stopped and numbers no files.
   bool takes_tables() const noexcept;
   /// Writes a batch. On return the operating system has it, or with `sync` the disk. After a failed
   /// write, and after an error in the background, the next one first tries to mend the store.

@@ -22,8 +22,8 @@ constexpr std::size_t kBatchRows = 4096;
 // into the store, and the more rows are sorted, the closer together successive keys are.
 constexpr std::size_t kLoadBytes = 128u << 20;
 // From this many bytes of rows on, a bulk load writes the rows of a region as tables of their own.
-// That saves the log, the tables in memory and compaction, and costs some fsyncs. No more bytes at
-// once, as their postings take memory.
+// That saves the log, the tables in memory and compaction, and costs some fsyncs. At most
+// kMostTableBytes at once, because their postings take memory.
 constexpr std::size_t kTableBytes = 512u << 10, kMostTableBytes = 32u << 20;
 // A filter is saved when the log has more entries since the last save than this, and more than the
 // region has values. So replaying the log after a crash costs no more than rebuilding the filter.

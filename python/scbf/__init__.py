@@ -8,11 +8,11 @@
     >>> seen.contains(np.array([1, 2, 3]))
     array([ True,  True,  True])
 
-``Filter`` counts, so keys can be removed again; ``BloomFilter`` has its bits, for whoever only asks;
+``Filter`` counts, so keys can be removed again; ``BloomFilter`` has its bits, for readers that only ask;
 ``Bank`` asks many filters at once, and ``BloomBank`` has its bits. All take *columns of keys*:
 
 * NumPy arrays: integers of any width, ``S`` and ``U`` strings, ``V`` for bytes of one width;
-* Arrow arrays, chunked arrays and streams of pyarrow, Polars, DuckDB, pandas, nanoarrow, by the PyCapsule
+* Arrow arrays, chunked arrays and streams from pyarrow, Polars, DuckDB, pandas, nanoarrow, by the PyCapsule
   interface, without pyarrow: integers, strings, binary, views, fixed-size binary, dictionaries, nulls;
 * anything with the buffer protocol or ``__array__``; lists, sets, iterators of int, str or bytes;
 * or a single int, str or bytes.
@@ -20,7 +20,7 @@
 Equal keys are equal whatever they come in. An integer is its 64-bit two's complement, so 7 is one key as
 int8, uint64 and Python int; -1 and 2**64 - 1 have the same bits and are one key. Text is its UTF-8 bytes, so
 ``"a"`` and ``b"a"`` are one key. ``None``, ``pandas.NA`` and NaN in a column of objects, and Arrow nulls, are
-null: neither inserted nor found. Errors, each with the way out: bool, floating-point numbers, moments and
+null: neither inserted nor found. These are errors, which say what to do: bool, floating-point numbers, dates and
 times (cast them to int64 in one unit), integers beyond 64 bits, and numbers beside text in one column.
 """
 
@@ -120,7 +120,7 @@ if _scbf.has_index:
 
     __all__ += ["QueryAnswer", "RoutingReport", "SecondaryIndex", "WriteReport"]
 
-# Where users find them, for repr, help and pickles.
+# The module where users find them, for repr, help and pickles.
 for _name in dir(_scbf):
     if isinstance(_class := getattr(_scbf, _name), type):
         _class.__module__ = "scbf"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other libraries' queries may ask: everything that has contains()."""
+"""The filters that other libraries' queries may ask: everything that has contains()."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@
     >>> cupy.asarray(seen.contains(cupy.array([1, 2, -1])))                  # doctest: +SKIP
     array([ True,  True, False])
 
-For keys on the host, ``scbf.Filter(…, backend="cuda")`` has its counters on the device, too.
+For keys on the host, use ``scbf.Filter(…, backend="cuda")``: its counters are on the device, too.
 """
 
 from scbf import _scbf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters in DuckDB, as a function of SQL.
+"""Filters in DuckDB, as SQL functions.
 
     >>> import duckdb, scbf, scbf.duckdb
     >>> seen = scbf.Filter(capacity=1000, fpr=0.01)
@@ -11,7 +11,7 @@
 
 DuckDB calls the function for at most 2,048 keys at a time, under Python's lock, and hands them over as Arrow
 arrays; that costs more than asking the filter does. DuckDB's own join of two local tables is faster than the same
-join behind such a function. The function pays where the filter stands for rows that DuckDB does not have.
+join behind such a function. The function pays off where the filter stands for rows that DuckDB does not have.
 `docs/analytics.md` has the figures.
 """
 
@@ -37,34 +37,34 @@ __all__ = ["register"]
 
 
 def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, threads: int = 0) -> None:
-    """Makes ``name(key)`` a function of SQL: may the filter hold this key?
+    """Makes ``name(key)`` an SQL function: may the filter hold this key?
 
     It returns BOOLEAN: FALSE is certain, TRUE is wrong at the filter's rate, and NULL gives NULL. It takes columns
-    of these types, each column with its own:
+    of any of these types:
 
     * integers of up to 64 bits. Cast HUGEINT, the type of sums of integers, to BIGINT;
     * VARCHAR, ENUM and JSON, which are their text;
     * BLOB. BIT comes as the bytes that DuckDB has for it; cast it to VARCHAR;
     * UUID, as its text in lower case with hyphens. After ``SET arrow_lossless_conversion = true`` DuckDB sends UUID
-      and BIT otherwise, and they are refused: cast them to VARCHAR, which gives the same keys under both settings.
+      and BIT in forms that are refused: cast them to VARCHAR, which gives the same keys under both settings.
 
     All others are refused, such as BOOLEAN, DOUBLE, DECIMAL, DATE, TIMESTAMP and LIST.
 
     The filter is asked whenever a query runs, prepared ones included, so later changes of the filter show in later
-    queries. (For that DuckDB is told that the function has side effects. The price: in a WHERE clause, it reads the
-    other columns that the query needs also for rows that will not pass.) The connection keeps the filter until it
+    queries. (For this, DuckDB is told that the function has side effects. The price: in a WHERE clause, it reads the
+    query's other columns even for rows that will not pass.) The connection keeps the filter until it
     is closed or ``connection.remove_function(name)`` is called. Call that only while no query uses the function:
     otherwise DuckDB crashes. Cursors of the connection see the function, too.
 
     Args:
         connection: what ``duckdb.connect()`` returns.
-        name: of the new function.
+        name: the name of the new function.
         filter: a Filter, BloomFilter or Replica.
-        threads: at most so many for each vector of keys; 0 leaves it to the filter.
+        threads: at most this many for each vector of keys; 0 leaves it to the filter.
     Raises:
         TypeError: if ``filter`` is something else.
-        duckdb.Error: if ``name`` is taken by a function of Python. When a query runs: for keys of other types,
-            with the message of scbf.InvalidKey, and for a call with more or fewer keys than one.
+        duckdb.Error: if ``name`` is taken by a Python function. When a query runs: for keys of other types,
+            with the message of scbf.InvalidKey, and for a call with no key or several.
     """
     check_asked(filter)
 
@@ -73,7 +73,7 @@ def register(connection: DuckDBPyConnection, name: str, filter: Asked, *, thread
             raise TypeError(f"{name}() takes one key, not {len(columns)}")
         return pyarrow.array(filter.contains(columns[0], threads=threads))
 
-    # Without parameters, any type: a function with a list of them would need a cast, and its own name for each.
+    # None for the parameters means any type. With types, the function would need casts, and a name for each type.
     # With side effects, or DuckDB would answer for constants once, when a query is prepared.
     connection.create_function(
         name, contains, None, "BOOLEAN", type="arrow", side_effects=True  # type: ignore[call-overload]

@@ -15,8 +15,8 @@ class InvalidArgument(Error, ValueError):
 
 
 class InvalidKey(Error, TypeError):
-    """Something that cannot be a key, such as a floating-point number. Of a column in memory nothing
-    was inserted or removed; of an iterator, the keys before the last 65,536 may have been."""
+    """Something that cannot be a key, such as a floating-point number. No key of a column in memory was
+    inserted or removed; of an iterator's keys, those before the last 65,536 may have been."""
 
 
 class Incompatible(Error, ValueError):
@@ -30,7 +30,7 @@ class CorruptFile(Error, ValueError):
 class IoError(Error, OSError):
     """The operating system refused an operation; the message gives path and reason.
 
-    Where the system gave its reason a number, it is also the built-in exception of that number, such as
+    Where the system gave an error number, it is also the built-in exception for that number, such as
     FileNotFoundError, with ``errno`` and ``filename``.
     """
 
@@ -43,19 +43,19 @@ class FileNotFound(IoError, FileNotFoundError):
 
 
 class PermissionDenied(IoError, PermissionError):
-    """The file or folder is not for this user."""
+    """This user may not access the file or folder."""
 
 
 class FileExists(IoError, FileExistsError):
-    """There is such a file or folder already."""
+    """The file or folder exists already."""
 
 
 class IsADirectory(IoError, IsADirectoryError):
-    """It is a folder, and a file was asked for."""
+    """The path is a folder, and a file was expected."""
 
 
 class NotADirectory(IoError, NotADirectoryError):
-    """It is a file, and a folder was asked for."""
+    """The path is a file, and a folder was expected."""
 
 
 _BY_NUMBER = {
@@ -104,16 +104,16 @@ class FilterFull(Error):
 
 class OverfullWarning(UserWarning):
     """A filter holds clearly more keys than it was made for, so that its false-positive rate is more than
-    a quarter above the plan. Raised once for a filter, when its keys are in."""
+    a quarter above the plan. Issued once per filter, after the keys have been inserted."""
 
 
 class RemovalStopped(Error):
-    """Memory, mostly of a device, ended in the middle of a removal.
+    """Memory, usually of a device, ran out in the middle of a removal.
 
     Attributes:
         processed: how many keys of the call were processed, nulls included; continue with the key at this
             index.
-        removed, absent, ambiguous, nulls: what became of those.
+        removed, absent, ambiguous, nulls: how many of those had each outcome.
     """
 
     processed: int
@@ -142,8 +142,8 @@ class MembersFull(FilterFull):
     """Some members of a bank had no room for all their keys.
 
     Attributes:
-        left: of insert_each() only: ascending indices of the keys that are not in. Insert these again once there is
-            room; ``processed`` and ``batch`` mean nothing then. Otherwise None.
+        left: from insert_each() only: ascending indices of the keys that were not inserted. Insert these again once
+            there is room; ``processed`` and ``batch`` mean nothing in this case. Otherwise None.
     """
 
     batch: int

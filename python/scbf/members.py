@@ -19,7 +19,7 @@ class MemberLists:
     ``lists[i]`` is an array of uint32, a view of ``members``.
 
     Attributes:
-        offsets: n + 1 int64; those of key i begin at ``offsets[i]``.
+        offsets: n + 1 int64; the list of key i begins at ``offsets[i]``.
         members: uint32, all lists one after another.
     """
 

@@ -40,7 +40,7 @@ BLUE, ORANGE, GREEN, GREY = "#2f6fde", "#dd7a1f", "#23946a", "#6b7785"
 def slice_fill(filter: scbf.Filter | scbf.BloomFilter, ax: Axes | None = None) -> Axes:
     """The share of counters above 0 in each slice, as bars, with the mean of all as a line.
 
-    Slices of a sound filter differ only by chance. A filter at its capacity is about half full; of one that grew,
+    Slices of a sound filter differ only by chance. A filter at its capacity is about half full. If it grew,
     each stage has bars of its own. Cost: one pass over the counters.
 
     Args:
@@ -104,8 +104,8 @@ def false_positive_rate(geometry: scbf.Geometry, ax: Axes | None = None, *, most
     Args:
         geometry: for example ``filter.geometry`` or ``scbf.plan(…).geometry``.
         ax: where to draw; None for a new figure.
-        most_keys: the last point; None for twice as many as give 1 %.
-        points: how many, equally far apart.
+        most_keys: the last point; None for twice as many as give a rate of 1 %.
+        points: how many, evenly spaced.
         asked: absent keys for each point. A rate P is measured to about ±2.6 · sqrt(P / asked).
         seed: of the random keys.
     Raises:
@@ -119,7 +119,7 @@ def false_positive_rate(geometry: scbf.Geometry, ax: Axes | None = None, *, most
     keys = numpy.unique(numpy.ceil(numpy.linspace(most / points, most, points)).astype(numpy.int64))
     measured = []
     for before, now in zip([0, *keys], keys, strict=False):
-        # Of 2**63 integers the even ones are inserted, the odd ones asked for.
+        # Of the integers below 2**63, even ones are inserted and odd ones asked for.
         filter.insert(2 * random.integers(2**62, size=now - before))
         absent = 2 * random.integers(2**62, size=asked) + 1
         measured.append(numpy.count_nonzero(filter.contains(absent)))
@@ -149,14 +149,14 @@ def false_positive_rate(geometry: scbf.Geometry, ax: Axes | None = None, *, most
 
 
 def memory(ax: Axes | None = None, *, capacity: int = 1_000_000, rates: Sequence[float] | None = None) -> Axes:
-    """Memory per key against the false-positive rate, of all layouts, as counters and as bits.
+    """Memory per key against the false-positive rate, for all layouts, as counters and as bits.
 
-    Each point is what :func:`scbf.plan` chooses. Steps in ``split_block`` are where another group begins to pay.
+    Each point is what :func:`scbf.plan` chooses. ``split_block`` has steps where another group begins to pay off.
 
     Args:
         ax: where to draw; None for a new figure.
         capacity: distinct keys.
-        rates: false-positive rates; None for 60 of 10 % to 0.0001 %.
+        rates: false-positive rates; None for 60 from 10 % to 0.0001 %.
     Raises:
         InvalidArgument: for a rate that is not between 0 and 1.
     """
@@ -191,7 +191,7 @@ def _cells(filter: scbf.Filter | scbf.BloomFilter) -> str:
 
 
 def _expected(stage: scbf.StageStatistics) -> npt.NDArray[numpy.float64]:
-    """Counters of each value, 0 to 15, for distinct keys of this fill; the last has all from 15 on."""
+    """How many counters of each value, 0 to 15, distinct keys give at this fill; the last has all from 15 on."""
     counters = stage.geometry.counters
     mean = -math.log1p(-min(stage.fill, 1 - 0.5 / counters))  # a full stage: as if half a counter were 0
     shares = [math.exp(-mean) * mean**value / math.factorial(value) for value in range(15)]

@@ -14,13 +14,13 @@ The expression works wherever Polars computes expressions: eager, lazy and strea
 ``with_columns``, ``group_by`` and ``over``. It is elementwise, so Polars moves it down into the scan of a
 Parquet file, and the other columns are decoded only for rows that pass.
 
-**Nulls.** A null key gives null, as with Polars' own ``is_in``; ``filter`` drops the row, with ``~`` in front
-too. ``.fill_null(False)`` gives what ``Filter.contains()`` says of null keys.
+**Nulls.** A null key gives null, as with Polars' own ``is_in``; ``filter`` drops the row, even with ``~`` in
+front. ``.fill_null(False)`` gives what ``Filter.contains()`` says of null keys.
 
 **Keys** are those of the package: integers of up to 64 bits, String, Binary, Categorical and Enum. Others, such
 as Float64 or Date, raise :class:`scbf.InvalidKey` when the query runs.
 
-The filter is asked when the query runs, not when the expression is made, so what changes in between counts. A
+The filter is asked when the query runs, not when the expression is made, so changes in between count. A
 lazy frame that is serialised (Polars needs cloudpickle for that) carries a copy of the filter.
 """
 
@@ -39,8 +39,8 @@ __all__ = ["ScbfExpr", "ScbfSeries"]
 
 
 def _contains(keys: polars.Series, filter: Asked, threads: int) -> polars.Series:
-    """The filter's answers, null for null keys. Series' own methods only where they must be: called by an engine that
-    is busy, most of them take milliseconds."""
+    """The filter's answers, null for null keys. Uses Series' own methods only where it must: if the engine is busy,
+    most of them take milliseconds."""
     answers = polars.Series(keys.name, filter.contains(keys, threads=threads))
     return answers.set(keys.is_null(), None) if keys.null_count() > 0 else answers
 
@@ -57,9 +57,9 @@ class ScbfExpr:
 
         Args:
             filter: a Filter, BloomFilter or Replica.
-            threads: at most so many for each batch of keys; 0 for all of the machine.
+            threads: at most this many for each batch of keys; 0 for all of the machine.
         Returns:
-            an expression of Boolean, as long as the keys; null where the key is null.
+            a Boolean expression, as long as the keys; null where the key is null.
         Raises:
             TypeError: if ``filter`` is something else.
             InvalidKey: when the query runs, for columns that cannot be keys.
@@ -79,6 +79,6 @@ class ScbfSeries:
         self._keys = keys
 
     def contains(self, filter: Asked, *, threads: int = 0) -> polars.Series:
-        """As the expression's :meth:`ScbfExpr.contains`, at once: a Series of Boolean with the name of the keys."""
+        """Like :meth:`ScbfExpr.contains`, but computed at once: a Boolean Series with the name of the keys."""
         check_asked(filter)
         return _contains(self._keys, filter, threads)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of keys and of options, for annotations. The package's documentation says what is in them."""
+"""Types of keys and of options, for annotations. The package's documentation says what each includes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy
 
 
 class ArrowArray(Protocol):
-    """Has an Arrow array: of pyarrow, nanoarrow, …"""
+    """Offers an Arrow array, as objects of pyarrow, nanoarrow, … do."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class ArrowStream(Protocol):
-    """Has Arrow arrays, one after another: of pyarrow, Polars, DuckDB, pandas, …"""
+    """Offers Arrow arrays one after another, as objects of pyarrow, Polars, DuckDB, pandas, … do."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class Array(Protocol):
-    """Has a NumPy array: of pandas, …"""
+    """Offers a NumPy array, as objects of pandas, … do."""
 
     def __array__(self) -> numpy.ndarray[Any, Any]: ...
 
@@ -35,5 +35,5 @@ KeyColumn: TypeAlias = (
 )
 #: What batch calls take.
 Keys: TypeAlias = Key | KeyColumn
-#: How the counters of a filter lie.
+#: How the counters of a filter are laid out.
 Layout: TypeAlias = Literal["split_block", "split", "ranked"]

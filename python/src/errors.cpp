@@ -49,7 +49,7 @@ void describe(const nb::object& exception, const RemoveReport& report) {
   exception.attr("nulls") = report.nulls;
 }
 
-/// The derived before their bases.
+/// Derived classes are caught before their bases.
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);

@@ -32,8 +32,8 @@ class KeysLeft : public MembersFull {
   nanobind::object left_;
 };
 
-/// What an exception says that is thrown only where memory of the host or of a device is short, and
-/// before anything is changed; nothing for others.
+/// The message of an exception that says that memory of the host or of a device is short, and that
+/// is thrown before anything is changed; nothing for others.
 std::optional<std::string> shortage_of(const std::exception_ptr& thrown);
 
 /// Registers the translation, for functions that nanobind calls.

@@ -16,7 +16,7 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// The gates that this thread is behind.
+/// The gates that this thread has passed.
 thread_local std::vector<const Gate*> inside;
 
 void check_open(const Gate& gate) {
@@ -55,7 +55,7 @@ void notice_fork(Gate& gate) {
 
 void take_turn(Gate& gate, Passage::To purpose) {
   if (is_inside(gate)) {
-    // A reader may read again, even past one that waits for it to leave.
+    // A reader may read again, even past a thread that waits for it to leave.
     if (purpose == Passage::To::read && gate.mutex.try_lock_shared()) return;
     throw Error(
         "the object is in use by the call that this one was made from, such as a progress "
@@ -69,7 +69,7 @@ void take_turn(Gate& gate, Passage::To purpose) {
         "changed, nor asked if it was being changed. Load or make another one, or start processes "
         "by multiprocessing's 'spawn' or 'forkserver'");
   }
-  // Who reads something already must not queue behind a change that waits for that.
+  // A thread that is reading already must not queue behind a change that waits for it to finish.
   const bool in_turn = purpose == Passage::To::change || inside.empty();
   std::unique_lock next(gate.next, std::defer_lock);
   if (in_turn && !next.try_lock()) wait([&](auto time) { return next.try_lock_for(time); });

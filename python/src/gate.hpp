@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose turn it is: many threads may read an object at once, or one may change it. Batches run
-// without Python's global lock (or there is none), so that Python's threads would meet in them.
+// without Python's global lock (or there is none), so Python's threads could meet in an object.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@ namespace scbf::python {
 class Gate {
  public:
   std::shared_timed_mutex mutex;
-  /// Held by whoever comes next, so that readers do not pass by one that waits to change it.
+  /// Held by whoever is next, so that readers do not overtake a thread that waits to change the
+  /// object.
   std::timed_mutex next;
   /// Passages of either kind, counted under Python's global lock.
   int reading = 0, changing = 0;
@@ -28,11 +29,11 @@ class Gate {
   std::atomic<bool> closed{false};
 };
 
-/// A thread that passed the gate; a reader or the one that changes. Waits for its turn without
-/// Python's global lock. Made and destroyed with it. Throws what Ctrl-C raises meanwhile,
-/// InvalidArgument if the object is closed, and Error where waiting would never end, because the
-/// thread is inside already (a progress callback that changes the filter it reports on), or because
-/// another thread was when this process was forked.
+/// A thread that has passed the gate, to read or to change. Waits for its turn without Python's
+/// global lock. Made and destroyed with it. Throws what Ctrl-C raises meanwhile, InvalidArgument if
+/// the object is closed, and Error where waiting would never end, because the thread is inside
+/// already (a progress callback that changes the filter it reports on), or because another thread
+/// was when this process was forked.
 class Passage {
  public:
   enum class To { read, change };
@@ -46,8 +47,8 @@ class Passage {
   const To purpose_;
 };
 
-/// Two objects at once: the first is changed or read, the second is read. In an order that all
-/// threads share, so that none waits for another forever.
+/// Two objects at once: the first is changed or read, the second is read. It takes them in an order
+/// that all threads share, so that none waits for another forever.
 class PassageToBoth {
  public:
   PassageToBoth(Gate& first, Passage::To purpose, Gate& second);

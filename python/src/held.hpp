@@ -19,7 +19,7 @@ struct Held {
   mutable Gate gate;
   /// Buffers of its counters that are in use (memoryview, numpy.asarray).
   mutable std::atomic<int> exports{0};
-  /// Of a filter that was made for a number of keys.
+  /// What a filter was planned for, if it was made for a number of keys.
   PlannedFor planned;
 
   explicit Held(Value&& from) : value(std::move(from)) {}

@@ -56,7 +56,7 @@ Inside::Inside() : state_(take_lock(PyGILState_Ensure)) {}
 unsigned forks() noexcept { return forks_seen.load(); }
 
 void watch_the_end() {
-  // Threads that wait are not in the child of a fork.
+  // The child of a fork has none of the threads that wait.
   ::pthread_atfork(nullptr, nullptr, [] {
     returning.store(0);
     forks_seen.fetch_add(1);

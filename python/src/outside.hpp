@@ -11,7 +11,7 @@
 
 namespace scbf::python {
 
-/// Gives Python's global lock up as long as it lives.
+/// Gives up Python's global lock as long as it lives.
 class Outside {
  public:
   Outside() noexcept : state_(PyEval_SaveThread()) {}
@@ -38,7 +38,7 @@ class Inside {
 /// How many forks this process came out of since the module was made.
 unsigned forks() noexcept;
 
-/// Notices when the interpreter is about to end, and forks. Call it once, when the module is made.
+/// Watches for the end of the interpreter and for forks. Call it once, when the module is made.
 void watch_the_end();
 
 }  // namespace scbf::python

@@ -17,7 +17,7 @@ namespace scbf::python {
 
 class PlannedFor {
  public:
-  /// How far the rate may be above the plan: an estimate is not exact, and nor are capacities.
+  /// How far the rate may be above the plan: neither estimates nor capacities are exact.
   static constexpr double kWarnedFactor = 1.25;
 
   /// Before the filter is used.
@@ -27,7 +27,7 @@ class PlannedFor {
     look_at_.store(plan.capacity, std::memory_order_relaxed);
   }
 
-  /// Is it time to look, when so many keys have been inserted? Rarely, so that the question costs
+  /// Is it time to look, now that this many keys have been inserted? Rarely true, so asking costs
   /// nothing.
   bool is_due(std::uint64_t inserted) const noexcept {
     return inserted > look_at_.load(std::memory_order_relaxed);
@@ -41,7 +41,7 @@ class PlannedFor {
     const double rate = predicted_fpr(filter.geometry(), keys);
     const double uncertain = 2 * std::sqrt(static_cast<double>(capacity_));
     if (rate <= kWarnedFactor * fpr_ || keys <= static_cast<double>(capacity_) + uncertain) {
-      // Repeated keys take no room. Next time when there are an eighth more.
+      // Repeated keys take no room. Look again when there are an eighth more.
       const std::uint64_t inserted = filter.keys_inserted();
       look_at_.store(inserted + std::max<std::uint64_t>(inserted / 8, 1),
                      std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of the library that are text to Python: UTF-8, and what is not becomes lone surrogates, as
-// in Python's file names, and back again. Words for what objects show of themselves.
+// The library's bytes as Python's text, and back: UTF-8, where bytes that are not become lone
+// surrogates, as in Python's file names. Also words for the reprs of objects.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,7 +12,7 @@
 namespace scbf::python {
 
 nanobind::object decoded(std::string_view bytes);
-/// Of str or bytes. `what`: for messages. Throws InvalidArgument for anything else.
+/// The bytes of a str or bytes. `what`: for messages. Throws InvalidArgument for anything else.
 std::string encoded(nanobind::handle value, std::string_view what);
 
 /// "1 key", "2 keys".

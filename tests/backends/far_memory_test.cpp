@@ -135,7 +135,7 @@ TEST_F(FarMemory, CountingBesidesAnOperationUsesItsOptions) {
   expect_ours("insert", [&] { filter.insert(random_keys(2000, 1), ours); });
   EXPECT_GT(filter.stages(), 1u);
   expect_ours("bulk", [&] { filter.bulk(ours).insert(random_keys(500, 2)); });
-  // Filters without keys, of which it is not known that their counters are zero.
+  // Filters without keys, whose counters are not known to be zero.
   const Bytes file = to_bytes(Filter(growth, far));
   const Filter read = Filter::read(source_of(file), far);
   const Filter again = Filter::read(source_of(file), far);

@@ -216,7 +216,7 @@ TEST_P(SmallFilter, TakesKeysOfAllKindsWithNulls) {
   ASSERT_NO_FATAL_FAILURE(filter.give(KeyBatch(numbers).with_validity(nothing)));
 }
 
-/// A filter larger than the caches and a batch that the paths are chosen for, and tried on.
+/// A filter larger than the caches, and a batch on which the paths are tried and chosen.
 TEST(LargeFilter, EqualsALoop) {
   const std::uint64_t blocks = kSanitized ? 1u << 15 : 1u << 18;
   for (const Geometry& geometry :

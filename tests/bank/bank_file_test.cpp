@@ -427,7 +427,7 @@ TEST(HostileBank, MembersThatDoNotFit) {
   expect(swapped, "the checksum of its header differs from the one that the bank has");
 }
 
-/// A stage that another growth has, or in which the first one comes later.
+/// A first stage that comes later in its growth, or is of another growth.
 TEST(HostileBank, StagesOfAnotherGrowth) {
   const TemporaryFolder folder;
   const Growth growth = Growth::tightening(40, 0.05);

@@ -66,7 +66,7 @@ std::size_t remove_all(Structure& structure, const std::vector<std::uint64_t>& k
   return removed;
 }
 
-/// Of a filter that holds the keys: how many of them are lost, per absent key that it removes.
+/// How many of its keys a filter loses per absent key that it removes.
 template <class Remove, class Contains>
 double lost_per_false_removal(const std::vector<std::uint64_t>& keys,
                               const std::vector<std::uint64_t>& absent, Remove remove,

@@ -121,17 +121,17 @@ class Banks(CommandTest):
         self.scbf("build", *RATE, "--capacity", "3", "--keys", "u64", "-o", "n.scbf", "n.u64")
         def kind(bank):
             return self.scbf_json("info", bank)["metadata"].get("keys")
-        # A bank whose members have keys of both kinds does not come to have one.
+        # A bank whose members have keys of both kinds does not get a kind when a member is replaced.
         self.scbf("bank", "--filters", "--force", "-o", "x.bank", "a.scbf", "n.scbf")
         self.scbf("bank", "--to", "x.bank", "--filters", "--drop", "a.scbf", "a.scbf")
         self.assertIsNone(kind("x.bank"))
-        # One that has a kind loses it.
+        # A bank that has a kind loses it when keys of another kind come.
         self.scbf("bank", "--to", "b.bank", "--keys", "u64", "--force", "-o", "y.bank", "n.u64")
         self.assertIn("keys of both kinds", self.err)
         self.assertIsNone(kind("y.bank"))
         self.assertEqual(self.find(b"2\n", "--keys", "decimal", bank="y.bank"), b"n.u64\t2\n")
         self.assertEqual(self.scbf_json("bank", "--to", "b.bank", "--drop", "gems.gz", "--drop", "gems.gz")["dropped"], 1)
-        # An empty one takes that of its first members.
+        # An empty bank takes the kind of its first members.
         self.scbf("bank", "--keys", "u64", *RATE, "-o", "n.bank", "n.u64")
         self.assertEqual(self.scbf_json("bank", "--to", "n.bank", "--drop", "n.u64")["key_kind"], "u64")
         self.assertEqual(kind("n.bank"), "u64")

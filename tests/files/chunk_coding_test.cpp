@@ -35,7 +35,7 @@ Words random_bits(std::size_t words, double share, std::uint64_t seed) {
   return bits;
 }
 
-/// The bits of so many keys of a blocked filter: one in each lane of a random block.
+/// The bits of this many keys of a blocked filter: one in each lane of a random block.
 Words keys_of_blocks(std::size_t words, std::size_t keys, std::uint64_t seed) {
   Words bits(words);
   for (std::size_t i = 0; i < keys; ++i) {

@@ -303,7 +303,7 @@ TEST(FaultsOfMemory, BulkInsertionKeepsWhatItAccepted) {
 }
 
 TEST(FaultsOfMemory, BulkInsertionOfManyThreadsGoesDirectly) {
-  // The least plan for so many threads is larger than the least scratch memory.
+  // The least plan for this many threads is larger than the least scratch memory.
   const Nests many([] {}, 300);
   const auto keys = random_keys(5000, 1);
   Filter want(Geometry::split_block(1, 16'384));

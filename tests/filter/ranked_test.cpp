@@ -27,7 +27,7 @@ using scbf::Geometry;
 
 constexpr unsigned kSlices = 4;
 
-/// What a key says of itself, by the words of the format: block, and a position in each slice.
+/// Where a key lies, as the format describes it: a block, and a position in each slice.
 struct At {
   std::uint64_t block;
   std::array<unsigned, kSlices> position;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: every function that reads filters is given arbitrary bytes, as counters and as
-// bits. Each returns a filter or throws CorruptFile (or, where there is another kind than is asked
-// for, Incompatible), and all agree. An accepted filter is written again as the same bytes. No
-// header makes a reader allocate much more memory than the file has bytes. Good seeds:
+// bits. Each returns a filter or throws CorruptFile (or, for another kind than is asked for,
+// Incompatible), and all agree. An accepted filter is written again as the same bytes. No header
+// makes a reader allocate much more memory than the file has bytes. Good seeds:
 // tests/golden/scalable*.scbf.
 #include <sanitizer/allocator_interface.h>
 

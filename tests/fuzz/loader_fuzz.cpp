@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: arbitrary bytes, read as a filter of counters or of bits, give a filter,
-// CorruptFile, or, where there is another kind than is asked for, Incompatible; nothing else. An
-// accepted filter is written again as the same bytes. Good seeds: tests/golden/*.scbf.
+// CorruptFile, or, for another kind than is asked for, Incompatible; nothing else. An accepted
+// filter is written again as the same bytes. Good seeds: tests/golden/*.scbf.
 #include <new>
 #include <optional>
 

@@ -208,7 +208,7 @@ TEST_F(Columns, AreTheOldOrTheNewOnesAfterACrash) {
     const bool changed = std::string_view(point) == "columns: the definition has changed";
     const std::size_t before = entries();
     ASSERT_EQ(end_at("add", point), 9) << point;
-    // Who only reads shows one or the other, too.
+    // A reader shows one or the other, too.
     agrees(SecondaryIndex::open_read_only(path_), changed ? all : old);
     ASSERT_FALSE(HasFatalFailure()) << point;
     agrees(changed ? all : old);

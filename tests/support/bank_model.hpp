@@ -84,7 +84,7 @@ struct BankModel {
   }
 };
 
-/// Adds so many empty members to both.
+/// Adds this many empty members to both.
 inline void add_members(scbf::Bank& bank, BankModel& model, std::uint32_t members) {
   for (std::uint32_t i = 0; i < members; ++i) {
     const std::uint32_t member = model.lowest_free();

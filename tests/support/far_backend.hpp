@@ -42,7 +42,7 @@ struct FarLog {
   std::atomic<const scbf::Executor*> last_executor{nullptr};  ///< of the last of them
   std::atomic<std::uint64_t> words_read{0}, words_written{0}, words_copied{0};
   std::atomic<bool> fail_allocate{false};
-  /// So many further copies of any kind succeed; then each throws FarError.
+  /// This many further copies of any kind succeed; then each throws FarError.
   std::atomic<std::uint64_t> copies_left{UINT64_MAX};
 
   void heal() {

@@ -276,8 +276,8 @@ class ReferenceFilter {
   std::size_t gaps_filled = 0;
 
  private:
-  /// Adds the stage after the last of the growth that there is; if the growth ends there, the first
-  /// that is missing.
+  /// Adds the growth's next stage after the last one present; if the growth ends there, the first
+  /// stage that is missing.
   void add_stage() {
     const auto has = [&](std::uint32_t index) {
       return std::ranges::count(stages_, index, &ReferenceStage::index) > 0;

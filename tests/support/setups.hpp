@@ -146,7 +146,7 @@ inline const ThreadExecutor& two_threads() {
   return executor;
 }
 
-/// Calls work(t) on so many threads at once. Each call returns its number of wrong answers; the
+/// Calls work(t) on this many threads at once. Each call returns its number of wrong answers; the
 /// result is their sum.
 template <class Work>
 int wrong_at_once(unsigned threads, const Work& work) {

@@ -16,8 +16,8 @@
 
 namespace scbf_test {
 
-/// While one exists, allocation number `nth` from now on fails, of all threads together; if `ends`,
-/// so do all after it.
+/// While one exists, allocation number `nth` from now on, counted over all threads, fails; if
+/// `ends`, so do all after it.
 class ShortMemory {
  public:
   ShortMemory(std::uint64_t nth, bool ends) noexcept {

@@ -34,7 +34,7 @@ class FailsLater final : public scbf::Executor {
   Does before_;
 };
 
-/// Calls `between` before each task. Claims to have so many threads, and has one.
+/// Calls `between` before each task. Claims to have this many threads, and has one.
 class Nests final : public scbf::Executor {
  public:
   explicit Nests(std::function<void()> between, unsigned threads = 2)

@@ -65,8 +65,8 @@ struct AddToBlocks {
 
  private:
   /// Adds the demand while others may change the words. The lanes of two neighbouring blocks first
-  /// exchange a word of each pair, so that an access of the warp covers whole blocks: so fewer
-  /// sectors are touched.
+  /// exchange a word of each pair, so that an access of the warp covers whole blocks and touches
+  /// fewer sectors.
   template <class Warp>
   SCBF_INLINE auto join(const Warp& warp, const KeysByBlock<Cells>& keys,
                         const typename Warp::template PerLane<std::uint32_t>& block,

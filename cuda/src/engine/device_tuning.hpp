@@ -43,22 +43,23 @@ struct Tuning {
 
   static constexpr std::size_t kLeastScratch = std::size_t{64} << 20;
   /// From this many keys per line of an array on, the pass over the filter pays: sorting moves a
-  /// position once for each digit, while a direct change moves a whole line both ways. From the
-  /// rows with keys_per_call of gpu_bench on one H200; of bits, from counting bytes.
+  /// position once for each digit, while a direct change moves a whole line both ways. The figures
+  /// come from the rows with keys_per_call of gpu_bench on one H200; for bits, from counting bytes.
   double least_keys_per_line(const Geometry& geometry, bool removes) const noexcept {
     if (geometry.cell() == Cell::bit) return 2;
     if (geometry.layout() == Layout::split) return removes ? 0.95 : 0.6;
     return removes ? 0.55 : alone ? 0.45 : 1.1;
   }
-  /// Two copies of the position, and but for ranked a part of the demands of divided partitions.
+  /// Two copies of the position and, except for ranked, a share of the demands of divided
+  /// partitions.
   std::size_t scratch_per_key(const Geometry& geometry) const noexcept {
     const Array array(geometry, 0);
     return 2 * position_bytes(array, plan_partitions(array, limits), limits) +
            (geometry.layout() == Layout::ranked ? 0 : 4);
   }
 
-  /// For an insertion or a removal of so many keys, one at least. (Insertions into counters in the
-  /// layout ranked are always partitioned: ranked_insertion.hpp.)
+  /// Whether to partition an insertion or a removal of this many keys, one at least. (Insertions
+  /// into counters in the layout ranked are always partitioned: ranked_insertion.hpp.)
   bool should_partition(const Geometry& geometry, std::size_t keys, bool removes) const noexcept {
     if (geometry.layout() == Layout::ranked) return false;  // bits: blocks share words
     const Array array(geometry, 0);

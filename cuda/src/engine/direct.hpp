@@ -171,7 +171,7 @@ struct AddDirect {
 /// Takes 1 from the counters of keys with verdict kRemoved. A key that finds one of them at 0 gives
 /// back what it took, marks all its lines, and becomes contested. It must mark all its lines:
 /// another key may take what this key gives back without underflow, though there was not enough for
-/// both. If counting, *emptied += how many counters became 0; those that are not 0 any more, as a
+/// both. If counting, *emptied += how many counters became 0; those that are no longer 0, because a
 /// key gave back what it took, count as −1.
 template <bool counting>
 struct TakeDirect {
@@ -231,8 +231,8 @@ struct TakeDirect {
     constexpr unsigned kSharers = Blocks::kSharers;
     static_assert(kMaxProbes <= 64, "a bit for each group and neighbour");
     const std::uint32_t all_taking = warp.ballot(takes);
-    // Of each lane's neighbours: whose counter it found at 0, and whose it took, a byte for each
-    // group, the last one lowest.
+    // For each lane: at which neighbours' keys it found a counter at 0; and which neighbours'
+    // counters it took, a byte for each group, the last one lowest.
     auto missing = warp.each([](unsigned) { return std::uint32_t{0}; });
     auto taken = warp.each([](unsigned) { return std::uint64_t{0}; });
     for (std::uint32_t group = 0; group < filter.geometry().groups(); ++group) {

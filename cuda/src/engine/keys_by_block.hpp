@@ -33,7 +33,7 @@ class KeysByBlock {
   /// Lanes that share a block, with two words each.
   static constexpr unsigned kSharers = Cells::kBlockWords / 2;
 
-  /// How many 32-bit numbers of shared memory it needs for so many blocks and keys. The number of
+  /// How many 32-bit numbers of shared memory it needs for this many blocks and keys. The number of
   /// blocks is even and the memory aligned to 8 bytes, so that sums of 64 bits are aligned, too.
   static constexpr std::size_t numbers(std::size_t blocks, std::size_t keys) noexcept {
     return 2 + 2 * blocks + keys;
@@ -123,9 +123,9 @@ class KeysByBlock {
   }
 
   /// visit(warp, block, n, before) with each lane's block, how many keys the chunk has of it, and,
-  /// if that is not 0 and what the filter holds is wanted, what the lane's words hold. Lane l has
-  /// pair l % kSharers of its block, or of ranked the slice of that number. If counting, *total +=
-  /// the sum of what it returns for all lanes.
+  /// if that is not 0 and `wants_before`, what the lane's words of the filter hold. Lane l has pair
+  /// l % kSharers of its block, or in ranked the slice of that number. If counting, *total += the
+  /// sum of what it returns for all lanes.
   template <bool counting, bool wants_before = true, class Threads, class Visit>
   SCBF_INLINE void each_block(const Threads& threads, std::uint64_t* total, Visit visit) const {
     constexpr unsigned kAtOnce = 2;  // blocks of a lane whose words are fetched together
@@ -200,12 +200,12 @@ struct ChunkPlan {
   std::uint32_t keys;
   std::size_t bytes;  ///< of shared memory
 
-  /// For about so many keys in a partition. (If there are more, there are more chunks.)
+  /// For about this many keys in a partition. (If there are more, there are more chunks.)
   template <class Cells>
   static ChunkPlan of(const PartitionPlan& plan, std::uint64_t expected_keys,
                       std::size_t most_bytes) noexcept {
     const std::size_t blocks = plan.partition_words() / Cells::kBlockWords;
-    // TakeFromBlocks has a number more for each block, and two.
+    // TakeFromBlocks needs one more number for each block, and two more.
     const std::size_t tables = KeysByBlock<Cells>::numbers(blocks, 0) + blocks + 2;
     const std::size_t numbers = most_bytes / sizeof(std::uint64_t) * 2;  // whole words
     const std::size_t most = std::max(numbers, tables + 1) - tables;

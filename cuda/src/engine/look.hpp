@@ -39,7 +39,7 @@ SCBF_INLINE auto least_in_blocks(const Warp& warp, const FilterRef& filter,
   constexpr unsigned kWords = kWordsPerBlock / kSharers;
   static_assert(kWords == 2, "a WordPair each");
   const Geometry& geometry = filter.geometry();
-  // Of the keys of four neighbours, a byte for each.
+  // A byte for the key of each of four neighbours.
   auto least =
       warp.each([](unsigned) { return FourBytes{0x0101'0101u} * (counting ? kCounterMax : 1u); });
   for (std::uint32_t group = 0; group < geometry.groups(); ++group) {

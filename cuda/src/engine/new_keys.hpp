@@ -53,7 +53,7 @@ struct OwnersOfCells {
   }
 };
 
-/// Frees the entries, unless no keys are left. By so many threads.
+/// Frees the entries, unless no keys are left. Run by `threads` threads.
 struct FreeEntries {
   static constexpr std::size_t kMostThreads = std::size_t{128} << 10;  ///< chosen, not measured
 

@@ -15,7 +15,8 @@ namespace scbf::cuda {
 /// split_block take one access of eight lanes; after that, anywhere. An entry stays that of the
 /// cell that took it, so that all claims to a cell meet in the same one.
 struct Owners {
-  /// A key of a batch has so many bits, its cell the others: enough for 2 TiB of bits.
+  /// A key's number in its batch takes this many bits, its cell the others: enough for 2 TiB of
+  /// bits.
   static constexpr unsigned kKeyBits = 20;
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
 

@@ -34,16 +34,16 @@ namespace scbf::cuda {
 
 /// Limits for planning partitions; tests make them small.
 struct PartitionLimits {
-  /// Of a slice, words of a partition: at least 2^3, a line; at most what shared memory holds.
+  /// Words of a partition of a slice: at least 2^3, a line; at most what shared memory holds.
   unsigned least_log2_words, most_log2_words;
-  /// Of a group, blocks of a partition: at least 2.
+  /// Blocks of a partition of a group: at least 2.
   unsigned least_log2_blocks, most_log2_blocks;
-  /// Of a group, shared memory for the keys of a partition, sorted by block.
+  /// Shared memory for the keys of a partition of a group, sorted by block.
   std::size_t sorted_bytes;
   std::uint32_t part_positions;  ///< positions that one block of threads takes
   std::uint32_t tile_positions;  ///< positions that it sorts by a digit at a time
   std::size_t counted_bytes;     ///< of shared memory, for the counts of all partitions
-  unsigned digit_bits = 8;       ///< positions are sorted by at most so many bits at a time
+  unsigned digit_bits = 8;       ///< positions are sorted by at most this many bits at a time
   bool narrow = true;            ///< May positions in a slice have 32 bits, if that is enough?
 };
 
@@ -90,7 +90,7 @@ inline PartitionPlan plan_partitions(const Array& array, const PartitionLimits& 
   return with(log2_words + fits_if_larger);
 }
 
-/// Of a position of the array: 4 if that is enough, in a slice, otherwise 8.
+/// Bytes of a position in the array: 4 in a slice, if that is enough, otherwise 8.
 inline std::size_t position_bytes(const Array& array, const PartitionPlan& plan,
                                   const PartitionLimits& limits) noexcept {
   return !array.in_blocks() && limits.narrow && plan.shift + plan.bits <= 32 ? 4 : 8;

@@ -5,10 +5,10 @@
 // block, one for each slice, and each adds the block's keys, one after another, to the two words of
 // its slice, in registers. Keys that find the lists full, or spilled, are left over.
 //
-// Then the table of spilled counts takes these. It is laid out anew, since in which slots entries
-// lie depends on which blocks have some, and on nothing else (kit/spill_table.hpp): the blocks that
-// have an entry or get one now are listed in order, one thread gives them their slots, and all
-// entries are written. Finally the keys left over are counted there.
+// Then the table of spilled counts takes these. It is laid out anew, since the slots of entries
+// depend on which blocks have some, and on nothing else (kit/spill_table.hpp): the blocks that have
+// an entry or get one now are listed in order, one thread gives them their slots, and all entries
+// are written. Finally the keys left over are counted there.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,8 @@
 
 namespace scbf::cuda {
 
-/// Which key holds a line: a hash table without chains. Lines that share an entry only make keys
-/// wait that need not.
+/// Which key holds a line: a hash table without chains. Lines that share an entry only make some
+/// keys wait needlessly.
 struct Reservations {
   std::uint64_t* entries;  ///< all ones at first; 2^log2_entries of them
   unsigned log2_entries;
@@ -122,7 +122,7 @@ struct KeyInFilter {
   SCBF_INLINE void reserve(const Reservations& reservations, std::uint64_t number) const noexcept {
     for (std::uint32_t i = 0; i < filter.lines(); ++i) reservations.reserve(line(i), number);
   }
-  /// Has no key reserved one of the lines that has a lower number?
+  /// Has no key with a lower number reserved one of the lines?
   SCBF_INLINE bool is_first(const Reservations& reservations, std::uint64_t number) const noexcept {
     for (std::uint32_t i = 0; i < filter.lines(); ++i) {
       if (reservations.holder(line(i)) < number) return false;

@@ -50,7 +50,7 @@ struct Digit {
   }
 };
 
-/// A thread takes so many positions at once, and so has as many loads under way.
+/// A thread takes this many positions at once, and so has as many loads under way.
 inline constexpr unsigned kPositionsAtOnce = 8;
 
 /// Which of `first`, first + step, … are less than n: bit a is set if first + a · step is.
@@ -63,8 +63,7 @@ SCBF_INLINE std::uint32_t which_exist(std::uint32_t first, std::uint32_t step,
   return which;
 }
 
-/// Positions of keys. Those that are null or, if `only` is not null, do not have only[i] = 1, have
-/// none.
+/// Positions of keys. Null keys have none; if `only` is not null, nor do keys without only[i] = 1.
 template <class PositionOfKey, class ArrayOfLayout>
 struct PositionsOfKeys {
   using Position = PositionOfKey;
@@ -74,8 +73,9 @@ struct PositionsOfKeys {
   ValueKeys keys;
   const std::uint8_t* only;
 
-  /// Of the n > 0 keys from `begin` on: positions[a] = that of the one at first + a · step. Returns
-  /// which have one. Loads come together, and what all keys have in common is asked for once.
+  /// Among the n > 0 keys from `begin` on: positions[a] = the position of key first + a · step.
+  /// Returns which have one. Loads come together, and what all keys have in common is asked for
+  /// once.
   SCBF_INLINE std::uint32_t fetch(std::uint64_t begin, std::uint32_t first, std::uint32_t step,
                                   std::uint32_t n,
                                   Position (&positions)[kPositionsAtOnce]) const noexcept {
@@ -324,7 +324,7 @@ struct ScatterDigits {
 template <class Device>
 class PartList {
  public:
-  /// For up to so many stretches of together up to `most_keys` positions, in parts of `part`.
+  /// For up to `most_stretches` with up to `most_keys` positions in all, in parts of `part`.
   PartList(Device& device, std::uint64_t most_stretches, std::size_t most_keys, std::uint32_t part)
       : device_(device),
         part_(part),
@@ -423,7 +423,7 @@ class SortByPartition {
     return {nullptr, nullptr, (n + tile_ - 1) / tile_, n, tile_};
   }
 
-  /// Counts positions by a digit, which has so many values, and finds the bounds of the stretches.
+  /// Counts positions by a digit of `values` values, and finds the bounds of the stretches.
   template <class Source>
   void count(const Source& source, Tiles tiles, const Digit& digit, std::uint32_t values,
              std::uint64_t stretches) {

@@ -5,9 +5,9 @@
     visits.filter(scbf.spark.contains(visits, "customer", filter))
     scbf.spark.semi_join(visits, orders, on="customer")
 
-PySpark 4.1 or later does all that is distributed, as jobs on data frames, with Arrow: no RDDs, no JVM code, no
-side effects of tasks. It works on a local master, on a cluster, and through Spark Connect. scbf, of this version,
-must be importable where executors run Python. docs/spark.md says what is guaranteed, and what it costs.
+PySpark 4.1 or later does all distributed work, as jobs on data frames, with Arrow: no RDDs, no JVM code, no side
+effects of tasks. It works on a local master, on a cluster, and through Spark Connect. This version of scbf must be
+importable where executors run Python. docs/spark.md says what is guaranteed, and what it costs.
 """
 
 try:

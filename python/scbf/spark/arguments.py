@@ -36,13 +36,13 @@ def check_seed(seed: Any) -> int:
 
 
 def check_geometry(geometry: Any) -> None:
-    """Raises InvalidArgument unless it is one."""
+    """Raises InvalidArgument unless it is a Geometry."""
     if not isinstance(geometry, Geometry):
         raise InvalidArgument(f"geometry {geometry!r}: must be a scbf.Geometry")
 
 
 def plan_for(capacity: int | None, fpr: float, layout: Layout | None) -> Plan:
-    """scbf.plan(), for one key if no capacity is given. Raises InvalidArgument for all that cannot be planned."""
+    """scbf.plan(), for one key if no capacity is given. Raises InvalidArgument for what cannot be planned."""
     check_fpr(fpr)
     layouts = get_args(Layout)
     if layout is not None and layout not in layouts:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which groups of a data frame may hold a value: a filter for each group, asked together.
 
-Spark brings the rows of a group together, and one task makes its filter. The filters go to the driver, which has
-all of them in a Bank. A group is not divided: the largest one is the work of one task.
+Spark brings the rows of a group together, and one task makes the group's filter. The filters go to the driver, which
+keeps them in a Bank. A group is never divided: even the largest is the work of one task.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class GroupBank:
     """Filters of groups of rows. Made by scbf.spark.bank().
 
     Attributes:
-        groups: the groups; member i of the bank is that of ``groups[i]``. One may be None.
+        groups: the groups; member i of the bank belongs to ``groups[i]``. One group may be None.
         bank: the filters, or their bits.
-        type: of the column that the groups came from; None where that is not known, as of a loaded bank.
+        type: the type of the column that the groups came from; None where it is not known, as for a loaded bank.
     """
 
     __slots__ = ("groups", "bank", "type")
@@ -50,9 +50,9 @@ class GroupBank:
         self.type = type
 
     def find(self, values: Any) -> list[Any] | list[list[Any]]:
-        """Which groups may hold each value? Of a column of values a list of lists; of one value a list.
+        """Which groups may hold each value? For a column of values, a list of lists; for one value, a list.
 
-        A group that holds the value is among them; each of the others is at the filters' rate.
+        Every group that holds the value is among them; any other group appears at the filters' rate.
         """
         found = self.bank.find(values)
         if isinstance(found, MemberLists):
@@ -69,7 +69,7 @@ class GroupBank:
         return copy
 
     def bits(self) -> GroupBank:
-        """The same groups with the bits of their filters only, which give the same answers."""
+        """The same groups with only the bits of their filters, which give the same answers."""
         if not isinstance(self.bank, Bank):
             return self
         return GroupBank(list(self.groups), BloomBank.of(self.bank), self.type)
@@ -92,14 +92,14 @@ class GroupBank:
         return GroupBank(groups, bank)
 
     def labelled(self) -> Bank | BloomBank:
-        """The bank, with the group of each member noted in its metadata, where it stays.
+        """The bank, with each member's group noted in the member's metadata; the notes stay there.
 
-        With these the bank can be saved; of() reads them, and so do other languages: the group 7 is noted as
+        With these notes the bank can be saved. of() reads them, and so can other languages: the group 7 is noted as
         ``{"group": 7, "type": "int"}``.
 
         Raises:
-            InvalidArgument: if the bank has other members or metadata by now, a group is longer than 1 MiB, or two are
-                equal. Nothing is noted then.
+            InvalidArgument: if the bank has other members or metadata by now, a group is longer than 1 MiB, or two
+                groups are equal. Then nothing is noted.
         """
         self._check_members()
         if self.bank.metadata not in ("", _LABELLED):
@@ -120,7 +120,7 @@ class GroupBank:
         return self.bank
 
     def column(self) -> pa.Array:
-        """The groups as a column, by member; of the type of their column, if that is known.
+        """The groups as a column, in member order; of the type of the column that they came from, if that is known.
 
         Raises:
             InvalidArgument: if the bank has other members by now, or the groups are not of one type.
@@ -169,7 +169,7 @@ def is_labelled(bank: Bank | BloomBank) -> bool:
     return bank.metadata == _LABELLED
 
 
-# What a column of such groups is where nothing else is known; of decimals, whatever holds them all.
+# The type of a column of such groups where nothing else is known; for decimals, whatever holds them all.
 _ARROW: dict[str, pa.DataType | None] = {
     "boolean": pa.bool_(), "int": pa.int64(), "string": pa.string(), "binary": pa.binary(), "decimal": None,
     "date": pa.date32(),
@@ -202,19 +202,19 @@ def _group_of(label: str) -> Any:
 
 def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: int | None = None,
          fpr: float = DEFAULT_FPR, layout: Layout | None = None, seed: int = 0) -> GroupBank:
-    """The filters of the values of each group. Every member is, byte for byte, the filter of its group's values.
+    """A filter for each group. Every member is, byte for byte, the filter of its group's values.
 
     Args:
         df: any frame.
         value: a column of integers, strings or binary, named as in build().
         group: a column of few distinct values: integers, decimals, strings, binary, booleans or dates. Null is a
             group.
-        capacity: distinct values of the largest group. None counts first, by group, and takes 3 % more.
+        capacity: distinct values of the largest group. None counts them first, by group, and adds 3 %.
         fpr, layout, seed: of all members, as in build().
     Raises:
         InvalidKey: for values that cannot be keys.
         InvalidArgument: for groups of another type, a shape out of range, or a streaming frame.
-        UndersizedPlan, UndersizedPlanWarning: as build(), of the worst group.
+        UndersizedPlan, UndersizedPlanWarning: as build(), for the worst group.
         MissingPartial: if the filter of a group did not arrive.
     Cost: one shuffle of both columns, with a sort. A task holds one filter. The driver holds the bank: at least
         1.25 times the bytes of a filter for each group.
@@ -241,7 +241,7 @@ def bank(df: DataFrame, value: str | Column, group: str | Column, *, capacity: i
 # Bytes of filters that the driver collects before it adds them in one call. A larger filter is added at once.
 _WAITING_BYTES = 64 << 20
 
-# Not timestamps: two of the hour when clocks are set back are one moment in Python.
+# Not timestamps: in the hour that repeats when clocks are set back, two of them are equal in Python.
 _GROUPS = (T.IntegralType, T.DecimalType, T.StringType, T.BinaryType, T.BooleanType, T.DateType)
 
 
@@ -272,7 +272,7 @@ def _collected(rows: DataFrame, shape: Shape, capacity: int, fpr: float, advice:
 
 
 def _members(rows: DataFrame, shape: Shape) -> tuple[DataFrame, Observation]:
-    """A message for each group, and what tells the groups that have one."""
+    """A message for each group, and an observation of the groups that have one."""
     group = rows.schema["group"]
     # The type of binary columns is checked here, unlike in mapInArrow().
     large = rows.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
@@ -298,7 +298,7 @@ def _members(rows: DataFrame, shape: Shape) -> tuple[DataFrame, Observation]:
     members = rows.groupBy("group").applyInArrow(of_group, schema)
     # A set: a group that is made twice, because an executor was lost, may be observed twice. Nulls are not in it.
     members = members.observe(made, F.collect_set("group").alias("groups"), F.max(F.isnull("group")).alias("null"))
-    # The filters are made by many tasks at once; only then the driver takes those of one task after another.
+    # Many tasks make the filters at once; only then does the driver fetch them, from one task after another.
     return members.repartition("group"), made
 
 

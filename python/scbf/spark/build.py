@@ -25,14 +25,14 @@ _log = logging.getLogger("scbf.spark")
 
 DEFAULT_FPR = 0.01
 
-# Standard error of approx_count_distinct, and how many of it are added to what it says.
+# Standard error of approx_count_distinct, and how many of these errors are added to its result.
 COUNT_ERROR = 0.01
 _COUNT_MARGIN = 3
 
-# A rate above the plan's by this factor is warned about, or refused. Eight probes double it with an eighth more keys.
+# A rate above the plan's by these factors is warned about, or refused. With eight probes, 1/8 more keys double it.
 _WARNED_FACTOR = 1.25
 _REFUSED_FACTOR = 2.0
-# Of a filter of a given geometry, for which no rate was planned: it says yes to every other key.
+# The limit if a geometry was given and no rate was planned: the filter says yes to every second absent key.
 _REFUSED_FPR = 0.5
 
 # Partitions are numbered by 32 bits in Spark.
@@ -41,10 +41,10 @@ _MOST_TASKS = 2**31 - 1
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What build() chose, and what it came to. ``str()`` says it in a few sentences.
+    """What build() chose, and how it turned out. ``str()`` says it in a few sentences.
 
     Attributes:
-        geometry, seed: of the filter; of its counters, if it has bits.
+        geometry, seed: of the filter; the geometry of its counters, if it has bits.
         nbytes: of the filter.
         capacity: distinct keys that it is planned for; None if a geometry was given.
         counted: what approx_count_distinct said; None if it was not asked.
@@ -122,37 +122,37 @@ def build(df: DataFrame, key: str | Column, *, capacity: int | None = ..., fpr: 
 def build(df: DataFrame, key: str | Column, *, capacity: int | None = None, fpr: float | None = None,
           layout: Layout | None = None, geometry: Geometry | None = None, seed: int = 0, bits: bool = False,
           width: int | None = None, fan_in: int = 8, report: Report | None = None) -> Filter | BloomFilter:
-    """The filter of a column: byte for byte the one that a single machine builds of the same keys.
+    """The filter of a column: byte for byte the one that a single machine builds from the same keys.
 
     Each partition makes a partial filter, and tasks add them up as a tree; see scbf.spark.tree. Retried and
-    speculative tasks, lost executors, empty and skewed partitions change nothing in it. Nulls are not inserted.
+    speculative tasks, lost executors, empty and skewed partitions do not change it. Nulls are not inserted.
 
     Args:
-        df: of any number of partitions; it is read once, and once more to count.
+        df: a frame of any number of partitions; it is read once, and once more to count.
         key: a column of integers, strings or binary, as an expression, or by name as ``df.select()`` takes it: "a.b"
             is a field of column a, and "`a.b`" a column of that name.
-        capacity: distinct keys. None counts first, with approx_count_distinct, and takes 3 % more.
+        capacity: distinct keys. None counts them first, with approx_count_distinct, and adds 3 %.
         fpr: false-positive rate; 0.01 if nothing else is said.
         layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
-        geometry: in place of capacity, for a filter that shall be merged with others of this geometry.
+        geometry: in place of capacity, for a filter that is to be merged with others of this geometry.
         seed: of the hash.
-        bits: a BloomFilter, for readers that only ask: a quarter of the memory (of ``ranked``, more) and less to send; no
-            removal.
+        bits: build a BloomFilter, for readers that only ask: a quarter of the memory (more for ``ranked``) and less to
+            send, but no removal.
         width: tasks of the first level of the tree; by default one for each core of the cluster.
         fan_in: messages that a task of a later level adds up.
-        report: is called with a BuildReport, for example ``print``. The logger ``scbf.spark`` has it, too.
+        report: called with a BuildReport, for example ``print``. The logger ``scbf.spark`` gets it, too.
     Returns:
-        a Filter; a BloomFilter with ``bits``.
+        a Filter; with ``bits``, a BloomFilter.
     Raises:
         InvalidKey: for a column that cannot be keys; before any job runs.
         InvalidArgument: for a shape out of range, or a streaming frame.
-        UndersizedPlan: if the rate came out at more than twice ``fpr`` (0.5 with a geometry and no fpr). It has
-            the filter. From 1.25 times on there is an UndersizedPlanWarning.
+        UndersizedPlan: if the rate came out at more than twice ``fpr`` (0.5 with a geometry and no fpr). The exception
+            has the filter. Above 1.25 times there is an UndersizedPlanWarning.
         MissingPartial: if the filter of a partition did not arrive.
-    Cost, for a filter of m bytes (counters, or bits): each task holds m bytes, those that merge 2 m and a
+    Cost, for a filter of m bytes (counters, or bits): each task holds m bytes, a merging one 2 m and a
         message; a core runs one task at a time. A message has 13 to 30 bytes for each distinct key of its
         partition, at most m.
-        The driver holds the message beyond the result: less than m bytes.
+        Besides the result, the driver holds the last message: less than m bytes.
     """
     if width is not None:
         width = whole_number("width", width, 1, _MOST_TASKS)
@@ -215,7 +215,7 @@ def check_rate(estimated_keys: float, estimated_fpr: float, capacity: int | None
     Raises UndersizedPlan; warns UndersizedPlanWarning. Both messages end with ``advice``.
     """
     if capacity is not None and estimated_keys <= capacity + 2 * math.sqrt(capacity):
-        return  # of few keys, the estimate is so uncertain
+        return  # with few keys, the estimate is this uncertain
     refused = _REFUSED_FPR if fpr is None else min(_REFUSED_FACTOR * fpr, max(fpr, _REFUSED_FPR))
     if estimated_fpr <= refused and (fpr is None or estimated_fpr <= _WARNED_FACTOR * fpr):
         return

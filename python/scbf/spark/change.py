@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a filter by the rows of data frames: yesterday's out, today's in."""
+"""Changes a filter by the rows of data frames: yesterday's out, today's in."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from scbf.spark.tree import grow, shape_for
 
 
 def remove(filter: Filter, df: DataFrame, key: str | Column) -> int:
-    """Removes the keys of a data frame from a filter, each as often as it is there; all or nothing.
+    """Removes the keys of a data frame from a filter, each as often as the frame has it; all or nothing.
 
-    The filter of the keys to remove is built on the cluster, and subtracted. Where all of them are in the filter,
-    that is what removing them one by one gives, byte for byte. Where some are not, a counter would fall below zero,
-    and then nothing is changed. (A single absent key goes unnoticed at the filter's rate.) ``Filter.remove`` leaves
-    certainly absent keys alone instead. This is not imitated here: among many absent keys, those that look present,
-    at the filter's rate, would take other keys away. Remove what was inserted, for example the same rows of the same
-    table.
+    A filter of the keys to remove is built on the cluster, and subtracted. If all of them are in the filter, the
+    result is that of removing them one by one, byte for byte. If some are not, a counter would fall below zero, and
+    then nothing is changed. (A single absent key goes unnoticed at the filter's rate.) ``Filter.remove`` instead leaves
+    keys alone that are certainly absent. This is not imitated here: among many absent keys, some look present, at the
+    filter's rate, and their removal would take other keys away. Remove what was inserted, for example the same rows of
+    the same table.
 
     Args:
-        filter: of one stage; changed in place.
+        filter: a filter of one stage; changed in place.
         df, key: as in build().
     Returns:
         how many counters may be too high from now on, because they are at 15, which means 15 or more. Keys are
-        never lost by that.
+        never lost by this.
     Raises:
         Incompatible: if the keys are not all in the filter, or not that often. Nothing was changed.
         InvalidArgument, ReadOnly: for a filter of bits, one that grows, or a mapped one.
@@ -46,14 +46,14 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
            remove: DataFrame | None = None, fpr: float | None = None) -> int:
     """Removes the keys of one data frame and inserts those of another; both or nothing.
 
-    Both are built before the filter changes. The driver holds the filter and two more. Ctrl-C ends the building;
-    between the removal and the insertion it waits until both are done.
+    The filters of both are built before this one changes, so the driver holds three. Ctrl-C ends the building; once
+    the removal has begun, it waits until the insertion is done, too.
 
     Args:
-        filter: of one stage; changed in place. One of bits takes insertions only.
+        filter: a filter of one stage; changed in place. A BloomFilter takes insertions only.
         key: the column, in both frames.
         insert, remove: as the frames of build() and remove().
-        fpr: the rate that the filter shall keep.
+        fpr: the rate that the filter is to keep.
     Returns:
         as remove().
     Raises:
@@ -61,7 +61,7 @@ def update(filter: Filter | BloomFilter, key: str | Column, *, insert: DataFrame
         InvalidArgument, ReadOnly: for a removal from bits, a filter that grows, or a mapped one.
         InvalidKey, MissingPartial: as build(). Nothing was changed.
         UndersizedPlan: if the filter's rate is now above twice ``fpr``, or above 0.5. The filter is changed, and has
-            all keys. From 1.25 times on there is an UndersizedPlanWarning.
+            all keys. Above 1.25 times there is an UndersizedPlanWarning.
     """
     if insert is None and remove is None:
         raise InvalidArgument("give a data frame to insert, or one to remove")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters and banks on any file system that Hadoop reaches: hdfs, s3a, abfs, gs, file.
 
-A file there is a filter file like any other: ``scbf info`` reads a copy, and ``BloomFilter.map`` maps one. A file of
-the driver's own file system is written and read where it lies. Others pass through a temporary file of the driver,
+A file there is a filter file like any other: ``scbf info`` reads a copy, and ``BloomFilter.map`` maps one. A file on
+the driver's own file system is written and read where it lies. Others pass through a temporary file on the driver,
 which the JVM copies, so there is no limit of 2 GiB.
 """
 
@@ -29,7 +29,7 @@ from scbf.spark.arguments import check_filter
 from scbf.spark.bank import GroupBank, is_labelled
 from scbf.spark.sessions import is_connect, session
 
-# Of a file that comes through Spark Connect, which limits messages to 128 MiB.
+# Pieces of a file that comes through Spark Connect, which limits messages to 128 MiB.
 _PIECE_BYTES = 16 << 20
 
 # What can be saved. A GroupBank is saved as the bank that it is, with its groups in the members' metadata.
@@ -41,20 +41,20 @@ def save(filter: _Saved | GroupBank, path: str | os.PathLike[str], *, compress: 
          spark: SparkSession | None = None) -> None:
     """Writes a file of a filter or of a bank to a path of a Hadoop file system.
 
-    Where an existing file is replaced, that is by the rename of a complete one: readers find the old file or the new
-    one, and an error leaves the old one. The rename is atomic on the driver's own file system (file) and on hdfs.
-    Elsewhere, as on object stores and abfs, Hadoop deletes the old file first: who reads in this moment finds none,
-    and if the driver dies in it there is none.
+    An existing file is replaced by renaming a complete one: readers find the old file or the new one, and an error
+    leaves the old one. The rename is atomic on the driver's own file system (file) and on hdfs. Elsewhere, as on
+    object stores and abfs, Hadoop deletes the old file first: a reader at that moment finds none, and if the driver
+    dies then, none is left.
 
-    Spark Connect has no rename: the server writes to the path itself. Who reads meanwhile finds a part of the file,
+    Spark Connect has no rename: the server writes to the path itself. A reader meanwhile finds a part of the file,
     which is refused as damaged, and an error may leave such a part in place of the old file. There, save each version
     to a new path.
 
     Args:
         filter: counters, bits, a bank of either, or what bank() made, whose groups are noted in its members' metadata.
-        path: ``hdfs://…``, ``s3a://…``, …; without a scheme, and as a pathlib.Path, of the default file system.
-            Through Spark Connect it must be absolute and without a scheme. Folders that are missing are made.
-        compress: smaller, unless the filter is half full; ``False`` for a file to be mapped or shared.
+        path: ``hdfs://…``, ``s3a://…``, …; without a scheme, or as a pathlib.Path, on the default file system.
+            Through Spark Connect it must be absolute and without a scheme. Missing folders are made.
+        compress: make the file smaller, unless the filter is half full; ``False`` if it is to be mapped or shared.
         spark: by default the active session, or the default one.
     Raises:
         IoError: if the file system refuses; IsADirectory, for example, if the path is a folder.
@@ -95,7 +95,7 @@ def load(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> 
 
 
 def load_bank(path: str | os.PathLike[str], *, spark: SparkSession | None = None) -> Bank | BloomBank | GroupBank:
-    """The same for banks, of counters or of bits. What bank() made comes back with its groups, as a GroupBank.
+    """Like load(), for banks of counters or of bits. What bank() made comes back with its groups, as a GroupBank.
 
     Raises:
         InvalidArgument: if it is no bank; otherwise as load().
@@ -182,7 +182,7 @@ def _save_locally(filter: _Saved, local: Path, compress: bool) -> None:
         raise _is_a_folder(str(local))
     try:
         local.parent.mkdir(parents=True, exist_ok=True)
-        # Hadoop's checksums of an old file; it would find the new one damaged.
+        # Hadoop's checksums of an old file, by which it would find the new one damaged.
         local.with_name(f".{local.name}.crc").unlink(missing_ok=True)
     except OSError as error:
         path = str(error.filename or local)
@@ -225,7 +225,7 @@ def _is_folder(system: Any, path: Any, name: str) -> bool:
 def _upload(spark: SparkSession, system: Any, complete: Path, target: Any, name: str) -> None:
     fs, _ = _hadoop(spark)
     try:
-        # Without the name, which may have a colon: Hadoop would take what is before it for a scheme.
+        # Without the file's name, which may have a colon: Hadoop would take what precedes that for a scheme.
         beside = fs.Path(target.getParent(), f".scbf-{uuid.uuid4().hex}.tmp")
         try:
             # delete the source: no; overwrite: yes

@@ -64,11 +64,11 @@ def check_frame(df: DataFrame) -> None:
 
 
 def key_frame(df: DataFrame, key: str | Column) -> DataFrame:
-    """A frame of one column, ``key``, which can be keys.
+    """A frame of one column, ``key``, whose values can be keys.
 
     Raises:
-        InvalidKey: if it cannot.
-        InvalidArgument: for what is no data frame, or no column.
+        InvalidKey: if they cannot.
+        InvalidArgument: if ``df`` is no data frame, or ``key`` no column.
     """
     check_frame(df)
     chosen = df.select(column("key", key))

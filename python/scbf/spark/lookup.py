@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asking a filter or a bank on the executors: as a column, and as the runtime filter of a semi-join.
 
-What travels is what readers need, bits instead of counters, as a file: once to each executor, by Spark's own
+Only what readers need travels, bits instead of counters, as a file: once to each executor, by Spark's own
 distribution of files. Every Python worker there maps it, so the executor's workers share one copy in memory.
 """
 
@@ -49,7 +49,7 @@ class SharedFilter:
     nbytes: int
 
     def contains(self, key: str | Column) -> Column:
-        """As scbf.spark.contains(), without its check of the key's type."""
+        """Like scbf.spark.contains(), but does not check the key's type."""
         return _asks(self.name)(column("key", key))
 
 
@@ -61,7 +61,7 @@ class SharedBank:
         name: of its file.
         nbytes: of its files, which each executor fetches once.
         groups: name of the file of its groups; None if answers are numbers of members.
-        element: type of what answers consist of.
+        element: the type of an answer's elements.
     """
 
     name: str
@@ -70,7 +70,7 @@ class SharedBank:
     element: T.DataType
 
     def find(self, value: str | Column) -> Column:
-        """As scbf.spark.find(), without its check of the value's type."""
+        """Like scbf.spark.find(), but does not check the value's type."""
         return _finds(self)(column("value", value))
 
 
@@ -83,11 +83,11 @@ def share(filter: Filter | BloomFilter | Bank | BloomBank | GroupBank, *,
     """Gives the bits of a filter or of a bank to the executors of a session.
 
     Each executor fetches them with its first task that asks. What they get is the filter as it is now: later insertions
-    and removals are not seen. The same bits are shared once. Executors keep their copy until the session stops, because
-    Spark takes no file back, and the driver its own until the process ends.
+    and removals are not seen. Equal bits are shared only once. Executors keep their copy until the session stops,
+    because Spark takes no file back; the driver keeps its own until the process ends.
 
     Args:
-        filter: counters, of which the bits are taken, or bits; or a bank of either.
+        filter: counters, whose bits are taken, or bits; or a bank of either.
         spark: by default the active session, or the default one.
     Cost: the bits once on the driver's disk, twice with Spark Classic, and once on each executor's; the driver
         sends them to each executor.
@@ -109,10 +109,10 @@ def share(filter: Filter | BloomFilter | Bank | BloomBank | GroupBank, *,
 def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | SharedFilter) -> Column:
     """Which rows' keys may be in a filter? A column of booleans, for select(), filter() and withColumn().
 
-    False is certain; True is wrong at the filter's rate. Of a null key it is False, so ``~contains(…)`` keeps rows
+    False is certain; True is wrong at the filter's rate. For a null key it is False, so ``~contains(…)`` keeps rows
     without a key, as an anti-join does.
 
-    The column asks the filter as it is at this call: later insertions and removals are not seen.
+    The column asks the filter as it is during this call: later insertions and removals are not seen.
 
     Args:
         df: the frame that the column is for; it may be a streaming one.
@@ -121,9 +121,9 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
         filter: a Filter, a BloomFilter, or what share() made of one.
     Raises:
         InvalidKey: for a column that cannot be keys.
-        InvalidArgument: for what is no filter.
+        InvalidArgument: if ``filter`` is none of these.
     Cost: the key column goes to a Python worker and a bit for each row comes back; the other columns wait in the
-        JVM. On the network only the file of share().
+        JVM. Only the file of share() crosses the network.
     """
     if not isinstance(filter, SharedFilter):
         check_filter(filter, expected="a Filter, a BloomFilter, or what share() returned")
@@ -135,11 +135,12 @@ def contains(df: DataFrame, key: str | Column, filter: Filter | BloomFilter | Sh
 def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank | SharedBank) -> Column:
     """Which members of a bank may hold each row's value? A column of arrays, for select() and withColumn().
 
-    Of what bank() made, the arrays have the groups, of the type of their column; where that is not known, as of a
-    loaded bank, integers are bigint. Of any other bank they have the numbers of the members, ascending. A group that
-    holds the value is among them; each of the others is at the filters' rate. The array of a null value is empty.
+    For what bank() made, the arrays have the groups, of the type of the column that they came from; where that is not
+    known, as for a loaded bank, integers are bigint. For any other bank they have the numbers of the members,
+    ascending. Every group that holds the value is among them; any other appears at the filters' rate. The array for a
+    null value is empty.
 
-    The column asks the bank as it is at this call, as contains() does a filter.
+    The column asks the bank as it is during this call, like contains().
 
     Args:
         df: the frame that the column is for; it may be a streaming one.
@@ -147,9 +148,9 @@ def find(df: DataFrame, value: str | Column, bank: Bank | BloomBank | GroupBank 
         bank: a GroupBank, a Bank, a BloomBank, or what share() made of one.
     Raises:
         InvalidKey: for a column that cannot be keys.
-        InvalidArgument: for what is no bank, and as GroupBank.column().
+        InvalidArgument: if ``bank`` is none of these, and as GroupBank.column().
     Cost: the value column goes to a Python worker and the arrays come back: at most 2**31 - 1 members for the rows of
-        one batch (``spark.sql.execution.arrow.maxRecordsPerBatch``). On the network only the files of share().
+        one batch (``spark.sql.execution.arrow.maxRecordsPerBatch``). Only the files of share() cross the network.
     """
     if not isinstance(bank, Bank | BloomBank | GroupBank | SharedBank):
         raise InvalidArgument(f"bank of type {type(bank).__name__}: must be a GroupBank, a Bank, a BloomBank, or what "
@@ -164,8 +165,8 @@ def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr:
     """The rows of ``big`` that have a partner in ``small``: exactly those of ``big.join(small, on, "left_semi")``.
 
     A filter of the keys of ``small`` drops most of the other rows where they are read, before they are shuffled.
-    What it lets through, ``fpr`` of them, the join drops. Worth it where most rows have no partner and ``small`` is
-    too large for a broadcast join, which Spark chooses by itself below 10 MB.
+    Of those rows it lets ``fpr`` through; the join drops them. Worth it where most rows have no partner and ``small``
+    is too large for a broadcast join, which Spark chooses by itself below 10 MB.
 
     Args:
         big, small: any frames.
@@ -174,11 +175,11 @@ def semi_join(big: DataFrame, small: DataFrame, on: str | Sequence[str], *, fpr:
         capacity: distinct keys of ``small``; None counts first.
         report: as in build().
     Raises:
-        InvalidArgument: if the types of a column differ so that the join would convert them, or if it is a
-            floating-point number, which equals others of different bits.
+        InvalidArgument: if the types of a column differ so that the join would convert them, or if they are
+            floating-point, where equal numbers may have different bits.
         UndersizedPlan: if ``small`` has many more keys than ``capacity``.
     Cost: ``small`` is computed once to count (without ``capacity``), once for the filter and once for the join:
-        cache it where that is dear. Runs those jobs at once; the join runs with the result.
+        cache it if that is expensive. The first two jobs run during this call; the join runs with the result.
     """
     check_frame(big)
     check_frame(small)
@@ -218,7 +219,7 @@ _JOINED = (T.IntegralType, T.StringType, T.BinaryType, T.BooleanType, T.DecimalT
 
 
 def _join_key(columns: list[Column], fields: list[tuple[T.StructField, T.StructField]]) -> Column:
-    """One column that is equal where the join takes all of them for equal: itself, or a hash of 64 bits."""
+    """One column that is equal where the join takes all columns for equal: the only one, or a 64-bit hash of them."""
     comparable = [_comparable(column, left, right) for column, (left, right) in zip(columns, fields, strict=True)]
     if len(columns) == 1 and isinstance(fields[0][0].dataType, (T.IntegralType, T.StringType, T.BinaryType)):
         return comparable[0]
@@ -244,7 +245,7 @@ def _is_char(field: T.StructField) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _mapped(path: str) -> BloomFilter:
-    """The filter of a file; one mapping for a Python worker."""
+    """The filter of a file, mapped once per Python worker."""
     return BloomFilter.map(path)
 
 
@@ -255,14 +256,14 @@ def _asks(name: str) -> Callable[[Column], Column]:
         answers = _mapped(SparkFiles.get(name)).contains_bits(keys, threads=1)
         return pa.Array.from_buffers(pa.bool_(), len(keys), [None, pa.py_buffer(answers)])
 
-    # Its type hints say what kind of function it is.
+    # The type hints of maybe_contains() say what kind of function it is.
     asks: Callable[[Column], Column] = arrow_udf(maybe_contains, T.BooleanType())  # type: ignore[call-overload]
     return asks
 
 
 @functools.lru_cache(maxsize=64)
 def _mapped_bank(path: str) -> BloomBank:
-    """The bank of a file; one mapping for a Python worker."""
+    """The bank of a file, mapped once per Python worker."""
     return BloomBank.map(path)
 
 
@@ -336,5 +337,5 @@ def _folder() -> Path:
 
 
 def _session_key(spark: SparkSession) -> str:
-    """What has its own files: an application, or a session of Spark Connect."""
+    """What shared files belong to: an application, or a session of Spark Connect."""
     return str(getattr(spark, "session_id")) if is_connect(spark) else str(spark.sparkContext.applicationId)

@@ -22,7 +22,7 @@ SCHEMA = "target int, sender int, offset long, total long, data binary"
 _ARROW_SCHEMA = pa.schema([("target", pa.int32()), ("sender", pa.int32()), ("offset", pa.int64()),
                            ("total", pa.int64()), ("data", pa.binary())])
 
-# Rows of one Arrow batch that this module makes.
+# Bytes of the rows in one Arrow batch that this module makes.
 _BATCH_BYTES = 32 << 20
 _LARGEST_CHUNK = 8 << 20
 _SMALLEST_CHUNK = 1 << 10
@@ -33,7 +33,7 @@ _MAGIC = b"scbfpart"
 
 
 def chunk_bytes_for(records_per_batch: int) -> int:
-    """Bytes of a chunk such that a batch of so many rows stays below 256 MiB; 0 records is no limit."""
+    """Bytes of a chunk such that a batch of this many rows stays below 256 MiB; 0 rows means no limit."""
     if records_per_batch <= 0:
         return _LARGEST_CHUNK  # then spark.sql.execution.arrow.maxBytesPerBatch limits batches
     return max(_SMALLEST_CHUNK, min(_LARGEST_CHUNK, (256 << 20) // records_per_batch))
@@ -112,9 +112,9 @@ class _Incoming:
 
 
 class Inbox:
-    """Puts messages together. Holds those of which chunks are still missing.
+    """Puts messages together. Holds those whose chunks have not all come.
 
-    The rows of one task come one after another, so that is one message at a time.
+    The rows of one task come one after another, so it holds one message at a time.
     """
 
     def __init__(self) -> None:

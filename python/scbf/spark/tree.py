@@ -34,7 +34,7 @@ from scbf.spark.errors import MissingPartial
 from scbf.spark.messages import Inbox, Partial, rows_of
 from scbf.spark.sessions import cores, rows_by_partition
 
-# What the driver fetches at once, where a filter is larger.
+# Bytes that the driver fetches at a time if a filter is larger.
 _PIECE_BYTES = 64 << 20
 
 
@@ -147,7 +147,7 @@ def merge(batches: Iterator[pa.RecordBatch], shape: Shape, fan_in: int) -> Itera
 def grow(keys: DataFrame, shape: Shape, width: int | None = None, fan_in: int = 8) -> Delivery:
     """Runs the tree over a frame of one column of keys.
 
-    The driver holds the last message beyond the filter, and 64 MiB of it twice.
+    Besides the filter, the driver holds the last message, and 64 MiB of it twice.
 
     Raises:
         MissingPartial: unless every partition's filter came once.
@@ -188,7 +188,7 @@ def _list(mask: int) -> str:
 
 
 def _leaves(keys: DataFrame, shape: Shape, width: int) -> tuple[DataFrame, Observation]:
-    """The messages of the partial filters, and what tells the largest partition that made one.
+    """The messages of the partial filters, and an observation of the largest partition that made one.
 
     The largest, and not how many: a partition that is computed twice, because an executor was lost, may be observed
     twice.

@@ -128,7 +128,7 @@ nanobind::object find(const Held<F>& self, nanobind::object keys, const CallOpti
 }
 
 /// Calls change(batch, number of its first key) for all pieces, and adds its reports up. If memory
-/// ends once some keys are done, throws a Stopped that says how far the whole call got.
+/// runs out once some keys are done, throws a Stopped that says how far the whole call got.
 template <class Stopped, class Report, class Change>
 void change_in_pieces(const Parts& parts, Run& run, Report& sum, Change change) {
   const auto stop = [&](const char* why, std::uint64_t processed, const Report& done) {
@@ -172,7 +172,7 @@ void insert_parts(Held<F>& self, const Parts& parts, Run& run, const BatchOption
 }
 
 /// Calls insert(parts, run, report) for the keys that `object` has: all at once, or part by part
-/// where Python code yields them, which may ask the filter meanwhile and sees the parts before.
+/// where Python code yields them. Such code may ask the filter meanwhile and sees the parts before.
 template <class Insert>
 InsertReport insert_from(nanobind::handle object, std::uint64_t seed, nanobind::object progress,
                          Insert insert) {
@@ -203,7 +203,7 @@ void warn_if_overfull(Held<F>& self) {
   if (PyErr_WarnEx(overfull.ptr(), warning.c_str(), 1) != 0) throw nanobind::python_error();
 }
 
-/// None for one key.
+/// An InsertReport; None for one key.
 template <class F>
 nanobind::object insert(Held<F>& self, nanobind::object keys, const CallOptions& options) {
   nanobind::object result = nanobind::none();
@@ -257,7 +257,7 @@ nanobind::object insert_new(Held<F>& self, nanobind::object keys, nanobind::obje
   return result;
 }
 
-/// Where the caller wants to know what became of each key of a removal, or nowhere.
+/// The caller's array for what became of each key of a removal, if there is one.
 class Verdicts {
  public:
   Verdicts(nanobind::object out, const Parts& parts) {
@@ -271,7 +271,7 @@ class Verdicts {
   std::optional<Answers> answers_;
 };
 
-/// The object of a slot's first argument. Throws type_error if its __init__ has not run.
+/// The C++ object in a slot's first argument. Throws type_error if its __init__ has not run.
 template <class Value>
 const Value& ready(PyObject* self) {
   if (!nanobind::inst_ready(nanobind::handle(self)))

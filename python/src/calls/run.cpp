@@ -23,7 +23,7 @@ bool Parts::overlap(std::span<const std::uint8_t> memory) const noexcept {
 void Run::adapt(std::size_t count, std::chrono::duration<double> took) {
   constexpr double kSeconds = 0.25;
   constexpr double kLeast = 65'536, kMost = 1 << 30;
-  if (count < piece_) return;  // an end, which says little
+  if (count < piece_) return;  // the rest of a column, which says little
   const double keys = static_cast<double>(count) * kSeconds / std::max(took.count(), 1e-9);
   piece_ = static_cast<std::size_t>(std::clamp(keys, kLeast, kMost));
   piece_ -= piece_ % 4096;  // packed answers begin at whole bytes

@@ -44,8 +44,8 @@ struct Parts {
     while (auto column = source.next()) add(std::move(column));
   }
 
-  /// Throws for a key that cannot be one, before a call changes anything. A call of a single piece
-  /// need not ask. With Python's global lock; Ctrl-C is noticed.
+  /// Throws if a key is invalid, before a call changes anything. A call of a single piece need not
+  /// check. With Python's global lock; Ctrl-C is noticed.
   void check() const;
   /// Whether keys may lie in this memory.
   bool overlap(std::span<const std::uint8_t> memory) const noexcept;

@@ -117,14 +117,14 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
             return decoded(self.value.metadata(member));
           },
           nb::arg("member"), nb::sig("def member_metadata(self, member: int) -> str"),
-          "Filter.metadata of a member: whatever belongs to it, for example its name.")
+          "A member's metadata, as Filter.metadata: whatever belongs to it, for example its name.")
       .def(
           "set_member_metadata",
           [](Self& self, std::uint32_t member, nb::str text) {
             const Passage inside(self.gate, Passage::To::change);
             self.value.set_metadata(member, encoded(text, "metadata"));
           },
-          nb::arg("member"), nb::arg("text"), "Sets it: at most 1 MiB.")
+          nb::arg("member"), nb::arg("text"), "Sets a member's metadata: at most 1 MiB.")
       .def(
           "find",
           [](const Self& self, nb::object keys, unsigned threads, nb::object progress) {
@@ -143,13 +143,13 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
             changing(self, [&](AnyBank& bank) { bank.ask_always(member, ask); });
           },
           nb::arg("member"), nb::arg("ask") = true,
-          "Marks a member that is in every answer, for example because it is being rebuilt.")
+          "Marks a member so that it is in every answer, for example because it is being rebuilt.")
       .def(
           "reserve",
           [](Self& self, std::uint32_t members) {
             changing(self, [&](AnyBank& bank) { bank.reserve(members); });
           },
-          nb::arg("members"), "Makes room for so many members at once.")
+          nb::arg("members"), "Makes room for this many members at once.")
       .def("__len__", reading<AnyBank>([](const AnyBank& b) { return b.size(); }),
            "How many members there are.")
       .def(
@@ -161,7 +161,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
             return self.value.has_member(number);
           },
           nb::arg("member"), nb::sig("def __contains__(self, member: object, /) -> bool"),
-          "Is there a member of this number?")
+          "Is there a member with this number?")
       .def_prop_ro("members", reading<AnyBank>([](const AnyBank& b) {
                      nb::list numbers;
                      for (std::uint32_t i = 0; i < b.slots(); ++i) {
@@ -169,7 +169,7 @@ void add_members_and_questions(nb::class_<Held<AnyBank>>& cls) {
                      }
                      return numbers;
                    }),
-                   "their numbers, ascending")
+                   "numbers of the members, ascending")
       .def_prop_rw(
           "metadata", reading<AnyBank>([](const AnyBank& b) { return decoded(b.metadata()); }),
           [](Self& self, nb::str text) {

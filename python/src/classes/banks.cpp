@@ -246,7 +246,8 @@ void add_banks(nb::module_& module) {
       module, "Bank", nb::is_final(), nb::is_weak_referenceable(),
       R"(Many filters that answer one question together: which of them may hold this key?
 
-The cost of a question is nearly independent of the number of members. Shape as of Filter: every member has it.
+The cost of a question is nearly independent of the number of members. Every member has the same shape, given as for
+Filter.
 
 >>> import scbf
 >>> bank = scbf.Bank(capacity=1000, fpr=0.001)
@@ -267,7 +268,7 @@ True)");
       .def(
           "add_members", &add_members<Bank, Filter>, nb::arg("filters"),
           nb::sig("def add_members(self, filters: Iterable[Filter]) -> list[int]"),
-          "Adds copies of several filters, all or none, in one pass over the rows of bits: to fill "
+          "Adds copies of several filters, all or none, in one pass over the rows of bits. To fill "
           "a bank, the fastest way is to build a Filter for each member. Returns their numbers. "
           "Raises Incompatible.")
       .def(
@@ -323,12 +324,12 @@ True)");
                   "progress: Progress = None) -> InsertReport"),
           R"(Inserts key i into member members[i]: two columns of one length.
 
-The keys of a member go in their order. Null keys are skipped, and counted in the report. Iterators are read to their
-end first.
+The keys of each member are inserted in order. Null keys are skipped, and counted in the report. Iterators are read to
+their end first.
 
 Raises:
-    InvalidArgument: if the lengths differ, or a number has no member. Nothing is changed then.
-    MembersFull: if members are full, or memory is short; ``left`` says which keys are not in.)")
+    InvalidArgument: if the lengths differ, or a number belongs to no member. Then nothing is changed.
+    MembersFull: if members are full, or memory is short; ``left`` says which keys were not inserted.)")
       .def(
           "remove_each",
           [](Self& self, nb::object members, nb::object keys, unsigned threads,
@@ -368,11 +369,12 @@ Raises:
 
   nb::class_<HeldBits> bits(
       module, "BloomBank", nb::is_final(), nb::is_weak_referenceable(),
-      R"(A bank for readers: the bits of many filters, with the answers of a Bank, and a fifth of a full one's memory (in
-layout ranked two fifths).
+      R"(A bank for readers: the bits of many filters. It gives the answers of a Bank, with a fifth of a full one's memory
+(two fifths in layout ranked).
 
-Members are BloomFilters, which come and go as a whole. of(bank) makes one of a Bank; load() and from_bytes() also take
-what a Bank saved. Its own file has the rows of bits as they lie in memory, so that any number of processes map() one.
+Members are BloomFilters, added and removed as a whole. of(bank) makes a BloomBank of a Bank; load() and from_bytes()
+also take what a Bank saved. A BloomBank's own file has the rows of bits as they lie in memory, so any number of
+processes can map() it.
 
 >>> import scbf
 >>> bank = scbf.Bank(capacity=1000, fpr=0.001)
@@ -385,8 +387,8 @@ what a Bank saved. Its own file has the rows of bits as they lie in memory, so t
   add_members_and_questions(bits);
   add_saving(bits, "BloomBank");
   add_mapping(bits,
-              "Maps a file: a bank that can be asked at once, and whose members stay as they are. "
-              "Pages are read as they are needed, and shared by all processes. Only the header is "
+              "Maps a file as a bank that can be asked at once, and whose members stay as they "
+              "are. Pages are read as needed and shared by all processes. Only the header is "
               "verified. The file of a Bank is loaded.");
   bits.def_static(
           "of",

@@ -49,17 +49,17 @@ nb::object read_by(AnyFileInfo (*reader)(const std::filesystem::path&),
 void add_files(nb::module_& module) {
   nb::class_<FileInfo>(module, "FileInfo", "What the headers of a filter file say.")
       .def_prop_ro("kind", &kind_of,
-                   "``'counters'`` of a Filter, ``'bits'`` of a BloomFilter, or ``'delta'``")
+                   "``'counters'`` for a Filter, ``'bits'`` for a BloomFilter, or ``'delta'``")
       .def_ro("growth", &FileInfo::growth)
       .def_prop_ro(
           "geometry", [](const FileInfo& i) { return i.stages.front().shape.geometry; },
           "of the first stage")
       .def_prop_ro(
-          "stages", [](const FileInfo& i) { return i.stages.size(); }, "how many")
+          "stages", [](const FileInfo& i) { return i.stages.size(); }, "number of stages")
       .def_ro("seed", &FileInfo::seed)
       .def_ro("file_bytes", &FileInfo::file_bytes)
       .def_prop_ro("metadata", [](const FileInfo& i) { return decoded(i.metadata); })
-      .def_ro("compressed", &FileInfo::compressed, "then it can be loaded and not mapped")
+      .def_ro("compressed", &FileInfo::compressed, "if so, it can be loaded but not mapped")
       .def_prop_ro("keys_inserted",
                    [](const FileInfo& i) { return sum(i, &StageFileInfo::keys_inserted); })
       .def_prop_ro("keys_removed",
@@ -71,13 +71,13 @@ void add_files(nb::module_& module) {
   nb::class_<BankFileInfo>(module, "BankFileInfo", "What the headers of a bank file say.")
       .def_prop_ro(
           "kind", [](const BankFileInfo& i) { return i.cell == Cell::bit ? "bits_bank" : "bank"; },
-          "``'bank'``, or ``'bits_bank'`` of a BloomBank")
+          "``'bank'``, or ``'bits_bank'`` for a BloomBank")
       .def_ro("growth", &BankFileInfo::growth)
       .def_ro("seed", &BankFileInfo::seed)
       .def_ro("capacity", &BankFileInfo::capacity, "members that there is room for")
       .def_ro("row_bytes", &BankFileInfo::row_bytes,
-              "that rows of bits take when the bank is loaded, however few members there are: "
-              "look at it before you load a file that you do not trust")
+              "bytes that rows of bits take when the bank is loaded, however few members there "
+              "are: look at it before you load a file that you do not trust")
       .def_prop_ro(
           "members",
           [](const BankFileInfo& i) {
@@ -88,7 +88,7 @@ void add_files(nb::module_& module) {
             return all;
           },
           nb::sig("def members(self) -> dict[int, FileInfo]"),
-          "what the file says of each, by number")
+          "what the file says of each member, by number")
       .def_ro("file_bytes", &BankFileInfo::file_bytes)
       .def_prop_ro("metadata", [](const BankFileInfo& i) { return decoded(i.metadata); })
       .def_ro("compressed", &BankFileInfo::compressed)

@@ -76,8 +76,8 @@ nb::class_<Held<F>> filter_class(nb::module_& module, const char* name, const ch
 Args:
     keys: a column of n keys, or one key; see the package's documentation.
     out: a contiguous array of n bool or uint8 to write to.
-    threads: at most so many; 0 for all of the machine.
-    progress: is called with (keys done, keys in all) about four times a second.
+    threads: at most this many; 0 for all of the machine.
+    progress: called with (keys done, keys in all) about four times a second.
 Returns:
     an array of n bool (``out``, if that was given); for one key a bool. Null keys are False.
 Raises:
@@ -95,8 +95,8 @@ Raises:
           nb::sig("def contains_bits(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | "
                   "None = None, *, threads: int = 0, path: str = 'automatic', progress: Progress = "
                   "None) -> NDArray[numpy.uint8]"),
-          "As contains(), packed: key i is bit i % 8 of byte i // 8, least significant first, as "
-          "in an Arrow column of bool. Returns an array of (n + 7) // 8 uint8.")
+          "Like contains(), but packed: key i is bit i % 8 of byte i // 8, least significant "
+          "first, as in an Arrow column of bool. Returns an array of (n + 7) // 8 uint8.")
       .def(
           "find",
           [](const Self& self, nb::object keys, unsigned threads, std::string_view path,
@@ -107,8 +107,8 @@ Raises:
           nb::arg("path") = "automatic", nb::arg("progress") = nb::none(),
           nb::sig("def find(self, keys: Key | KeyColumn, *, threads: int = 0, path: str = "
                   "'automatic', progress: Progress = None) -> NDArray[numpy.int64]"),
-          "As contains(), as indices: an ascending array of int64, one for each key that may be "
-          "present.")
+          "Like contains(), but returns indices: an ascending array of int64, one for each key "
+          "that may be present.")
       .def(
           "insert",
           [](Self& self, nb::object keys, unsigned threads, std::string_view path,
@@ -121,8 +121,8 @@ Raises:
                   "'automatic', progress: Progress = None) -> InsertReport | None"),
           R"(Inserts a column of keys, or one key.
 
-An iterator is read in blocks of 65,536 keys, so it may be longer than memory; where it asks the filter, it
-sees the blocks before.
+An iterator is read in blocks of 65,536 keys, so it may be longer than memory; if its code asks the filter,
+it sees the blocks before.
 
 Args:
     keys: see the package's documentation.
@@ -151,7 +151,7 @@ Raises:
           R"(Inserts the keys that are not there yet, one after another, and says which those were.
 
 Of equal keys only the first is new, so each key counts once. A new key is taken for an old one at the filter's
-rate, and is not inserted then. Later, remove only keys that were new.
+rate, and is then not inserted. Later, remove only keys that were new.
 
 >>> import scbf
 >>> seen = scbf.Filter(capacity=1000, fpr=0.01)
@@ -241,8 +241,8 @@ Raises:
            self.value.merge(other.value);
          },
          nb::arg("other"),
-         "Adds the other filter: the filter of the keys of both. Also as ``|=``; ``|`` makes a new "
-         "one. Raises Incompatible, changing nothing, unless geometry (or growth) and seed are "
+         "Adds the other filter; the result holds the keys of both. Also as ``|=``; ``|`` makes a "
+         "new one. Raises Incompatible, changing nothing, unless geometry (or growth) and seed are "
          "equal.")
       .def(
           "clear",
@@ -289,7 +289,8 @@ Raises:
             return nb::bool_(equal());
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
-          "Equal growth, seed, shapes and counters; not the numbers of keys, nor the metadata.")
+          "Compares growth, seed, shapes and counters, but not the numbers of keys or the "
+          "metadata.")
       .def(
           "__ior__",
           [](nb::object self, const Self& other) {
@@ -306,7 +307,7 @@ Raises:
           },
           nb::sig("def __or__(self, other: Self, /) -> Self"), nb::is_operator());
   cls.attr("__copy__") = cls.attr("copy");
-  // NumPy asks for it where there is no buffer, and would else make an array of one object.
+  // NumPy asks for it where there is no buffer, and would otherwise make an array of one object.
   cls.def(
       "__array__",
       [](nb::handle self, nb::handle dtype, nb::handle copy) {
@@ -324,8 +325,8 @@ Raises:
   // ---- files
   add_saving(cls, name);
   add_mapping(cls,
-              "Maps a file: a filter that can be asked at once and not changed. Pages are read as "
-              "they are needed, and shared by all processes. Only the headers are verified.");
+              "Maps a file as a filter that can be asked at once, but not changed. Pages are read "
+              "as needed and shared by all processes. Only the headers are verified.");
   cls.def(
          "close",
          [](Self& self) {
@@ -336,7 +337,7 @@ Raises:
            [[maybe_unused]] const F gone(std::move(self.value));
            self.gate.closed = true;
          },
-         "Gives memory, mapping and file back. The filter cannot be used afterwards.")
+         "Releases memory, mapping and file. The filter cannot be used afterwards.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def(

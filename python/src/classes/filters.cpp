@@ -124,8 +124,8 @@ the filter's rate; removing it damages others, so remove only what was inserted.
 Args:
     keys: see the package's documentation.
     out: a contiguous array of n uint8 for what became of each key, as a Removal.
-    most_absent: all or nothing: if more keys than this would be absent, KeysAbsent is raised and nothing
-        changed. 0 for keys that must all be there. Ctrl-C is noticed before and after the removal itself.
+    most_absent: makes it all or nothing: if more keys than this are absent, KeysAbsent is raised and nothing
+        is changed. 0 if all keys must be there. Ctrl-C is noticed before and after the removal itself.
     threads, progress: as in contains(); no progress is reported with most_absent.
 Returns:
     a RemoveReport; for one key a Removal.)")

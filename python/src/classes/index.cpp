@@ -28,7 +28,7 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// An index lets threads in by itself; only close() and refresh() need it alone.
+/// An index does its own locking; only close() and refresh() need it alone.
 using Self = Held<SecondaryIndex>;
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ nb::dict dict_of(const TableSchema& schema, const Row& row) {
   return fields;
 }
 
-/// A mapping of column names to fields; columns that it lacks are empty.
+/// The row in a mapping of column names to fields; columns that it lacks are empty.
 Row row_of(const TableSchema& schema, nb::handle fields) {
   Row row;
   row.values.resize(schema.columns.size());
@@ -269,8 +269,9 @@ void add_index(nb::module_& module) {
       });
 
   nb::class_<RoutingReport>(module, "RoutingReport", "What a query of an index cost.")
-      .def_ro("regions", &RoutingReport::regions, "that overlap the query's range of keys")
-      .def_ro("servers", &RoutingReport::servers, "of these regions: the requests of a broadcast")
+      .def_ro("regions", &RoutingReport::regions, "regions that overlap the query's range of keys")
+      .def_ro("servers", &RoutingReport::servers,
+              "servers of these regions: the requests of a broadcast")
       .def_ro("requests", &RoutingReport::requests, "servers that were asked")
       .def_ro("servers_holding", &RoutingReport::servers_holding,
               "servers that held a matching row")
@@ -323,18 +324,18 @@ Fields are text or bytes. One process at a time has an index open for writing; a
 Args:
     key: name of the key column; each row has a unique key.
     columns: names of the other columns.
-    indexed: those of them that are indexed; as a mapping, with the separator of fields that hold several values.
+    indexed: those of them that are indexed; a mapping also gives the separator of fields with several values.
     fpr: bound on the false-positive rate of a region's filter.
-    region_values: distinct values of a region that its first stage is made for.
-    servers: that share the regions.
-    layout: of the filters; 'ranked' takes half the memory, and changes cost more.
+    region_values: distinct values of a region for which its filter's first stage is made.
+    servers: how many share the regions.
+    layout: of the filters; 'ranked' takes half the memory, but changes cost more.
     sync: acknowledge a write once it is on disk; otherwise once the operating system has it.
 Raises:
     InvalidArgument, IoError.)")
       .def_static("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("read_only") = false,
                   nb::arg("sync") = false,
-                  "Opens an index. With read_only, beside a writer; refresh() shows what that "
-                  "wrote. Raises IoError.")
+                  "Opens an index. With read_only, another process may write it meanwhile; "
+                  "refresh() shows what that wrote. Raises IoError.")
       .def(
           "put",
           [](Self& self, nb::handle row) {
@@ -367,7 +368,7 @@ Raises:
            R"(The rows that have all these values in these columns.
 
 Args:
-    values: indexed columns, and what a row must have there.
+    values: indexed columns, and the value that a row must have in each.
     from_key, to_key: only rows with from_key <= key < to_key.
     after: only rows with a greater key; for answers in pages of ``limit`` rows.
     keys_only: return the rows' keys.
@@ -395,8 +396,8 @@ Raises:
             Outside others_may_run;
             return self.value.refresh();
           },
-          "Of an index open for reading only: shows what was written meanwhile. Returns whether "
-          "there was anything.")
+          "For an index open for reading only: shows what was written meanwhile. Returns whether "
+          "anything was.")
       .def_prop_ro(
           "columns",
           [](const Self& self) {
@@ -406,7 +407,7 @@ Raises:
               all[nb::str(column.name.c_str())] = column.indexed;
             return all;
           },
-          "name: is it indexed?")
+          "a dict from each column's name to whether it is indexed")
       .def_prop_ro(
           "key",
           [](const Self& self) {

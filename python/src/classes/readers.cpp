@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BloomFilter, the bits of a filter for whoever only asks; what changes of it travel as, and a copy
-// that takes them.
+// BloomFilter, the bits of a filter for readers that only ask; Delta, as which its changes travel;
+// and Replica, a copy that takes them.
 #include "classes/filter_class.hpp"
 #include "module.hpp"
 #include "outside.hpp"
@@ -51,7 +51,7 @@ nb::bytes message_of(const Delta& delta) {
   return nb::bytes(reinterpret_cast<const char*>(message.data()), message.size());
 }
 
-/// A replica is its own lock. Its seed changes, if at all, with a whole delta.
+/// A replica does its own locking. Its seed changes, if at all, with a whole delta.
 struct Reader {
   Replica replica;
   std::atomic<std::uint64_t> seed;
@@ -103,10 +103,10 @@ void add_readers(nb::module_& module) {
 >>> "apple" in reader, reader.epoch
 (True, 2))");
   auto bits = filter_class<BloomFilter>(module, "BloomFilter",
-                                        R"(The bits of a counting filter, for whoever only asks.
+                                        R"(The bits of a counting filter, for readers that only ask.
 
-Same answers as the Filter that it was made from, key by key, from a quarter of the memory (layout ranked: more); or, built from
-keys, a plain Bloom filter. Keys can be added, not removed.
+It gives the same answers as the Filter that it was made from, key by key, from a quarter of the memory (more in
+layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, but not removed.
 
 >>> import scbf
 >>> counters = scbf.Filter(capacity=1000, fpr=0.01)
@@ -117,9 +117,9 @@ keys, a plain Bloom filter. Keys can be added, not removed.
   bits.def_static("of", &bits_of, nb::arg("counters"),
                   "The bits of a Filter. Cost: one pass over its counters.")
       .def("intersect", &intersect, nb::arg("other"),
-           "Keeps the bits that both have. Also as ``&=``; ``&`` makes a new one. Holds every key "
-           "that both held, and more others than the filter of the common keys would. Raises "
-           "Incompatible, changing nothing.")
+           "Keeps the bits that both have. Also as ``&=``; ``&`` makes a new one. The result holds "
+           "every key that both held, but has more false positives than the filter of the common "
+           "keys would. Raises Incompatible, changing nothing.")
       .def(
           "__iand__",
           [](nb::object self, const Self& other) {
@@ -220,9 +220,9 @@ keys, a plain Bloom filter. Keys can be added, not removed.
           "the epoch that it leads to")
       .def_prop_ro("whole", &Delta::whole, "does it have all bits?")
       .def_prop_ro("changes", &Delta::changes,
-                   "bits that it changes; of a whole one, bits that are 1")
+                   "bits that it changes; for a whole one, bits that are 1")
       .def_prop_ro(
-          "nbytes", [](const Delta& d) { return d.message().size(); }, "of the message")
+          "nbytes", [](const Delta& d) { return d.message().size(); }, "bytes of the message")
       .def("__repr__", [](const Delta& d) {
         return d.whole() ? fmt::format("<scbf.Delta: whole, epoch {}, {} bytes>", d.epoch().number,
                                        d.message().size())
@@ -234,8 +234,8 @@ keys, a plain Bloom filter. Keys can be added, not removed.
   static PyType_Slot replica_slots[] = {
       {Py_sq_contains, reinterpret_cast<void*>(&replica_contains_slot)}, {0, nullptr}};
   nb::class_<Reader>(module, "Replica", nb::type_slots(replica_slots),
-                     "A reader's copy of a BloomFilter, which any number of threads ask while "
-                     "deltas are applied; neither waits for the other.")
+                     "A reader's copy of a BloomFilter, which any number of threads can ask while "
+                     "deltas are applied; neither side waits for the other.")
       .def(nb::init<const Delta&>(), nb::arg("whole"),
            "Begins with a whole filter. Raises Incompatible if it is not.")
       .def("contains", &replica_contains, nb::arg("keys").none(), nb::arg("out") = nb::none(),
@@ -243,7 +243,7 @@ keys, a plain Bloom filter. Keys can be added, not removed.
            nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
                    "= None, *, threads: int = 0) -> Any"),
            "As BloomFilter.contains(). Keys that are in the filter before and after a delta are "
-           "found meanwhile.")
+           "also found while it is applied.")
       .def(
           "apply",
           [](Reader& self, const Delta& change) {

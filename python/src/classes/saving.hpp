@@ -29,7 +29,7 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
   static const std::string signature = fmt::format(
       "def from_bytes(data: bytes | bytearray | memoryview, *, backend: str = 'auto') -> {}", name);
   static const std::string from_bytes_doc = fmt::format(
-      "The {} that to_bytes() or a file has. Raises CorruptFile or Incompatible.", name);
+      "The {} in the bytes of to_bytes() or of a file. Raises CorruptFile or Incompatible.", name);
   cls.def_static(
          "load",
          [](const std::filesystem::path& path, std::string_view backend) {
@@ -49,7 +49,7 @@ void add_saving(nb::class_<Held<T>>& cls, const char* name) {
           },
           nb::arg("path"), nb::kw_only(), nb::arg("compress") = false,
           "Writes a file, atomically: an existing one is replaced as a whole or not at all. A "
-          "compressed file can be loaded and not mapped. Raises IoError.")
+          "compressed file can be loaded but not mapped. Raises IoError.")
       .def("to_bytes", &to_bytes<T>, nb::kw_only(), nb::arg("compress") = false,
            "What save() writes, as bytes.")
       .def("__reduce__", [](nb::handle self) {

@@ -64,7 +64,7 @@ nb::tuple reduce_growth(const Growth& g) {
 
 void add_sizing(nb::module_& module) {
   nb::class_<Geometry>(module, "Geometry",
-                       R"(The shape of a filter: how many counters, and how they lie.
+                       R"(The shape of a filter: how many counters, and how they are laid out.
 
 Two filters can be combined only if their geometries and seeds are equal.
 
@@ -145,7 +145,7 @@ Two filters can be combined only if their geometries and seeds are equal.
       .def_static("one", &Growth::one, nb::arg("geometry"), "A single stage, which is never full.")
       .def_static("fixed", &Growth::fixed, nb::arg("geometry"), nb::arg("most_stages"),
                   "Identical stages, each up to half fill, at most ``most_stages`` of them (the "
-                  "paper's filter): then FilterFull.")
+                  "paper's filter). When all are full, FilterFull is raised.")
       .def_static(
           "tightening",
           [](std::uint64_t first_capacity, double fpr, std::string_view layout, double growth,
@@ -217,7 +217,7 @@ Args:
     fpr: false-positive rate, between 0 and 1.
     memory_bytes: bytes for the counters, at most.
     layout: ``'split_block'`` (the default), ``'split'`` or ``'ranked'``.
-    groups, probes: to choose these, too, for ``split_block`` and ``split`` respectively.
+    groups, probes: fix these, too, for ``split_block`` and ``split`` respectively.
 Raises:
     InvalidArgument: if fewer than two are given, one is out of range, or they cannot be met.
 

@@ -22,10 +22,10 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// Are the strides those of C order? Of dimensions of one element they may be anything.
+/// Are the strides those of C order? For dimensions of one element they may be anything.
 template <class Strides>
 bool in_order(const std::vector<std::size_t>& shape, Strides strides, std::size_t step) {
-  if (std::ranges::find(shape, 0u) != shape.end()) return true;  // there is nothing to be apart
+  if (std::ranges::find(shape, 0u) != shape.end()) return true;  // there are no elements
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] != 1 && strides(i) != static_cast<std::int64_t>(step)) return false;
     step *= shape[i];
@@ -52,7 +52,7 @@ std::size_t extent(std::int64_t value) {
       "the array is in the memory of the host: scbf.Filter takes it, or move it to the device");
 }
 
-/// Throws unless the array lies where it must, and has a size that there is.
+/// Throws unless the array lies where it must, and its size is possible.
 void check_place(const ArrayOnDevice& array, int device) {
   std::size_t bytes = array.item_bytes;
   for (const std::size_t extent : array.shape) {
@@ -127,7 +127,7 @@ nb::dict interface_of(const nb::object& object) {
   return nb::cast<nb::dict>(object.attr(kInterface));
 }
 
-/// Of an entry of the interface that may be missing or None: invalid then.
+/// An entry of the interface; invalid if it is missing or None.
 nb::object entry(const nb::dict& interface, const char* name) {
   if (!interface.contains(name)) return {};
   nb::object value = interface[name];
@@ -140,7 +140,7 @@ nb::object needed(const nb::dict& interface, const char* name) {
   return value;
 }
 
-/// Its address, and may it only be read?
+/// The array's address, and whether it is read-only.
 std::pair<std::uintptr_t, bool> data_of(const nb::dict& interface) {
   return nb::cast<std::pair<std::uintptr_t, bool>>(needed(interface, "data"));
 }
@@ -230,7 +230,7 @@ void check_out(const ArrayOnDevice& array, const nb::object& object, std::size_t
   if (array.shape[0] != size) {
     throw InvalidArgument(fmt::format("out: has {} items, must have {}", array.shape[0], size));
   }
-  // DLPack cannot say this of a tensor.
+  // DLPack cannot say that a tensor is read-only.
   if (nb::hasattr(object, kInterface) && data_of(interface_of(object)).second) {
     throw InvalidArgument("out: can be read only");
   }

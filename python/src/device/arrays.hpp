@@ -34,7 +34,7 @@ struct ArrayOnDevice {
 /// device than `device`, which must be current.
 ArrayOnDevice array_on_device(nanobind::object object, int device, const Stream& stream);
 
-/// Keys in an array: n integers of 64 bits, or n rows of as many bytes each. Throws InvalidKey for
+/// Keys in an array: n integers of 64 bits, or n rows of equally many bytes. Throws InvalidKey for
 /// any other.
 cuda::DeviceKeys keys_in(const ArrayOnDevice& array);
 

@@ -14,8 +14,8 @@
 namespace scbf::python {
 
 /// A one-dimensional array on a device, which other libraries take by DLPack and by
-/// __cuda_array_interface__ without a copy. Its memory is of the library's pool, in the order of
-/// its stream.
+/// __cuda_array_interface__ without a copy. Its memory comes from the library's pool, in the order
+/// of its stream.
 class DeviceArray {
  public:
   struct Type {
@@ -46,8 +46,8 @@ class DeviceArray {
   /// All work on it is done: whoever takes it need not wait for its stream.
   void set_ready() noexcept { ready_ = true; }
 
-  /// After work on `stream` has been enqueued that writes to it: its own stream waits for that, or
-  /// else this function does. `done`: the work is.
+  /// To be called after work that writes to the array has been enqueued on `stream`: the array's
+  /// own stream waits for that work, or else this function does. `done`: the work is done already.
   void written_on(cudaStream_t stream, bool done) noexcept;
 
   nanobind::dict interface();

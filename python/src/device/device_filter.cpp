@@ -54,7 +54,7 @@ int device_of(std::optional<int> wanted) {
 }
 
 /// One call: makes the filter's device current, and keeps what the work uses until it is done.
-/// Without a stream of the caller's it is done when finish() returns.
+/// If the caller gives no stream, the work is done when finish() returns.
 class Call {
  public:
   Call(const Self& self, nb::object stream)
@@ -182,7 +182,7 @@ void insert(Self& self, nb::object keys, bool alone, std::string_view path, nb::
   });
 }
 
-/// A call with keys, whose answers are of one byte each for `per_byte` keys.
+/// A call with keys; its answers take one byte for every `per_byte` keys.
 template <auto ask, const DeviceArray::Type& type, std::size_t per_byte = 1>
 nb::object answer(Self& self, nb::object keys, nb::object out, nb::object stream) {
   Call call(self, std::move(stream));
@@ -207,7 +207,8 @@ nb::object find(const Self& self, nb::object keys, nb::object stream) {
   return nb::cast(std::move(indices));
 }
 
-// Another filter that a call uses may end before the work is done: its end waits for the device.
+// Another filter that a call uses may be destroyed before the work is done: its destructor waits
+// for the device.
 
 void merge(Self& self, const Self& other, nb::object stream) {
   call(self, std::move(stream), [&](const cuda::DeviceOptions& options) {
@@ -270,13 +271,13 @@ Its counters and answers are those of scbf.Filter, byte for byte; with ``bits``,
 from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from a ``geometry``; of() copies a filter of the host.
 
 Keys are arrays with DLPack or __cuda_array_interface__ on the same device: n int64 or uint64, or n rows of
-uint8, which are n keys of as many bytes. Nothing is copied. Answers are a DeviceArray, or ``out``.
+uint8, each row a key. Nothing is copied. Answers are a DeviceArray, or ``out``.
 
-Each call takes a ``stream``: None for the default stream, and the call returns when its work is done; or one of
-the caller's (a handle, or an object of CuPy, PyTorch or cuda.core), and it returns as soon as the work is
-enqueued. Keys and ``out`` are kept until it is done; a stream given by its handle must outlive the answers.
-Only streams order the calls on a filter: insertions by insert() may run at once, anything else on several streams
-needs events.)")
+Each call takes a ``stream``. With None, the default stream, the call returns when its work is done. With one of the
+caller's (a handle, or an object of CuPy, PyTorch or cuda.core), it returns as soon as the work is enqueued. Keys
+and ``out`` are kept until it is done; a stream given by its handle must outlive the answers. Only streams order the
+calls on a filter: insertions by insert() may run at the same time; anything else on several streams needs
+events.)")
       .def("__init__", &construct_filter, nb::arg("capacity") = nb::none(),
            nb::arg("fpr") = nb::none(), nb::kw_only(), nb::arg("memory_bytes") = nb::none(),
            nb::arg("layout") = nb::none(), nb::arg("geometry") = nb::none(),
@@ -302,9 +303,9 @@ needs events.)")
            &answer<&cuda::DeviceFilter::contains_bits_async, DeviceArray::kByte, 8>,
            nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("stream") = nb::none(),
-           "The same, packed: key i is bit i % 8 of byte i // 8. (n + 7) // 8 uint8.")
+           "Like contains(), but packed: key i is bit i % 8 of byte i // 8. (n + 7) // 8 uint8.")
       .def("find", &find, nb::arg("keys"), nb::kw_only(), nb::arg("stream") = nb::none(),
-           "The same, as ascending indices of int64. Waits in any case.")
+           "Like contains(), but as ascending indices of int64. Always waits.")
       .def("count", &answer<&cuda::DeviceFilter::count_async, DeviceArray::kByte>, nb::arg("keys"),
            nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
            "How often is each key in the filter, at most? n uint8; 15 means 15 or more.")
@@ -315,14 +316,14 @@ needs events.)")
       .def("merge", &merge, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
            "Adds the other filter. Raises Incompatible.")
       .def("subtract", &subtract, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
-           "Takes the other filter's keys away, as Filter.subtract(). Waits in any case.")
+           "Takes the other filter's keys away, as Filter.subtract(). Always waits.")
       .def("project", &project, nb::kw_only(), nb::arg("stream") = nb::none(),
            "A DeviceFilter of the bits of these counters.")
       .def("clear", &clear, nb::kw_only(), nb::arg("stream") = nb::none(), "Removes all keys.")
       .def("to_filter", &to_filter, nb::kw_only(), nb::arg("backend") = "auto",
            nb::arg("stream") = nb::none(),
-           "A Filter with these counters, for files and for use on the host. Waits in any case. "
-           "Raises InvalidArgument for bits.")
+           "A Filter with these counters, for files and for use on the host. Always waits. Raises "
+           "InvalidArgument for bits.")
       .def("keys_inserted", &booked<&cuda::DeviceFilter::keys_inserted>, nb::kw_only(),
            nb::arg("stream") = nb::none(), "After the work on the stream. Waits for it.")
       .def("keys_removed", &booked<&cuda::DeviceFilter::keys_removed>, nb::kw_only(),

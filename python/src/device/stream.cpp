@@ -18,7 +18,7 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// The handle of a stream in another library's object; null if it is none.
+/// The handle of the stream in another library's object; null if there is none.
 nb::object handle_in(const nb::object& object) {
   if (nb::hasattr(object, "__cuda_stream__")) {  // (version of the protocol, handle)
     const nb::object pair = object.attr("__cuda_stream__")();
@@ -72,7 +72,7 @@ void order(cudaStream_t earlier, cudaStream_t later) {
   cuda::check(waits, "letting a stream wait for another");
 }
 
-/// Those whose work is done, taken out. An event that cannot be asked may still be pending.
+/// Takes out the entries whose work is done. An event that cannot be queried may still be pending.
 std::vector<InFlight::Entry> InFlight::taken_done() {
   const std::scoped_lock lock(mutex_);
   const auto done = std::stable_partition(entries_.begin(), entries_.end(), [](const Entry& entry) {

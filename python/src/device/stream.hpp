@@ -25,7 +25,7 @@ cudaStream_t stream_numbered(std::int64_t number);
 /// Work that is enqueued on `later` from now on waits for all that `earlier` has to do.
 void order(cudaStream_t earlier, cudaStream_t later);
 
-/// Python objects whose memory work on a stream still uses. Called with Python's global lock.
+/// Python objects whose memory is still used by work on a stream. Called with Python's global lock.
 class InFlight {
  public:
   InFlight() = default;

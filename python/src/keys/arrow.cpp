@@ -39,8 +39,8 @@ class OneArray final : public KeySource {
   Released<ArrowArray> array_;
 };
 
-/// Of Ctrl-C in Python code that a stream of pyarrow runs, nothing is left but the traceback in
-/// pyarrow's message, whose last line names the exception.
+/// If Ctrl-C interrupts Python code that a stream of pyarrow runs, all that is left of it is the
+/// traceback in pyarrow's message, whose last line names the exception.
 bool tells_of_interrupt(std::string_view message) {
   if (message.find("Detail: Python exception: Traceback") == message.npos) return false;
   while (message.ends_with('\n')) message.remove_suffix(1);
@@ -50,7 +50,7 @@ bool tells_of_interrupt(std::string_view message) {
 
 class ArrayStream final : public KeySource {
  public:
-  /// `in_memory`: is the stream of a table or chunked array, and not of a reader?
+  /// `in_memory`: is it the stream of a table or chunked array, and not of a reader?
   ArrayStream(Released<ArrowArrayStream> stream, bool in_memory)
       : stream_(std::move(stream)), in_memory_(in_memory) {
     if (stream_.released()) broken("the stream is released: was its capsule read before?");
@@ -88,7 +88,7 @@ class ArrayStream final : public KeySource {
   const bool in_memory_;
 };
 
-/// pandas has the methods without having PyArrow, which does the work.
+/// pandas has the methods even without PyArrow, which does the work.
 bool lacks_pyarrow(const nb::python_error& error) {
   if (!error.matches(PyExc_ImportError)) return false;
   const nb::object text = nb::str(error.value());

@@ -56,7 +56,7 @@ struct KeyType {
 
 bool is_index(Values values) { return values <= Values::wide; }
 
-/// What a format string that cannot be keys is called, and what to do about it.
+/// Why a format cannot be keys: what it is called, and what to do about it.
 std::string refusal(std::string_view format) {
   struct Entry {
     std::string_view prefix, name, advice;
@@ -303,7 +303,8 @@ class DictionaryColumn final : public Column {
     std::vector<bool> valid;
   };
 
-  /// Of all values; those of the last seed are kept. One thread at a time reads a column.
+  /// The hashes of all values; those for the last seed are kept. One thread at a time reads a
+  /// column.
   const Hashes& hashes_for(std::uint64_t seed) const {
     if (hashes_ && hashes_->seed == seed) return *hashes_;
     Hashes made{seed, std::vector<std::uint64_t>(values_->size()),
@@ -377,8 +378,8 @@ ArrayView view_of(const ArrowArray& array, std::size_t first = 0,
   return {&array, offset + first, size.value_or(length)};
 }
 
-/// Throws InvalidArgument if the array shows that it is of another type: producers hand over
-/// batches that are not of the schema of their stream.
+/// Throws InvalidArgument if the array shows that it is of another type: some producers hand over
+/// batches that do not have their stream's schema.
 void check_parts(const ArrowSchema& schema, Values values, const ArrowArray& array) {
   if (values == Values::null) return;  // nothing of the array is read
   const std::int64_t buffers = values == Values::bytes32 || values == Values::bytes64 ? 3 : 2;

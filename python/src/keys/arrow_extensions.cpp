@@ -15,7 +15,8 @@ namespace scbf::python {
 namespace {
 
 /// A schema's metadata: the number of entries, then the key and the value of each, and before every
-/// text its length. Nothing says how long it is in all; real metadata are far shorter.
+/// text its length. Nothing says how long the whole is; real metadata are far shorter than this
+/// limit.
 constexpr std::int64_t kMostMetadataBytes = std::int64_t{64} << 20;
 
 class Metadata {

@@ -88,7 +88,7 @@ class Items {
     return {reinterpret_cast<const std::byte*>(std::min(first, last)),
             static_cast<std::size_t>(std::abs(last - first)) + width_};
   }
-  /// One after another, each where a T may lie?
+  /// Do the items lie one after another, at addresses of this alignment?
   bool contiguous(std::size_t alignment = 1) const noexcept {
     return (size_ <= 1 || step_ == static_cast<std::ptrdiff_t>(width_)) &&
            reinterpret_cast<std::uintptr_t>(buffer_->data()) % alignment == 0;

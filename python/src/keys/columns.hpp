@@ -29,7 +29,7 @@ struct Room {
   std::vector<std::byte> validity;
 };
 
-/// Keys that are converted at once: their memory stays in cache.
+/// Keys that are converted at a time: so few that their memory stays in cache.
 inline constexpr std::size_t kConverted = std::size_t{1} << 18;
 
 /// Keys of one kind that lie in memory, whatever their layout, held as long as the column lives.
@@ -39,7 +39,7 @@ class Column {
   virtual ~Column() = default;
 
   virtual std::size_t size() const noexcept = 0;
-  /// Most keys of one batch that do not take much memory to convert.
+  /// The most keys that one batch should have, so that converting them takes little memory.
   virtual std::size_t most_at_once() const noexcept { return kConverted; }
   /// Keys first … first + count − 1. `seed`: of the filter that they are for. Throws InvalidKey,
   /// naming the key.
@@ -47,7 +47,7 @@ class Column {
                          Room& room) const = 0;
   /// Throws what batch() would throw for these keys.
   virtual void check(std::size_t /*first*/, std::size_t /*count*/) const {}
-  /// Whether batch() may read this memory. A column that does not know all of its own says yes.
+  /// Whether batch() may read this memory. A column that does not know all of its memory says yes.
   virtual bool overlaps(std::span<const std::byte> /*memory*/) const noexcept { return true; }
 };
 

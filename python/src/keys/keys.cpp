@@ -19,8 +19,8 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// As NumPy has it. Where NumPy would make floating-point numbers, because integers or categories
-/// of pandas have missing values, it makes objects.
+/// The object as a NumPy array. Where NumPy would make floating-point numbers, because integers or
+/// categories of pandas have missing values, this makes objects.
 nb::object as_array(nb::handle object) {
   const nb::object numpy = nb::module_::import_("numpy");
   nb::object array = numpy.attr("asarray")(object);
@@ -31,9 +31,9 @@ nb::object as_array(nb::handle object) {
   return array;
 }
 
-/// Columns, such as those of pandas, that say more as arrays of NumPy than as Arrow's: of Python
-/// objects, which Arrow would have of one type; of float64, whose values tell what to do; and of
-/// categories where there are none, so that their type means nothing.
+/// Is it a column, such as one of pandas, that says more as a NumPy array than as an Arrow array?
+/// One of Python objects, for which Arrow wants a single type; of float64, whose values show what
+/// to do; or of categories, if there are none, so that their type means nothing.
 bool is_better_as_array(nb::handle object) {
   const char kind = dtype_kind(object);
   if (kind != 'O' && !(kind == 'f' && is_of_package(object, "pandas"))) return false;
@@ -46,13 +46,13 @@ bool is_better_as_array(nb::handle object) {
          std::string_view(nb::cast<nb::str>(name).c_str()) == (kind == 'O' ? "object" : "float64");
 }
 
-/// As Arrow, Polars offers the addresses of such objects, as bytes of one width.
+/// Through Arrow, Polars offers the addresses of such objects, as bytes of one width.
 bool is_of_polars_objects(nb::handle object) {
   if (!nb::hasattr(object, "dtype") || !is_of_package(object, "polars")) return false;
   return std::string_view(nb::str(nb::object(object.attr("dtype"))).c_str()) == "Object";
 }
 
-/// Of a NumPy array, or of anything else with a buffer.
+/// The keys of a NumPy array, or of anything else with a buffer.
 std::unique_ptr<KeySource> buffer_source(nb::handle object, std::uint64_t seed) {
   if (nb::hasattr(object, "mask")) {
     throw InvalidKey("a masked array: take its compressed(), or give an Arrow column with nulls");

@@ -19,8 +19,8 @@
 
 namespace scbf::python {
 
-/// The keys of any other object, for filters of this seed. Throws InvalidKey if there are none in
-/// it, and whatever it raises.
+/// The keys of an object that is not a single key, for filters of this seed. Throws InvalidKey if
+/// there are none in it, and whatever it raises.
 std::unique_ptr<KeySource> keys_of(nanobind::handle object, std::uint64_t seed);
 
 }  // namespace scbf::python

@@ -17,7 +17,7 @@ namespace nb = nanobind;
 namespace scbf::python {
 namespace {
 
-/// What a column of objects holds, once one has shown it.
+/// What a column of objects holds, once the first has shown it.
 enum class Kind { unknown, numbers, bytes };
 
 /// Python objects, taken one after another: numbers as they are, text and bytes as their hashes, so
@@ -61,7 +61,7 @@ class Objects final : public Column {
     if (PyUnicode_Check(item)) return hash_of(item, text_of(item));
     if (PyLong_CheckExact(item)) return number(item, number_of(item));
     if (PyBytes_Check(item)) return hash_of(item, bytes_of(item));
-    const nb::object kept = nb::borrow(item);  // code of its own, from here on, may drop it
+    const nb::object kept = nb::borrow(item);  // from here on, the item's own code may drop it
     if (is_null(item)) {
       null_at_.push_back(values_.size());
       return 0;

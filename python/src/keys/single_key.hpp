@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One key, as a Python object: a number, text or bytes; and what is none.
+// One key, as a Python object: a number, text or bytes; and what is not a key.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -27,17 +27,17 @@ struct SingleKey {
 /// too large, and for bool, float and None.
 bool is_single_key(PyObject* object, SingleKey& key);
 
-// Parts of it, for columns of objects, where checks of types come first.
+// Its parts, for columns of objects, which check types first.
 
-/// Of an int: from −2^63 to 2^64 − 1, as 64 bits. Throws InvalidKey.
+/// The 64 bits of an int from −2^63 to 2^64 − 1. Throws InvalidKey.
 std::uint64_t number_of(PyObject* object);
-/// Of a str: its UTF-8. Throws InvalidKey.
+/// The UTF-8 of a str. Throws InvalidKey.
 std::string_view text_of(PyObject* object);
-/// Of a bytes.
+/// The bytes of a bytes object.
 std::string_view bytes_of(PyObject* object);
 /// Is it missing, in a column of objects: None, pandas.NA, NaN? May run code of the object's type.
 bool is_null(PyObject* object);
-/// The kind of an object's NumPy data type, such as 'M' for moments; 0 if it has none.
+/// The kind of an object's NumPy data type, such as 'M' for datetimes; 0 if it has none.
 char dtype_kind(nanobind::handle object);
 
 /// Is the object's type of a package, such as "pandas"?

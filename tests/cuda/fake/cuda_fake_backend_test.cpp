@@ -214,8 +214,9 @@ TEST(Windows, ShortStringsAreHashedOnTheDevice) {
     model.insert(keys);
     return fake_cuda::calls_of("cudaMemcpyAsync") - before;
   };
-  // Two windows: both copy bytes and offsets; then bytes only; then hashes only. How many counters
-  // each has filled comes back: eight bytes that nobody waits for before the window is done.
+  // Two windows: both copy bytes and offsets; then bytes only; then hashes only. The number of
+  // counters that each has filled comes back: eight bytes that nobody waits for before the window
+  // is done.
   EXPECT_EQ(copies_of(KeyBatch::from_offsets(short_ones.data, short_ones.offsets32)), 6u);
   EXPECT_EQ(copies_of(KeyBatch::from_offsets(short_ones.data, short_ones.offsets64)), 6u);
   const std::vector<std::byte> bytes(n * 16, std::byte{3});

@@ -460,7 +460,7 @@ TYPED_TEST(FailuresOf, CallsThatGiveBackAreSurvived) {
   }
 }
 
-/// What a failed insertion left in the bits is at no epoch; if nothing was begun, it is the old
+/// Bits that a failed insertion changed are at no epoch; if nothing was begun, they are at the old
 /// one.
 TEST(Failures, InAnInsertionOfNewKeysDoNotLeaveBitsAtTheirOldEpoch) {
   BloomFilter bits = filled<BloomFilter>("scalar"), reader = filled<BloomFilter>("cuda");

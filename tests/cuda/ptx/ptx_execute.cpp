@@ -154,7 +154,7 @@ std::uint64_t Grid::special(Special which, const Block& block, unsigned thread) 
   return 0;
 }
 
-/// Lets one of a block's warps run that can.
+/// Lets one of a block's warps run, if any can.
 void Grid::run_some(Block& block) {
   block_ = &block;
   const std::size_t first = random_.below(block.warps.size());
@@ -174,7 +174,7 @@ void Grid::run_some(Block& block) {
 
 void Grid::run_warp(Warp& warp, unsigned steps) {
   warp_ = &warp;
-  // Usually those go on that are behind, so that lanes come together again.
+  // Usually the lanes that are behind go on, so that lanes come together again.
   bool any = settings_.scatter && random_.one_in(4);
   while (steps > 0 && warp.ready != 0) {
     std::int32_t at = INT32_MAX;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels on fake devices: the launch functions of the CUDA runtime, over the fake runtime's
 // streams and memory (tests/cuda/fake) and the interpreter. A Fault is a sticky error of the
-// device, as on a GPU, and a problem that the test reports; so are a race and what else execute()
-// notes.
+// device, as on a GPU, and a problem that the test reports; so are races and whatever else
+// execute() notes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace ptx {
 const std::string& library_ptx();
 
 /// Kernels that are executed instead of those of the same names; call it while the devices have
-/// nothing to do. Those replaced before are as they were.
+/// nothing to do. Kernels replaced before are restored.
 void replace_kernels(Module module);
 
 /// Used by the launches that follow. Each has a seed of its own, which follows from this one.

@@ -469,8 +469,8 @@ TEST(TheKernels, GiveNothingToNotice) {
   }
 }
 
-/// Those of these kernels that have run, since the last call, with so many threads that a block of
-/// them has a multiprocessor to itself.
+/// Which of these kernels have run, since the last call, with so many threads that a block of them
+/// has a multiprocessor to itself.
 std::set<std::string> ran_with_many_threads(const std::set<std::string>& kernels) {
   std::set<std::string> ran;
   for (const auto& [name, count] : ptx::take_counts()) {

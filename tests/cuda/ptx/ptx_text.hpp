@@ -21,7 +21,8 @@ struct Token {
 std::optional<Type> type_named(std::string_view name);
 std::optional<Special> special_named(std::string_view name);
 
-/// Reads a text word by word. What is not as it must be throws NotUnderstood with the line.
+/// Reads a text word by word. Throws NotUnderstood, with the line, if something is not as it must
+/// be.
 class Reader {
  public:
   explicit Reader(std::string_view text);
