@@ -484,6 +484,20 @@ def test_members_of_bits() -> None:
     assert bank.find("later") == []  # a copy went in
     bank.replace_member(7, bits[7])
     assert bank.find("later") == [7] and bank.copy_member(7) == bits[7]
+    assert bank.epoch(7) is None
+    first = bits[7].advance(bits[7])  # deltas: all bits, then what changed
+    bank.apply(7, first)
+    newer = bits[7].copy()
+    newer.insert("newer")
+    second = bits[7].advance(newer)
+    bank.apply(7, scbf.Delta.from_bytes(second.to_bytes()))
+    assert not second.whole and bank.epoch(7) == bank.copy_member(7).epoch == 2 and bank.find("newer") == [7]
+    with pytest.raises(scbf.Incompatible, match="has epoch 2, the delta begins at 1"):
+        bank.apply(7, second)
+    with pytest.raises(scbf.Incompatible, match="no epoch"):
+        bank.apply(3, second)
+    loaded = scbf.BloomBank.from_bytes(bank.to_bytes())
+    assert loaded.epoch(7) == 2 and loaded.epoch(3) is None
     bank.remove_member(3)
     assert bank.find("3") == [] and 3 not in bank and bank.add_member(bits[3]) == 3
     bank.ask_always(5)

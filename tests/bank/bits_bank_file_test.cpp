@@ -17,13 +17,14 @@
 #include "scbf/bank.hpp"
 #include "scbf/bloom_bank.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/delta.hpp"
 #include "support/bank_check.hpp"
 
 namespace scbf::test {
 namespace {
 
 constexpr std::size_t kLevelCountAt = 136, kStagesAt = 144;
-constexpr std::size_t kLevelsAt = 168, kLevel = 40, kMember = 16, kStage = 32;
+constexpr std::size_t kLevelsAt = 168, kLevel = 40, kMember = 32, kStage = 32;
 
 /// A bank with some of everything: members that were removed, one without keys, several stages, a
 /// mark, metadata of the bank, of members and of a stage.
@@ -34,7 +35,9 @@ BloomBank sample_bank(const Growth& growth, std::uint32_t members = 6, std::size
     filter.insert(scbf_test::random_keys(keys * m, m));
     filter.remove(scbf_test::random_keys(keys * m / 5, m));
     filter.set_metadata("member " + std::to_string(m));
-    EXPECT_EQ(bank.add_member(BloomFilter(filter)), m);
+    BloomFilter bits(filter);
+    if (m % 2 == 0) bits.advance(bits);  // has an epoch
+    EXPECT_EQ(bank.add_member(bits), m);
   }
   bank.remove_member(1);
   bank.remove_member(3);
@@ -174,6 +177,7 @@ TEST(BitsBankFile, IsReadBackInEveryWay) {
           EXPECT_EQ(member.asked_always, bank.asked_always(member.number));
           EXPECT_EQ(member.filter.cell(), Cell::bit);
           EXPECT_EQ(member.filter.metadata, bank.metadata(member.number));
+          EXPECT_EQ(member.filter.epoch, bank.epoch(member.number));
           const BloomFilter copy = bank.copy_member(member.number);
           ASSERT_EQ(member.filter.stages.size(), copy.stages());
           std::uint64_t inserted = 0, removed = 0;
@@ -204,6 +208,11 @@ TEST(BitsBankFile, GoesOnAfterLoading) {
     if (i == 4) bank.remove_member(5), loaded.remove_member(5);
     if (i == 6) bank.replace_member(0, filter), loaded.replace_member(0, filter);
   }
+  BloomFilter sender = bank.copy_member(2), later = sender;
+  later.insert(scbf_test::random_keys(5, 77));
+  const Delta delta = sender.advance(later);
+  ASSERT_EQ(delta.since().number, 1u);
+  bank.apply(2, delta), loaded.apply(2, delta);
   expect_same_bank(loaded, bank);
   EXPECT_EQ(to_bytes(loaded), to_bytes(bank));
 }
@@ -220,6 +229,7 @@ TEST(MappedBitsBank, IsReadOnly) {
   EXPECT_THROW_WITH(mapped.add_members({filter, filter}), ReadOnly, why);
   EXPECT_THROW_WITH(mapped.remove_member(0), ReadOnly, why);
   EXPECT_THROW_WITH(mapped.replace_member(0, filter), ReadOnly, why);
+  EXPECT_THROW_WITH(mapped.apply(0, BloomFilter(filter).advance(filter)), ReadOnly, why);
   EXPECT_THROW_WITH(mapped.reserve(5000), ReadOnly, why);
   EXPECT_THROW_WITH(mapped.remove_member(1), InvalidArgument, "member 1: there is none");
   expect_same_bank(mapped, bank);
@@ -365,7 +375,7 @@ TEST(HostileBitsBank, EveryFieldWithEvilValues) {
       const std::size_t end = stages + kStage * get<std::uint64_t>(good, kStagesAt);
       const auto is_short = [&](std::size_t at) {
         if (at >= stages) return (at - stages) % kStage < 8;
-        if (at >= members) return true;
+        if (at >= members) return (at - members) % kMember < 16;
         if (at >= kLevelsAt) return (at - kLevelsAt) % kLevel < 16;
         return at < 24 || (at >= 32 && at < 40) || (at >= 72 && at < 80) ||
                (at >= 128 && at < kStagesAt);
@@ -380,14 +390,19 @@ TEST(HostileBitsBank, EveryFieldWithEvilValues) {
           if (bytes == good || at == kChecksumAt) continue;
           sign_header(bytes, header_bytes(good));
           // These may have other values, within limits: the seed, which the bits do not show; the
-          // length of the metadata; where all stages are alike, their index; marks; and numbers of
-          // keys.
+          // length of the metadata; where all stages are alike, their index; marks; epochs; and
+          // numbers of keys.
           const std::size_t in_stage = at < stages ? 0 : (at - stages) % kStage;
           const bool is_later_index = at > kLevelsAt && at < members &&
                                       (at - kLevelsAt) % kLevel == 0 &&
                                       growth.policy() == Growth::Policy::fixed;
           const bool is_mark = at >= members && at < stages && (at - members) % kMember == 4;
-          const bool may = at == 24 || (at == 112 && value < 3000) ||
+          const std::size_t in_member = at < members || at >= stages ? 0 : (at - members) % kMember;
+          const bool has_epoch = get<std::uint64_t>(bytes, at - in_member + 16) != 0;
+          const bool is_epoch = (in_member == 16 && value <= std::uint64_t{1} << 62 &&
+                                 (value != 0 || get<std::uint64_t>(bytes, at + 8) == 0)) ||
+                                (in_member == 24 && (has_epoch || value == 0));
+          const bool may = is_epoch || at == 24 || (at == 112 && value < 3000) ||
                            (is_later_index && value < growth.most_stages()) || is_mark ||
                            in_stage == 8 || in_stage == 16;
           try {
@@ -540,6 +555,9 @@ TEST(HostileBitsBank, FieldsThatDoNotFit) {
   refused(members + 8, 0, 4, "0 stages of member 0: must be 1 to 1");
   refused(members + 12, 1u << 20, 4, "metadata bytes of members 1048576: must be at most");
   refused(members + kMember, 0, 4, "number 0 of a member: must be 1 to below 32");
+  refused(members + 16, ~std::uint64_t{0}, 8,
+          "member 0: epoch 18446744073709551615: must be at most 2^62");
+  refused(members + 16, 0, 8, "member 0: history of no epoch");
   const std::size_t stages = members + 4 * kMember;
   refused(stages + 4, 1, 4, "stage 0 of member 0: level 0, slot 1: there is none, or it is");
   refused(stages, 1, 4, "stage 0 of member 0: level 1, slot 0: there is none, or it is");

@@ -87,7 +87,8 @@ Keys asked_keys() {
     if (copy != filter) return differs("member ", member, " has other bits");
     if (copy.keys_inserted() != filter.keys_inserted() ||
         copy.keys_removed() != filter.keys_removed() || copy.metadata() != filter.metadata() ||
-        bank.metadata(member) != filter.metadata() || copy.nonzero() != filter.nonzero()) {
+        bank.metadata(member) != filter.metadata() || copy.nonzero() != filter.nonzero() ||
+        copy.epoch() != filter.epoch() || bank.epoch(member) != filter.epoch()) {
       return differs("member ", member, " has other records");
     }
     if (bank.stages(member) != filter.stages() || bank.fpr_bound(member) != filter.fpr_bound() ||
@@ -114,7 +115,7 @@ void take_step(BloomBank& bank, BitsModel& model, Random& random, const BatchOpt
     const auto i = static_cast<std::ptrdiff_t>(random.below(model.members.size()));
     return std::next(model.members.begin(), i)->first;
   };
-  switch (model.members.empty() ? random.below(2) : random.below(6)) {
+  switch (model.members.empty() ? random.below(2) : random.below(8)) {
     case 0: {
       const std::uint32_t member = model.lowest_free();
       BloomFilter bits = model.filled(random);
@@ -153,6 +154,16 @@ void take_step(BloomBank& bank, BitsModel& model, Random& random, const BatchOpt
       const bool ask = model.ask.erase(member) == 0;
       if (ask) model.ask.insert(member);
       bank.ask_always(member, ask);
+      break;
+    }
+    case 5:
+    case 6: {  // some keys more, or other bits
+      const std::uint32_t member = some_member();
+      BloomFilter& bits = model.members.at(member);
+      BloomFilter later = random.below(4) == 0 ? model.filled(random) : bits;
+      inserted([&] { return later.insert(random_keys(random.below(40), random.below(1000))); });
+      later.set_metadata("epoch " + std::to_string(bits.epoch().number + 1));
+      bank.apply(member, bits.advance(later), options);
       break;
     }
     default:
@@ -353,19 +364,45 @@ TEST(BloomBank, FollowsAMemberByItsDeltas) {
   BloomFilter sent(growth, {.seed = 7}), received(growth, {.seed = 7});
   BloomBank bank(growth, {.seed = 7});
   BitsModel model{growth, 7};
-  received.apply(sent.advance(counters));
-  bank.add_member(received);
-  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
-    counters.insert(random_keys(300, epoch));
-    counters.remove(random_keys(100, epoch));
-    received.apply(sent.advance(counters));
-    bank.replace_member(0, received);
-    model.members.insert_or_assign(0, BloomFilter(counters));
-    ASSERT_TRUE(same_bits(bank, model, random_keys(400, epoch), {})) << epoch;
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    bank.add_member(received);
+    model.members.emplace(m, received);
   }
-  EXPECT_GT(bank.stages(0), 1u);
-  EXPECT_GT(received.epoch().number, 0u);
-  EXPECT_EQ(bank.copy_member(0).epoch().number, 0u);
+  bank.ask_always(1, true);
+  model.ask = {1};
+  std::size_t whole = 0, changes = 0;
+  for (std::uint64_t epoch = 1; epoch < 8; ++epoch) {
+    counters.insert(random_keys(epoch == 2 ? 20 : 100, epoch));
+    counters.remove(random_keys(10, epoch));
+    counters.set_metadata(std::to_string(epoch));
+    if (epoch == 6) counters.clear();  // fewer stages: all bits are sent
+    const scbf::Delta delta = sent.advance(counters);
+    (delta.whole() ? whole : changes)++;
+    received.apply(delta);
+    bank.apply(1, delta);
+    model.members.insert_or_assign(1, received);
+    ASSERT_EQ(bank.epoch(1).number, epoch);
+    ASSERT_TRUE(same_bits(bank, model, random_keys(400, epoch), {})) << epoch;
+    if (epoch == 5) {
+      EXPECT_GT(bank.stages(1), 1u);
+    }
+    SCBF_EXPECT_THROW(bank.apply(1, delta), scbf::Incompatible,
+                      "apply: the filter has epoch " + std::to_string(epoch));
+  }
+  EXPECT_GE(whole, 2u);
+  EXPECT_GE(changes, 3u);
+  const scbf::Delta later = sent.advance(counters);
+  ASSERT_FALSE(later.whole());
+  SCBF_EXPECT_THROW(bank.apply(0, later), scbf::Incompatible,
+                    "apply: the filter has no epoch, the delta begins at 7");
+  const Filter elsewhere(growth, {.seed = 8});
+  SCBF_EXPECT_THROW(bank.apply(2, BloomFilter(elsewhere).advance(elsewhere)), scbf::Incompatible,
+                    "the seeds differ: the bank's is 7, the filter's 8");
+  BloomBank other(Growth::tightening(100, 0.01), {.seed = 7});
+  other.add_member(BloomFilter(other.growth(), {.seed = 7}));
+  SCBF_EXPECT_THROW(other.apply(0, BloomFilter(growth, {.seed = 7}).advance(counters)),
+                    scbf::Incompatible, "the growths differ");
+  ASSERT_TRUE(same_bits(bank, model, random_keys(400, 1), {}));
 }
 
 TEST(BloomBank, KeepsNothingOfAMappedFilter) {
@@ -398,6 +435,8 @@ TEST(BloomBank, NamesWhatIsWrong) {
   for (const auto& asks_member_5 : std::vector<std::function<void()>>{
            [&] { bank.remove_member(5); },
            [&] { bank.replace_member(5, fits); },
+           [&] { bank.apply(5, BloomFilter(fits).advance(fits)); },
+           [&] { bank.epoch(5); },
            [&] { bank.copy_member(5); },
            [&] { bank.stages(5); },
            [&] { bank.fpr_bound(5); },
@@ -439,6 +478,16 @@ TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
   for (std::uint32_t m = 0; m < 5; ++m) model.members.emplace(m, model.filled(random));
   model.ask = {2};
   const BloomFilter newcomer = model.filled(random);
+  // What leads member 2 to more keys and a further stage; and to other bits.
+  BloomFilter& published = model.members.at(2);
+  published.advance(published);
+  BloomFilter changed = published, grown = published, replaced = published;
+  inserted([&] { return grown.insert(random_keys(400, 5)); });
+  const scbf::Delta delta = changed.advance(grown);
+  const scbf::Delta whole = replaced.advance(BloomFilter(growth, {.seed = 7}));
+  ASSERT_FALSE(delta.whole());
+  ASSERT_GT(changed.stages(), published.stages());
+  ASSERT_TRUE(whole.whole());
   Bank counters(growth, {.seed = 7});
   counters.insert(counters.add_member(), random_keys(300, 1));
   std::vector<std::byte> bytes;
@@ -451,17 +500,25 @@ TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
   };
   struct Operation {
     std::function<void(BloomBank&)> run;
-    std::vector<std::uint32_t> comes = {}, goes = {};  ///< members that are `newcomer`, or none
+    std::vector<std::uint32_t> comes = {}, goes = {};  ///< members that are `what`, or none
+    const BloomFilter* what = nullptr;
   };
   std::vector<std::uint32_t> numbers(130);
   std::iota(numbers.begin(), numbers.end(), 5);
   const std::vector<Operation> operations{
-      {[&](BloomBank& bank) { bank.add_member(newcomer, {.threads = 1}); }, {5}},
+      {[&](BloomBank& bank) { bank.add_member(newcomer, {.threads = 1}); }, {5}, {}, &newcomer},
       {[&](BloomBank& bank) {  // the rows must grow, and members share no word of them
          bank.add_members(std::vector(130, newcomer), {.threads = 1});
        },
-       numbers},
-      {[&](BloomBank& bank) { bank.replace_member(1, newcomer, {.threads = 1}); }, {1}},
+       numbers,
+       {},
+       &newcomer},
+      {[&](BloomBank& bank) { bank.replace_member(1, newcomer, {.threads = 1}); },
+       {1},
+       {},
+       &newcomer},
+      {[&](BloomBank& bank) { bank.apply(2, delta, {.threads = 1}); }, {2}, {}, &changed},
+      {[&](BloomBank& bank) { bank.apply(2, whole, {.threads = 1}); }, {2}, {}, &replaced},
       {[&](BloomBank& bank) { bank.remove_member(4, {.threads = 1}); }, {}, {4}},
       {[&](BloomBank& bank) { bank.copy_member(4, {.threads = 1}); }},
       {[&](BloomBank& bank) { bank.reserve(300); }},
@@ -479,7 +536,7 @@ TEST(BloomBank, ChangesNothingWhenMemoryIsShort) {
   for (std::size_t o = 0; o < operations.size(); ++o) {
     BitsModel done = model;
     for (const std::uint32_t member : operations[o].comes) {
-      done.members.insert_or_assign(member, newcomer);
+      done.members.insert_or_assign(member, *operations[o].what);
     }
     for (const std::uint32_t member : operations[o].goes) done.members.erase(member);
     std::size_t thrown = 0, in_spite = 0;

@@ -20,8 +20,8 @@ FURTHER = struct.Struct("<4I3Q")
 FURTHER_FIELDS = "hash hash_version levels reserved stages chunks members_metadata_bytes".split()
 LEVEL = struct.Struct("<4I3Q")
 LEVEL_FIELDS = "index slots probes groups extent bytes offset".split()
-MEMBER = struct.Struct("<4I")
-MEMBER_FIELDS = "number asked_always stages metadata_bytes".split()
+MEMBER = struct.Struct("<4I2Q")
+MEMBER_FIELDS = "number asked_always stages metadata_bytes epoch history".split()
 STAGE = struct.Struct("<2I3Q")
 STAGE_FIELDS = "level slot keys_inserted keys_removed metadata_bytes".split()
 
@@ -149,6 +149,8 @@ class BitsBank:
             require(member["asked_always"] in (0, 1), f"member {number}: asked_always")
             require(1 <= member["stages"] <= self.header["most_stages"], f"member {number}: stages")
             least = number + 1
+            require(member["epoch"] <= 1 << 62, f"member {number}: epoch")
+            require(member["epoch"] or not member["history"], f"member {number}: history of no epoch")
             require(member["metadata_bytes"] <= 1 << 20, f"member {number}: metadata")
             self.at += member["metadata_bytes"]
             member["metadata"] = data[self.at - member["metadata_bytes"]:self.at].decode("utf-8", "backslashreplace")

@@ -5,6 +5,7 @@
 //   scbf::BloomBank proxies(scbf::Growth::tightening(10'000, 0.01));
 //   const std::uint32_t proxy = proxies.add_member(std::move(bits));   // what a proxy sent
 //   proxies.find(urls, where);                  // where.of(i): the proxies that may hold url i
+//   proxies.apply(proxy, scbf::Delta::read(message));                  // what changed there
 //
 //   scbf::BloomBank(regions).save("regions.bank");                     // of a Bank, for readers
 //   const scbf::BloomBank reader = scbf::BloomBank::map("regions.bank");
@@ -74,11 +75,17 @@ class BloomBank {
                                          const BatchOptions& options = {});
   /// Takes a member out. Cost: one pass over the rows of each of its stages.
   void remove_member(std::uint32_t member, const BatchOptions& options = {});
-  /// Replaces a member, for example by its bits of a later epoch. The mark set by ask_always is
-  /// cleared. Throws as add_member.
+  /// Replaces a member by another filter. The mark set by ask_always is cleared. Throws as
+  /// add_member.
   void replace_member(std::uint32_t member, BloomFilter bits, const BatchOptions& options = {});
-  /// The filter of bits that was added, with its metadata and numbers of keys; without its epoch.
-  /// Cost: one pass over the rows of each of its stages. Throws std::bad_alloc.
+  /// The epoch of a member: that of the filter that was added, or of the last delta since then.
+  Epoch epoch(std::uint32_t member) const;
+  /// As BloomFilter::apply, on a member: all of the delta or nothing, and its metadata. The mark
+  /// set by ask_always stays. Throws Incompatible as that, or as add_member. Cost: a line of memory
+  /// for each bit that changes; of a whole filter, that of replace_member.
+  void apply(std::uint32_t member, const Delta& delta, const BatchOptions& options = {});
+  /// The member as a filter of bits, with its metadata, numbers of keys and epoch. Cost: one pass
+  /// over the rows of each of its stages. Throws std::bad_alloc.
   BloomFilter copy_member(std::uint32_t member, const BatchOptions& options = {}) const;
   bool has_member(std::uint32_t member) const;
   std::size_t stages(std::uint32_t member) const;

@@ -114,6 +114,7 @@ void BankState::Newcomers::settle(std::span<FilterState* const> filters,
   for (std::size_t i = 0; i < filters.size(); ++i) {
     std::vector<Stage>& stages = filters[i]->stages;
     members[i].metadata = filters[i]->metadata;
+    members[i].epoch = filters[i]->epoch;
     members[i].stages.resize(stages.size());
     for (std::size_t s = 0; s < stages.size(); ++s) {
       StageSlot& target = members[i].stages[s];

@@ -17,6 +17,7 @@
 #include "filter/state.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_bank.hpp"
+#include "scbf/delta.hpp"
 
 namespace scbf {
 
@@ -33,6 +34,7 @@ struct BankState {
   struct Member {
     std::vector<StageSlot> stages = {};  ///< oldest first; empty if there is no such member
     std::string metadata = {};
+    Epoch epoch = {};  ///< of bits, as in FilterState
   };
   /// The stages of a member, in the form that walk.hpp asks for.
   struct Stages {
@@ -101,6 +103,8 @@ struct BankState {
   std::unique_ptr<FilterState> remove(std::uint32_t member, const BatchOptions& options);
   std::unique_ptr<FilterState> replace(std::uint32_t member, FilterState& filter,
                                        const BatchOptions& options);
+  /// As BloomBank::apply (bank_deltas.cpp). Of bits only.
+  void apply(std::uint32_t member, const Delta& delta, const BatchOptions& options);
   double fpr_bound(std::uint32_t member) const;
   void set_metadata(std::uint32_t member, std::string text);
   void ask_always(std::uint32_t member, bool ask);

@@ -174,6 +174,7 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
       made.stages.push_back({&level, stage.slot});
     }
     made.metadata = std::move(member.metadata);
+    made.epoch = member.epoch;
     bank->first.set_always(member.number, member.asked_always);
   }
   bank->metadata = std::move(header.metadata);
@@ -189,7 +190,7 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
                 .metadata = member.metadata,
                 .is_delta = false,
                 .compressed = header.packed(),
-                .epoch = {},
+                .epoch = member.epoch,
                 .since = {}};
   for (const rows_format::Stage& stage : member.stages) {
     const rows_format::Level& level = header.levels[stage.level];
@@ -343,7 +344,8 @@ void write_bank_of_bits(const BankState& bank, const SaveOptions& options, const
   for (std::uint32_t number = 0; number < bank.first.slots(); ++number) {
     if (!bank.first.has(number)) continue;
     const BankState::Member& member = bank.members[number];
-    header.members.push_back({number, bank.first.is_always(number), {}, member.metadata});
+    header.members.push_back(
+        {number, bank.first.is_always(number), {}, member.metadata, member.epoch});
     for (const BankState::StageSlot& at : member.stages) {
       const Stage& stage = at.stage();
       const auto level = std::ranges::find(levels, at.level) - levels.begin();

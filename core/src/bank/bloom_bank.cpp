@@ -57,6 +57,11 @@ void BloomBank::replace_member(std::uint32_t member, BloomFilter bits,
   state_->replace(member, FilterAccess::state(bits), options);
 }
 
+Epoch BloomBank::epoch(std::uint32_t member) const { return state_->at(member).epoch; }
+void BloomBank::apply(std::uint32_t member, const Delta& delta, const BatchOptions& options) {
+  state_->apply(member, delta, options);
+}
+
 BloomFilter BloomBank::copy_member(std::uint32_t member, const BatchOptions& options) const {
   const BankState::Member& from = state_->at(member);
   auto copy = state_->room_for(from.stages.size());
@@ -70,6 +75,7 @@ BloomFilter BloomBank::copy_member(std::uint32_t member, const BatchOptions& opt
     copy->stages.push_back(std::move(bits));
   }
   copy->metadata = from.metadata;
+  copy->epoch = from.epoch;
   return FilterAccess::make_bits(std::move(copy));
 }
 

@@ -19,8 +19,6 @@ constexpr std::uint64_t kLineBytes = 64;
 
 // Rows of a strip of keys, on the stack.
 constexpr std::size_t kMarkedRows = 8192;
-// Marks between a prefetch of a row and its use: many, as each changes another line of memory.
-constexpr std::size_t kMarksAhead = 256;
 // Lines of counters per task; when rows are copied, the rows of this many lines.
 constexpr std::uint64_t kTaskLines = 256;
 
@@ -101,6 +99,15 @@ void MemberRows::mark_zeros(const RowKernels& kernels, const std::uint64_t* word
       std::uint8_t& byte = column[rows[i] * stride_];
       byte = static_cast<std::uint8_t>((byte & keep) | set);
     }
+  }
+}
+
+void MemberRows::flip(std::uint32_t slot, std::span<const std::uint64_t> rows) noexcept {
+  std::uint8_t* const column = data() + slot / 8;
+  for (const std::uint64_t row : rows) prefetch_row(column + row * stride_);
+  for (const std::uint64_t row : rows) {
+    std::uint8_t& byte = column[row * stride_];
+    byte = static_cast<std::uint8_t>(byte ^ 1u << slot % 8);
   }
 }
 

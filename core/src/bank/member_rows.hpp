@@ -21,6 +21,10 @@ struct MemberColumn {
 
 class MemberRows {
  public:
+  /// Rows that are fetched before the first of them is changed: many, as each is another line of
+  /// memory.
+  static constexpr std::size_t kMarksAhead = 256;
+
   /// Makes rows for at least this many members: as many as fit into the length of a row. Throws
   /// std::bad_alloc.
   MemberRows(const Geometry& geometry, std::uint32_t members);
@@ -46,6 +50,9 @@ class MemberRows {
   /// Call it with 1 before an insertion and with 0 after a removal. n may have any size.
   void mark_zeros(const RowKernels& kernels, const std::uint64_t* words, std::uint32_t slot,
                   const std::uint64_t* hashes, std::size_t n, bool bit) noexcept;
+
+  /// Flips bit `slot` of these rows, at most kMarksAhead, which are fetched first.
+  void flip(std::uint32_t slot, std::span<const std::uint64_t> rows) noexcept;
 
   /// Rebuilds whole columns from counters or bits; `columns` ascend by slot. Cost: one pass over
   /// the rows and those counters or bits; if memory is short, one for every 64 members.

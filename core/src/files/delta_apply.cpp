@@ -9,66 +9,27 @@
 #include <optional>
 #include <utility>
 
-#include "files/delta_coder.hpp"
+#include "files/delta_message.hpp"
 #include "files/filter_files.hpp"
-#include "files/read_stages.hpp"
-#include "kit/few_keys.hpp"
 
 namespace scbf {
+
+void take_records_of(Stage& stage, const StageHead& head) {
+  stage.keys_inserted = head.header.keys_inserted;
+  stage.keys_removed = head.header.keys_removed;
+  stage.nonzero_at_most = stage.geometry().counters();
+  stage.known_nonzero.forget();
+}
 
 namespace {
 
 using file_format::ChunkHeader;
 using file_format::Coding;
 
-/// A stage of a message, and its payload in it.
-struct Part {
-  StageHead head;
-  std::span<const std::byte> payload;
-};
-
-/// A message taken apart. What this holds points into the message.
-struct Message {
-  std::vector<Part> parts = {};
-  std::optional<FileHead> head = {};
-
-  explicit Message(std::span<const std::byte> bytes) {
-    const ByteSource source = source_of(bytes);
-    Input input("delta", source);
-    head = read_stages(input, [&](Input& part, StageHead&& stage) {
-      const std::uint64_t begin = input.position();
-      skip_payload(part, stage);
-      parts.push_back({std::move(stage), bytes.subspan(begin, input.position() - begin)});
-    });
-  }
-};
-
-/// Changes bits on the host while others look keys up: whole words are loaded and stored.
-class HostBits {
- public:
-  explicit HostBits(Stage& stage) noexcept : words_(stage.store->words()) {}
-  void flip(std::uint64_t word, std::uint64_t bits) noexcept {
-    store_word(words_ + word, load_word(words_ + word) ^ bits);
-  }
-  void put(std::uint64_t word, std::uint64_t bits) noexcept {
-    if (load_word(words_ + word) != bits) store_word(words_ + word, bits);
-  }
-
- private:
-  std::uint64_t* words_;
-};
-
-/// Buffers for applying, taken before anything changes.
-struct Workplace {
-  file_format::ChunkDecoder decoder;
-  std::vector<std::uint64_t> chunk = std::vector<std::uint64_t>(kChunkWords);
-};
-
-/// Applies a payload that has been verified. Throws nothing.
-void apply_payload(const Part& part, Stage& stage, Workplace& workplace) noexcept {
+/// Makes the bits those of a whole filter. Throws nothing.
+void put_all(const DeltaMessage::Part& part, Stage& stage, DeltaBuffers& buffers) noexcept {
   HostBits bits(stage);
   const StageHeader& header = part.head.header;
-  const bool flips = header.content == Content::delta;
   const std::uint64_t all = header.geometry.words();
   if (!header.packed()) {
     for (std::uint64_t word = 0; word < all; ++word) {
@@ -81,25 +42,10 @@ void apply_payload(const Part& part, Stage& stage, Workplace& workplace) noexcep
   walk_chunks(
       part.payload, file_format::chunk_count(header.payload_bytes()),
       [&](auto, const ChunkHeader& chunk, std::span<const std::byte> bytes, std::uint64_t number) {
-        const auto coding = static_cast<Coding>(chunk.coding);
         const std::uint64_t first = number * kChunkWords;
-        const std::uint64_t count = std::min(kChunkWords, all - first);
-        if (flips && coding == Coding::zeros) return;
-        if (flips && (coding == Coding::gaps || coding == Coding::blocks)) {
-          file_format::for_each_one(coding, bytes, count * 64, [&](std::uint64_t bit) {
-            bits.flip(first + bit / 64, std::uint64_t{1} << bit % 64);
-          });
-          return;
-        }
-        const auto words = std::span(workplace.chunk).first(count);
-        workplace.decoder.decode(Cell::bit, coding, bytes, words);
-        for (std::uint64_t i = 0; i < count; ++i) {
-          if (!flips) {
-            bits.put(first + i, words[i]);
-          } else if (words[i] != 0) {
-            bits.flip(first + i, words[i]);
-          }
-        }
+        const auto words = std::span(buffers.chunk).first(std::min(kChunkWords, all - first));
+        buffers.decoder.decode(Cell::bit, static_cast<Coding>(chunk.coding), bytes, words);
+        for (std::uint64_t i = 0; i < words.size(); ++i) bits.put(first + i, words[i]);
       });
 }
 
@@ -130,8 +76,7 @@ void check_order(const FilterState& state, const Delta& delta) {
                   has.number, has.history, since.history));
 }
 
-/// Do the first stages of the message have the shapes of the filter's stages?
-bool fits(const FilterState& state, const Message& message) {
+bool has_stages_of(const DeltaMessage& message, const FilterState& state) {
   if (state.seed != message.head->seed || !(state.growth == message.head->growth) ||
       state.stages.size() > message.parts.size()) {
     return false;
@@ -150,36 +95,38 @@ bool fits(const FilterState& state, const Message& message) {
   return true;
 }
 
-void take_over_books(Stage& stage, const StageHead& head) {
-  stage.keys_inserted = head.header.keys_inserted;
-  stage.keys_removed = head.header.keys_removed;
-  stage.nonzero_at_most = stage.geometry().counters();
-  stage.known_nonzero.forget();
-}
-
 }  // namespace
+
+DeltaMessage::DeltaMessage(const FilterState& state, const Delta& delta) {
+  DeltaCoder::check(delta);
+  check_order(state, delta);
+  const ByteSource source = source_of(delta.message());
+  Input input("delta", source);
+  head = read_stages(input, [&](Input& part, StageHead&& stage) {
+    const std::uint64_t begin = input.position();
+    skip_payload(part, stage);
+    parts.push_back({std::move(stage), delta.message().subspan(begin, input.position() - begin)});
+  });
+  fits = has_stages_of(*this, state);
+  if (!fits && !delta.whole()) {
+    throw Incompatible(
+        fmt::format("apply: the delta is of another filter, {} with {} stages from epoch {} on: "
+                    "this one is {} with {}",
+                    head->growth.describe(), parts.size(), delta.since().number,
+                    state.growth.describe(), state.stages.size()));
+  }
+}
 
 bool DeltaCoder::changes_in_place(const FilterState& state, const Delta& delta) {
   // With several stages, a key may leave one and enter another: for a moment it would be in none.
   if (!state.on_host() || state.read_only() || state.stages.size() != 1) return false;
-  const Message message(delta.message());
-  return message.parts.size() == 1 && fits(state, message);
+  const DeltaMessage message(state, delta);
+  return message.fits && message.parts.size() == 1;
 }
 
 void DeltaCoder::apply(FilterState& state, const Delta& delta) {
   state.check_writable();
-  delta.check_holds();
-  check_order(state, delta);
-  Message message(delta.message());
-  const bool fitting = fits(state, message);
-  if (!fitting && !delta.whole()) {
-    throw Incompatible(
-        fmt::format("apply: the delta is of another filter, {} with {} stages from epoch {} on: "
-                    "this one is {} with "
-                    "{}",
-                    message.head->growth.describe(), message.parts.size(), delta.since().number,
-                    state.growth.describe(), state.stages.size()));
-  }
+  DeltaMessage message(state, delta);
   if (!state.on_host()) {
     // A device may fail at any moment, so the host changes a copy.
     const Backend& host = find_backend("scalar");
@@ -192,14 +139,14 @@ void DeltaCoder::apply(FilterState& state, const Delta& delta) {
     state = std::move(copy);
     return;
   }
-  if (!fitting) {
+  if (!message.fits) {
     const ByteSource source = source_of(delta.message());
     Input input("delta", source);
     state = std::move(*read_filter(input, *state.backend, Cell::bit).state);
     return;
   }
   // All memory is taken here, so that nothing can fail later.
-  Workplace workplace;
+  DeltaBuffers buffers;
   std::vector<Stage> added;
   const std::size_t old = state.stages.size();
   for (std::size_t i = old; i < message.parts.size(); ++i) {
@@ -208,10 +155,17 @@ void DeltaCoder::apply(FilterState& state, const Delta& delta) {
   }
   state.stages.reserve(message.parts.size());
   for (std::size_t i = 0; i < message.parts.size(); ++i) {
-    const Part& part = message.parts[i];
+    const DeltaMessage::Part& part = message.parts[i];
     Stage& stage = i < old ? state.stages[i] : added[i - old];
-    apply_payload(part, stage, workplace);
-    take_over_books(stage, part.head);
+    if (delta.whole()) {
+      put_all(part, stage, buffers);
+    } else {
+      for_each_change(part, buffers,
+                      [bits = HostBits(stage)](std::uint64_t word, std::uint64_t changed) mutable {
+                        bits.flip(word, changed);
+                      });
+    }
+    take_records_of(stage, part.head);
     if (state.growth.policy() != Growth::Policy::one) {
       stage.metadata = std::move(message.parts[i].head.header.metadata);
     }

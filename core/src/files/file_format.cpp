@@ -187,11 +187,8 @@ void read_fields_2(std::span<const std::byte> bytes, Header& header, const std::
   header.epoch = {f.epoch, f.history};
   header.since = {f.since, f.since_history};
   header.changes = f.changes;
-  for (const Epoch* const epoch : {&header.epoch, &header.since}) {
-    if (!*epoch) require_equal(name, "history of no epoch", epoch->history, 0);
-    if (epoch->number > kMostEpoch) {
-      throw_damaged(name, fmt::format("epoch {}: must be at most 2^62", epoch->number));
-    }
+  for (const Epoch& epoch : {header.epoch, header.since}) {
+    if (const auto fault = epoch_fault(epoch)) throw_damaged(name, *fault);
   }
   if (header.content == Content::delta) {
     if (!header.epoch) throw_damaged(name, "epoch 0 of a delta: must be at least 1");
@@ -222,6 +219,16 @@ std::uint64_t header_checksum(std::span<const std::byte> header) noexcept {
   const auto rest = header.subspan(kChecksumOffset + sizeof zero);
   XXH3_64bits_update(&state, rest.data(), rest.size());
   return XXH3_64bits_digest(&state);
+}
+
+std::optional<std::string> epoch_fault(const Epoch& epoch) {
+  if (!epoch && epoch.history != 0) {
+    return fmt::format("history of no epoch {}: must be 0", epoch.history);
+  }
+  if (epoch.number > kMostEpoch) {
+    return fmt::format("epoch {}: must be at most 2^62", epoch.number);
+  }
+  return {};
 }
 
 std::uint64_t checksum_in(std::span<const std::byte> header) noexcept {

@@ -40,6 +40,9 @@ std::uint64_t header_checksum(std::span<const std::byte> header) noexcept;
 /// The checksum that an encoded header contains.
 std::uint64_t checksum_in(std::span<const std::byte> header) noexcept;
 
+/// What is wrong with an epoch of a file.
+std::optional<std::string> epoch_fault(const Epoch& epoch);
+
 /// What the payload is.
 enum class Content : std::uint32_t {
   filter = 1,  ///< all cells

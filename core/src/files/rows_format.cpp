@@ -49,10 +49,13 @@ constexpr std::uint64_t kLevelBytes = 40;
 
 struct MemberFields {
   std::uint32_t number, asked_always, stages, metadata_bytes;
+  std::uint64_t epoch, history;
 
-  auto in_order() noexcept { return std::tie(number, asked_always, stages, metadata_bytes); }
+  auto in_order() noexcept {
+    return std::tie(number, asked_always, stages, metadata_bytes, epoch, history);
+  }
 };
-constexpr std::uint64_t kMemberBytes = 16;
+constexpr std::uint64_t kMemberBytes = 32;
 
 struct StageFields {
   std::uint32_t level, slot;
@@ -163,7 +166,8 @@ std::vector<std::byte> encode_header(const Header& header) {
   for (const Member& member : header.members) {
     out.put_all(MemberFields{member.number, member.asked_always ? 1u : 0u,
                              static_cast<std::uint32_t>(member.stages.size()),
-                             static_cast<std::uint32_t>(member.metadata.size())});
+                             static_cast<std::uint32_t>(member.metadata.size()),
+                             member.epoch.number, member.epoch.history});
   }
   for (const Member& member : header.members) {
     for (const Stage& stage : member.stages) {
@@ -259,9 +263,13 @@ class TablesReader {
       stages += member.stages;
       metadata += member.metadata_bytes;
       at_most("metadata bytes of members", metadata, further_.members_metadata);
+      const Epoch epoch = {member.epoch, member.history};
+      if (const auto fault = file_format::epoch_fault(epoch)) {
+        reader_.throw_damaged(fmt::format("member {}: {}", member.number, *fault));
+      }
       header.members.push_back({member.number, member.asked_always != 0,
                                 std::vector<Stage>(member.stages, Stage{0, 0}),
-                                std::string(member.metadata_bytes, '\0')});
+                                std::string(member.metadata_bytes, '\0'), epoch});
     }
     reader_.require_equal("stages", further_.stages, stages);
     read_stages(header, metadata);

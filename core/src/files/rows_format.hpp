@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "files/file_format.hpp"
+#include "scbf/epoch.hpp"
 #include "scbf/growth.hpp"
 
 namespace scbf::rows_format {
@@ -44,6 +45,7 @@ struct Member {
   bool asked_always = false;
   std::vector<Stage> stages = {};  ///< oldest first
   std::string metadata = {};
+  Epoch epoch = {};
 };
 
 struct Header {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "classes/bank_class.hpp"
+#include "classes/epochs.hpp"
 #include "module.hpp"
 #include "outside.hpp"
 #include "text.hpp"
@@ -423,9 +424,24 @@ processes can map() it.
             self.value.replace_member(member, BloomFilter(filter.value));
           },
           nb::arg("member"), nb::arg("filter"),
-          "Replaces the bits of a member, for example by those of a later epoch, and clears its "
-          "mark. "
-          "Raises Incompatible.")
+          "Replaces the bits of a member, and clears its mark. Raises Incompatible.")
+      .def(
+          "apply",
+          [](HeldBits& self, std::uint32_t member, const Delta& delta) {
+            changing(self, [&](BloomBank& bank) { bank.apply(member, delta); });
+          },
+          nb::arg("member"), nb::arg("delta"),
+          "Applies a delta to a member, all of it or nothing, as BloomFilter.apply(). Its mark "
+          "stays.")
+      .def(
+          "epoch",
+          [](const HeldBits& self, std::uint32_t member) {
+            const Passage inside(self.gate, Passage::To::read);
+            return number_of(self.value.epoch(member));
+          },
+          nb::arg("member"),
+          "The epoch of a member: that of the filter that was added, or of the last delta since "
+          "then; or None.")
       .def(
           "remove_member",
           [](HeldBits& self, std::uint32_t member) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BloomFilter, the bits of a filter for readers that only ask; Delta, as which its changes travel;
 // and Replica, a copy that takes them.
+#include "classes/epochs.hpp"
 #include "classes/filter_class.hpp"
 #include "module.hpp"
 #include "outside.hpp"
@@ -39,11 +40,6 @@ void intersect(Self& self, const Self& other) {
   self.check_no_exports();
   Outside others_may_run;
   self.value.intersect(other.value);
-}
-
-/// An epoch's number, and whether there is one.
-std::optional<std::uint64_t> number_of(const Epoch& epoch) {
-  return epoch ? std::optional(epoch.number) : std::nullopt;
 }
 
 nb::bytes message_of(const Delta& delta) {
