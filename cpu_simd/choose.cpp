@@ -30,11 +30,6 @@ std::uint64_t first_array_bytes(std::span<const ConstFilterArrays> filters) noex
   return bytes;
 }
 
-double lines_per_array(const Geometry& geometry) noexcept {
-  return static_cast<double>(geometry.bytes()) / 64 /
-         static_cast<double>(geometry.cache_lines_per_key());
-}
-
 /// The temporary memory that suits an operation. A filter is often built once, by a process that
 /// has no scratch memory yet, and fresh memory is slow: the first insertion takes a quarter of the
 /// filter's size, later ones half.
@@ -86,6 +81,11 @@ bool worth_ordering(std::span<const ConstFilterArrays> filters, std::size_t keys
 }
 
 }  // namespace
+
+double lines_per_array(const Geometry& geometry) noexcept {
+  return static_cast<double>(geometry.bytes()) / 64 /
+         static_cast<double>(geometry.cache_lines_per_key());
+}
 
 std::size_t scratch_for(Operation operation, const Geometry& geometry,
                         const BatchOptions& options) noexcept {

@@ -32,6 +32,8 @@ struct Choice {
   double lines = 0;         ///< that the pass reads in each array, in all its windows together
 };
 
+/// Cache lines of each array of a filter.
+double lines_per_array(const Geometry& geometry) noexcept;
 /// Bytes of temporary memory that an operation on a filter may use. That depends on what is kept
 /// from earlier batches, so it changes between calls.
 std::size_t scratch_for(Operation operation, const Geometry& geometry,

@@ -6,32 +6,24 @@
 namespace scbf {
 
 bool FetchDistance::is_due() const noexcept {
-  return tries_.load(std::memory_order_relaxed) < kTriesAtFirst * kChoices.size() ||
+  return begun_.load(std::memory_order_relaxed) < kTries ||
          since_.load(std::memory_order_relaxed) >= kKeysBetweenTries;
 }
 
-std::size_t FetchDistance::next_try() noexcept {
+std::size_t FetchDistance::begin_try() noexcept {
   since_.store(0, std::memory_order_relaxed);
-  return tries_.fetch_add(1, std::memory_order_relaxed) % kChoices.size();
+  return begun_.fetch_add(1, std::memory_order_relaxed) % kChoices.size();
 }
 
-void FetchDistance::book(std::size_t choice, double ns_per_key) noexcept {
-  // The choices are often a tenth apart: what is booked must not age by that much from one try to
-  // the next.
-  book_least(times_[choice], std::max(ns_per_key, 0.01), 1.01f);
+void FetchDistance::book(const std::array<double, 2>& ns) noexcept {
+  const std::uint32_t at = booked_.fetch_add(1, std::memory_order_relaxed) % kTries;
+  saved_[at].store(static_cast<float>(saved(ns[1], ns[0])), std::memory_order_relaxed);
 }
 
 std::size_t FetchDistance::best() const noexcept {
-  std::size_t best = 0;
-  float least = 0;
-  for (std::size_t i = 0; i < kChoices.size(); ++i) {
-    const float time = times_[i].load(std::memory_order_relaxed);
-    if (time == 0) return 0;
-    if (i > 0 && time >= least) continue;
-    best = i;
-    least = time;
-  }
-  return best;
+  float sum = 0;
+  for (const auto& saved : saved_) sum += saved.load(std::memory_order_relaxed);
+  return sum >= 0 ? 0 : 1;
 }
 
 FetchDistance& fetch_distance(Operation operation, const Geometry& geometry) noexcept {

@@ -24,24 +24,24 @@ namespace scbf {
 class FetchDistance {
  public:
   static constexpr std::array<std::size_t, 2> kChoices = {kFarDistance, kNearDistance};
-  /// Tries of each choice that are always due: several, so that an interruption does not decide.
-  static constexpr std::uint32_t kTriesAtFirst = 8;
+  /// Tries that are always due, and count: several, so that an interruption does not decide.
+  static constexpr std::uint32_t kTries = 8;
 
-  /// Is it time to try a distance? At first a few times, then after every kKeysBetweenTries keys.
+  /// Is it time to try both choices? At first a few times, then after every kKeysBetweenTries keys.
   bool is_due() const noexcept;
-  /// The choice to be tried now: each in turn.
-  std::size_t next_try() noexcept;
-  /// Books what a choice took.
-  void book(std::size_t choice, double ns_per_key) noexcept;
+  /// Begins a try of both, one right after the other, and returns the one that goes first.
+  std::size_t begin_try() noexcept;
+  /// Books what both choices took in a try, in nanoseconds per key.
+  void book(const std::array<double, 2>& ns) noexcept;
   /// Counts keys that were worked on without a try.
   void count(std::size_t keys) noexcept { since_.fetch_add(keys, std::memory_order_relaxed); }
 
-  /// The better choice by what is booked; the first until both are known.
+  /// The choice that took less in the last tries together; the first until there are some.
   std::size_t best() const noexcept;
 
  private:
-  std::array<std::atomic<float>, kChoices.size()> times_{};  // ns per key; 0: not known
-  std::atomic<std::uint32_t> tries_{0};
+  std::array<std::atomic<float>, kTries> saved_{};  // ns per key by the first choice
+  std::atomic<std::uint32_t> begun_{0}, booked_{0};
   std::atomic<std::uint64_t> since_{0};  // keys since the last try
 };
 
@@ -57,14 +57,18 @@ void at_best_distance(Operation operation, const Geometry& geometry, std::size_t
   }
   FetchDistance& known = fetch_distance(operation, geometry);
   while (first < end) {
-    if (end - first >= kTryKeys && known.is_due()) {
-      const std::size_t choice = known.next_try();
-      const auto began = std::chrono::steady_clock::now();
-      work(first, first + kTryKeys, Fetch{.distance = FetchDistance::kChoices[choice]});
-      const std::chrono::duration<double, std::nano> took =
-          std::chrono::steady_clock::now() - began;
-      known.book(choice, took.count() / kTryKeys);
-      first += kTryKeys;
+    if (end - first >= 2 * kTryKeys && known.is_due()) {
+      std::array<double, 2> ns;
+      std::size_t choice = known.begin_try();
+      for (int i = 0; i < 2; ++i, choice = 1 - choice) {
+        const auto began = std::chrono::steady_clock::now();
+        work(first, first + kTryKeys, Fetch{.distance = FetchDistance::kChoices[choice]});
+        const std::chrono::duration<double, std::nano> took =
+            std::chrono::steady_clock::now() - began;
+        ns[choice] = took.count() / kTryKeys;
+        first += kTryKeys;
+      }
+      known.book(ns);
     } else {
       const std::size_t n = std::min(end - first, kKeysBetweenTries);
       work(first, first + n, Fetch{.distance = FetchDistance::kChoices[known.best()]});

@@ -1,46 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_simd/path_times.hpp"
 
+#include <algorithm>
 #include <array>
 
+#include "cpu_simd/caches.hpp"
 #include "cpu_simd/work_kinds.hpp"
 
 namespace scbf {
 
 namespace {
 
-/// What a booked time grows by whenever another is booked.
-constexpr float kAgeing = 1.1f;
-/// Tries that are always due, and how many batches ask between later ones.
-constexpr std::uint32_t kFirstTries = 3, kBetweenTries = 32;
+/// Batches that ask between later tries.
+constexpr std::uint32_t kBetweenTries = 32;
 
-/// What the lines of a filter cost per key, in random lines.
-double lines_per_key(std::size_t keys, double lines) noexcept {
-  return 0.5 * lines / static_cast<double>(keys);
-}
+/// What a line of the filter costs a pass, in random lines.
+constexpr double kLineCost = 0.5;
 
 }  // namespace
 
-void PathTimes::book(Way way, std::size_t keys, double lines, double seconds) noexcept {
-  const double each = std::max(seconds * 1e9 / static_cast<double>(keys), 0.01);
-  if (way == Way::direct) return book_least(direct_, each, kAgeing);
-  const double random_line = direct_.load(std::memory_order_relaxed);
-  const double least = each / 4;  // whatever the guess about lines says
-  book_least(by_position_, std::max(each - random_line * lines_per_key(keys, lines), least),
-             kAgeing);
+void PathTimes::book(double direct_ns, double pass_ns, double lines_per_key) noexcept {
+  const double least = pass_ns / 4;  // whatever the guess about lines says
+  Try& latest = tries_[booked_.fetch_add(1, std::memory_order_relaxed) % kTries];
+  latest.direct.store(static_cast<float>(std::max(direct_ns, 0.01)), std::memory_order_relaxed);
+  latest.pass.store(
+      static_cast<float>(std::max(pass_ns - kLineCost * direct_ns * lines_per_key, least)),
+      std::memory_order_relaxed);
 }
 
 std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexcept {
-  const double direct = direct_.load(std::memory_order_relaxed);
-  const double by_position = by_position_.load(std::memory_order_relaxed);
-  if (direct == 0 || by_position == 0) return std::nullopt;
-  return by_position + direct * lines_per_key(keys, lines) < direct ? Way::by_position
-                                                                    : Way::direct;
+  const double lines_cost = kLineCost * lines / static_cast<double>(keys);
+  double sum = 0, worst = 0, worst_share = 0;
+  std::uint32_t known = 0;
+  for (const Try& one : tries_) {
+    const double direct = one.direct.load(std::memory_order_relaxed);
+    if (direct == 0) continue;
+    const double pass = one.pass.load(std::memory_order_relaxed) + direct * lines_cost;
+    const double by_pass = saved(direct, pass), share = by_pass / direct;
+    if (known == 0 || share < worst_share) worst = by_pass, worst_share = share;
+    sum += by_pass;
+    ++known;
+  }
+  if (known == 0) return std::nullopt;
+  return (known > 1 ? sum - worst : sum) > 0 ? Way::by_position : Way::direct;
 }
 
 bool PathTimes::are_due() noexcept {
   const std::uint32_t before = asked_.fetch_add(1, std::memory_order_relaxed);
-  return tried_.load(std::memory_order_relaxed) < kFirstTries || before % kBetweenTries == 0;
+  return begun_.load(std::memory_order_relaxed) < kTries || before % kBetweenTries == 0;
+}
+
+std::size_t samples_for(const Geometry& geometry, std::size_t keys, std::size_t sample) noexcept {
+  if (geometry.bytes() > l3_bytes()) return kSamples;
+  // So many keys that each touch a random line leave out one in seven.
+  const auto enough = static_cast<std::size_t>(2 * lines_per_array(geometry));
+  return std::max<std::size_t>(kSamples, std::min(enough, keys / 8) / sample);
 }
 
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -24,35 +25,43 @@ namespace scbf {
 /// What is known about one kind of work. Any number of threads may use it.
 class PathTimes {
  public:
-  /// Books `seconds` for `keys` keys in a filter of `lines` lines per array; `way` is direct or
-  /// by_position. The least time counts: whatever else the machine does only adds. What is booked
-  /// grows by a tenth at every later booking, in case the machine changes.
-  void book(Way way, std::size_t keys, double lines, double seconds) noexcept;
+  /// Books a try: what both ways took for parts of one batch, in nanoseconds per key. The pass read
+  /// so many lines per key.
+  void book(double direct_ns, double pass_ns, double lines_per_key) noexcept;
 
-  /// The faster way for so many keys; empty until both are known.
+  /// The faster way for so many keys in a filter of `lines` lines per array, by the last tries;
+  /// empty until there is one. The one in which the pass did worst is left out, since a first pass
+  /// pays for scratch memory, and other work of the machine makes either way slower.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
   /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
   /// batches that ask.
   bool are_due() noexcept;
-  /// Counts a batch that tried both.
-  void count_try() noexcept { tried_.fetch_add(1, std::memory_order_relaxed); }
+  /// Counts a batch that tries both.
+  void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  std::atomic<float> direct_{0};       // ns per key; 0: not known
-  std::atomic<float> by_position_{0};  // ns per key, less what the lines cost
-  std::atomic<std::uint32_t> asked_{0}, tried_{0};
+  static constexpr std::uint32_t kTries = 3;
+  struct Try {
+    std::atomic<float> direct{0};  // ns per key; 0: there was no try
+    std::atomic<float> pass{0};    // ns per key, less what the lines cost
+  };
+  std::array<Try, kTries> tries_;
+  std::atomic<std::uint32_t> asked_{0}, begun_{0}, booked_{0};
 };
 
 /// The times of one kind of work (work_kinds.hpp).
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept;
 
-/// Works on a batch in the way that is known to be faster. Of some large batches, a few keys go
-/// directly and others by position, to find that out. Only these batches are booked: the first keys
-/// that go directly pay for memory that was never touched before, and theirs is not the least time,
-/// so both ways are measured on the same terms. Calls work(first, keys, choice) for stretches of
-/// the batch, in order. If there is no memory for partitions, `work` goes directly and sets
-/// choice.way to that.
+/// How many samples of so many keys go directly at either end of a batch: a few, or as many as
+/// bring the filter into the last cache, if that can hold it and an eighth of the batch is enough.
+std::size_t samples_for(const Geometry& geometry, std::size_t keys, std::size_t sample) noexcept;
+
+/// Works on a batch in the way that is known to be faster. Some large batches try both: keys at the
+/// beginning and the end go directly, and others between them by position. (What a key costs may
+/// rise or fall as the batch goes on: in a removal of all keys, the filter becomes empty; and lines
+/// come into the caches.) Calls work(first, keys, choice) for stretches of the batch, in order. If
+/// there is no memory for partitions, `work` goes directly and sets choice.way to that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
                 BatchOptions options, Work work) {
@@ -61,16 +70,18 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const auto chosen = [&](std::size_t n) { return choose(operation, geometry, n, options); };
   Choice choice = chosen(keys.size());
   // Keys whose time is taken at once: a task for each thread.
-  const std::size_t sample = operation == Operation::lookup && choice.threads > 1
-                                 ? kTaskKeys * choice.threads
-                                 : kSampleKeys;
+  const std::size_t sample =
+      operation == Operation::lookup && choice.threads > 1
+          ? kTaskKeys * choice.threads
+          : std::clamp(keys.size() / kBatchOfSamples, kLeastSampleKeys, kSampleKeys);
   if (choice.enough == 0 || keys.size() < kBatchOfSamples * sample) {
     return work(std::size_t{0}, keys, choice);
   }
+  const std::size_t samples = samples_for(geometry, keys.size(), sample);
   // A batch of which the samples leave too little for a pass by position does not count as a try.
   // Otherwise a first pass, which pays for fresh scratch memory, could be the only one booked.
   PathTimes& times = path_times(operation, geometry, choice.threads);
-  if (keys.size() < kSamples * sample + choice.enough || !times.are_due()) {
+  if (keys.size() < 2 * samples * sample + choice.enough || !times.are_due()) {
     return work(std::size_t{0}, keys, choice);
   }
   times.count_try();
@@ -79,30 +90,41 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     const auto began = std::chrono::steady_clock::now();
     work(done, keys.slice(done, n), way);
     done += n;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - began)
+        .count();
   };
-  double least = 1e9;
-  Choice direct = choice;
-  direct.way = Way::direct;
-  for (unsigned i = 0; i < kSamples; ++i) least = std::min(least, run(sample, direct));
-  times.book(Way::direct, sample, choice.lines, least);
-  std::size_t left = keys.size() - done;
-  Choice rest = chosen(left);
-  if (rest.enough != 0 && rest.way == Way::direct) {
-    // The other way gets a part that pays for a pass, or all of a small batch.
-    const std::size_t some = left < 4 * rest.enough ? left : std::max(2 * rest.enough, left / 4);
+  // The least time counts: the first keys may pay for memory that was never touched before.
+  const auto run_samples = [&] {
+    Choice direct = choice;
+    direct.way = Way::direct;
+    double least = 1e18;
+    for (std::size_t i = 0; i < samples; ++i) least = std::min(least, run(sample, direct));
+    return least / static_cast<double>(sample);
+  };
+  const double direct_ns = run_samples();
+  double pass_ns = 0, lines = 0;
+  std::size_t passed = 0;
+  // A part that pays for a pass, or all of a small batch; then the rest in the faster way.
+  for (std::size_t left = keys.size() - done - samples * sample; left > 0;) {
+    const bool is_first = passed == 0;
+    const std::size_t n =
+        is_first && left >= 4 * choice.enough ? std::max(2 * choice.enough, left / 4) : left;
+    Choice way = chosen(n);
     // An executor may have another number of threads than a moment ago.
-    if (Choice other = chosen(some); other.enough != 0) {
-      other.way = Way::by_position;
-      const double seconds = run(some, other);
-      times.book(other.way, some, other.lines, seconds);
-      left = keys.size() - done;
-      if (left == 0) return;
-      rest = chosen(left);
+    const bool may_pass = way.enough != 0;
+    way.way = may_pass && (is_first || pass_ns < direct_ns * static_cast<double>(passed))
+                  ? Way::by_position
+                  : Way::direct;
+    const double ns = run(n, way);
+    if (is_first && way.way != Way::by_position) {
+      Choice rest = chosen(keys.size() - done);
+      return work(done, keys.slice(done, keys.size() - done), rest);
     }
+    if (way.way == Way::by_position) pass_ns += ns, passed += n, lines += way.lines;
+    left -= n;
   }
-  const double seconds = run(left, rest);
-  times.book(rest.way, left, rest.lines, seconds);
+  const auto each = static_cast<double>(passed);
+  times.book((direct_ns + run_samples()) / 2, pass_ns / each, lines / each);
 }
 
 }  // namespace scbf

@@ -38,9 +38,9 @@ inline constexpr std::uint64_t kFarBytes = 4u << 20;
 constexpr std::size_t distance_for(std::uint64_t bytes) noexcept {
   return bytes > kFarBytes ? kFarDistance : bytes > kNearBytes ? kNearDistance : 0;
 }
-/// Keys per timed sample of the direct path, how many samples are taken, and how many samples long
-/// a batch must be, so that timing costs little.
-inline constexpr std::size_t kSampleKeys = 64 * 1024;
+/// Keys per timed sample of the direct path, how many samples are taken at either end of a batch,
+/// and how many samples long it must be, so that timing costs little.
+inline constexpr std::size_t kSampleKeys = 64 * 1024, kLeastSampleKeys = 16 * 1024;
 inline constexpr unsigned kSamples = 3;
 inline constexpr std::size_t kBatchOfSamples = 16;
 /// Keys of a window of a removal that are looked up to see whether nearly all of them are present.

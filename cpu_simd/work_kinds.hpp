@@ -30,12 +30,13 @@ inline std::size_t work_kind(Operation operation, const Geometry& geometry,
          size;
 }
 
-/// Books a time: the least counts, as whatever else the machine does only adds. What was booked
-/// before grows by the factor `ageing`, so that a machine that has become slower is noticed. 0: not
-/// known.
-inline void book_least(std::atomic<float>& booked, double now, float ageing) noexcept {
-  const float before = booked.load(std::memory_order_relaxed), fresh = static_cast<float>(now);
-  booked.store(before == 0 ? fresh : std::min(before * ageing, fresh), std::memory_order_relaxed);
+/// What one way saves against another that does the same work. At most what the faster one takes,
+/// since an interruption may make a time as long as it likes. Times of the same moment are
+/// compared, and what they differ by is added up over several tries: what a key costs depends on
+/// whether it is there, and where it costs more, a wrong choice costs more.
+inline double saved(double other, double own) noexcept {
+  const double most = std::min(other, own);
+  return std::clamp(other - own, -most, most);
 }
 
 }  // namespace scbf

@@ -20,41 +20,42 @@ using scbf::kKeysBetweenTries;
 using scbf::kTryKeys;
 using scbf::Operation;
 
-TEST(FetchDistance, TheLeastTimeWins) {
+TEST(FetchDistance, TheLowerTimesWin) {
   FetchDistance known;
   EXPECT_EQ(known.best(), 0u);
-  known.book(1, 9);
-  EXPECT_EQ(known.best(), 0u) << "the other one is not known yet";
-  known.book(0, 10);
+  known.book({10, 9});
   EXPECT_EQ(known.best(), 1u);
-  known.book(0, 8.5);
+  known.book({8, 9.5});
   EXPECT_EQ(known.best(), 0u);
-  for (int i = 0; i < 4; ++i) known.book(0, 100);  // interruptions
-  EXPECT_EQ(known.best(), 0u);
+  known.book({100, 9});  // an interruption counts as twice the other
+  EXPECT_EQ(known.best(), 1u);
+  for (std::uint32_t i = 0; i < FetchDistance::kTries; ++i) known.book({8, 9.5});
+  EXPECT_EQ(known.best(), 0u) << "that was long ago";
 }
 
-TEST(FetchDistance, AChangedMachineIsNoticed) {
+/// Lookups of present keys in several arrays take longer than those of absent ones, and gain more.
+TEST(FetchDistance, WhereKeysCostMoreAWrongChoiceWeighsMore) {
   FetchDistance known;
-  known.book(0, 5);
-  known.book(1, 9);
-  for (int i = 0; i < 100; ++i) known.book(0, 20);
+  for (std::uint32_t i = 0; i < FetchDistance::kTries; ++i) known.book({6.2, 5.9});
   EXPECT_EQ(known.best(), 1u);
+  known.book({17, 28});
+  EXPECT_EQ(known.best(), 0u);
 }
 
 TEST(FetchDistance, BothAreTriedAtFirstAndThenRarely) {
   FetchDistance known;
-  std::vector<std::size_t> tries(FetchDistance::kChoices.size());
-  while (known.is_due()) ++tries.at(known.next_try());
-  EXPECT_GE(tries[0], 2u);
-  EXPECT_EQ(tries[0], tries[1]);
+  std::vector<std::size_t> first(FetchDistance::kChoices.size());
+  while (known.is_due()) ++first.at(known.begin_try());
+  EXPECT_EQ(first[0] + first[1], FetchDistance::kTries);
+  EXPECT_EQ(first[0], first[1]);
   known.count(kKeysBetweenTries - 1);
   EXPECT_FALSE(known.is_due());
   known.count(1);
   EXPECT_TRUE(known.is_due());
-  const std::size_t one = known.next_try();
+  const std::size_t one = known.begin_try();
   EXPECT_FALSE(known.is_due());
   known.count(kKeysBetweenTries);
-  EXPECT_NE(known.next_try(), one);
+  EXPECT_NE(known.begin_try(), one);
 }
 
 struct Stretch {

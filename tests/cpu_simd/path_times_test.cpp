@@ -25,35 +25,47 @@ using scbf::Path;
 using scbf::PathTimes;
 using scbf::Way;
 
-constexpr double kNs = 1e-9;
-
 TEST(PathTimes, TheLowerTimeWins) {
   PathTimes times;
   EXPECT_FALSE(times.faster(1000, 100).has_value());
-  times.book(Way::direct, 1000, 100, 9 * 1000 * kNs);
-  EXPECT_FALSE(times.faster(1000, 100).has_value());
-  times.book(Way::by_position, 1000, 100, 5 * 1000 * kNs);
+  times.book(9, 5, 0.1);
   EXPECT_EQ(times.faster(1000, 100), Way::by_position);
-  times.book(Way::direct, 1000, 100, 3 * 1000 * kNs);
+  for (int i = 0; i < 3; ++i) times.book(3, 5, 0.1);
   EXPECT_EQ(times.faster(1000, 100), Way::direct);
 }
 
 TEST(PathTimes, FewKeysPerLineSpeakForTheDirectPath) {
   PathTimes times;
-  times.book(Way::direct, 1000, 100, 9 * 1000 * kNs);
-  times.book(Way::by_position, 1000, 100, 6 * 1000 * kNs);  // 5.55 without the lines
+  times.book(9, 6, 0.1);  // 5.55 without the lines
   EXPECT_EQ(times.faster(100'000, 10'000), Way::by_position);
   EXPECT_EQ(times.faster(10'000, 10'000), Way::direct);  // 5.55 + 4.5
 }
 
-TEST(PathTimes, TheLeastTimeCountsUntilItIsOld) {
+TEST(PathTimes, TheWorstTryOfAPassIsLeftOut) {
   PathTimes times;
-  times.book(Way::by_position, 1000, 0, 5 * 1000 * kNs);
-  times.book(Way::direct, 1000, 0, 4 * 1000 * kNs);
-  times.book(Way::direct, 1000, 0, 50 * 1000 * kNs);  // the machine did something else
+  times.book(4, 50, 0);  // pays for memory
   EXPECT_EQ(times.faster(1000, 0), Way::direct);
-  for (int i = 0; i < 10; ++i) times.book(Way::direct, 1000, 0, 50 * 1000 * kNs);
-  EXPECT_EQ(times.faster(1000, 0), Way::by_position);  // it has become another machine
+  times.book(4, 3, 0);
+  EXPECT_EQ(times.faster(1000, 0), Way::by_position);
+  times.book(4, 3, 0);
+  EXPECT_EQ(times.faster(1000, 0), Way::by_position);
+  for (int i = 0; i < 2; ++i) times.book(4, 5, 0);
+  EXPECT_EQ(times.faster(1000, 0), Way::direct) << "it has become another machine";
+}
+
+/// Lookups of present keys in several arrays take longer than those of absent ones.
+TEST(PathTimes, WhereKeysCostMoreAWrongChoiceWeighsMore) {
+  PathTimes times;
+  times.book(48, 36, 0);
+  for (int i = 0; i < 2; ++i) times.book(13.3, 13.8, 0);
+  EXPECT_EQ(times.faster(1000, 0), Way::by_position);
+  // One that was interrupted counts as twice the other at most.
+  PathTimes interrupted;
+  interrupted.book(1e6, 5, 0);
+  for (int i = 0; i < 2; ++i) interrupted.book(4, 9, 0);
+  EXPECT_EQ(interrupted.faster(1000, 0), Way::by_position);
+  interrupted.book(4, 9, 0);
+  EXPECT_EQ(interrupted.faster(1000, 0), Way::direct);
 }
 
 TEST(PathTimes, BothAreTriedAtFirstAndThenRarely) {
@@ -108,14 +120,24 @@ TEST_P(RunFaster, TriesBothAndTakesAllKeysInOrder) {
   const auto first = run(2'000'000);
   EXPECT_GT(keys_in(first, Way::direct), 0u);
   EXPECT_GT(keys_in(first, Way::by_position), 0u);
+  EXPECT_EQ(first.front().way, Way::direct);
+  EXPECT_EQ(first.back().way, Way::direct);
   PathTimes& times = scbf::path_times(GetParam(), kGeometry, 1);
-  const double lines = 200'000;
-  // Whatever the work above took, these are lower; the rest of a batch follows them.
-  for (int i = 0; i < 100; ++i) times.book(Way::direct, 1000, lines, 1);
-  times.book(Way::direct, 10'000'000, lines, 0.2);
-  times.book(Way::by_position, 10'000'000, lines, 0.1);
+  // Whatever the work above took, the next batches follow these.
+  for (int i = 0; i < 3; ++i) times.book(20, 10, 0.02);
   EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000'000, {.threads = 1}).way, Way::by_position);
   EXPECT_EQ(scbf::choose(GetParam(), kGeometry, 2'000, {.threads = 1}).way, Way::direct);
+}
+
+TEST_P(RunFaster, MediumBatchesTryBoth) {
+  const Geometry geometry = Geometry::split_block(1, 150'000);
+  const std::vector<std::uint64_t> keys(500'000);
+  std::set<Way> ways;
+  scbf::run_faster(
+      GetParam(), geometry, keys, {.threads = 1},
+      [&](std::size_t, const KeyBatch&, const Choice& choice) { ways.insert(choice.way); });
+  EXPECT_EQ(ways, (std::set{Way::direct, Way::by_position}));
+  EXPECT_TRUE(scbf::path_times(GetParam(), geometry, 1).faster(500'000, 150'000).has_value());
 }
 
 TEST_P(RunFaster, BatchesThatAreTooSmallForBothUseUpNoTries) {
@@ -151,9 +173,7 @@ TEST_P(RunFaster, ASlowFirstPassIsTriedAgainEvenIfAllBatchesAreSmall) {
 TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {
   PathTimes& times = scbf::path_times(GetParam(), kGeometry, 1);
   while (times.are_due()) times.count_try();
-  for (int i = 0; i < 200; ++i) times.book(Way::direct, 1000, 200'000, 1);
-  times.book(Way::direct, 10'000'000, 200'000, 0.002);
-  times.book(Way::by_position, 10'000'000, 200'000, 0.001);
+  for (int i = 0; i < 3; ++i) times.book(0.2, 0.1, 0.02);
   const std::vector<std::uint64_t> keys(2'000'000);
   for (int i = 0; i < 25; ++i) {
     // Slow, as in memory that nobody has touched before.
