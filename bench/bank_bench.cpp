@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bank against separate filters with the same keys as its members ("alone"): queries, memory,
-// updates. Each row measures both in turn. And how soon a reader has answers from a file.
+// updates. Each row measures both in turn. And readers: how soon they have answers from a file, and
+// what a delta costs them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "driver/keys.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_bank.hpp"
+#include "scbf/delta.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/sizing.hpp"
 
@@ -159,6 +161,31 @@ class BankFixture final : public Fixture {
     ask("of_counters", [&] { return BloomBank::load(*files_ / "counters"); });
   }
 
+  /// A hundredth of a member's keys go, as many come, and a reader applies the delta: to its bank,
+  /// or to a filter beside the bank, which then replaces the member. An item is a bit that changes.
+  void apply_delta(Repetition& r) {
+    if (!reader_) {
+      reader_.emplace(*bank_);
+      counters_.emplace(alone_[0]);
+      beside_.emplace(*counters_);
+      beside_->advance(*counters_);
+      reader_->replace_member(0, *beside_, kOneThread);
+    }
+    const std::size_t some = std::clamp<std::size_t>(load_[0].keys.size() / 100, 1, asked_);
+    const KeyBatch held = load_[0].keys.slice(0, some), absent = Column(keys_).last(some);
+    counters_->remove(exchanged_ ? absent : held, {}, kOneThread);
+    counters_->insert(exchanged_ ? held : absent, kOneThread);
+    exchanged_ = !exchanged_;
+    const Delta delta = BloomFilter(*beside_).advance(*counters_);
+    r.time("", delta.changes(), [&] { reader_->apply(0, delta, kOneThread); });
+    const BloomFilter applied = reader_->copy_member(0, kOneThread);
+    r.time("replaced", delta.changes(), [&] {
+      beside_->apply(delta);
+      reader_->replace_member(0, *beside_, kOneThread);
+    });
+    if (applied != *beside_ || applied.epoch() != delta.epoch()) throw WrongAnswer("a delta");
+  }
+
   /// Inserts all keys into empty members in one call.
   void insert_all(Repetition& r) {
     if (growth_.policy() == Growth::Policy::one) {
@@ -244,6 +271,11 @@ class BankFixture final : public Fixture {
   std::vector<MemberKeys> load_, more_, first_;
   std::optional<Bank> bank_;
   std::optional<Folder> files_;  ///< of the bank, which all changes leave as it was
+  // A reader of the first member's counters, with its bits in the bank and beside it.
+  std::optional<BloomBank> reader_;
+  std::optional<Filter> counters_;
+  std::optional<BloomFilter> beside_;
+  bool exchanged_ = false;  ///< some of the member's keys, for others
   std::vector<Filter> alone_;
   MemberLists lists_;
 };
@@ -266,6 +298,7 @@ void add_bank(const Shape& shape, const std::vector<std::size_t>& batches) {
                     .repetitions = 3,
                     .measure = by(&BankFixture::first_answers, n)});
   }
+  rows.push_back({.name = "apply_delta/" + what, .measure = by(&BankFixture::apply_delta)});
   rows.push_back({.name = "insert_all/" + what,
                   .repetitions = 3,
                   .measure = by(&BankFixture::insert_all),
