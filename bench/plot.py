@@ -33,13 +33,19 @@ def pages(root):
     return {str(file.relative_to(root)): file.read_text() for file in files if file.is_file()}
 
 
-def newest(folder, matrix):
-    """The most recent result of such a run, or None. Skips old files, which have no rows."""
+# The machine of the main tables. The newest full run on any other stands beside them.
+HOME = "AMD EPYC (family 25 model 17)"
+
+
+def newest(folder, matrix, on=lambda cpu: True):
+    """The most recent result of such a run on such a machine, or None. Skips old files, which have no
+    rows."""
     found = []
     for path in sorted(folder.glob("*.json")):
         result = json.loads(path.read_text())
-        if result["context"].get("matrix") == matrix and "rows" in result:
-            found.append((result["context"]["date"], path))
+        context = result["context"]
+        if context.get("matrix") == matrix and "rows" in result and on(context.get("cpu_model")):
+            found.append((context["date"], path))
     return max(found)[1] if found else None
 
 
@@ -248,7 +254,7 @@ def main():
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path,
-                        help="a file of bench/results/ (default: the newest full run)")
+                        help=f"a file of bench/results/ (default: the newest full run on {HOME})")
     parser.add_argument("--systems", type=Path,
                         help="the same for banks and indexes (default: the newest such run)")
     parser.add_argument("--root", type=Path, default=root,
@@ -260,11 +266,14 @@ def main():
     args = parser.parse_args()
 
     folder = root / "bench" / "results"
-    path = args.results or newest(folder, "full")
+    path = args.results or newest(folder, "full", lambda cpu: cpu == HOME)
     if path is None:
         fail(f"{folder}: no result of a full run; make one with scripts/bench --full, or name a file "
              "with --results")
     results = tables.Results(json.loads(path.read_text()), path.name)
+    home = results.context.get("cpu_model")
+    if other := newest(folder, "full", lambda cpu: cpu != home):
+        results.elsewhere = tables.Results(json.loads(other.read_text()), other.name)
     made = {name: make(results) for name, make in tables.TABLES.items()}
     path = args.systems or newest(folder, "systems")
     systems = (tables.Systems(json.loads(path.read_text()), path.name) if path else
