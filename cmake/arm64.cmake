@@ -6,7 +6,9 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++-12)
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH scbf_checkout)
-set(CMAKE_SYSROOT ${scbf_checkout}/.arm64)
+if(NOT CMAKE_SYSROOT)
+  set(CMAKE_SYSROOT ${scbf_checkout}/.arm64)
+endif()
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${CMAKE_SYSROOT})
 
 # Libraries are those of that architecture; programs run here.

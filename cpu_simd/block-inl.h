@@ -378,7 +378,7 @@ inline std::uint64_t BlockAddNew(const Geometry&, std::uint64_t* words,
 
 /// A block with one key taken away: counters at 15 or 0 stay.
 struct LessOne {
-  HWY_INLINE LessOne() noexcept {}  // g++ compiles one of its own for no target but the baseline
+  HWY_INLINE LessOne() noexcept {}  // g++ would compile an implicit one for the baseline only
   Block::Vector words[Block::parts];
   Block::Mask emptied[Block::parts];  ///< counters that become 0
   bool complete;                      ///< none of the key's counters was 0

@@ -24,7 +24,7 @@ namespace scbf {
 class FetchDistance {
  public:
   static constexpr std::array<std::size_t, 2> kChoices = {kFarDistance, kNearDistance};
-  /// Tries that are always due, and count: several, so that an interruption does not decide.
+  /// Tries that are always due, and count: several, so that interruptions do not decide.
   static constexpr std::uint32_t kTries = 8;
 
   /// Is it time to try both choices? At first a few times, then after every kKeysBetweenTries keys.
@@ -36,7 +36,8 @@ class FetchDistance {
   /// Counts keys that were worked on without a try.
   void count(std::size_t keys) noexcept { since_.fetch_add(keys, std::memory_order_relaxed); }
 
-  /// The choice that took less in the last tries together; the first until there are some.
+  /// The choice that took less in the last tries together, without the best try of either; the
+  /// first until there are some.
   std::size_t best() const noexcept;
 
  private:

@@ -22,27 +22,23 @@ constexpr double kLineCost = 0.5;
 void PathTimes::book(double direct_ns, double pass_ns, double lines_per_key) noexcept {
   const double least = pass_ns / 4;  // whatever the guess about lines says
   Try& latest = tries_[booked_.fetch_add(1, std::memory_order_relaxed) % kTries];
-  latest.direct.store(static_cast<float>(std::max(direct_ns, 0.01)), std::memory_order_relaxed);
   latest.pass.store(
       static_cast<float>(std::max(pass_ns - kLineCost * direct_ns * lines_per_key, least)),
       std::memory_order_relaxed);
+  latest.direct.store(static_cast<float>(std::max(direct_ns, 0.01)), std::memory_order_release);
 }
 
 std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexcept {
   const double lines_cost = kLineCost * lines / static_cast<double>(keys);
-  double sum = 0, worst = 0, worst_share = 0;
-  std::uint32_t known = 0;
+  std::optional<Way> way;
   for (const Try& one : tries_) {
-    const double direct = one.direct.load(std::memory_order_relaxed);
+    const double direct = one.direct.load(std::memory_order_acquire);
     if (direct == 0) continue;
     const double pass = one.pass.load(std::memory_order_relaxed) + direct * lines_cost;
-    const double by_pass = saved(direct, pass), share = by_pass / direct;
-    if (known == 0 || share < worst_share) worst = by_pass, worst_share = share;
-    sum += by_pass;
-    ++known;
+    if (pass < direct) return Way::by_position;
+    way = Way::direct;
   }
-  if (known == 0) return std::nullopt;
-  return (known > 1 ? sum - worst : sum) > 0 ? Way::by_position : Way::direct;
+  return way;
 }
 
 bool PathTimes::are_due() noexcept {

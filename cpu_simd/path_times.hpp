@@ -29,9 +29,9 @@ class PathTimes {
   /// so many lines per key.
   void book(double direct_ns, double pass_ns, double lines_per_key) noexcept;
 
-  /// The faster way for so many keys in a filter of `lines` lines per array, by the last tries;
-  /// empty until there is one. The one in which the pass did worst is left out, since a first pass
-  /// pays for scratch memory, and other work of the machine makes either way slower.
+  /// The faster way for so many keys in a filter of `lines` lines per array; empty until there was
+  /// a try. A pass that won one of the last tries is the faster way: whatever else the machine does
+  /// makes it slower, and a first pass pays for scratch memory.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
   /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
@@ -58,10 +58,9 @@ PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned th
 std::size_t samples_for(const Geometry& geometry, std::size_t keys, std::size_t sample) noexcept;
 
 /// Works on a batch in the way that is known to be faster. Some large batches try both: keys at the
-/// beginning and the end go directly, and others between them by position. (What a key costs may
-/// rise or fall as the batch goes on: in a removal of all keys, the filter becomes empty; and lines
-/// come into the caches.) Calls work(first, keys, choice) for stretches of the batch, in order. If
-/// there is no memory for partitions, `work` goes directly and sets choice.way to that.
+/// beginning and the end go directly, and others between them by position. Calls work(first, keys,
+/// choice) for stretches of the batch, in order. If there is no memory for partitions, `work` goes
+/// directly and sets choice.way to that.
 template <class Work>
 void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& keys,
                 BatchOptions options, Work work) {
@@ -123,8 +122,12 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
     if (way.way == Way::by_position) pass_ns += ns, passed += n, lines += way.lines;
     left -= n;
   }
+  // Only a removal becomes cheaper as it goes on. Otherwise the lower time counts again.
+  const double end_ns = run_samples();
+  const double both_ends =
+      operation == Operation::remove ? (direct_ns + end_ns) / 2 : std::min(direct_ns, end_ns);
   const auto each = static_cast<double>(passed);
-  times.book((direct_ns + run_samples()) / 2, pass_ns / each, lines / each);
+  times.book(both_ends, pass_ns / each, lines / each);
 }
 
 }  // namespace scbf

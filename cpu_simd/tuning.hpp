@@ -16,7 +16,7 @@ inline constexpr std::size_t kNearDistance = 32;
 inline constexpr std::size_t kFarDistance = 128;
 /// Keys that are worked on to find out what one distance costs.
 inline constexpr std::size_t kTryKeys = 2048;
-/// Keys after which the next distance is tried again.
+/// Keys after which both distances are tried again.
 inline constexpr std::size_t kKeysBetweenTries = 512 * 1024;
 /// With few keys, lines of further filters are prefetched until this many are under way.
 inline constexpr std::size_t kLinesAhead = 256;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 
@@ -28,15 +27,6 @@ inline std::size_t work_kind(Operation operation, const Geometry& geometry,
   return ((static_cast<std::size_t>(operation) * kArrayShapes + shape) * kThreadKinds + shared) *
              kSizeKinds +
          size;
-}
-
-/// What one way saves against another that does the same work. At most what the faster one takes,
-/// since an interruption may make a time as long as it likes. Times of the same moment are
-/// compared, and what they differ by is added up over several tries: what a key costs depends on
-/// whether it is there, and where it costs more, a wrong choice costs more.
-inline double saved(double other, double own) noexcept {
-  const double most = std::min(other, own);
-  return std::clamp(other - own, -most, most);
 }
 
 }  // namespace scbf

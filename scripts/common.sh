@@ -31,11 +31,11 @@ find_nvcc() {
   export CUDACXX=${CUDACXX:-$nvcc}
 }
 
-# say_what_is_missing GROUP…: for --no-install; names the Debian packages that are missing, if any.
+# say_what_is_missing GROUP…: for --no-install; names what is missing, if anything is.
 say_what_is_missing() {
   local missing
   command -v dpkg-query >/dev/null || return 0
-  missing=$(scripts/install-deps "$@" --dry-run | grep '^packages missing') || return 0
+  missing=$(scripts/install-deps "$@" --dry-run | grep -E '^(packages missing|libraries for arm64: missing|CUDA compiler: none)') || return 0
   say "$missing"
   say "to install them: scripts/install-deps $*"
 }

@@ -405,6 +405,47 @@ TEST(BloomBank, FollowsAMemberByItsDeltas) {
   ASSERT_TRUE(same_bits(bank, model, random_keys(400, 1), {}));
 }
 
+/// Stages that a merge brought: of the growth, which the bank takes, and of another growth.
+TEST(BloomBank, TakesMergedStagesOfItsGrowthOnly) {
+  const Growth growth = Growth::tightening(50, 0.1);
+  Filter counters(growth, {.seed = 7}), merged(growth, {.seed = 7}), foreign(growth, {.seed = 7});
+  counters.insert(random_keys(40, 1));
+  BloomFilter sent(growth, {.seed = 7}), received = sent;
+  BloomBank bank(growth, {.seed = 7});
+  bank.add_member(received);
+  bank.add_member(received);
+  const auto publish = [&] {
+    const scbf::Delta delta = sent.advance(counters);
+    received.apply(delta);
+    return delta;
+  };
+  bank.apply(0, publish());
+  merged.insert(random_keys(300, 2));  // several stages, one of index 0
+  counters.merge(merged);
+  const scbf::Delta with_stages = publish();
+  ASSERT_FALSE(with_stages.whole());
+  bank.apply(0, with_stages);
+  EXPECT_EQ(bank.stages(0), counters.stages());
+  BitsModel model{growth, 7};
+  model.members.emplace(0, received);
+  model.members.emplace(1, BloomFilter(growth, {.seed = 7}));
+  ASSERT_TRUE(same_bits(bank, model, random_keys(300, 2), {}));
+  counters.remove(random_keys(100, 2));  // then changes in all of them
+  const scbf::Delta in_all = publish();
+  ASSERT_FALSE(in_all.whole());
+  bank.apply(0, in_all);
+  model.members.at(0) = received;
+  ASSERT_TRUE(same_bits(bank, model, random_keys(300, 2), {}));
+
+  Filter elsewhere(Growth::fixed(Geometry::split_block(1, 20), 8), {.seed = 7});
+  elsewhere.insert(random_keys(10, 3));
+  counters.merge(elsewhere);
+  const scbf::Delta of_another = publish();
+  ASSERT_FALSE(of_another.whole());
+  SCBF_EXPECT_THROW(bank.apply(0, of_another), scbf::Incompatible, "does not belong to its growth");
+  ASSERT_TRUE(same_bits(bank, model, random_keys(300, 2), {}));
+}
+
 TEST(BloomBank, KeepsNothingOfAMappedFilter) {
   const TemporaryFolder folder;
   const Growth growth = Growth::tightening(200, 0.01);

@@ -66,6 +66,11 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
   }
 
   // Everything that can fail comes first.
+  std::vector<StageOfGrowth> stages;
+  for (const DeltaMessage::Part& part : message.parts) {
+    stages.push_back({part.head.index, part.head.shape});
+  }
+  if (const auto misfit = fit.misfit(growth, seed, stages)) throw Incompatible(*misfit);
   DeltaBuffers buffers;
   for (DeltaMessage::Part& part : std::span(message.parts).subspan(old)) {
     Stage stage = Stage::empty(part.head.shape, part.head.index, seed, *backend);
@@ -77,7 +82,6 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
     stage.metadata = std::move(part.head.header.metadata);
     filter->stages.push_back(std::move(stage));
   }
-  check(*filter);
   changed.stages.reserve(message.parts.size());
   std::vector<StageSlot> added;
   added.reserve(message.parts.size() - old);

@@ -11,6 +11,7 @@
 
 #include "files/delta_message.hpp"
 #include "files/filter_files.hpp"
+#include "filter/last_digits.hpp"
 
 namespace scbf {
 
@@ -84,7 +85,7 @@ bool has_stages_of(const DeltaMessage& message, const FilterState& state) {
   for (std::size_t i = 0; i < state.stages.size(); ++i) {
     const StageHead& head = message.parts[i].head;
     const Stage& stage = state.stages[i];
-    if (stage.index != head.index || !(stage.shape == head.shape)) return false;
+    if (stage.index != head.index || !is_close(stage.shape, head.shape)) return false;
   }
   if (message.head->content == Content::filter) return true;
   // Stages that are new have no epoch to begin at; all others have.

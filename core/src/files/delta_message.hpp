@@ -3,6 +3,7 @@
 // member of a bank (bank/bank_deltas.cpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
