@@ -80,10 +80,10 @@ class BloomBank {
   void replace_member(std::uint32_t member, BloomFilter bits, const BatchOptions& options = {});
   /// The epoch of a member: that of the filter that was added, or of the last delta since then.
   Epoch epoch(std::uint32_t member) const;
-  /// As BloomFilter::apply, on a member: all of the delta or nothing, and its metadata. The mark set
-  /// by ask_always stays. Throws Incompatible as that, or as add_member. Cost: a line of memory for
-  /// each bit that changes, and one pass over the rows of each new stage; of a whole filter, that
-  /// of replace_member.
+  /// As BloomFilter::apply, on a member: all of the delta or nothing, and its metadata. The mark
+  /// set by ask_always stays. Throws Incompatible as that, or as add_member. Cost: a line of memory
+  /// for each bit that changes, and one pass over the rows of each new stage; of a whole filter,
+  /// that of replace_member.
   void apply(std::uint32_t member, const Delta& delta, const BatchOptions& options = {});
   /// The member as a filter of bits, with its metadata, numbers of keys and epoch. Cost: one pass
   /// over the rows of each of its stages. Throws std::bad_alloc.
