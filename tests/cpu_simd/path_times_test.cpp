@@ -61,6 +61,17 @@ TEST(PathTimes, BothTimesAreOfOneTry) {
   EXPECT_EQ(times.faster(1000, 0), Way::direct);
 }
 
+TEST(PathTimes, DirectSamplesBringAFilterIntoTheLastCache) {
+  const std::uint64_t lines = scbf::l3_bytes() / 64;
+  const Geometry fits = Geometry::split_block(1, lines / 2),
+                 larger = Geometry::split_block(1, 2 * lines);
+  constexpr std::size_t kMany = std::size_t{1} << 30;
+  EXPECT_EQ(scbf::samples_for(fits, kMany, 16), std::max<std::size_t>(scbf::kSamples, lines / 16));
+  EXPECT_EQ(scbf::samples_for(fits, 8 * 16 * 100, 16), 100u);  // an eighth of the batch
+  EXPECT_EQ(scbf::samples_for(fits, 100, 16), scbf::kSamples);
+  EXPECT_EQ(scbf::samples_for(larger, kMany, 16), scbf::kSamples);
+}
+
 TEST(RunFasterThan, ASlowBeginningDoesNotDecide) {
   // Whatever machine this is, both ways take as long as this test says; the first keys twenty times
   // that, as in a file that is being mapped.
