@@ -15,6 +15,7 @@
 #include "classes/epochs.hpp"
 #include "module.hpp"
 #include "outside.hpp"
+#include "scbf/delta.hpp"
 #include "text.hpp"
 
 namespace scbf::python {
