@@ -30,15 +30,16 @@ void PathTimes::book(double direct_ns, double pass_ns, double lines_per_key) noe
 
 std::optional<Way> PathTimes::faster(std::size_t keys, double lines) const noexcept {
   const double lines_cost = kLineCost * lines / static_cast<double>(keys);
-  std::optional<Way> way;
+  int tries = 0, passes = 0;  // in which the pass was faster
   for (const Try& one : tries_) {
     const double direct = one.direct.load(std::memory_order_acquire);
     if (direct == 0) continue;
     const double pass = one.pass.load(std::memory_order_relaxed) + direct * lines_cost;
-    if (pass < direct) return Way::by_position;
-    way = Way::direct;
+    passes += pass < direct;
+    ++tries;
   }
-  return way;
+  if (tries == 0) return std::nullopt;
+  return 2 * passes > tries - 1 ? Way::by_position : Way::direct;
 }
 
 bool PathTimes::are_due() noexcept {

@@ -30,8 +30,8 @@ class PathTimes {
   void book(double direct_ns, double pass_ns, double lines_per_key) noexcept;
 
   /// The faster way for so many keys in a filter of `lines` lines per array; empty until there was
-  /// a try. A pass that won one of the last tries is the faster way: whatever else the machine does
-  /// makes it slower, and a first pass pays for scratch memory.
+  /// a try. The way that won two of the last three tries, so that no single one decides. Of the
+  /// first two, a pass need win one only, since the first pass pays for scratch memory.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
   /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
