@@ -36,8 +36,8 @@ class FetchDistance {
   /// Counts keys that were worked on without a try.
   void count(std::size_t keys) noexcept { since_.fetch_add(keys, std::memory_order_relaxed); }
 
-  /// The choice that took less in the last tries together, without the best try of either; the
-  /// first until there are some.
+  /// The choice that took less time in the last tries together, leaving out the best try of each;
+  /// the first choice until there were tries.
   std::size_t best() const noexcept;
 
  private:

@@ -49,7 +49,7 @@ bool PathTimes::are_due() noexcept {
 
 std::size_t samples_for(const Geometry& geometry, std::size_t keys, std::size_t sample) noexcept {
   if (geometry.bytes() > l3_bytes()) return kSamples;
-  // So many keys that each touch a random line leave out one in seven.
+  // Two random lines for each line there is: one in seven is never touched.
   const auto enough = static_cast<std::size_t>(2 * lines_per_array(geometry));
   return std::max<std::size_t>(kSamples, std::min(enough, keys / 8) / sample);
 }

@@ -26,12 +26,13 @@ namespace scbf {
 class PathTimes {
  public:
   /// Books a try: what both ways took for parts of one batch, in nanoseconds per key. The pass read
-  /// so many lines per key.
+  /// `lines_per_key` lines of each array for a key.
   void book(double direct_ns, double pass_ns, double lines_per_key) noexcept;
 
-  /// The faster way for so many keys in a filter of `lines` lines per array; empty until there was
-  /// a try. The way that won two of the last three tries, so that no single one decides. Of the
-  /// first two, a pass need win one only, since the first pass pays for scratch memory.
+  /// The faster way for this many keys, if a pass reads `lines` lines of each array; empty until
+  /// there was a try. It is the way that won two of the last three tries, so that no single try
+  /// decides. Of the first two tries, a pass need win only one: the first pass pays for scratch
+  /// memory.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
   /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
@@ -53,8 +54,8 @@ class PathTimes {
 /// The times of one kind of work (work_kinds.hpp).
 PathTimes& path_times(Operation operation, const Geometry& geometry, unsigned threads) noexcept;
 
-/// How many samples of so many keys go directly at either end of a batch: a few, or as many as
-/// bring the filter into the last cache, if that can hold it and an eighth of the batch is enough.
+/// How many samples of `sample` keys go directly at either end of a batch of `keys` keys: a few.
+/// If the last cache can hold the filter, as many as bring it there, up to an eighth of the batch.
 std::size_t samples_for(const Geometry& geometry, std::size_t keys, std::size_t sample) noexcept;
 
 /// Works on a batch in the way that is known to be faster. Some large batches try both: keys at the
