@@ -35,7 +35,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 using Select = SelectByDeposit;
 #else
-using Select = SelectBySearch;
+using Select = SelectByBytes;
 #endif
 
 inline void RankedLocate(const Array& array, const std::uint64_t* hashes, std::size_t n,

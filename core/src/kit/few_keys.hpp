@@ -83,7 +83,7 @@ SCBF_INLINE unsigned least_over_groups(const Geometry& geometry, const std::uint
 SCBF_INLINE unsigned count_of(const Geometry& geometry, const std::uint64_t* words,
                               std::uint64_t hash) noexcept {
   if (geometry.layout() == Layout::ranked) {
-    return ranked_count_key<SelectBySearch>(geometry, words, hash);
+    return ranked_count_key<SelectByBytes>(geometry, words, hash);
   }
   return least_over_groups(geometry, words, hash, block_least);
 }
@@ -98,7 +98,7 @@ SCBF_INLINE bool holds_key(const Geometry& geometry, const std::uint64_t* words,
 SCBF_INLINE std::uint32_t add_key(const Geometry& geometry, std::uint64_t* words,
                                   std::uint64_t hash) noexcept {
   if (geometry.layout() == Layout::ranked) {
-    return ranked_add_key<SelectBySearch>(geometry, words, hash);
+    return ranked_add_key<SelectByBytes>(geometry, words, hash);
   }
   std::uint32_t filled = 0;
   detail::for_each_probe(geometry, hash, [&](const detail::Probe& p) {
@@ -111,7 +111,7 @@ SCBF_INLINE std::uint32_t add_key(const Geometry& geometry, std::uint64_t* words
 SCBF_INLINE std::uint32_t take_key(const Geometry& geometry, std::uint64_t* words,
                                    std::uint64_t hash) noexcept {
   if (geometry.layout() == Layout::ranked) {
-    return ranked_take_key<SelectBySearch>(geometry, words, hash);
+    return ranked_take_key<SelectByBytes>(geometry, words, hash);
   }
   if (!holds_key(geometry, words, hash)) return OneKey::kNotThere;
   std::uint32_t emptied = 0;

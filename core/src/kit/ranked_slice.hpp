@@ -39,6 +39,7 @@ struct RankedShape {
 // Given the number of a one in a word, returns that one alone. A word with fewer ones, which only
 // damage or a concurrent change can show, gives any single bit, or 0.
 
+/// For devices, which count ones in an instruction.
 struct SelectBySearch {
   SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {
     unsigned base = 0;
@@ -49,6 +50,34 @@ struct SelectBySearch {
       base += step;
     }
     return word & std::uint64_t{1} << base;
+  }
+};
+
+/// For any machine: all bytes of a word at once (Vigna, "Broadword Implementation of Rank/Select
+/// Queries", 2008).
+struct SelectByBytes {
+  SCBF_INLINE static std::uint64_t select(std::uint64_t word, unsigned rank) noexcept {
+    // In each byte, the ones up to its end.
+    std::uint64_t ones = word - (word >> 1 & 0x5555'5555'5555'5555);
+    ones = (ones & 0x3333'3333'3333'3333) + (ones >> 2 & 0x3333'3333'3333'3333);
+    ones = ((ones + (ones >> 4)) & 0x0F0F'0F0F'0F0F'0F0F) * kEach;
+    const unsigned base = 8 * first_above(ones, rank);
+    if (base == 64) return 0;
+    rank -= static_cast<unsigned>(ones << 8 >> base & 0xFF);
+    // The same for the bits of that byte: each goes to a byte of its own.
+    const std::uint64_t bits = (word >> base & 0xFF) * kEach & 0x8040'2010'0804'0201;
+    const std::uint64_t is_one = (bits + 0x7F * kEach) >> 7 & kEach;
+    return std::uint64_t{1} << base << first_above(is_one * kEach, rank);
+  }
+
+ private:
+  static constexpr std::uint64_t kEach = 0x0101'0101'0101'0101;
+
+  /// The first byte that is larger than `rank`, which is below 128; 8 if there is none. Bytes are
+  /// at most 64, and none is smaller than one before it.
+  SCBF_INLINE static unsigned first_above(std::uint64_t bytes, unsigned rank) noexcept {
+    const std::uint64_t not_above = ((rank * kEach | 0x80 * kEach) - bytes) >> 7 & kEach;
+    return static_cast<unsigned>(not_above * kEach >> 56);
   }
 };
 
