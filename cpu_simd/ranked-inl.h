@@ -144,18 +144,22 @@ struct RankedBlocks {
   Vector first, second, positions;
 };
 
-/// Which of the keys are held: a bit for each whose positions are all in use.
-template <std::size_t keys>
-HWY_INLINE unsigned held_in(const RankedBlocks<keys>& blocks) noexcept {
-  const auto missing = blocks.missing();
+/// Which of the keys have a lane that is not 0: a bit for each.
+template <std::size_t keys, class Vector = typename RankedBlocks<keys>::Vector>
+HWY_INLINE unsigned have_any(Vector lanes) noexcept {
 #if HWY_TARGET <= HWY_AVX3
   if constexpr (keys == 2) {
-    const unsigned lanes = _mm512_test_epi64_mask(missing.raw, missing.raw);
-    return ((lanes & 15) == 0 ? 1u : 0u) | (lanes < 16 ? 2u : 0u);
+    const unsigned which = _mm512_test_epi64_mask(lanes.raw, lanes.raw);
+    return ((which & 15) != 0 ? 1u : 0u) | (which > 15 ? 2u : 0u);
   }
 #endif
   const typename RankedBlocks<keys>::Tag tag;
-  return hn::AllTrue(tag, hn::Eq(missing, hn::Zero(tag)));
+  return !hn::AllTrue(tag, hn::Eq(lanes, hn::Zero(tag)));
+}
+/// Which of the keys are held: a bit for each whose positions are all in use.
+template <std::size_t keys>
+HWY_INLINE unsigned held_in(const RankedBlocks<keys>& blocks) noexcept {
+  return have_any<keys>(blocks.missing()) ^ ((1u << keys) - 1);
 }
 
 /// From blocks to where the counts of their keys begin. Holds, for each slice, the positions in use
@@ -268,7 +272,7 @@ using RankedPack = RankedBlocks<kRankedPack>;
 /// before, and a core looks ahead at only two or three such keys. So each step is done for several
 /// keys; with changes, where two keys share a vector, for twice as many.
 inline constexpr std::size_t kRankedGroup = 8;
-inline constexpr std::size_t kChangedTogether = kRankedGroup * kRankedPack;
+inline constexpr std::size_t kSearchedTogether = kRankedGroup * kRankedPack;
 
 /// Are two of some keys in one block? Of sixteen keys, only 16 bits of each block's number are
 /// compared, so the answer may, rarely, be a wrong yes.
@@ -349,16 +353,16 @@ HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
 #endif
 }
 
-/// Changes keys first … first + keys − 1: calls together(i, blocks, begin) for those of a vector at
-/// a time. If two share a block, or a block is closed, does nothing and returns false. Meanwhile
-/// fetches the blocks of the keys from `later` on, unless that is 0 (walk).
-template <std::size_t keys, class Together>
-HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* places,
+/// Finds where the counts of keys first … first + keys − 1 begin, and calls together(i, blocks,
+/// begin) for those of a vector at a time. If `check` is true and a block is closed, does nothing
+/// and returns false. Meanwhile fetches the blocks of the keys from `later` on, unless that is 0
+/// (walk).
+template <std::size_t keys, bool check, class Together>
+HWY_INLINE bool search_group(const std::uint64_t* words, const std::uint64_t* places,
                              std::size_t first, std::size_t later, const RankedShape& shape,
                              Together together) noexcept {
   constexpr std::size_t kPacks = keys / kRankedPack;
   const RankedPack::Tag tag;
-  if (HWY_UNLIKELY(share_a_block<keys>(places + first))) return false;
   RankedPack packs[kPacks];
   RankedSearch<kRankedPack> searches_on_stack[kPacks];
   auto& searches = by_address(searches_on_stack);
@@ -370,7 +374,7 @@ HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* pl
     closed = hn::Or(closed, packs[p].second);
     if (later != 0) hwy::Prefetch(ranked_line(words, places[later + p * kRankedPack]));
   }
-  if (HWY_UNLIKELY(any_is_closed(closed))) return false;
+  if (check && HWY_UNLIKELY(any_is_closed(closed))) return false;
   asm("" : "+m"(searches));
   alignas(64) std::uint64_t begins_on_stack[kPacks][kRankedPack * kRankedSlices];
   auto& begins = by_address(begins_on_stack);
@@ -394,6 +398,16 @@ HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* pl
   return true;
 }
 
+/// Changes keys first … first + keys − 1, as search_group. If two share a block, or a block is
+/// closed, does nothing and returns false.
+template <std::size_t keys, class Together>
+HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* places,
+                             std::size_t first, std::size_t later, const RankedShape& shape,
+                             Together together) noexcept {
+  if (HWY_UNLIKELY(share_a_block<keys>(places + first))) return false;
+  return search_group<keys, true>(words, places, first, later, shape, together);
+}
+
 /// Calls alone(i) for keys that are changed one by one, and together(i, blocks, begin) for the
 /// others, those of a vector at a time. All in order within a block.
 template <class Alone, class Together>
@@ -403,7 +417,7 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
   // (Inlined; otherwise the constants are made again for each group.)
   const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
       __attribute__((always_inline)) {
-    constexpr std::size_t kAll = kChangedTogether;
+    constexpr std::size_t kAll = kSearchedTogether;
     if (HWY_LIKELY(change_group<kAll>(words, places, first, later, shape, together))) return;
     for (std::size_t i = first; i < first + kAll; i += kRankedGroup) {
       const std::size_t later_here = later != 0 ? later + (i - first) : 0;
@@ -414,7 +428,7 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
       for (std::size_t j = i; j < i + kRankedGroup; ++j) alone(j);
     }
   };
-  for_each_group<kChangedTogether>(words, places, n, fetch, group, alone);
+  for_each_group<kSearchedTogether>(words, places, n, fetch, group, alone);
 }
 
 HWY_INLINE bool holds_ranked(const std::uint64_t* words, const std::uint64_t* place) noexcept {
@@ -466,32 +480,25 @@ inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
     answers[i] = static_cast<std::uint8_t>(least);
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  const auto group = [&](std::size_t first) HWY_ATTR {
-    // Two keys to a vector are a gain only where ranks are counted in vectors, too.
-    constexpr std::size_t kPack = HWY_TARGET <= HWY_AVX3_DL ? kRankedPack : 1;
-    RankedSearch<kPack> searches[kRankedGroup / kPack];
-    unsigned held = 0;  // a bit for each key
-    for (std::size_t p = 0; p < kRankedGroup / kPack; ++p) {
-      const RankedBlocks<kPack> blocks(words, places + first + p * kPack);
-      searches[p].look(blocks, shape);
-      held |= held_in(blocks) << p * kPack;
+  const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
+      __attribute__((always_inline)) {
+    unsigned held = 0, once = 0;  // a bit for each key
+    search_group<kSearchedTogether, false>(
+        words, places, first, later, shape,
+        [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
+          held |= held_in(pack) << (i - first);
+          // In a block that has spilled, none: its lists are empty.
+          once |= have_any<kRankedPack>(hn::And(pack.second, begin)) << (i - first);
+        });
+    for (std::size_t i = 0; i < kSearchedTogether; i += 8) {
+      const std::uint64_t ones = _pdep_u64(held >> i, 0x0101'0101'0101'0101);
+      hwy::CopyBytes<8>(&ones, answers + first + i);
     }
-    asm("" : "+m"(searches));
-    std::fill_n(answers + first, kRankedGroup, std::uint8_t{0});
-    for (; held != 0; held &= held - 1) {
-      const auto i = static_cast<std::size_t>(std::countr_zero(held));
-      std::uint64_t begins[kRankedSlices];
-      for (unsigned j = 0; j < kRankedSlices; ++j) {
-        begins[j] = searches[i / kPack].select(i % kPack * kRankedSlices + j);
-      }
-      const std::uint64_t* const line = ranked_line(words, places[first + i]);
-      const unsigned least = HWY_UNLIKELY(is_spilled(line))
-                                 ? least_of_spilled(geometry, words, places[first + i])
-                                 : least_count(line, begins);
-      answers[first + i] = static_cast<std::uint8_t>(least);
+    for (unsigned others = held & ~once; others != 0; others &= others - 1) {
+      alone(first + static_cast<std::size_t>(std::countr_zero(others)));
     }
   };
-  for_each_group<kRankedGroup>(words, places, n, fetch, group, alone);
+  for_each_group<kSearchedTogether>(words, places, n, fetch, group, alone);
 #else
   for_each_ranked(words, places, n, fetch, alone);
 #endif
