@@ -57,28 +57,36 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 // of a vector whole. The thread sanitizer knows only C++.
 #define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))
 
-/// A function of OneKey for filters of several groups, of slices, and for ranked ones.
-template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
-SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto OtherShapes(const Geometry& geometry, Word* words,
-                                                        std::uint64_t hash) noexcept {
-  switch (geometry.layout()) {
-    case Layout::split_block:
-      return in_blocks(geometry.groups(), geometry, words, hash);
-    case Layout::ranked:
-      return in_ranked(geometry, words, hash);
-    default:
-      return in_slices(geometry, words, hash);
-  }
+// A function of OneKey. One for each shape of filter: what each needs of registers and stack would
+// otherwise be set up for all of them. The fewer instructions a key takes, the more keys of a loop
+// a core works on at once.
+
+template <auto in_blocks, class Word>
+SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto InGroups(const Geometry& geometry, Word* words,
+                                                     std::uint64_t hash) noexcept {
+  return in_blocks(geometry.groups(), geometry, words, hash);
 }
-/// A function of OneKey for all filters. Most have one group. Their path is kept short: the fewer
-/// instructions a key takes, the more keys of a loop a core works on at once.
+/// For filters of slices, or ranked ones.
+template <auto function, class Word>
+SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto Apart(const Geometry& geometry, Word* words,
+                                                  std::uint64_t hash) noexcept {
+  return function(geometry, words, hash);
+}
+/// For all filters. Most have one group.
 template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
 SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,
                                      std::uint64_t hash) noexcept {
   if (geometry.layout() == Layout::split_block && geometry.groups() == 1) {
     return in_blocks(1, geometry, words, hash);
   }
-  return OtherShapes<in_blocks, in_slices, in_ranked>(geometry, words, hash);
+  switch (geometry.layout()) {
+    case Layout::split_block:
+      return InGroups<in_blocks>(geometry, words, hash);
+    case Layout::ranked:
+      return Apart<in_ranked>(geometry, words, hash);
+    default:
+      return Apart<in_slices>(geometry, words, hash);
+  }
 }
 using Word = std::uint64_t;
 inline constexpr OneKey kOneKey = {
