@@ -134,13 +134,13 @@ inline void BlockLocate(const Array& array, const std::uint64_t* hashes, std::si
 
 /// Calls visit(i, Spread) for i in 0 … n − 1, in order. Before each stretch calls begin(first),
 /// after it finish(first, end).
-template <class Visit, class Begin = Nothing, class Finish = Nothing>
+template <std::size_t unrolled = 1, class Visit, class Begin = Nothing, class Finish = Nothing>
 HWY_INLINE void for_each_block(const std::uint64_t* words, const std::uint64_t* positions,
                                std::size_t n, const Fetch& fetch, Visit visit, Begin begin = {},
                                Finish finish = {}) noexcept {
   alignas(64) std::uint64_t bytes[kStretchKeys];
   std::size_t stretch = 0;
-  walk<1>(
+  walk<1, unrolled>(
       n, fetch, 1,
       [&](std::size_t i, std::uint32_t) HWY_ATTR { return Block::words_of(words, positions[i]); },
       [&](std::size_t first, std::size_t end) HWY_ATTR {
@@ -193,14 +193,14 @@ HWY_INLINE void least_of(const std::uint64_t* counters, std::size_t n,
 /// the slot, and answer(slots, m, answers) for the slots of each stretch, which turns them into
 /// answers together. It does so a stretch late, because a vector cannot be loaded while parts of it
 /// are still in the store buffer.
-template <class Slot, class Note, class Answer>
+template <class Slot, std::size_t unrolled = 1, class Note, class Answer>
 HWY_INLINE void answer_stretches(const std::uint64_t* words, const std::uint64_t* positions,
                                  std::size_t n, const Fetch& fetch, std::uint8_t* answers,
                                  Note note, Answer answer) noexcept {
   alignas(64) Slot slots[2][kStretchKeys] = {};
   Slot* own = slots[0];
   std::size_t stretch = 0;
-  for_each_block(
+  for_each_block<unrolled>(
       words, positions, n, fetch,
       [&](std::size_t i, Spread key) HWY_ATTR { note(i, key, own + (i - stretch)); },
       [&](std::size_t first, std::size_t) HWY_ATTR {

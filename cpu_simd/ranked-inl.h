@@ -453,7 +453,7 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
 inline void RankedTest(const Geometry&, const std::uint64_t* words, const std::uint64_t* places,
                        std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  answer_stretches<std::uint8_t>(
+  answer_stretches<std::uint8_t, 4>(
       words, places, n, fetch, answers,
       [&](std::size_t i, Spread, std::uint8_t* missing) HWY_ATTR {
         const auto lanes = RankedBlocks<1>(words, places + i).missing();

@@ -34,12 +34,16 @@ struct Nothing {
 /// `step` of them at a time, then finish(first, end); n must be a multiple of `step`. If counters
 /// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, arrays − 1).
 ///
+/// `unrolled` says by how much the loop that fetches is unrolled. What is best depends on the
+/// visitor.
+///
 /// A visitor of two numbers, visit(i, later), fetches for itself, in between its other work: the
 /// lines of keys later … later + step − 1, or none if `later` is 0.
 ///
 /// Callables return addresses instead of prefetching them, because g++ treats a function that only
 /// prefetches as one that does nothing, and drops its calls.
-template <std::size_t step, class LineOf, class Begin, class Visit, class Finish = Nothing>
+template <std::size_t step, std::size_t unrolled = 1, class LineOf, class Begin, class Visit,
+          class Finish = Nothing>
 HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, LineOf line_of,
                      Begin begin, Visit visit, Finish finish = {}) noexcept {
   static_assert(kStretchKeys % step == 0);
@@ -69,12 +73,20 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
     if constexpr (std::is_invocable_v<Visit, std::size_t, std::size_t>) {
       for (; i < end; i += step) visit(i, i + step <= prefetching ? i + distance : 0);
     } else {
-      for (const std::size_t stop = std::min(end, prefetching); i + step <= stop; i += step) {
+      const std::size_t stop = std::min(end, prefetching);
+      const auto fetch_and_visit = [&](std::size_t at) HWY_ATTR {
         for (std::size_t j = 0; j < step; ++j) {
-          for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(i + distance + j, a));
+          for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(at + distance + j, a));
         }
-        visit(i);
+        visit(at);
+      };
+      if constexpr (unrolled > 1) {
+        for (; i + unrolled * step <= stop; i += unrolled * step) {
+#pragma GCC unroll 8
+          for (std::size_t u = 0; u < unrolled; ++u) fetch_and_visit(i + u * step);
+        }
       }
+      for (; i + step <= stop; i += step) fetch_and_visit(i);
 #pragma GCC unroll 4
       for (; i < end; i += step) visit(i);
     }
