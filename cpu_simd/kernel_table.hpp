@@ -5,12 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cpu_simd/deposit.hpp"
 #include "cpu_simd/kernels.hpp"
 
 namespace scbf {
 
-/// The kernels of every target that was compiled and that this machine runs, best first.
-std::vector<const Kernels*> kernel_tables();
+/// The kernels of every target that was compiled and that this machine runs, best first. Without
+/// `with_deposit` none needs a fast `pdep`.
+std::vector<const Kernels*> kernel_tables(bool with_deposit = deposit_is_fast());
 /// Names of the targets that were compiled but that this machine does not run.
 std::vector<std::string_view> unsupported_targets();
 

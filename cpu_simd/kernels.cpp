@@ -17,6 +17,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "cpu_simd/bits-inl.h"
 #include "cpu_simd/block-inl.h"
 #include "cpu_simd/histogram-inl.h"
@@ -57,9 +59,10 @@ inline void HashU64Here(const std::uint64_t* keys, std::size_t n, std::uint64_t 
 // of a vector whole. The thread sanitizer knows only C++.
 #define SCBF_READ_BESIDE_A_WRITER __attribute__((no_sanitize("thread")))
 
-// A function of OneKey. One for each shape of filter: what each needs of registers and stack would
-// otherwise be set up for all of them. The fewer instructions a key takes, the more keys of a loop
-// a core works on at once.
+// Functions of OneKey. Each shape of filter has one of its own, because one for all would set up
+// the registers and the stack that any of them needs. Only filters of one group, as most are, are
+// handled inline: the fewer instructions a key takes, the more keys of a loop a core works on at
+// once.
 
 template <auto in_blocks, class Word>
 SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto InGroups(const Geometry& geometry, Word* words,
@@ -68,11 +71,11 @@ SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto InGroups(const Geometry& geometry, W
 }
 /// For filters of slices, or ranked ones.
 template <auto function, class Word>
-SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto Apart(const Geometry& geometry, Word* words,
-                                                  std::uint64_t hash) noexcept {
+SCBF_READ_BESIDE_A_WRITER HWY_NOINLINE auto OutOfLine(const Geometry& geometry, Word* words,
+                                                      std::uint64_t hash) noexcept {
   return function(geometry, words, hash);
 }
-/// For all filters. Most have one group.
+/// For all filters.
 template <auto in_blocks, auto in_slices, auto in_ranked, class Word>
 SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,
                                      std::uint64_t hash) noexcept {
@@ -83,17 +86,18 @@ SCBF_READ_BESIDE_A_WRITER auto OfKey(const Geometry& geometry, Word* words,
     case Layout::split_block:
       return InGroups<in_blocks>(geometry, words, hash);
     case Layout::ranked:
-      return Apart<in_ranked>(geometry, words, hash);
+      return OutOfLine<in_ranked>(geometry, words, hash);
     default:
-      return Apart<in_slices>(geometry, words, hash);
+      return OutOfLine<in_slices>(geometry, words, hash);
   }
 }
 using Word = std::uint64_t;
+template <class Select>
 inline constexpr OneKey kOneKey = {
     OfKey<holds_key_in, holds_key, holds_ranked_key, const Word>,
     OfKey<count_key_in, count_of, ranked_count_key<Select>, const Word>,
-    OfKey<add_key_in, add_key, add_ranked_key, Word>,
-    OfKey<take_key_in, take_key, take_ranked_key, Word>};
+    OfKey<add_key_in, add_key, add_ranked_key<Select>, Word>,
+    OfKey<take_key_in, take_key, take_ranked_key<Select>, Word>};
 inline constexpr OneKey kOneKeyOfBits = {
     OfKey<holds_bits_in, holds_bits, holds_ranked_bits, const Word>,
     OfKey<count_bits_in, count_bits, count_ranked_bits, const Word>,
@@ -126,23 +130,30 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
   return ones;
 }
 
-const Kernels* Table() {
+template <class Select>
+const Kernels* TableWith() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
                                 HashU64Here,
-                                kOneKey,
+                                kOneKey<Select>,
                                 kOneKeyOfBits,
                                 CountValuesHere,
                                 PackAnswers,
                                 kBlockKernels,
                                 kSliceKernels,
-                                kRankedKernels,
+                                kRankedKernels<Select>,
                                 kBitBlockKernels,
                                 kBitSliceKernels,
                                 kBitRankedKernels,
                                 ScatterPositions,
                                 row_kernels(HashU64Here),
-                                {AddLists, TooLargeInLists, SubtractLists}};
+                                {AddLists<Select>, TooLargeInLists<Select>, SubtractLists<Select>}};
   return &table;
+}
+const Kernels* Table() { return TableWith<FastSelect>(); }
+/// Processors with AVX-512 have a fast `pdep`; targets below AVX2 use none.
+const Kernels* TableWithoutDeposit() {
+  return TableWith<
+      std::conditional_t<HWY_ARCH_X86 && HWY_TARGET == HWY_AVX2, SelectByBytes, FastSelect>>();
 }
 
 }  // namespace HWY_NAMESPACE
@@ -153,8 +164,12 @@ HWY_AFTER_NAMESPACE();
 namespace scbf {
 
 HWY_EXPORT(Table);
+HWY_EXPORT(TableWithoutDeposit);
 
-std::vector<const Kernels*> kernel_tables() { return results_by_target(HWY_DISPATCH_TABLE(Table)); }
+std::vector<const Kernels*> kernel_tables(bool with_deposit) {
+  return with_deposit ? results_by_target(HWY_DISPATCH_TABLE(Table))
+                      : results_by_target(HWY_DISPATCH_TABLE(TableWithoutDeposit));
+}
 
 std::vector<std::string_view> unsupported_targets() {
   std::vector<std::string_view> names;

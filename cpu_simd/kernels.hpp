@@ -96,7 +96,7 @@ struct ArrayKernels {
   /// answers[i] = 1 if all counters of the key in this array are non-zero.
   void (*test)(const Geometry& geometry, const std::uint64_t* words, const std::uint64_t* positions,
                std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept;
-  /// answers[i] = the smallest counter of the key in this array.
+  /// answers[i] = the smallest counter of the key in this array; at most kMostKeys keys.
   void (*least)(const Geometry& geometry, const std::uint64_t* words,
                 const std::uint64_t* positions, std::size_t n, const Fetch& fetch,
                 std::uint8_t* answers) noexcept;

@@ -14,7 +14,7 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -33,9 +33,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-using Select = SelectByDeposit;
+using FastSelect = SelectByDeposit;
 #else
-using Select = SelectByBytes;
+using FastSelect = SelectByBytes;
 #endif
 
 inline void RankedLocate(const Array& array, const std::uint64_t* hashes, std::size_t n,
@@ -65,10 +65,9 @@ HWY_INLINE void for_each_ranked(const std::uint64_t* words, const std::uint64_t*
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-/// An object on the stack, by an address of its own rather than relative to the stack pointer.
-/// Where the two arrays of change_group are both addressed relative to it, Zen 5 takes twice as
-/// long. (It predicts which load repeats which store by such addresses, and seems to confuse the
-/// arrays.)
+/// An object on the stack, by an address of its own rather than relative to the stack pointer. Zen
+/// 5 takes up to twice as long where both arrays of search_group are addressed relative to it.
+/// (From such addresses it predicts which store a load reads from, and seems to confuse the two.)
 template <class T>
 HWY_INLINE T& by_address(T& on_stack) noexcept {
   T* address = &on_stack;
@@ -187,6 +186,7 @@ struct RankedSearch {
         hn::And(hn::Add(blocks.second, blocks.second), hn::Set(tag, shape.list() << 1));
     hn::Store(hn::Or(moved, hn::Set(tag, shape.bitmap + 1)), tag, begins);
   }
+  template <class Select>
   HWY_INLINE std::uint64_t select(std::size_t lane) const noexcept {
 #if HWY_TARGET <= HWY_AVX3_DL
     return Select::deposit(number[lane], begins[lane]);
@@ -254,15 +254,17 @@ HWY_INLINE unsigned take_from_ranked(std::uint64_t* words, const std::uint64_t* 
 }
 
 /// Where the counts of one key begin.
+template <class Select>
 HWY_INLINE RankedBlocks<1>::Vector begin_in(const RankedBlocks<1>& block,
                                             const RankedShape& shape) noexcept {
   RankedSearch<1> search;
   search.look(block, shape);
   // Through memory: g++ would take the vectors apart lane by lane, which is slower.
   asm("" : "+m"(search));
-  return {_mm256_setr_epi64x(
-      static_cast<long long>(search.select(0)), static_cast<long long>(search.select(1)),
-      static_cast<long long>(search.select(2)), static_cast<long long>(search.select(3)))};
+  return {_mm256_setr_epi64x(static_cast<long long>(search.select<Select>(0)),
+                             static_cast<long long>(search.select<Select>(1)),
+                             static_cast<long long>(search.select<Select>(2)),
+                             static_cast<long long>(search.select<Select>(3)))};
 }
 
 /// Keys whose blocks are in one vector.
@@ -270,7 +272,7 @@ inline constexpr std::size_t kRankedPack = hn::MaxLanes(Tag64()) / kRankedSlices
 using RankedPack = RankedBlocks<kRankedPack>;
 /// Keys that are changed, or counted, together. A key takes long, since each step waits for the one
 /// before, and a core looks ahead at only two or three such keys. So each step is done for several
-/// keys; with changes, where two keys share a vector, for twice as many.
+/// keys; where two keys share a vector, for twice as many.
 inline constexpr std::size_t kRankedGroup = 8;
 inline constexpr std::size_t kSearchedTogether = kRankedGroup * kRankedPack;
 
@@ -343,9 +345,12 @@ HWY_INLINE void for_each_group(const std::uint64_t* words, const std::uint64_t* 
   for (std::size_t i = whole; i < n; ++i) alone(i);
 }
 
-/// Is any block closed? `seconds` is the Or of the blocks' second words.
-template <class Vector>
-HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
+/// Is any block closed?
+template <std::size_t packs>
+HWY_INLINE bool any_is_closed(const RankedPack (&blocks)[packs]) noexcept {
+  auto seconds = blocks[0].second;
+#pragma GCC unroll 8
+  for (std::size_t p = 1; p < packs; ++p) seconds = hn::Or(seconds, blocks[p].second);
 #if HWY_TARGET <= HWY_AVX3
   return (_mm512_movepi64_mask(seconds.raw) & 0x11) != 0;
 #else
@@ -354,27 +359,26 @@ HWY_INLINE bool any_is_closed(Vector seconds) noexcept {
 }
 
 /// Finds where the counts of keys first … first + keys − 1 begin, and calls together(i, blocks,
-/// begin) for those of a vector at a time. If `check` is true and a block is closed, does nothing
-/// and returns false. Meanwhile fetches the blocks of the keys from `later` on, unless that is 0
-/// (walk).
-template <std::size_t keys, bool check, class Together>
+/// begin) for those of a vector at a time. Before that calls stop(packs) with all blocks; if that
+/// returns true, does nothing and returns false. Meanwhile fetches the blocks of the keys from
+/// `later` on, unless that is 0 (walk).
+template <class Select, std::size_t keys, class Stop, class Together>
 HWY_INLINE bool search_group(const std::uint64_t* words, const std::uint64_t* places,
                              std::size_t first, std::size_t later, const RankedShape& shape,
-                             Together together) noexcept {
+                             Stop stop, Together together) noexcept {
   constexpr std::size_t kPacks = keys / kRankedPack;
   const RankedPack::Tag tag;
   RankedPack packs[kPacks];
   RankedSearch<kRankedPack> searches_on_stack[kPacks];
   auto& searches = by_address(searches_on_stack);
-  auto closed = hn::Zero(tag);
 #pragma GCC unroll 8
   for (std::size_t p = 0; p < kPacks; ++p) {
     packs[p] = RankedPack(words, places + first + p * kRankedPack);
     searches[p].look(packs[p], shape);
-    closed = hn::Or(closed, packs[p].second);
     if (later != 0) hwy::Prefetch(ranked_line(words, places[later + p * kRankedPack]));
   }
-  if (check && HWY_UNLIKELY(any_is_closed(closed))) return false;
+  if (stop(packs)) [[unlikely]]
+    return false;
   asm("" : "+m"(searches));
   alignas(64) std::uint64_t begins_on_stack[kPacks][kRankedPack * kRankedSlices];
   auto& begins = by_address(begins_on_stack);
@@ -382,7 +386,7 @@ HWY_INLINE bool search_group(const std::uint64_t* words, const std::uint64_t* pl
   for (std::size_t p = 0; p < kPacks; ++p) {
 #pragma GCC unroll 8
     for (std::size_t lane = 0; lane < kRankedPack * kRankedSlices; ++lane) {
-      begins[p][lane] = searches[p].select(lane);
+      begins[p][lane] = searches[p].template select<Select>(lane);
     }
     if (kRankedPack == 2 && later != 0) {
       hwy::Prefetch(ranked_line(words, places[later + p * kRankedPack + 1]));
@@ -398,19 +402,21 @@ HWY_INLINE bool search_group(const std::uint64_t* words, const std::uint64_t* pl
   return true;
 }
 
-/// Changes keys first … first + keys − 1, as search_group. If two share a block, or a block is
-/// closed, does nothing and returns false.
-template <std::size_t keys, class Together>
+/// search_group for keys that are changed. If two share a block, or a block is closed, does nothing
+/// and returns false.
+template <class Select, std::size_t keys, class Together>
 HWY_INLINE bool change_group(const std::uint64_t* words, const std::uint64_t* places,
                              std::size_t first, std::size_t later, const RankedShape& shape,
                              Together together) noexcept {
   if (HWY_UNLIKELY(share_a_block<keys>(places + first))) return false;
-  return search_group<keys, true>(words, places, first, later, shape, together);
+  return search_group<Select, keys>(
+      words, places, first, later, shape,
+      [](const auto& packs) HWY_ATTR { return any_is_closed(packs); }, together);
 }
 
 /// Calls alone(i) for keys that are changed one by one, and together(i, blocks, begin) for the
 /// others, those of a vector at a time. All in order within a block.
-template <class Alone, class Together>
+template <class Select, class Alone, class Together>
 HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t* places,
                                 std::size_t n, const Fetch& fetch, const RankedShape& shape,
                                 Alone alone, Together together) noexcept {
@@ -418,11 +424,12 @@ HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t*
   const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
       __attribute__((always_inline)) {
     constexpr std::size_t kAll = kSearchedTogether;
-    if (HWY_LIKELY(change_group<kAll>(words, places, first, later, shape, together))) return;
+    if (change_group<Select, kAll>(words, places, first, later, shape, together)) [[likely]]
+      return;
     for (std::size_t i = first; i < first + kAll; i += kRankedGroup) {
       const std::size_t later_here = later != 0 ? later + (i - first) : 0;
       if (kAll > kRankedGroup &&
-          change_group<kRankedGroup>(words, places, i, later_here, shape, together)) {
+          change_group<Select, kRankedGroup>(words, places, i, later_here, shape, together)) {
         continue;
       }
       for (std::size_t j = i; j < i + kRankedGroup; ++j) alone(j);
@@ -441,7 +448,7 @@ HWY_INLINE bool holds_ranked(const std::uint64_t* words, const std::uint64_t* pl
   return ranked_holds(ranked_line(words, *place), *place);
 }
 
-template <class Alone>
+template <class Select, class Alone>
 HWY_INLINE void for_each_change(const std::uint64_t* words, const std::uint64_t* places,
                                 std::size_t n, const Fetch& fetch, const RankedShape&, Alone alone,
                                 Nothing) noexcept {
@@ -466,57 +473,94 @@ inline void RankedTest(const Geometry&, const std::uint64_t* words, const std::u
 #endif
 }
 
-inline void RankedLeast(const Geometry& geometry, const std::uint64_t* words,
-                        const std::uint64_t* places, std::size_t n, const Fetch& fetch,
-                        std::uint8_t* answers) noexcept {
-  const RankedShape shape(geometry);
-  const auto alone = [&](std::size_t i) HWY_ATTR {
-    const std::uint64_t* const line = ranked_line(words, places[i]);
-    unsigned least = 0;
-    if (holds_ranked(words, places + i)) {
-      least = HWY_UNLIKELY(is_spilled(line)) ? least_of_spilled(geometry, words, places[i])
-                                             : ranked_least<Select>(line, places[i], shape);
-    }
-    answers[i] = static_cast<std::uint8_t>(least);
-  };
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
-      __attribute__((always_inline)) {
-    unsigned held = 0, once = 0;  // a bit for each key
-    search_group<kSearchedTogether, false>(
-        words, places, first, later, shape,
-        [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
-          held |= held_in(pack) << (i - first);
-          // In a block that has spilled, none: its lists are empty.
-          once |= have_any<kRankedPack>(hn::And(pack.second, begin)) << (i - first);
-        });
-    for (std::size_t i = 0; i < kSearchedTogether; i += 8) {
-      const std::uint64_t ones = _pdep_u64(held >> i, 0x0101'0101'0101'0101);
-      hwy::CopyBytes<8>(&ones, answers + first + i);
-    }
-    for (unsigned others = held & ~once; others != 0; others &= others - 1) {
-      alone(first + static_cast<std::size_t>(std::countr_zero(others)));
-    }
-  };
-  for_each_group<kSearchedTogether>(words, places, n, fetch, group, alone);
-#else
-  for_each_ranked(words, places, n, fetch, alone);
-#endif
+/// The smallest count of a key that is there.
+template <class Select>
+HWY_INLINE unsigned least_of_held(const Geometry& geometry, const std::uint64_t* words,
+                                  std::uint64_t place, const RankedShape& shape) noexcept {
+  const std::uint64_t* const line = ranked_line(words, place);
+  return HWY_UNLIKELY(is_spilled(line)) ? least_of_spilled(geometry, words, place)
+                                        : ranked_least<Select>(line, place, shape);
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+
+template <class Select>
+void RankedLeast(const Geometry& geometry, const std::uint64_t* words, const std::uint64_t* places,
+                 std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
+  const RankedShape shape(geometry);
+  // Counts are looked for in keys that are there.
+  RankedTest(geometry, words, places, n, fetch, answers);
+  std::array<std::uint64_t, kMostKeys> held;
+  std::array<std::uint16_t, kMostKeys> index;
+  std::size_t keys = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    held[keys] = places[i];
+    index[keys] = static_cast<std::uint16_t>(i);
+    keys += answers[i];
+  }
+  // Most have a slice that counts them once, which is the answer that they have already.
+  const auto group = [&](std::size_t first, std::size_t later) HWY_ATTR
+      __attribute__((always_inline)) {
+    unsigned others = 0;  // a bit for each key
+    alignas(64) std::uint64_t begins[kSearchedTogether][kRankedSlices];
+    search_group<Select, kSearchedTogether>(
+        words, held.data(), first, later, shape, [](const auto&) { return false; },
+        [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
+          // In a block that has spilled, none does: only the last bit of one list is set, and no
+          // count begins there.
+          const unsigned once = have_any<kRankedPack>(hn::And(pack.second, begin));
+          others |= (once ^ ((1u << kRankedPack) - 1)) << (i - first);
+          hn::Store(begin, RankedPack::Tag(), begins[i - first]);
+        });
+    for (; others != 0; others &= others - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(others));
+      const std::uint64_t place = held[first + i];
+      const std::uint64_t* const line = ranked_line(words, place);
+      answers[index[first + i]] =
+          static_cast<std::uint8_t>(is_spilled(line) ? least_of_spilled(geometry, words, place)
+                                                     : least_count(line, begins[i]));
+    }
+  };
+  const auto alone = [&](std::size_t i) HWY_ATTR {
+    answers[index[i]] =
+        static_cast<std::uint8_t>(least_of_held<Select>(geometry, words, held[i], shape));
+  };
+  // The lines were fetched for the test; by now some are no nearer than L2.
+  const Fetch again = {.distance = fetch.distance > 0 ? kNearDistance : 0};
+  for_each_group<kSearchedTogether>(words, held.data(), keys, again, group, alone);
+}
+
+#else
+
+template <class Select>
+void RankedLeast(const Geometry& geometry, const std::uint64_t* words, const std::uint64_t* places,
+                 std::size_t n, const Fetch& fetch, std::uint8_t* answers) noexcept {
+  const RankedShape shape(geometry);
+  for_each_ranked(words, places, n, fetch, [&](std::size_t i) HWY_ATTR {
+    answers[i] =
+        holds_ranked(words, places + i)
+            ? static_cast<std::uint8_t>(least_of_held<Select>(geometry, words, places[i], shape))
+            : std::uint8_t{0};
+  });
+}
+
+#endif
+
 /// Adds one key.
+template <class Select>
 HWY_INLINE unsigned add_ranked(const Geometry& geometry, std::uint64_t* words, std::uint64_t place,
                                const RankedShape& shape) noexcept {
   std::uint64_t* const line = ranked_line(words, place);
   if (HWY_UNLIKELY(is_closed(line))) return add_to_closed(geometry, words, place);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   const RankedBlocks<1> block(words, &place);
-  return add_to_ranked(words, &place, block, begin_in(block, shape));
+  return add_to_ranked(words, &place, block, begin_in<Select>(block, shape));
 #else
   return ranked_add<Select>(line, place, shape);
 #endif
 }
 /// Takes one key away, if it is there.
+template <class Select>
 HWY_INLINE unsigned take_ranked(const Geometry& geometry, std::uint64_t* words, std::uint64_t place,
                                 const RankedShape& shape, bool& held) noexcept {
   std::uint64_t* const line = ranked_line(words, place);
@@ -525,95 +569,101 @@ HWY_INLINE unsigned take_ranked(const Geometry& geometry, std::uint64_t* words, 
   if (HWY_UNLIKELY(is_spilled(line))) return take_from_spilled(geometry, words, place);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   const RankedBlocks<1> block(words, &place);
-  return take_from_ranked(words, &place, block, begin_in(block, shape), 1);
+  return take_from_ranked(words, &place, block, begin_in<Select>(block, shape), 1);
 #else
   return ranked_take<Select>(line, place, shape);
 #endif
 }
 
-inline std::uint64_t RankedAdd(const Geometry& geometry, std::uint64_t* words,
-                               const std::uint64_t* places, std::size_t n,
-                               const Fetch& fetch) noexcept {
+template <class Select>
+std::uint64_t RankedAdd(const Geometry& geometry, std::uint64_t* words, const std::uint64_t* places,
+                        std::size_t n, const Fetch& fetch) noexcept {
   const RankedShape shape(geometry);
   std::uint64_t filled = 0;
-  const auto alone = [&](std::size_t i)
-                         HWY_ATTR { filled += add_ranked(geometry, words, places[i], shape); };
+  const auto alone = [&](std::size_t i) HWY_ATTR {
+    filled += add_ranked<Select>(geometry, words, places[i], shape);
+  };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  for_each_change(words, places, n, fetch, shape, alone,
-                  [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin)
-                      HWY_ATTR { filled += add_to_ranked(words, places + i, pack, begin); });
+  for_each_change<Select>(
+      words, places, n, fetch, shape, alone,
+      [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin)
+          HWY_ATTR { filled += add_to_ranked(words, places + i, pack, begin); });
 #else
-  for_each_change(words, places, n, fetch, shape, alone, Nothing());
+  for_each_change<Select>(words, places, n, fetch, shape, alone, Nothing());
 #endif
   return filled;
 }
 
-inline std::uint64_t RankedAddNew(const Geometry& geometry, std::uint64_t* words,
-                                  const std::uint64_t* places, std::size_t n, const Fetch& fetch,
-                                  std::uint8_t* answers) noexcept {
+template <class Select>
+std::uint64_t RankedAddNew(const Geometry& geometry, std::uint64_t* words,
+                           const std::uint64_t* places, std::size_t n, const Fetch& fetch,
+                           std::uint8_t* answers) noexcept {
   const RankedShape shape(geometry);
   std::uint64_t filled = 0;
   const auto alone = [&](std::size_t i) HWY_ATTR {
     answers[i] |= !holds_ranked(words, places + i);
-    if (answers[i] != 0) filled += add_ranked(geometry, words, places[i], shape);
+    if (answers[i] != 0) filled += add_ranked<Select>(geometry, words, places[i], shape);
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  for_each_change(words, places, n, fetch, shape, alone,
-                  [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
-                    unsigned is_new = held_in(pack) ^ ((1u << kRankedPack) - 1);
-                    for (std::size_t key = 0; key < kRankedPack; ++key) {
-                      is_new |= unsigned{answers[i + key]} << key;
-                    }
-                    filled += add_to_ranked(words, places + i, pack,
-                                            begin_of<kRankedPack>(is_new, begin));
-                    for (std::size_t key = 0; key < kRankedPack; ++key) {
-                      answers[i + key] = is_new >> key & 1;
-                    }
-                  });
+  for_each_change<Select>(
+      words, places, n, fetch, shape, alone,
+      [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
+        unsigned is_new = held_in(pack) ^ ((1u << kRankedPack) - 1);
+        for (std::size_t key = 0; key < kRankedPack; ++key) {
+          is_new |= unsigned{answers[i + key]} << key;
+        }
+        filled += add_to_ranked(words, places + i, pack, begin_of<kRankedPack>(is_new, begin));
+        for (std::size_t key = 0; key < kRankedPack; ++key) {
+          answers[i + key] = is_new >> key & 1;
+        }
+      });
 #else
-  for_each_change(words, places, n, fetch, shape, alone, Nothing());
+  for_each_change<Select>(words, places, n, fetch, shape, alone, Nothing());
 #endif
   return filled;
 }
 
-inline std::uint64_t RankedTakePresent(const Geometry& geometry, std::uint64_t* words,
-                                       const Located& keys, const Fetch& fetch,
-                                       std::uint8_t* answers) noexcept {
+template <class Select>
+std::uint64_t RankedTakePresent(const Geometry& geometry, std::uint64_t* words, const Located& keys,
+                                const Fetch& fetch, std::uint8_t* answers) noexcept {
   const RankedShape shape(geometry);
   const std::uint64_t* const places = keys.positions;
   std::uint64_t emptied = 0;
   const auto alone = [&](std::size_t i) HWY_ATTR {
     bool held = false;
-    emptied += take_ranked(geometry, words, places[i], shape, held);
+    emptied += take_ranked<Select>(geometry, words, places[i], shape, held);
     answers[i] = held;
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  for_each_change(words, places, keys.keys, fetch, shape, alone,
-                  [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin) HWY_ATTR {
-                    const unsigned held = held_in(pack);
-                    emptied += take_from_ranked(words, places + i, pack, begin, held);
-                    for (std::size_t key = 0; key < kRankedPack; ++key) {
-                      answers[i + key] = held >> key & 1;
-                    }
-                  });
+  for_each_change<Select>(words, places, keys.keys, fetch, shape, alone,
+                          [&](std::size_t i, const RankedPack& pack, RankedPack::Vector begin)
+                              HWY_ATTR {
+                                const unsigned held = held_in(pack);
+                                emptied += take_from_ranked(words, places + i, pack, begin, held);
+                                for (std::size_t key = 0; key < kRankedPack; ++key) {
+                                  answers[i + key] = held >> key & 1;
+                                }
+                              });
 #else
-  for_each_change(words, places, keys.keys, fetch, shape, alone, Nothing());
+  for_each_change<Select>(words, places, keys.keys, fetch, shape, alone, Nothing());
 #endif
   return emptied;
 }
 
 // ---- blocks of two filters ----------------------------------------------------------------------
 
-inline bool AddLists(const RankedShape& shape, std::uint64_t* into,
-                     const std::uint64_t* from) noexcept {
+template <class Select>
+bool AddLists(const RankedShape& shape, std::uint64_t* into, const std::uint64_t* from) noexcept {
   return add_ranked_lists<Select>(shape, into, from);
 }
-inline unsigned TooLargeInLists(const RankedShape& shape, const std::uint64_t* from,
-                                const std::uint64_t* what) noexcept {
+template <class Select>
+unsigned TooLargeInLists(const RankedShape& shape, const std::uint64_t* from,
+                         const std::uint64_t* what) noexcept {
   return too_large_in_lists<Select>(shape, from, what);
 }
-inline void SubtractLists(const RankedShape& shape, std::uint64_t* from,
-                          const std::uint64_t* what) noexcept {
+template <class Select>
+void SubtractLists(const RankedShape& shape, std::uint64_t* from,
+                   const std::uint64_t* what) noexcept {
   subtract_ranked_lists<Select>(shape, from, what);
 }
 
@@ -624,21 +674,30 @@ HWY_INLINE bool holds_ranked_key(const Geometry& geometry, const std::uint64_t* 
   const std::uint64_t place = detail::ranked_place(geometry, hash);
   return holds_ranked(words, &place);
 }
+template <class Select>
 HWY_INLINE std::uint32_t add_ranked_key(const Geometry& geometry, std::uint64_t* words,
                                         std::uint64_t hash) noexcept {
-  return add_ranked(geometry, words, detail::ranked_place(geometry, hash), RankedShape(geometry));
+  return add_ranked<Select>(geometry, words, detail::ranked_place(geometry, hash),
+                            RankedShape(geometry));
 }
+template <class Select>
 HWY_INLINE std::uint32_t take_ranked_key(const Geometry& geometry, std::uint64_t* words,
                                          std::uint64_t hash) noexcept {
   bool held = false;
-  const unsigned emptied = take_ranked(geometry, words, detail::ranked_place(geometry, hash),
-                                       RankedShape(geometry), held);
+  const unsigned emptied = take_ranked<Select>(
+      geometry, words, detail::ranked_place(geometry, hash), RankedShape(geometry), held);
   return held ? emptied : OneKey::kNotThere;
 }
 
 /// Each key has a single line, so `take` is not needed.
-inline constexpr ArrayKernels kRankedKernels = {
-    RankedLocate, RankedTest, RankedLeast, RankedAdd, RankedAddNew, RankedTakePresent, nullptr};
+template <class Select>
+inline constexpr ArrayKernels kRankedKernels = {RankedLocate,
+                                                RankedTest,
+                                                RankedLeast<Select>,
+                                                RankedAdd<Select>,
+                                                RankedAddNew<Select>,
+                                                RankedTakePresent<Select>,
+                                                nullptr};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace scbf

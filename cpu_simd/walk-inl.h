@@ -34,8 +34,8 @@ struct Nothing {
 /// `step` of them at a time, then finish(first, end); n must be a multiple of `step`. If counters
 /// are to be fetched, those of key i are at line_of(i, 0) … line_of(i, arrays − 1).
 ///
-/// `unrolled` says by how much the loop that fetches is unrolled. What is best depends on the
-/// visitor.
+/// `unrolled` says by how much the loop that fetches is unrolled, for visitors of one number. What
+/// is best depends on the visitor.
 ///
 /// A visitor of two numbers, visit(i, later), fetches for itself, in between its other work: the
 /// lines of keys later … later + step − 1, or none if `later` is 0.
@@ -74,7 +74,7 @@ HWY_INLINE void walk(std::size_t n, const Fetch& fetch, std::uint32_t arrays, Li
       for (; i < end; i += step) visit(i, i + step <= prefetching ? i + distance : 0);
     } else {
       const std::size_t stop = std::min(end, prefetching);
-      const auto fetch_and_visit = [&](std::size_t at) HWY_ATTR {
+      const auto fetch_and_visit = [&](std::size_t at) HWY_ATTR __attribute__((always_inline)) {
         for (std::size_t j = 0; j < step; ++j) {
           for (std::uint32_t a = 0; a < arrays; ++a) hwy::Prefetch(line_of(at + distance + j, a));
         }

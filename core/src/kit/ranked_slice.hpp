@@ -36,8 +36,8 @@ struct RankedShape {
   }
 };
 
-// Given the number of a one in a word, returns that one alone. A word with fewer ones, which only
-// damage or a concurrent change can show, gives any single bit, or 0.
+// Given the number of a one in a word, below 128, returns that one alone. A word with fewer ones,
+// which only damage or a concurrent change can show, gives any single bit, or 0.
 
 /// For devices, which count ones in an instruction.
 struct SelectBySearch {
