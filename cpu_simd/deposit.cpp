@@ -16,15 +16,14 @@ namespace {
 template <class Select>
 double time_of() noexcept {
   using Clock = std::chrono::steady_clock;
-  constexpr std::uint64_t kWord = 0x5555'5555'5555'5555;
   double least = 1e9;
   for (int round = 0; round < 5; ++round) {  // an interruption must not decide
+    std::uint64_t word = 0x5555'5555'5555'5555;
     unsigned rank = 0;
     const auto began = Clock::now();
     for (int i = 0; i < 64; ++i) {
-      asm volatile("" : "+r"(rank));
-      rank = detail::zeros_below(Select::select(kWord, rank)) / 2 + 1;
-      rank %= 32;
+      asm volatile("" : "+r"(word), "+r"(rank));  // neither is known in advance
+      rank = (detail::zeros_below(Select::select(word, rank)) / 2 + 1) % 32;
     }
     asm volatile("" : : "r"(rank));
     least = std::min(least, std::chrono::duration<double, std::nano>(Clock::now() - began).count());

@@ -133,6 +133,7 @@ inline std::size_t PackAnswers(const std::uint8_t* answers, std::size_t n,
 template <class Select>
 const Kernels* TableWith() {
   static const Kernels table = {hwy::TargetName(HWY_TARGET),
+                                !std::is_same_v<Select, FastSelect>,
                                 HashU64Here,
                                 kOneKey<Select>,
                                 kOneKeyOfBits,
@@ -150,7 +151,7 @@ const Kernels* TableWith() {
   return &table;
 }
 const Kernels* Table() { return TableWith<FastSelect>(); }
-/// Processors with AVX-512 have a fast `pdep`; targets below AVX2 use none.
+/// For processors whose `pdep` is slow: those have no AVX-512, and targets below AVX2 use none.
 const Kernels* TableWithoutDeposit() {
   return TableWith<
       std::conditional_t<HWY_ARCH_X86 && HWY_TARGET == HWY_AVX2, SelectByBytes, FastSelect>>();

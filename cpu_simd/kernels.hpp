@@ -82,8 +82,9 @@ struct Taken {
   std::uint64_t emptied = 0;   ///< counters that became zero
 };
 
-/// Most keys per call of a kernel that changes counters: more would overflow the sums in which it
-/// counts changes (nibble_steps.hpp).
+/// Most keys per call of a kernel that changes counters, or reads them: more would overflow the
+/// sums in which changes are counted (nibble_steps.hpp), and there would be no room for those of
+/// which `ranked` looks for the counts.
 inline constexpr std::size_t kMostKeys = 1024;
 static_assert(kSegmentEntries <= kMostKeys);
 
@@ -123,6 +124,7 @@ struct ArrayKernels {
 /// All kernels of one Highway target.
 struct Kernels {
   std::string_view target;
+  bool without_deposit;  ///< it would use `pdep`, but not on this machine (deposit.hpp)
   HashU64 hash_u64;
   OneKey one_key, one_key_of_bits;
   CountValues count_values;

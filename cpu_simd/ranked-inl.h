@@ -492,6 +492,7 @@ void RankedLeast(const Geometry& geometry, const std::uint64_t* words, const std
   RankedTest(geometry, words, places, n, fetch, answers);
   std::array<std::uint64_t, kMostKeys> held;
   std::array<std::uint16_t, kMostKeys> index;
+  static_assert(kMostKeys <= 1u << 16);
   std::size_t keys = 0;
   for (std::size_t i = 0; i < n; ++i) {
     held[keys] = places[i];

@@ -10,6 +10,7 @@
 #include "cpu_simd/bulk.hpp"
 #include "cpu_simd/change.hpp"
 #include "cpu_simd/choose.hpp"
+#include "cpu_simd/deposit.hpp"
 #include "cpu_simd/kernel_table.hpp"
 #include "cpu_simd/lookup.hpp"
 #include "cpu_simd/path_times.hpp"
@@ -33,8 +34,9 @@ class SimdBackend final : public Backend {
  public:
   SimdBackend(std::string name, const Kernels& kernels)
       : name_(std::move(name)),
-        description_(fmt::format("vectors ({}), prefetching, radix-partitioned bulk work, threads",
-                                 kernels.target)),
+        description_(
+            fmt::format("vectors ({}{}), prefetching, radix-partitioned bulk work, threads",
+                        kernels.target, kernels.without_deposit ? ", without pdep" : "")),
         kernels_(kernels) {}
 
   std::string_view name() const noexcept override { return name_; }
@@ -237,7 +239,7 @@ std::unique_ptr<const Backend> unsupported(std::string_view target) {
 const std::vector<const Backend*>& simd_backends() {
   static const auto owned = [] {
     std::vector<std::unique_ptr<const Backend>> all;
-    const std::vector<const Kernels*> tables = kernel_tables();
+    const std::vector<const Kernels*> tables = kernel_tables(deposit_is_fast());
     for (std::size_t i = 0; i < tables.size(); ++i) {
       const auto add = [&](std::string name) {
         all.push_back(std::make_unique<SimdBackend>(std::move(name), *tables[i]));

@@ -17,7 +17,7 @@ std::vector<std::uint64_t> some_words() {
     for (unsigned place = 0; place < 64; place += 8) words.push_back(byte << place);
   }
   std::mt19937_64 random(1);
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 4'000; ++i) {
     const std::uint64_t a = random(), b = random();
     words.insert(words.end(), {a, a & b, a | b, a & b & random(), a | b | random()});
   }
