@@ -189,25 +189,49 @@ inline std::uint64_t SliceAddNew(const Geometry&, std::uint64_t* words,
   return filled;
 }
 
+/// Calls work(arrays). The numbers of slices that filters usually have are constants, so that loops
+/// over them are unrolled.
+template <class Work>
+HWY_INLINE std::uint64_t with_known_number(std::uint32_t arrays, Work work) noexcept {
+  switch (arrays) {
+#define SCBF_CASE(n) \
+  case n:            \
+    return work(std::integral_constant<std::uint32_t, n>())
+    SCBF_CASE(4);
+    SCBF_CASE(5);
+    SCBF_CASE(6);
+    SCBF_CASE(7);
+    SCBF_CASE(8);
+    SCBF_CASE(9);
+    SCBF_CASE(10);
+#undef SCBF_CASE
+    default:
+      return work(arrays);
+  }
+}
+
 inline std::uint64_t SliceTakePresent(const Geometry&, std::uint64_t* words, const Located& keys,
                                       const Fetch& fetch, std::uint8_t* answers) noexcept {
-  std::uint64_t emptied = 0;
-  walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
-    bool present = true;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      const std::uint64_t position = keys.position(a, i);
-      present &= counter_in(*byte_of(words + a * keys.array_words, position), position) != 0;
-    }
-    answers[i] = present;
-    if (!present) return;
-    std::uint64_t sum = 0;
-    for (std::uint32_t a = 0; a < keys.arrays; ++a) {
-      const std::uint64_t position = keys.position(a, i);
-      sum += step(byte_of(words + a * keys.array_words, position), position, kDecremented);
-    }
-    emptied += turns_in(sum);
+  return with_known_number(keys.arrays, [&](auto arrays) HWY_ATTR {
+    std::uint64_t emptied = 0;
+    walk_arrays(words, keys, fetch, word_of, [&](std::size_t i) HWY_ATTR {
+      const auto byte = [&](std::uint32_t a) HWY_ATTR {
+        return byte_of(words + a * keys.array_words, keys.position(a, i));
+      };
+      bool present = true;
+      for (std::uint32_t a = 0; a < arrays; ++a) {
+        present &= counter_in(*byte(a), keys.position(a, i)) != 0;
+      }
+      answers[i] = present;
+      if (!present) return;
+      std::uint64_t sum = 0;
+      for (std::uint32_t a = 0; a < arrays; ++a) {
+        sum += step(byte(a), keys.position(a, i), kDecremented);
+      }
+      emptied += turns_in(sum);
+    });
+    return emptied;
   });
-  return emptied;
 }
 
 inline Taken SliceTake(std::uint64_t* words, const std::uint64_t* positions, std::size_t n,
