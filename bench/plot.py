@@ -15,9 +15,11 @@ import sys
 from pathlib import Path
 
 import field_tables
+import filter_tables
 import gpu_tables
 import python_tables
 import spark_tables
+import system_tables
 import tables
 
 MARKER = re.compile(r"(<!-- table:([a-z_]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
@@ -188,7 +190,7 @@ def draw_stages(systems, folder, plt):
 def draw_index(systems, folder, plt):
     queries = systems.pick(op="query", table="generated")
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2))
-    for (value, label), colour in zip(tables.VALUES.items(),
+    for (value, label), colour in zip(system_tables.VALUES.items(),
                                       ("#0b6e4f", "#2f6db5", "#c0562f", "#8a6d3b")):
         rows = [row for row in queries if row["value"] == value]
         rates = [100 * row["rate"] for row in rows]
@@ -218,7 +220,7 @@ def draw_banks(systems, kinds, folder, plt):
     figure, axes = plt.subplots(1, len(kinds), figsize=(4.2 * len(kinds), 3.6), squeeze=False)
     titles = {"one": "1,024 members of 10⁵ keys", "growing": "members of 1 to 3 stages"}
     for axis, kind in zip(axes.flat, kinds):
-        lines = list(tables.bank_lines(systems, kind))
+        lines = list(system_tables.bank_lines(systems, kind))
         what = [w.replace(", ns per key", "").replace(", one call", "") for w, *_ in lines]
         faster = [alone / bank for _, bank, alone, _ in lines]
         axis.barh(range(len(what)), faster, left=0,
@@ -270,15 +272,15 @@ def main():
     if path is None:
         fail(f"{folder}: no result of a full run; make one with scripts/bench --full, or name a file "
              "with --results")
-    results = tables.Results(json.loads(path.read_text()), path.name)
+    results = filter_tables.Results(json.loads(path.read_text()), path.name)
     home = results.context.get("cpu_model")
     if other := newest(folder, "full", lambda cpu: cpu != home):
-        results.elsewhere = tables.Results(json.loads(other.read_text()), other.name)
-    made = {name: make(results) for name, make in tables.TABLES.items()}
+        results.elsewhere = filter_tables.Results(json.loads(other.read_text()), other.name)
+    made = {name: make(results) for name, make in filter_tables.TABLES.items()}
     path = args.systems or newest(folder, "systems")
     systems = (tables.Systems(json.loads(path.read_text()), path.name) if path else
                tables.Systems({"context": {}, "rows": []}, None))
-    of_systems = tables.SYSTEMS | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES
+    of_systems = system_tables.TABLES | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES
     made |= {name: make(systems) for name, make in of_systems.items()}
     if gpu_path := newest(folder, "gpu"):
         on_gpu = tables.Systems(json.loads(gpu_path.read_text()), gpu_path.name)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of stages, banks, indexes, deltas, packed files and insert_new, as functions of the results of
+stages_bench, bank_bench, index_bench, sqlite_bench, travel_bench and new_keys_bench."""
+
+from tables import cell, middle, number, with_notes
+
+QUESTIONS = ("miss", "hit", "mix")
+
+
+def stages(systems):
+    rows = []
+    for r in systems.pick(op="miss", batch="all"):
+        of = {q: systems.one(op=q, batch="all", growth=r["growth"], stages=r["stages"], n=r["n"])
+              for q in QUESTIONS}
+        if r["stages"] == 1:
+            rows.append([r["n"], "one filter", 1, r["bits_per_key_one"],
+                         *(middle(of[q], "_one") for q in QUESTIONS), "", "", "", 1])
+        rows.append([r["n"], r["growth"], r["stages"], r["bits_per_key"],
+                     *(middle(of[q]) for q in QUESTIONS),
+                     *(middle(of[q], "_apart") for q in QUESTIONS),
+                     middle(r) / middle(r, "_one")])
+    head = ["keys", "policy", "|", "stages", "bits per key", "ns, absent", "present", "both",
+            "stages apart: absent", "present ", "both ", "absent, to one filter"]
+    return rows and with_notes(systems, head, rows, [
+        "`tightening`: each stage twice as large as the one before and stricter; `fixed`: stages "
+        "alike, half full. Rate 1 % of all together; batches of all keys, at most "
+        "4 · 10<sup>6</sup>; one thread, medians; each row's forms asked in turn."])
+
+
+AT_ONCE = {"alone": "alone", 1: "one by one", 8: "8", 64: "64"}
+
+
+def few_keys(systems):
+    rows = []
+    for r in systems.pick(op="miss", batch="alone"):
+        of = {(q, batch): systems.one(op=q, batch=batch, stages=r["stages"], n=r["n"])
+              for q in ("miss", "hit") for batch in AT_ONCE}
+        if r["stages"] == 1:
+            rows.append([r["n"], "one filter"] + [
+                value for batch in AT_ONCE
+                for value in (middle(of["miss", batch], "_one"), middle(of["hit", batch], "_one"), 1)])
+        rows.append([r["n"], f"{r['stages']} stage{'s' if r['stages'] > 1 else ''}"] + [
+            value for batch in AT_ONCE
+            for value in (middle(of["miss", batch]), middle(of["hit", batch]),
+                          middle(of["miss", batch]) / middle(of["miss", batch], "_one"))])
+    head = ["keys", "of", "|"] + [f"{name}: {what}" for name in AT_ONCE.values()
+                                  for what in ("absent", "present", "absent, to one filter")]
+    return rows and with_notes(systems, head, rows, [
+        "`tightening`, rate 1 % of all stages together; with contains(key), each alone (begun when "
+        "the last has its answer) or one by one in a loop, and in batches of 8 and of 64; one "
+        "thread, medians; each row's forms asked in turn."])
+
+
+def bank_lines(systems, kind):
+    """The figures of the bank and of its members alone, and the aim for one stage."""
+    for r in systems.pick(bank=kind):
+        alone = middle(r, "_alone")
+        if r["op"] == "query":
+            yield f"query, ns per key, batches of {r['batch']}", middle(r), alone, "≥ 20"
+            yield f"query as lists, batches of {r['batch']}", middle(r, "_lists"), alone, ""
+        elif r["op"] == "insert_all":
+            yield "memory, MB", r["mb"], r["mb_alone"], "≤ 1.3"
+            yield "insert all, one call, ns per key", middle(r), alone, "≤ 4"
+        elif "into_each" in r:
+            what = f"insert {r['into_each']} more into each" if r["op"] == "insert" else "remove them"
+            yield f"{what}, one call, ns per key", middle(r), alone, "≤ 4"
+        elif r["op"] == "insert":
+            yield (f"insert {r['one_member']} keys into one empty member, ns per key", middle(r),
+                   alone, "(≤ 4)")
+        else:
+            yield (f"remove {r['one_member']} keys, all of one member, ns per key", middle(r), alone,
+                   "(≤ 4)")
+
+
+def bank_of(systems, kind):
+    rows = [[what, bank, alone, max(bank / alone, alone / bank), aim if kind == "one" else ""]
+            for what, bank, alone, aim in bank_lines(systems, kind)]
+    some = systems.one(bank=kind)
+    return rows and with_notes(systems, ["what", "|", "bank", "members alone", "ratio", "aim"], rows, [
+        f"{some['members']} members of {some['keys']} keys on average, {cell(some['most_stages'])} "
+        f"stages at most, {cell(some['stages'])} in all; {some.get('variant', '')}"])
+
+
+VALUES = {"nobody": "nobody's", "one_row": "one row's", "customer": "a customer's",
+          "city": "a city's"}
+
+
+def index_of(systems, name):
+    queries = systems.pick(op="query", table=name)
+    rows = [[f"{100 * r['rate']:g} %", VALUES.get(r["value"], r["value"]), r["queries"],
+             r["servers_holding"], r["requests"], r["standard_error"], r["expected"], r["bound"],
+             r["broadcast"], middle(r) / 1000, middle(r, "_broadcast") / 1000,
+             middle(r, "_broadcast") / middle(r)] for r in queries]
+    notes = []
+    if load := systems.one(op="load", table=name):
+        seconds = middle(load) * load["rows"] / 1e9
+        notes.append(f"{cell(load['rows'])} rows in {cell(load['regions'])} regions on "
+                     f"{cell(load['servers'])} servers, loaded in {number(seconds)} s by one thread "
+                     f"({1e9 / middle(load):.0f} rows/s)")
+        if "store_mb" in load:
+            notes[-1] += (f"; {cell(load['values'])} values summed over regions, store "
+                          f"{load['store_mb']:.0f} MB; one row more "
+                          f"{middle(load, '_put') / 1000:.1f} µs, one row less "
+                          f"{middle(load, '_remove') / 1000:.1f} µs (log not synced)")
+    for r in {r["rate"]: r for r in queries}.values():
+        notes.append(f"{100 * r['rate']:g} %: filters {r['filters_mb']:.1f} MB, rows of bits "
+                     f"{r['bit_rows_mb']:.1f} MB, together {r['bits_per_value']:.1f} bits per value; "
+                     f"all made anew from the local indexes in {r['opening_seconds']:.2f} s")
+    head = ["rate of a region", "value", "|", "queries", "servers holding it", "requests, measured",
+            "± standard error", "expected of these filters", "h + (S − h)·P at the bound",
+            "broadcast", "µs per query", "µs broadcast", "faster"]
+    return rows and with_notes(systems, head, rows, notes)
+
+
+AGAINST_SQLITE = {
+    "load": "load, sorted, per row",
+    "found": "one row, by a unique value",
+    "absent": "a value that no row has",
+    "and_selective": "20 rows of a rare value, 5 of them with a popular one, too",
+    "and_disjoint_limit_1": "two popular values that no row has together, limit 1",
+    "and_limit_10": "10 rows with two popular values",
+    "many": "20,000 rows of a popular value",
+    "queue_last_tenth": "10 pending rows, after most were taken",
+    "put": "put a row", "overwrite": "overwrite it", "remove": "remove it",
+    "put_synced": "put a row, synced", "overwrite_synced": "overwrite it, synced",
+    "remove_synced": "remove it, synced"}
+SYNCS = "each waits for one sync of its log, which takes most of the time"
+WHY_SLOWER = {
+    "load": "each region has tables and a filter of its own, and the log of its filter",
+    "found": "a cursor of RocksDB takes 3 µs to open and place, against 2 for a descent of a B-tree",
+    "and_selective": "twenty rows are read, each from a block of its own, which takes most of the time; fewer of RocksDB's blocks are in the cache the more rows there are",
+    "and_disjoint_limit_1": "both lists are walked, and a step of RocksDB's cursor takes 0.11 µs",
+    "and_limit_10": "two counts are read and two cursors opened before the first row",
+    "many": "a row of a sorted batch takes RocksDB 0.65 µs, as much as SQLite the whole query",
+    "queue_last_tenth": "a cursor is opened, and ten rows are looked up in tables in memory",
+    "put_synced": SYNCS, "overwrite_synced": SYNCS, "remove_synced": SYNCS}
+
+
+def against_sqlite(systems):
+    rows = []
+    for op, what in AGAINST_SQLITE.items():
+        if r := systems.one(op=op, against="sqlite"):
+            ours, theirs = middle(r) / 1000, middle(r, "_sqlite") / 1000
+            rows.append([what, number(ours), number(theirs), f"{theirs / ours:.2f}",
+                         WHY_SLOWER.get(op, "") if ours > theirs else ""])
+    some = systems.one(against="sqlite")
+    head = ["operation", "|", "index, µs", "SQLite, µs", "SQLite's time to ours", "why it is behind"]
+    return rows and with_notes(systems, head, rows, [
+        f"{cell(some['rows'])} rows, four indexed columns, {cell(some['regions'])} regions; cache "
+        "64 MiB each; one thread; queries return whole rows, each asked alone"])
+
+
+def of_bytes(value):
+    for unit, size in (("MB", 1e6), ("kB", 1e3)):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{value:.0f} B"
+
+
+def deltas(systems):
+    rows = []
+    for r in systems.pick(op="delta"):
+        rows.append([r["layout"], f"{100 * r['changed'] / r['n']:g} %", r["changes"],
+                     of_bytes(r["bytes"]), f"{100 * r['bytes'] / r['whole_bytes']:.2g} %",
+                     f"{r['bytes'] / r['changed']:.2f}", f"{r['bytes'] / r['entropy_bytes']:.2f}",
+                     middle(r) * r["changed"] / 1e6, middle(r, "_apply") * r["changed"] / 1e6])
+    some = systems.one(op="delta")
+    head = ["layout", "keys changed", "|", "bits changed", "delta", "of all bits", "bytes per key",
+            "bytes to entropy", "made in, ms", "applied in, ms"]
+    return rows and with_notes(systems, head, rows, [
+        f"a filter of {cell(some['n'])} keys at 1 %; half of the keys that change come, half go; "
+        "one thread, medians",
+        "*to entropy*: that of as many changes at independent random places; those of "
+        "`split_block` lie in one block for each key, and so take less"])
+
+
+def packed_files(systems):
+    rows = []
+    for r in systems.pick(op="pack"):
+        rows.append([r["layout"], r["cells"], f"{r['load'] / 10:g} %", f"{100 * r['fill']:.2g} %",
+                     of_bytes(r["plain_bytes"]), of_bytes(r["bytes"]),
+                     f"{100 * r['bytes'] / r['plain_bytes']:.2g} %",
+                     f"{r['bytes'] / r['entropy_bytes']:.2f}",
+                     number(1 / middle(r)), number(1 / middle(r, "_read"))])
+    some = systems.one(op="pack")
+    head = ["layout", "cells", "keys", "|", "fill", "plain", "compressed", "of plain",
+            "bytes to entropy", "written, GB/s", "read, GB/s"]
+    return rows and with_notes(systems, head, rows, [
+        f"filters for {cell(some['n'])} keys at 1 %, which hold that share of them; entropy of "
+        "cells that are independent of each other, of bits m·H(fill); bytes before packing, one "
+        "thread, medians"])
+
+
+def new_keys(systems):
+    """insert_new, beside a lookup and an insertion of what was not found."""
+    rows = []
+    for r in systems.pick(op="new"):
+        rows.append([r["layout"], f"{100 * r['fpr']:g} %", r["n"], r["threads"], middle(r),
+                     middle(r, "_asked"), middle(r, "_again"), middle(r, "_asked_again")])
+    head = ["layout", "rate", "keys", "threads", "|", "new keys", "by `contains`, `insert`", "the same again",
+            "by `contains`"]
+    return rows and with_notes(systems, head, rows, [
+        "ns per key, medians; a batch of so many distinct keys into an empty filter for them, then the same batch "
+        "once more. `contains`, `insert`: the lookup, a copy of the keys that it did not find, and their insertion. "
+        "All forms in turn"])
+
+
+# Each function returns an empty table if there are no rows for it.
+TABLES = {"stages": stages, "deltas": deltas, "packed": packed_files, "new_keys": new_keys, "few_keys": few_keys,
+          "bank": lambda systems: bank_of(systems, "one"),
+          "growing_bank": lambda systems: bank_of(systems, "growing"),
+          "sqlite": against_sqlite,
+          "index": lambda systems: index_of(systems, "generated"),
+          "packages": lambda systems: index_of(systems, "packages")}
