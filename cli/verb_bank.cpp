@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scbf bank and scbf find: make a bank of the keys of many files, or of filters, and ask it which
-// of them may hold a key.
+// scbf bank: makes a bank of the keys of many files, or of filters, and changes its members.
 #include "scbf/bank.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "bank_names.hpp"
 #include "counted_keys.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "query_session.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 #include "verbs.hpp"
@@ -69,43 +68,6 @@ struct Members {
   std::uint64_t largest = 0;  ///< most keys of a member
   std::size_t at = 0;         ///< which member that is
 };
-
-/// A member's metadata: its name, beside what was there. A name that is not UTF-8 is noted as
-/// {"bytes": [255, …]}.
-std::string named(const std::string& name, const std::string& metadata) {
-  Json json = metadata_as_json(metadata);
-  if (!json.is_object()) {
-    json = Json::object();
-    if (!metadata.empty()) json["metadata"] = metadata;
-  }
-  json["name"] = name;
-  return json_text(json);
-}
-
-/// The text of a value in a member's metadata.
-std::string text_of(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  const auto bytes = value.is_object() ? value.find("bytes") : value.end();
-  if (bytes == value.end() || !bytes->is_array()) return json_text(value);
-  std::string text;
-  for (const Json& byte : *bytes) {
-    if (!byte.is_number_unsigned() || byte.get<std::uint64_t>() > 255) return json_text(value);
-    text += static_cast<char>(byte.get<std::uint64_t>());
-  }
-  return text;
-}
-
-/// The name of a member: that of named(), or the group of Spark, or its number.
-template <class AnyBank>
-std::string name_of(const AnyBank& bank, std::uint32_t member) {
-  const Json json = metadata_as_json(bank.metadata(member));
-  if (json.is_object()) {
-    for (const char* const key : {"name", "group"}) {
-      if (const auto it = json.find(key); it != json.end()) return text_of(*it);
-    }
-  }
-  return fmt::format("{}", member);
-}
 
 /// Keys of each input that were counted, if they were.
 using Counted = std::vector<std::optional<CountedKeys>>;
@@ -294,31 +256,13 @@ std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) 
   return json_text(json);
 }
 
-/// The names of the members, by number.
-template <class AnyBank>
-std::vector<std::string> names_of(const AnyBank& bank) {
-  std::vector<std::string> names(bank.slots());
-  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
-    if (bank.has_member(member)) names[member] = name_of(bank, member);
-  }
-  return names;
-}
-
 /// Takes out the members of these names. Returns how many there were.
 std::size_t drop(Bank& bank, const std::vector<std::string>& drops, const std::string& file) {
-  const std::vector<std::string> names = names_of(bank);
   std::size_t dropped = 0;
   for (const std::string& name : std::set(drops.begin(), drops.end())) {
-    const std::size_t before = dropped;
-    for (std::uint32_t member = 0; member < names.size(); ++member) {
-      if (!bank.has_member(member) || names[member] != name) continue;
+    for (const std::uint32_t member : members_named(bank, name, "--drop", file)) {
       bank.remove_member(member);
       ++dropped;
-    }
-    if (dropped == before) {
-      throw UsageError(
-          fmt::format("--drop {}: {} has no member of this name; 'scbf info' lists them",
-                      in_quotes(name), display_name(file)));
     }
   }
   return dropped;
@@ -415,53 +359,6 @@ int bank(const BankVerbOptions& options) {
   return kOk;
 }
 
-int find(const QueryOptions& options) {
-  options.check_inputs();
-  QuerySession session(options, open_bank_for_queries(options.file, options.run, options.load),
-                       kSmallBlock);
-  const BloomBank& bank = session.asked;
-  const std::vector<std::string> names = names_of(bank);
-  const bool print_keys = !options.only_count && !options.run.json;
-  std::uint64_t found = 0, pairs = 0;
-  MemberLists lists;
-  const Stopwatch watch;
-  session.go_through(
-      [&](const KeyBatch& keys) {
-        bank.find(keys, lists, options.run.batch());
-        pairs += lists.members.size();
-      },
-      [&](const KeyBlock& block, std::size_t i) {
-        const auto members = lists.of(i);
-        found += !members.empty();
-        if (!print_keys) return;
-        if (options.invert && members.empty()) {
-          session.print_key(block, i);
-          session.end_line();
-        }
-        if (options.invert) return;
-        for (const std::uint32_t member : members) {
-          write_tsv_field(session.out, names[member]);
-          session.out.write('\t');
-          session.print_key(block, i);
-          session.end_line();
-        }
-      });
-  const std::uint64_t absent = session.reader.keys() - found;
-  const std::uint64_t matched = options.invert ? absent : found;
-  if (options.run.json) {
-    Json json = session.report(watch.seconds());
-    json["members"] = bank.size();
-    json["present"] = found;
-    json["absent"] = absent;
-    json["pairs"] = pairs;
-    session.out.write_json(json);
-  } else if (options.only_count) {
-    session.out.write(fmt::format("{}\n", matched));
-  }
-  session.out.finish();
-  return matched > 0 ? kOk : kNothingFound;
-}
-
 }  // namespace
 
 Run set_up_bank(CommandLine& line) {
@@ -514,34 +411,6 @@ Examples:
   scbf bank --to logs.bank --drop logs/1.txt.gz logs/1.txt.gz
   scbf bank --filters -o shards.bank shard-*.scbf)");
   return [options] { return bank(*options); };
-}
-
-Run set_up_find(CommandLine& line) {
-  auto options = std::make_shared<QueryOptions>();
-  line.positional("FILE", "The bank; - is standard input", options->file);
-  options->keys.add_format_to(line, true,
-                              "Take --keys even if the bank was built from the other kind");
-  line.positionals("INPUT", "Files of keys; - or none: standard input", options->keys.inputs);
-  line.flag("--load",
-            "Load and verify a bank of bits instead of mapping it: better for very many "
-            "keys",
-            options->load);
-  options->add_choice_to(line);
-  add_threads_to(line, options->run.threads);
-  options->run.add_progress_to(line);
-  options->run.add_json_to(line, "Print a report as JSON instead of keys");
-  line.footer(
-      R"(Prints name, tab and key, a line for each member that may hold the key, in input order. A name is the file
-that 'scbf bank' read, with tab, line breaks and backslash as \t, \n, \r and \\; or the number of the member.
-The exit code is 1 if no key is printed. A bank that 'scbf bank' made is loaded and verified. 'scbf project' makes a
-bank of bits of it, which is mapped (unless it is compressed), and only its header verified: it is ready at once, and
-processes share its memory.
-
-Examples:
-  scbf find logs.bank addresses.txt
-  scbf find logs.bank addresses.txt | cut -f1 | sort | uniq -c
-  scbf find logs.bank addresses.txt --invert > in_no_log.txt)");
-  return [options] { return find(*options); };
 }
 
 }  // namespace scbf::cli

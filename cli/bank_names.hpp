@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of a bank's members: the command notes them in the members' metadata, as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace scbf::cli {
+
+/// The metadata of a filter that becomes a member: its name, beside what was there. A name that is
+/// not UTF-8 is noted as {"bytes": [255, …]}.
+std::string named(const std::string& name, const std::string& metadata);
+
+/// The metadata of a member that was changed by others: theirs, under the name that it had here.
+std::string named_as_before(const std::string& before, const std::string& metadata);
+
+/// The name of member `number`: that of named(), or the group of Spark, or the number.
+std::string name_in(const std::string& metadata, std::uint32_t number);
+
+/// The names of the members, by number; empty where there is none.
+template <class AnyBank>
+std::vector<std::string> names_of(const AnyBank& bank) {
+  std::vector<std::string> names(bank.slots());
+  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
+    if (bank.has_member(member)) names[member] = name_in(bank.metadata(member), member);
+  }
+  return names;
+}
+
+/// The numbers of the members of this name. Throws UsageError, which names the option and the
+/// file, if there is none.
+template <class AnyBank>
+std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::string& name,
+                                         const char* option, const std::string& file);
+
+}  // namespace scbf::cli
