@@ -251,9 +251,7 @@ OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run)
   return source.with_path([&](const std::string& path) -> OpenedBank {
     const BankFileInfo info = read_bank_file_info(path);
     if (info.cell == Cell::bit) {
-      throw Incompatible(fmt::format(
-          "{}: a bank of bits, which has no counters: change the bank that it was made of",
-          display_name(file)));
+      return {load_bank<BloomBank>(file, path, info, run), info.compressed};
     }
     return {load_bank<Bank>(file, path, info, run), info.compressed};
   });

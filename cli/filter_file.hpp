@@ -106,9 +106,9 @@ Filter counters_of(Changeable opened, const std::string& file, const char* canno
 /// it; a bank of counters becomes one of bits, whose answers are the same. Throws IoError if there
 /// is too little memory.
 BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, bool load);
-/// Loads a bank to be changed. Throws Incompatible if it has no counters.
+/// A bank of either kind to be changed, loaded and verified.
 struct OpenedBank {
-  Bank bank;
+  std::variant<Bank, BloomBank> bank;
   bool compressed;  ///< in its file, and so in its next
 };
 OpenedBank open_bank_for_changes(const std::string& file, const RunOptions& run);

@@ -5,16 +5,20 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "bank_names.hpp"
 #include "errors.hpp"
 #include "filter_file.hpp"
 #include "input.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/delta.hpp"
 #include "scbf/errors.hpp"
 #include "sizes.hpp"
@@ -87,9 +91,83 @@ int delta(const DeltaOptions& options) {
 
 struct ApplyOptions {
   std::string file, out;
+  std::optional<std::string> member;
   std::vector<std::string> deltas;
   bool force = false, json = false, compress = false;
+
+  /// What is changed, for messages.
+  std::string changed() const {
+    return member ? fmt::format("member {} of {}", in_quotes(*member), display_name(file))
+                  : display_name(file);
+  }
 };
+
+/// Calls apply(delta) for each delta, in order. Returns how many bits changed.
+template <class Apply>
+std::uint64_t apply_all(const ApplyOptions& options, Apply apply) {
+  std::uint64_t changes = 0;
+  for (const std::string& name : options.deltas) {
+    const Delta delta = Delta::load(filter_path(name));
+    try {
+      apply(delta);
+    } catch (const Incompatible& error) {
+      throw Incompatible(
+          fmt::format("{} and {}: {}", options.changed(), display_name(name), error.what()));
+    }
+    changes += delta.changes();
+  }
+  return changes;
+}
+
+/// The report on bits that were written, whose numbers those of `bits` are.
+void report(const ApplyOptions& options, const Destination& to, std::uint64_t changes,
+            const BloomFilter& bits) {
+  const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
+  if (options.json) {
+    Json json{{"file", to.path()}, {"deltas", options.deltas.size()}, {"changes", changes}};
+    if (options.member) json["member"] = *options.member;
+    describe_epoch(json, bits.epoch());
+    json["keys"] = keys;
+    json["fill"] = bits.fill();
+    describe_size(json, bits);
+    print_json(json);
+    return;
+  }
+  to.report(fmt::format("{}: {}epoch {}; {}, fill {}\n", to.path(),
+                        options.member ? in_quotes(*options.member) + ", " : std::string(),
+                        bits.epoch().number, counted(keys, "key"), percent(bits.fill())));
+}
+
+void apply_to_filter(const ApplyOptions& options, const Destination& to) {
+  Changeable opened = open_for_changes(options.file, {});
+  BloomFilter bits = bits_of(opened, options.file);
+  const std::uint64_t changes = apply_all(options, [&](const Delta& delta) { bits.apply(delta); });
+  to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
+  report(options, to, changes, bits);
+}
+
+void apply_to_member(const ApplyOptions& options, const Destination& to) {
+  OpenedBank opened = open_bank_for_changes(options.file, {});
+  auto* const bank = std::get_if<BloomBank>(&opened.bank);
+  if (bank == nullptr) {
+    throw Incompatible(
+        fmt::format("{}: a bank of counters: 'scbf project' makes the bits that deltas change",
+                    display_name(options.file)));
+  }
+  const auto members = members_named(*bank, *options.member, "--member", options.file);
+  if (members.size() > 1) {
+    throw UsageError(fmt::format("--member {}: {} has {} members of this name",
+                                 in_quotes(*options.member), display_name(options.file),
+                                 members.size()));
+  }
+  const std::uint32_t member = members.front();
+  const std::string before = bank->metadata(member);
+  const std::uint64_t changes =
+      apply_all(options, [&](const Delta& delta) { bank->apply(member, delta); });
+  bank->set_metadata(member, named_as_before(before, bank->metadata(member)));
+  to.write([&](Output& out) { write_filter(out, *bank, {.compress = options.compress}); });
+  report(options, to, changes, bank->copy_member(member));
+}
 
 int apply(const ApplyOptions& options) {
   const Destination to =
@@ -98,31 +176,13 @@ int apply(const ApplyOptions& options) {
   std::vector<std::string> inputs = options.deltas;
   inputs.insert(inputs.begin(), options.file);
   check_inputs(inputs);
-  Changeable opened = open_for_changes(options.file, {});
-  BloomFilter bits = bits_of(opened, options.file);
-  std::uint64_t changed = 0;
-  for (const std::string& name : options.deltas) {
-    const Delta delta = Delta::load(filter_path(name));
-    try {
-      bits.apply(delta);
-    } catch (const Incompatible& error) {
-      throw Incompatible(fmt::format("{} and {}: {}", display_name(options.file),
-                                     display_name(name), error.what()));
-    }
-    changed += delta.changes();
-  }
-  to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
-  if (options.json) {
-    Json json{{"file", to.path()}, {"deltas", options.deltas.size()}, {"changes", changed}};
-    describe_epoch(json, bits.epoch());
-    json["keys"] = keys_left(bits.keys_inserted(), bits.keys_removed());
-    json["fill"] = bits.fill();
-    describe_size(json, bits);
-    print_json(json);
+  if (options.member) {
+    apply_to_member(options, to);
+  } else if (is_bank_file(filter_path(options.file))) {
+    throw UsageError(fmt::format("{}: a bank: name the member that changes by --member NAME",
+                                 display_name(options.file)));
   } else {
-    to.report(fmt::format("{}: epoch {}; {}, fill {}\n", to.path(), bits.epoch().number,
-                          counted(keys_left(bits.keys_inserted(), bits.keys_removed()), "key"),
-                          percent(bits.fill())));
+    apply_to_filter(options, to);
   }
   return kOk;
 }
@@ -157,7 +217,8 @@ Examples:
 
 Run set_up_apply(CommandLine& line) {
   auto options = std::make_shared<ApplyOptions>();
-  line.positional("FILE", "The bits of a reader; - is standard input, which takes -o",
+  line.positional("FILE",
+                  "The bits of a reader, or a bank of bits; - is standard input, which takes -o",
                   options->file);
   line.positionals("DELTA", "Deltas, in order; - is standard input", options->deltas,
                    CommandLine::Need::required);
@@ -166,6 +227,10 @@ Run set_up_apply(CommandLine& line) {
       "Write here; default: replace FILE; - is standard output, and the report then goes to "
       "standard error",
       options->out);
+  line.option(
+      "--member", "NAME",
+      "FILE is a bank of bits, whose member of this name (without a name: its number) changes",
+      [o = options.get()](const std::string& name) { o->member = name; });
   line.flag("--force", "Replace OUT even if it is no filter", options->force);
   add_compress_to(line, options->compress);
   line.flag("--json", "Print a report as JSON", options->json);
@@ -173,12 +238,13 @@ Run set_up_apply(CommandLine& line) {
       R"(Each delta must begin at the epoch that FILE then has, of the same history; otherwise nothing is
 written, and the exit code is 4. A whole delta applies to bits of any earlier epoch, and is a compressed
 filter of bits itself: a reader begins with a copy of it. What is written here is not compressed, unless
---compress asks for that, and so can be mapped by 'scbf query'. Commands that change the same
+--compress asks for that, and so can be mapped by 'scbf query' and 'scbf find'. Commands that change the same
 file run one after another.
 
 Examples:
   scbf apply reader.scbf 2.delta
-  scbf apply reader.scbf 2.delta 3.delta -o newest.scbf)");
+  scbf apply reader.scbf 2.delta 3.delta -o newest.scbf
+  scbf apply proxies.bank --member paris.bits paris-2.delta)");
   return [options] { return apply(*options); };
 }
 

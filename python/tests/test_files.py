@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scbf
-from support import GOLDEN, filled
+from support import GEOMETRY, GOLDEN, filled
 
 FILTERS = {
     "split_block_g1.scbf": scbf.Geometry.split_block(1, 13),
@@ -446,3 +446,30 @@ def test_deltas_of_the_command(tmp_path: Path) -> None:
     replica = scbf.Replica(scbf.Delta.load(first))
     replica.apply(scbf.Delta.load(second))
     assert "new" in replica and replica.snapshot() == scbf.BloomFilter.of(counters)
+
+
+@command
+@pytest.mark.parametrize(
+    "metadata, name, left",
+    [
+        ('{"name": "here", "old": 1}', "here", {"name": "here", "new": 2}),
+        ('{"group": 7}', "7", {"group": 7, "new": 2}),
+        ("", "0", {"new": 2}),
+        ("text", "0", {"new": 2}),
+    ],
+)
+def test_a_member_that_the_command_changes_keeps_its_name(tmp_path: Path, metadata: str, name: str, left: Any) -> None:
+    counters = filled(["old"])
+    published = scbf.BloomFilter.of(counters)
+    published.advance(counters)
+    bank = scbf.BloomBank(geometry=GEOMETRY, seed=42)
+    bank.add_member(published)
+    bank.set_member_metadata(0, metadata)
+    bank.save(tmp_path / "r.bank")
+    counters.insert("new")
+    counters.metadata = '{"name": "there", "group": 1, "new": 2}'
+    published.advance(counters).save(tmp_path / "2.delta")
+    scbf_command("apply", "--member", name, tmp_path / "r.bank", tmp_path / "2.delta")
+    changed = scbf.BloomBank.load(tmp_path / "r.bank")
+    assert changed.find("new") == [0] and changed.epoch(0) == published.epoch == 2
+    assert json.loads(changed.member_metadata(0)) == left

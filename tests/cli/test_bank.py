@@ -184,7 +184,7 @@ class Banks(CommandTest):
         self.write_u64("n.u64", range(3))
         for options, why in ((["--capacity", "1000"], "all members have one shape and seed"),
                              (["--capacity", "3", "--seed", "5"], "all members have one shape and seed"),
-                             (["--capacity", "3", "--bits"], "a filter of bits, which cannot be a member")):
+                             (["--capacity", "3", "--bits"], "'a.scbf' has counters, 'other.scbf' has bits: all members are of one kind")):
             self.scbf("build", *RATE, *options, "-o", "other.scbf", "tools.txt", "--force")
             self.refused("bank", "--filters", "-o", "x.bank", "a.scbf", "other.scbf", code=CORRUPT,
                          mentions=["other.scbf", why])
@@ -242,7 +242,7 @@ class Banks(CommandTest):
         self.assertEqual([[m[k] for k in same] for m in of_bits["members"]],
                          [[m[k] for k in same] for m in of_counters["members"]])
         self.refused("bank", "--to", "r.bank", "fruit.txt", code=CORRUPT,
-                     mentions=["'r.bank': a bank of bits, which has no counters: change the bank that it was made of"])
+                     mentions=["'r.bank': a bank of bits, which takes no keys but filters of bits, by --filters"])
         self.refused("query", "r.bank", "fruit.txt", code=CORRUPT, mentions=["'scbf find'"])
         data = bytearray(self.read("r.bank"))
         data[-1] ^= 0x80  # no member 7
@@ -251,6 +251,77 @@ class Banks(CommandTest):
             self.refused(*command, "damaged.bank", code=CORRUPT,
                          mentions=["'damaged.bank': payload chunk 0: checksum mismatch"])
         self.assertEqual(self.find(keys, bank="damaged.bank"), want)
+
+    def build_bits(self, name, keys):
+        self.write("keys", keys)
+        self.scbf("build", "--bits", "--capacity", "9", *RATE, "-o", name, "keys")
+
+    def test_a_bank_of_filters_of_bits(self):
+        self.build_bits("fruit", "apple\nbanana\n")
+        self.build_bits("tools", "hammer\nsaw\nboth\n")
+        report = self.scbf_json("bank", "--filters", "-o", "r.bank", "fruit", "tools")
+        self.assertEqual([report[k] for k in ("kind", "members", "keys", "counter_bytes")], ["bits_bank", 2, 5, 0])
+        self.assertEqual(self.find(b"saw\napple\nx\n", bank="r.bank"), b"tools\tsaw\nfruit\tapple\n")
+        info = self.scbf_json("info", "r.bank")
+        self.assertEqual([info["kind"], info["metadata"]["keys"]], ["bits_bank", "lines"])
+        # As the projection of a bank of counters.
+        for name, keys in (("fruit", "apple\nbanana\n"), ("tools", "hammer\nsaw\nboth\n")):
+            self.write("keys", keys)
+            self.scbf("build", "--capacity", "9", *RATE, "-o", name, "keys")
+        self.scbf("bank", "--filters", "-o", "c.bank", "fruit", "tools")
+        self.scbf("project", "c.bank", "-o", "p.bank")
+        self.assertEqual(self.read("p.bank"), self.read("r.bank"))
+        # Members come and go.
+        self.build_bits("gems", "ruby\n")
+        said = self.scbf("bank", "--filters", "--to", "r.bank", "--drop", "fruit", "gems").decode()
+        self.assertIn("r.bank: 2 members (1 added, 1 dropped), 1 key in", said)
+        self.assertNotIn("of counters", said)
+        self.assertEqual(self.find(b"ruby\napple\nsaw\n", bank="r.bank"), b"gems\truby\ntools\tsaw\n")
+        before = self.digest("r.bank")
+        self.refused("bank", "--filters", "--to", "r.bank", "fruit", code=CORRUPT,
+                     mentions=["'r.bank' has bits, 'fruit' has counters"])
+        self.refused("bank", "--filters", "--to", "c.bank", "gems", code=CORRUPT,
+                     mentions=["'c.bank' has counters, 'gems' has bits"])
+        self.assertEqual(self.digest("r.bank"), before)
+
+    def test_deltas_of_a_member(self):
+        keys = words(2000)
+        for name in ("paris", "tokyo"):
+            self.write("keys", lines(keys[:1500] if name == "paris" else keys[1500:]))
+            self.scbf("build", "--capacity", "2000", *RATE, "-o", name + ".scbf", "keys")
+            self.scbf("project", name + ".scbf", "-o", name)
+            self.scbf("delta", name, name + ".scbf", "-o", name + ".1")
+        self.scbf("bank", "--filters", "-o", "r.bank", "paris", "tokyo")
+        for epoch, key in ((2, b"new\n"), (3, b"newer\n")):
+            self.scbf("insert", "paris.scbf", stdin=key)
+            self.scbf("remove", "paris.scbf", stdin=lines(keys[epoch:epoch + 1]))
+            self.scbf("delta", "paris", "paris.scbf", "-o", f"paris.{epoch}")
+        before = self.digest("r.bank")
+        both = ["paris.2", "paris.3"]
+        for arguments, said, code in ((["r.bank", "paris.3"], "has epoch 1, the delta begins at 2", CORRUPT),
+                                      (["r.bank", *reversed(both)], "member 'paris' of 'r.bank' and 'paris.3'", CORRUPT),
+                                      (["r.bank", "tokyo.scbf"], "no delta", CORRUPT),
+                                      (["b.bank", "paris.2"], "a bank of counters: 'scbf project'", CORRUPT),
+                                      (["paris", "paris.2"], "no bank", CORRUPT)):
+            self.refused("apply", "--member", "paris", *arguments, code=code, mentions=[said])
+        self.refused("apply", "--member", "tokyo", "r.bank", "paris.2", code=CORRUPT, mentions=["history"])
+        self.refused("apply", "--member", "rome", "r.bank", "paris.2",
+                     mentions=["--member 'rome': 'r.bank' has no member of this name"])
+        self.refused("apply", "r.bank", "paris.2", mentions=["'r.bank': a bank: name the member", "--member NAME"])
+        self.assertEqual(self.digest("r.bank"), before)
+        report = self.scbf_json("apply", "--member", "paris", "r.bank", *both)
+        self.assertEqual([report[k] for k in ("file", "member", "deltas", "epoch", "keys")], ["r.bank", "paris", 2, 3, 1500])
+        asked = lines(keys) + b"new\nnewer\n"
+        self.assertEqual(self.find(asked, bank="r.bank").count(b"paris\t"), 1500)
+        self.scbf("bank", "--filters", "-o", "fresh.bank", "paris", "tokyo")
+        self.assertEqual(self.read("r.bank"), self.read("fresh.bank"))
+        # A whole filter is a delta, too; the bank may be a pipe.
+        self.scbf("remove", "tokyo.scbf", stdin=lines(keys[1501:]))
+        self.assertTrue(self.scbf_json("delta", "tokyo", "tokyo.scbf", "-o", "tokyo.2")["whole"])
+        out = self.scbf("apply", "--member", "tokyo", "-", "tokyo.2", "-o", "-", stdin=self.read("r.bank"))
+        self.assertIn("'tokyo', epoch 2; 1 key", self.err)
+        self.scbf("bank", "--filters", "-o", "fresh.bank", "paris", "tokyo")
+        self.assertEqual(out, self.read("fresh.bank"))
 
     def test_keys_of_both_kinds(self):
         self.scbf("build", "--capacity", "3", *RATE, "-o", "a.scbf", "fruit.txt")
