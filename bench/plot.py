@@ -37,6 +37,8 @@ def pages(root):
 
 # The machine of the main tables. The newest full run on any other stands beside them.
 HOME = "AMD EPYC (family 25 model 17)"
+# Runs of everything but filters, each in a file of its own.
+SYSTEMS = ("systems", "travel", "python", "new", "spark")
 
 
 def newest(folder, matrix, on=lambda cpu: True):
@@ -236,18 +238,23 @@ def draw_banks(systems, kinds, folder, plt):
     plt.close(figure)
 
 
-def draw_systems(systems, folder):
+def with_rows(runs, **wanted):
+    """The first run that has such rows, or None."""
+    return next((run for run in runs if run.pick(**wanted)), None)
+
+
+def draw_systems(runs, folder):
     import matplotlib.pyplot as plt
 
     drawn = []
-    if systems.pick(op="miss", batch="all"):
+    if systems := with_rows(runs, op="miss", batch="all"):
         draw_stages(systems, folder, plt)
         drawn.append("stages.svg")
-    if systems.pick(op="query", table="generated"):
+    if systems := with_rows(runs, op="query", table="generated"):
         draw_index(systems, folder, plt)
         drawn.append("index_requests.svg")
-    if kinds := [kind for kind in ("one", "growing") if systems.pick(bank=kind)]:
-        draw_banks(systems, kinds, folder, plt)
+    if systems := with_rows(runs, bank="one"):
+        draw_banks(systems, [kind for kind in ("one", "growing") if systems.pick(bank=kind)], folder, plt)
         drawn.append("bank.svg")
     return drawn
 
@@ -258,7 +265,7 @@ def main():
     parser.add_argument("--results", type=Path,
                         help=f"a file of bench/results/ (default: the newest full run on {HOME})")
     parser.add_argument("--systems", type=Path,
-                        help="the same for banks and indexes (default: the newest such run)")
+                        help="the same for all but filters (default: the newest of each kind of run)")
     parser.add_argument("--root", type=Path, default=root,
                         help="where README.md and docs/ are (default: this project)")
     parser.add_argument("--print", action="store_true", dest="only_print",
@@ -277,16 +284,17 @@ def main():
     if other := newest(folder, "full", lambda cpu: cpu != home):
         results.elsewhere = filter_tables.Results(json.loads(other.read_text()), other.name)
     made = {name: make(results) for name, make in filter_tables.TABLES.items()}
-    path = args.systems or newest(folder, "systems")
-    systems = (tables.Systems(json.loads(path.read_text()), path.name) if path else
-               tables.Systems({"context": {}, "rows": []}, None))
+    paths = [args.systems] if args.systems else []
+    paths += [found for matrix in SYSTEMS if (found := newest(folder, matrix))]
+    runs = [tables.Systems(json.loads(path.read_text()), path.name) for path in paths]
     of_systems = system_tables.TABLES | field_tables.TABLES | python_tables.TABLES | spark_tables.TABLES
-    made |= {name: make(systems) for name, make in of_systems.items()}
+    made |= {name: next((text for run in runs if (text := make(run))), None)
+             for name, make in of_systems.items()}
     if gpu_path := newest(folder, "gpu"):
         on_gpu = tables.Systems(json.loads(gpu_path.read_text()), gpu_path.name)
         made |= {name: make(on_gpu) for name, make in gpu_tables.TABLES.items()}
     if missing := [name for name, table in made.items() if not table]:
-        print(f"plot.py: {path or folder} has no rows for {', '.join(missing)}: left as they are",
+        print(f"plot.py: {folder} has no rows for {', '.join(missing)}: left as they are",
               file=sys.stderr)
     if args.only_print:
         for name, table in made.items():
@@ -305,7 +313,7 @@ def main():
         (args.root / name).write_text(text)
         print(f"{name}: tables updated")
     images = args.root / "docs" / "img"
-    for image in draw(results, images, matplotlib) + draw_systems(systems, images):
+    for image in draw(results, images, matplotlib) + draw_systems(runs, images):
         print(f"docs/img/{image}: drawn")
 
 

@@ -29,7 +29,7 @@ def python_peers(systems):
 
             def cell_of(figures, base):
                 times = figures[1] / base[1]
-                return spread({"ns": figures}) + ("" if r is ours else f" ({times:.3g}×)")
+                return spread({"ns": figures}) + ("" if r is ours else f" ({times:,.0f}×)" if times >= 1000 else f" ({times:.3g}×)")
 
             rows.append([keys(n), r["peer"], percent(r["fpr_measured"]), cell_of(r["ns"], ours["ns"]),
                          cell_of(r["ns_hit"], ours["ns_hit"]), cell_of(r["ns_miss"], ours["ns_miss"]),

@@ -2,7 +2,7 @@
 """The tables of stages, banks, indexes, deltas, packed files and insert_new, as functions of the results of
 stages_bench, bank_bench, index_bench, sqlite_bench, travel_bench and new_keys_bench."""
 
-from tables import cell, middle, number, with_notes
+from tables import cell, middle, number, percent, with_notes
 
 QUESTIONS = ("miss", "hit", "mix")
 
@@ -161,7 +161,7 @@ def deltas(systems):
     rows = []
     for r in systems.pick(op="delta"):
         rows.append([r["layout"], f"{100 * r['changed'] / r['n']:g} %", r["changes"],
-                     of_bytes(r["bytes"]), f"{100 * r['bytes'] / r['whole_bytes']:.2g} %",
+                     of_bytes(r["bytes"]), percent(r["bytes"] / r["whole_bytes"], 2),
                      f"{r['bytes'] / r['changed']:.2f}", f"{r['bytes'] / r['entropy_bytes']:.2f}",
                      middle(r) * r["changed"] / 1e6, middle(r, "_apply") * r["changed"] / 1e6])
     some = systems.one(op="delta")
@@ -177,9 +177,9 @@ def deltas(systems):
 def packed_files(systems):
     rows = []
     for r in systems.pick(op="pack"):
-        rows.append([r["layout"], r["cells"], f"{r['load'] / 10:g} %", f"{100 * r['fill']:.2g} %",
+        rows.append([r["layout"], r["cells"], f"{r['load'] / 10:g} %", percent(r["fill"], 2),
                      of_bytes(r["plain_bytes"]), of_bytes(r["bytes"]),
-                     f"{100 * r['bytes'] / r['plain_bytes']:.2g} %",
+                     percent(r["bytes"] / r["plain_bytes"], 2),
                      f"{r['bytes'] / r['entropy_bytes']:.2f}",
                      number(1 / middle(r)), number(1 / middle(r, "_read"))])
     some = systems.one(op="pack")

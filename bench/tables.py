@@ -29,8 +29,11 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def percent(value):
-    return NOTHING if value is None else f"{100 * value:.3g} %"
+def percent(value, digits=3):
+    if value is None:
+        return NOTHING
+    # Never with an exponent: 0.999 to two digits is 100 %, not 1e+02 %.
+    return f"{100 * value:.{max(digits, 3) if round(100 * value) >= 100 else digits}g} %"
 
 
 def median(row):
