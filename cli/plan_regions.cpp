@@ -184,7 +184,7 @@ Json to_json(const Question& q) {
 /// One line for each rate, with memory and with the requests for each h; all of them are bounds.
 /// The last rate is the one at which a query makes one false request.
 std::string table(const Question& q) {
-  std::string text = fmt::format("{:<14} {:>11} {:>12} {:>14}  requests, where so many hold it:\n",
+  std::string text = fmt::format("{:<14} {:>11} {:>12} {:>14}  requests, if this many hold the value:\n",
                                  "region's rate", "bank", "per server", "server's rate");
   text += fmt::format("{:<55}", "");
   for (const std::uint64_t h : q.holding) text += fmt::format(" {:>9}", grouped(h));
@@ -246,7 +246,7 @@ std::string to_text(const Question& q) {
 }  // namespace
 
 void RegionOptions::add_to(CommandLine& line) {
-  line.option("--regions", "N", "Plan a secondary index of so many regions instead",
+  line.option("--regions", "N", "Plan a secondary index of N regions instead",
               [this](const std::string& text) {
                 regions =
                     static_cast<std::uint32_t>(parse_count("--regions", text, 1, kMaxBankMembers));

@@ -27,7 +27,9 @@ struct QueryOptions {
   /// The options of verbs that ask filters.
   void add_to(CommandLine& line) {
     line.positional("FILE", "The filter; - is standard input", file);
-    keys.add_to(line, true);
+    keys.add_format_to(line, true,
+                       "Take --keys even if the filter was built from the other kind");
+    line.positionals("INPUT", "Files of keys; - or none: standard input", keys.inputs);
     line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
               load);
     run.add_backend_to(line);

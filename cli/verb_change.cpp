@@ -387,11 +387,11 @@ filter that grows, a key that several stages claim stays and is reported as ambi
 as a whole; on failure it stays as it was. Commands that change the same file run one after another: do
 not pipe the absent keys into one that changes FILE, too, but write them to a LIST first.
 
-Remove only keys that were inserted, and each as often as it was. Of keys that are not in the filter, the
-share of its false-positive rate looks present. Removing such a key lowers counters of other keys, and
-makes about 4 other keys absent in a full filter of 1% (docs/maths.md, "Removing what was not inserted").
-So if more than half of the keys are absent, nothing is removed and the exit code is 4: the file of keys
-was probably removed before, or is not of this filter. --max-absent sets another limit, such as 0 for
+Remove only keys that were inserted, and each as often as it was. Keys that are not in the filter look
+present at its false-positive rate. Removing such a key lowers counters of other keys: in a full filter of
+1%, about 4 of these (layout ranked: 3) become absent (docs/maths.md, "Removing what was not inserted").
+So if more than half of the keys are absent, nothing is removed and the exit code is 4: the keys were
+probably removed before, or belong to another filter. --max-absent sets another limit, such as 0 for
 keys that must all be there.
 
 Examples:

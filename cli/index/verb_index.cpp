@@ -19,7 +19,7 @@ constexpr Verb kVerbs[] = {
     {"split", "Split a region", set_up_index_split},
     {"merge", "Merge two adjacent regions", set_up_index_merge},
     {"move", "Move a region to another server", set_up_index_move},
-    {"replan", "Plan the filters anew for what the index holds", set_up_index_replan},
+    {"replan", "Resize the filters to what the index holds", set_up_index_replan},
     {"add-column", "Index further columns of the table", set_up_index_add_column},
     {"drop-column", "End the indexing of columns", set_up_index_drop_column},
     {"checkpoint", "Save the filters, so that the next start is fast", set_up_index_checkpoint},

@@ -5,7 +5,7 @@ scripts/demo runs it on its own keys:
 
     python first_steps.py words.scbf keys.txt absent.txt
 
-needs: pip install scbf
+needs: scbf (`pip install .` in a checkout)
 """
 
 import sys

@@ -14,7 +14,7 @@ removed blindly.
 
     python spam_list.py --listed 1000000 --plot spam_list.svg
 
-needs: pip install scbf numpy matplotlib
+needs: scbf (`pip install .` in a checkout), and pip install numpy matplotlib
 """
 
 import argparse

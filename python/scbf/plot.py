@@ -28,7 +28,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.ticker import MaxNLocator
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("scbf.plot needs matplotlib: pip install 'scbf[plot]'", name="matplotlib") from error
+    raise ModuleNotFoundError("scbf.plot needs matplotlib: pip install matplotlib", name="matplotlib") from error
 
 import scbf
 

@@ -215,4 +215,4 @@ def test_without_matplotlib_the_message_says_what_to_install() -> None:
         except ModuleNotFoundError as error:
             print(error.name, error)
     """)
-    assert said == "matplotlib scbf.plot needs matplotlib: pip install 'scbf[plot]'\n"
+    assert said == "matplotlib scbf.plot needs matplotlib: pip install matplotlib\n"

@@ -152,6 +152,10 @@ class Help(ExamplesTest):
                     "  scbf insert words.scbf new_words.txt;"
                     "  scbf delta published.scbf words.scbf -o $i.delta --force; done; "
                     f"cp {'published.scbf' if verb == 'delta' else '1.delta'} reader.scbf")
+        if verb == "apply":
+            self.sh("cp 1.delta paris.bits; cp 2.delta paris-2.delta; scbf bank --filters -o proxies.bank paris.bits --force")
+        if verb == "bank":
+            self.sh("for i in 1 2; do scbf project words.scbf -o proxy-$i.bits; done; rm -f proxies.bank")
         if verb == "gen":
             os.remove(self.path("ids.u64"))
 

@@ -36,7 +36,7 @@ Path path_from_string(std::string_view name);
 class Executor {
  public:
   virtual ~Executor() = default;
-  /// Most tasks that run at once; ≥ 1.
+  /// The largest number of tasks that run at once; ≥ 1.
   virtual unsigned concurrency() const noexcept = 0;
   /// Calls task(0) … task(count − 1), possibly at the same time, and returns when all have
   /// returned. It may throw if it has no threads or no memory, but then no task may be running or
@@ -53,7 +53,7 @@ struct BatchOptions {
   /// Threads to use; 0 = as many as the executor (by default: the machine) has.
   unsigned threads = 0;
   Path path = Path::automatic;
-  /// Most temporary memory of the partitioned path. 0 = the filter's size; for `insert` half of
+  /// The limit of the partitioned path's temporary memory. 0 = the filter's size; for `insert` half of
   /// it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at most 1 GiB. Each thread
   /// takes some 64 KiB even where this is less. A removal takes more if many of its keys are
   /// absent, or occur in the batch more often than in the filter. Kept for the next batch; see

@@ -33,7 +33,7 @@
 
 namespace scbf {
 
-/// Most members of a bank.
+/// The largest number of members of a bank.
 inline constexpr std::uint32_t kMaxBankMembers = 1u << 20;
 
 struct BankOptions {

@@ -15,7 +15,7 @@
 
 namespace scbf {
 
-/// Most stages of one filter. A query may have to look in all of them.
+/// The largest number of stages of one filter. A query may have to look in all of them.
 inline constexpr std::uint32_t kMaxStages = 256;
 /// Defaults for `tightening`: each stage holds twice as many keys as the one before, at 0.8 times
 /// its rate. Chosen for the least memory while a filter grows to a thousand times its first stage
@@ -27,7 +27,7 @@ inline constexpr double kDefaultTightening = 0.8;
 
 /// P_d = 1 − (1 − P)^d: the rate of d stages of rate P. P in (0, 1).
 double compound_fpr(double stage_fpr, std::uint32_t stages);
-/// The inverse in d: the most stages with compound_fpr(stage_fpr, d) ≤ compound; 0 if not even one.
+/// The inverse in d: the largest d with compound_fpr(stage_fpr, d) ≤ compound; 0 if there is none.
 /// At most kMaxStages.
 std::uint32_t stages_within(double stage_fpr, double compound);
 /// The inverse in P: 1 − (1 − P_d)^(1/d). stages ≥ 1.

@@ -15,7 +15,7 @@
 
 namespace scbf {
 
-/// Most servers of one index.
+/// The largest number of servers of one index.
 inline constexpr std::uint32_t kMaxServers = 1u << 16;
 
 /// P_s = 1 − (1 − P)^r: the rate at which a server without the value is asked, because the filter

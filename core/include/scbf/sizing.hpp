@@ -29,7 +29,8 @@ double keys_for_fill(double fill, double m);
 /// variance of its estimate. With x = common / m and C(x) = m (e^x − 1 − x) it is C / k for
 /// `split`, as known for one slice (Whang, Vander-Zanden, Taylor 1990). In `split_block` the eight
 /// slices of a group share the choice of the block: (C + 7 D) / 8g with D(x) = m (16 (e^(x/16) − 1)
-/// − x). See docs/maths.md. Infinite for infinitely many keys.
+/// − x), in `ranked` (C + 3 D) / 4 with S for 16. See docs/maths.md. Infinite for infinitely many
+/// keys.
 double estimate_covariance(const Geometry& geometry, double common);
 
 /// P of `split`: expected_fill(n, m)^k. Exact for ideal hashes.
@@ -121,10 +122,10 @@ struct Plan {
 /// Chooses a geometry. Weighs memory against cache lines per key: `split_block` takes another
 /// group when that saves at least a tenth of the memory at the same capacity and rate, or gains as
 /// much where a group is at its limit of blocks (with all three given, also where only more groups
-/// fit). Throws InvalidArgument, naming value and limit,
-/// when fewer than two of capacity, fpr and memory are given, or one is out of range, or the
-/// request cannot be met. Cost: a few milliseconds; for `ranked` with memory given, which takes a
-/// search through geometries, up to two seconds.
+/// fit). Throws InvalidArgument, naming value and limit, when fewer than two of capacity, fpr and
+/// memory are given, or one is out of range, or the request cannot be met. Cost: tens of
+/// microseconds for `split_block`, less than a millisecond for the other layouts. With memory given,
+/// `ranked` takes a search through geometries: tens of milliseconds, at worst two seconds.
 Plan plan(const PlanRequest& request);
 
 }  // namespace scbf

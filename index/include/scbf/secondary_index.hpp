@@ -96,7 +96,7 @@ struct Query {
   /// no row comes twice, and every row that exists throughout comes. Costs no more than the first
   /// page.
   std::string after = {};
-  /// Most rows to return.
+  /// The largest number of rows to return.
   std::uint64_t limit = UINT64_MAX;
   /// Return only the keys of the rows, without their values.
   bool keys_only = false;

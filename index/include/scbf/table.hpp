@@ -10,12 +10,12 @@
 
 namespace scbf {
 
-/// Most columns of a table, beside its key.
+/// The largest number of columns of a table, beside its key.
 inline constexpr std::size_t kMaxColumns = 4096;
-/// Most bytes of a row's key, and of an indexed value.
+/// The largest size of a row's key, and of an indexed value, in bytes.
 inline constexpr std::size_t kMaxKeyBytes = 65'535;
 inline constexpr std::size_t kMaxIndexedBytes = 65'535;
-/// Most bytes of all values of a row.
+/// The largest size of all values of a row together, in bytes.
 inline constexpr std::size_t kMaxRowBytes = 256u << 20;
 
 /// A column. An empty field holds no value and is not indexed.

@@ -13,7 +13,7 @@ importable where executors run Python. docs/spark.md says what is guaranteed, an
 try:
     import pyspark as _pyspark
 except ImportError as _error:
-    raise ImportError("scbf.spark needs PySpark 4.1 or later and pyarrow: pip install 'scbf[spark]'") from _error
+    raise ImportError("scbf.spark needs PySpark 4.1 or later and pyarrow: pip install 'pyspark>=4.1' pyarrow") from _error
 
 if tuple(int(_part) for _part in _pyspark.__version__.split(".")[:2]) < (4, 1):
     raise ImportError(f"PySpark {_pyspark.__version__}: scbf.spark needs 4.1 or later, for repartitionById and "

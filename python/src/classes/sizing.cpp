@@ -163,7 +163,7 @@ Two filters can be combined only if their geometries and seeds are equal.
           "policy", [](const Growth& g) { return to_string(g.policy()); },
           "``'one'``, ``'fixed'`` or ``'tightening'``")
       .def_prop_ro("fpr", &Growth::fpr, "bound on the rate of all stages together; 1 for ``one``")
-      .def_prop_ro("most_stages", &Growth::most_stages, "most stages that there can be")
+      .def_prop_ro("most_stages", &Growth::most_stages, "the largest number of stages")
       .def_prop_ro(
           "first_geometry", [](const Growth& g) { return g.first_geometry(); },
           "geometry of the first stage")

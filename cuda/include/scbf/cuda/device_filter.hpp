@@ -4,7 +4,7 @@
 //
 //   scbf::cuda::DeviceFilter filter(geometry, seed);
 //   filter.insert_async({keys, n}, {.stream = stream});          // nothing here waits
-//   filter.contains_async({asked, m}, answers, {.stream = stream});
+//   filter.contains_async({asked, n_asked}, answers, {.stream = stream});
 //
 // Counters and answers are those of scbf::Filter, byte for byte, and bits those of
 // scbf::BloomFilter. If the keys are on the host, use these with backend "cuda".
@@ -33,7 +33,7 @@ namespace scbf::cuda {
 struct DeviceOptions {
   cudaStream_t stream = nullptr;
   Path path = Path::automatic;  ///< for changes; lookups, and counters in ranked, have one path
-  /// Most temporary memory of the partitioned path, approximately; 0 = the filter's own size, but
+  /// The limit of the partitioned path's temporary memory, approximately; 0 = the filter's own size, but
   /// at least 64 MiB.
   std::size_t scratch_bytes = 0;
   /// For insertions: the caller promises that nothing else changes the filter while this one runs.
