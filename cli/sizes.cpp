@@ -162,9 +162,9 @@ std::string list_in_quotes(std::span<const std::string> names) {
   return text;
 }
 
-std::string printable(std::string_view key) {
-  const std::string text = in_quotes(key, 40);
-  return text.substr(1, text.size() - 2);
+std::string printable(std::string_view text, std::size_t most) {
+  const std::string quoted = in_quotes(text, most);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 }  // namespace scbf::cli

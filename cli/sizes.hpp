@@ -43,8 +43,8 @@ std::string percent(double share);
 using detail::in_quotes;
 /// "'a', 'b', 'c'".
 std::string list_in_quotes(std::span<const std::string> names);
-/// A key in tables and reports: like in_quotes(key, 40), but without quotes.
-std::string printable(std::string_view key);
+/// A key in tables and reports: like in_quotes(text, most), but without quotes.
+std::string printable(std::string_view text, std::size_t most = 40);
 /// 1, "row" → "1 row"; 2000, "row" → "2,000 rows".
 std::string counted(std::uint64_t n, std::string_view thing);
 

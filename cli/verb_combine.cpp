@@ -143,7 +143,7 @@ int subtract(const CombineOptions& options) {
                     report["inexact_counters"] = inexact;
                   });
   if (inexact > 0) {
-    note(fmt::format("{} stayed at 15: there the difference is an upper bound",
+    note(fmt::format("{} could not be lowered: there the difference is an upper bound",
                      counted(inexact, "saturated counter")));
   }
   return code;

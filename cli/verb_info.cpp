@@ -35,6 +35,13 @@ Json metadata_json(const std::string& metadata) {
   return json.is_discarded() ? Json(metadata) : json;
 }
 
+/// Metadata in text: with escapes, as they may come from strangers; of long ones, only the size.
+std::string shown(const std::string& metadata) {
+  constexpr std::size_t kLong = 200;
+  if (metadata.size() > kLong) return human_bytes(metadata.size());
+  return printable(metadata, std::string_view::npos);
+}
+
 /// Keys inserted and removed, summed over all stages.
 struct Books {
   std::uint64_t inserted = 0, removed = 0;
@@ -163,39 +170,33 @@ std::string to_text(const std::string& file, const FileInfo& info, const Statist
   }
   row("hash", fmt::format("{}, seed {}", info.stages[0].hash, info.seed));
   row("keys", Books(info).text());
-  if (container) {
-    if (statistics != nullptr) {
-      row("estimated rate", fmt::format("{} (bound {})", percent(statistics->estimated_fpr),
-                                        percent(statistics->fpr_bound)));
-      row("ambiguous", percent(statistics->ambiguous_share) + " of the keys");
-    }
-    for (std::size_t i = 0; i < info.stages.size(); ++i) {
-      const StageShape& shape = info.stages[i].shape;
-      row(fmt::format("stage {}", i),
-          fmt::format("{}, {}, rate {}{}", shape.geometry.describe(),
-                      human_bytes(shape.geometry.bytes()), percent(shape.fpr),
-                      statistics ? ", fill " + percent(statistics->stages[i].fill) : ""));
-    }
-    return text;
-  }
-  if (info.cell() == Cell::counter) {
+  if (!container && info.cell() == Cell::counter) {
     row("saturated", grouped(info.stages[0].saturated) + " counters");
   }
-  if (const std::string& metadata = info.metadata; !metadata.empty()) {
-    row("metadata", metadata.size() <= 200 ? metadata : human_bytes(metadata.size()));
+  if (!info.metadata.empty()) row("metadata", shown(info.metadata));
+  if (statistics != nullptr) {
+    const double keys = statistics->estimated_keys;
+    row("fill", percent(statistics->fill));
+    row("estimated",
+        (std::isfinite(keys) ? grouped(static_cast<std::uint64_t>(keys + 0.5)) : "too many") +
+            " distinct keys, from the fill");
+    row("estimated rate",
+        percent(statistics->estimated_fpr) +
+            (container ? fmt::format(" (bound {})", percent(statistics->fpr_bound)) : ""));
+    if (container) row("ambiguous", percent(statistics->ambiguous_share) + " of the keys");
   }
-  if (statistics == nullptr) return text;
-  const double keys = statistics->estimated_keys;
-  row("fill", percent(statistics->fill));
-  row("estimated",
-      (std::isfinite(keys) ? grouped(static_cast<std::uint64_t>(keys + 0.5)) : "too many") +
-          " distinct keys, from the fill");
-  row("estimated rate", percent(statistics->estimated_fpr));
+  if (!container) return text;
+  for (std::size_t i = 0; i < info.stages.size(); ++i) {
+    const StageShape& shape = info.stages[i].shape;
+    row(fmt::format("stage {}", i),
+        fmt::format("{}, {}, rate {}{}", shape.geometry.describe(),
+                    human_bytes(shape.geometry.bytes()), percent(shape.fpr),
+                    statistics ? ", fill " + percent(statistics->stages[i].fill) : ""));
+  }
   return text;
 }
 
 // ---- banks
-// ---------------------------------------------------------------------------------------
 
 std::string_view describe_bank(const BankFileInfo& info) {
   return info.cell == Cell::bit ? "a bank of bits" : "a bank";
@@ -245,10 +246,7 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
                     ? info.growth.first_geometry().describe()
                     : info.growth.describe());
   row("hash", fmt::format("XXH3-64, seed {}", info.seed));
-  if (!info.metadata.empty()) {
-    row("metadata",
-        info.metadata.size() <= 200 ? info.metadata : human_bytes(info.metadata.size()));
-  }
+  if (!info.metadata.empty()) row("metadata", shown(info.metadata));
   for (std::size_t i = 0; i < std::min(info.members.size(), kListed); ++i) {
     const MemberFileInfo& member = info.members[i];
     const std::string& metadata = member.filter.metadata;
@@ -258,7 +256,7 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
                         ? ", " + counted(member.filter.stages.size(), "stage")
                         : "",
                     member.asked_always ? ", always asked" : "",
-                    metadata.empty() || metadata.size() > 200 ? "" : ", " + metadata));
+                    metadata.empty() ? "" : ", " + shown(metadata)));
   }
   if (info.members.size() > kListed) {
     row("", fmt::format("and {} more; --json lists all", info.members.size() - kListed));
@@ -365,7 +363,6 @@ int verify(const VerifyOptions& options) {
     }
     all.push_back(std::move(one));
   }
-  if (code != kOk && options.files.size() == 1) return code;  // the note says all
   if (options.json) {
     print_json(all.size() == 1 ? all.front() : all);
   } else {

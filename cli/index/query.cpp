@@ -69,7 +69,7 @@ int get(const GetOptions& options) {
   return found > 0 || keys.empty() ? kOk : kNothingFound;
 }
 
-struct QueryOptions {
+struct IndexQueryOptions {
   IndexTarget target;
   Form form;
   std::vector<std::string> conditions;
@@ -129,7 +129,7 @@ std::string routing_text(const RoutingReport& r, bool broadcast) {
   return text;
 }
 
-int query_once(const QueryOptions& options) {
+int query_once(const IndexQueryOptions& options) {
   const SecondaryIndex index = options.target.open_read_only();
   Query query = options.query;
   for (const std::string& text : options.conditions) {
@@ -189,8 +189,9 @@ int query_once(const QueryOptions& options) {
 }
 
 /// Prints one value's answer.
-void write_answer(const QueryOptions& options, const TableSchema& schema, const std::string& value,
-                  const QueryAnswer& answer, TableWriter& table, Json& queries) {
+void write_answer(const IndexQueryOptions& options, const TableSchema& schema,
+                  const std::string& value, const QueryAnswer& answer, TableWriter& table,
+                  Json& queries) {
   if (!options.target.json) {
     for (const Row& row : answer.rows) {
       table.field(value);
@@ -207,7 +208,7 @@ void write_answer(const QueryOptions& options, const TableSchema& schema, const 
   queries.push_back(std::move(json));
 }
 
-int query_batch(const QueryOptions& options) {
+int query_batch(const IndexQueryOptions& options) {
   if (options.column.empty() || !options.conditions.empty()) {
     throw UsageError("--batch FILE goes with --column COL, and with no COL=VALUE");
   }
@@ -292,8 +293,8 @@ Examples:
 }
 
 Run set_up_index_query(CommandLine& line) {
-  auto options = std::make_shared<QueryOptions>();
-  QueryOptions& o = *options;
+  auto options = std::make_shared<IndexQueryOptions>();
+  IndexQueryOptions& o = *options;
   o.target.add_to(line, "Print rows and routing as JSON");
   o.form.add_to(line);
   line.positionals("COL=VALUE", "Values that the rows must have, all of them", o.conditions);

@@ -38,9 +38,12 @@ class OpenFile {
   int fd_;
 };
 
-void sync(const std::filesystem::path& path) {
-  const OpenFile file(path, O_RDONLY);
-  if (file.fd() < 0 || ::fsync(file.fd()) != 0) throw io_error(path, "cannot write to disk", errno);
+/// `forgiven`: an error that does not count.
+void sync(const std::filesystem::path& path, int flags = O_RDONLY, int forgiven = 0) {
+  const OpenFile file(path, flags);
+  if (file.fd() < 0 || (::fsync(file.fd()) != 0 && errno != forgiven)) {
+    throw io_error(path, "cannot write to disk", errno);
+  }
 }
 
 /// A file that must not exist yet.
@@ -109,15 +112,23 @@ bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path
   return true;
 }
 
+void sync_entries(const std::filesystem::path& folder) {
+  sync(folder, O_RDONLY | O_DIRECTORY, EINVAL);
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator entry(folder, error);
        !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
-    sync(entry->path());
+    if (entry->is_directory()) {
+      sync_entries(entry->path());
+    } else {
+      sync(entry->path());
+    }
   }
   if (error) throw io_error(folder, "cannot read", error.value());
-  sync(folder);
-  sync(folder / "..");
+  sync_entries(folder);
+  sync_entries(folder / "..");
 }
 
 }  // namespace scbf::index

@@ -20,6 +20,9 @@ void write_new_file(const std::filesystem::path& to, std::string_view bytes);
 /// Makes `to` a hard link to a file that never changes, else a copy. Returns false if there is no
 /// such file. Throws IoError.
 bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to);
+/// On return the names in a folder are on disk. Throws IoError. Some file systems cannot do that,
+/// and nothing can be done about it: there it does nothing.
+void sync_entries(const std::filesystem::path& folder);
 /// On return a folder, its name, its folders and all files in them are on disk. Throws IoError.
 void sync_folder(const std::filesystem::path& folder);
 

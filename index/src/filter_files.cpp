@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saving and rebuilding filters. A filter file records how many of its region's changes it
 // contains. Later changes are in the store's log until the next save.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "copies.hpp"
 #include "crash_points.hpp"
 #include "encoding.hpp"
 #include "filter_files.hpp"
@@ -97,12 +96,7 @@ void SecondaryIndex::State::remove_filter_file(RegionId region) const {
   std::error_code error;
   std::filesystem::remove(filter_path(region), error);
   if (error) throw detail::io_error(filter_path(region), "cannot remove", error.value());
-  // Sync the folder, so that the file does not reappear after a power failure.
-  const int folder = ::open((path / kFilterFolder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    ::fsync(folder);
-    ::close(folder);
-  }
+  index::sync_entries(path / kFilterFolder);  // the file must not reappear after a power failure
 }
 
 Filter SecondaryIndex::State::built_from_values(RegionId region, std::uint64_t* values) const {

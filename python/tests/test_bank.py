@@ -475,6 +475,13 @@ def test_files_of_banks_of_bits(tmp_path: Path) -> None:
         scbf.Bank.load(path)
 
 
+def test_memory_of_a_bank_of_bits_is_that_of_its_members() -> None:
+    bits, counters = scbf.BloomBank(capacity=1000, memory_bytes=4096), scbf.Bank(capacity=1000, memory_bytes=4096)
+    bits.add_member(scbf.BloomFilter(capacity=1000, memory_bytes=4096))
+    counters.add_member(scbf.Filter(capacity=1000, memory_bytes=4096))
+    assert bits.copy_member(0).nbytes == counters.copy_member(0).nbytes == 4096
+
+
 def test_members_of_bits() -> None:
     bits = [scbf.BloomFilter.of(filled([str(i), "all"])) for i in range(20)]
     bank = scbf.BloomBank(geometry=GEOMETRY, seed=42, members=4)

@@ -346,6 +346,15 @@ def test_a_reader_that_shares_no_code_gives_the_same_counts(tmp_path: Path) -> N
     assert counts == [some.count(key) for key in keys]
 
 
+def test_bytes_of_several_pieces() -> None:
+    some = scbf.Filter(geometry=scbf.Geometry.split_block(1, 50_000), seed=42)  # 3 MB
+    some.insert(range(1000))
+    for compress in (False, True):
+        data = some.to_bytes(compress=compress)
+        assert scbf.Filter.from_bytes(data) == some
+        assert (len(data) > 3_000_000) == (not compress)
+
+
 # ---- the command --------------------------------------------------------------------------------
 
 COMMAND = os.environ.get("SCBF_COMMAND")
@@ -473,3 +482,18 @@ def test_a_member_that_the_command_changes_keeps_its_name(tmp_path: Path, metada
     changed = scbf.BloomBank.load(tmp_path / "r.bank")
     assert changed.find("new") == [0] and changed.epoch(0) == published.epoch == 2
     assert json.loads(changed.member_metadata(0)) == left
+
+
+@command
+@pytest.mark.parametrize("growth", [scbf.Growth.one(GEOMETRY), scbf.Growth.tightening(100, 0.01)])
+def test_metadata_of_strangers_cannot_control_a_terminal(tmp_path: Path, growth: scbf.Growth) -> None:
+    some = scbf.Filter(growth=growth)
+    some.metadata = "\x1b]0;title\x07\nkeys   forged"
+    some.save(tmp_path / "some")
+    bank = scbf.Bank(growth=growth)
+    bank.add_member(some)
+    bank.metadata = some.metadata
+    bank.save(tmp_path / "bank")
+    for name, times in (("some", 1), ("bank", 2)):
+        said = scbf_command("info", tmp_path / name)
+        assert "\x1b" not in said and said.count("title\\x07\\x0akeys   forged") == times

@@ -4,6 +4,7 @@
 import copy
 import pickle
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -443,11 +444,14 @@ def test_statistics() -> None:
     assert repr(figures).startswith("<scbf.Statistics: 1 stage,") and repr(stage).startswith("<scbf.StageStatistics")
 
 
-def test_repr() -> None:
+def test_repr(tmp_path: Path) -> None:
     some = scbf.Filter(1000, 0.01)
     some.insert(range(10))
     assert repr(some) == "<scbf.Filter: split_block, 1 group of 90 blocks, 10 keys, fill 0.007, 5760 bytes>"
     assert str(some) == repr(some)
+    some.save(tmp_path / "some")
+    # Counting a mapped filter's fill would read all of it.
+    assert repr(scbf.Filter.map(tmp_path / "some")) == repr(some).replace("fill 0.007, ", "")
     bits = scbf.BloomFilter.of(some)
     assert repr(bits) == "<scbf.BloomFilter: split_block, 1 group of 90 blocks of bits, 10 keys, fill 0.007, 1440 bytes>"
     assert repr(some.insert([1, None])) == "<scbf.InsertReport: 1 inserted, 1 null>"

@@ -237,5 +237,25 @@ def test_a_replica_is_asked_while_it_changes() -> None:
     assert replica.snapshot() == bits and replica.epoch == 51
 
 
+def test_a_delta_that_brings_another_seed_while_keys_are_read() -> None:
+    counters, bits, first = published()
+    other = scbf.Filter(geometry=GEOMETRY, seed=7)
+    counters.insert(["a", "b"])
+    other.insert(["a", "b", "c"])
+    replica = scbf.Replica(first)
+    replica.apply(bits.advance(counters))
+    whole = bits.advance(other)
+    assert whole.whole
+
+    def keys() -> Any:
+        yield "a"
+        replica.apply(whole)
+        yield from ["b", "c"]
+
+    assert replica.contains(keys()).tolist() == [True, True, False]  # all by the filter of the beginning
+    assert replica.contains(["a", "b", "c"]).tolist() == [True, True, True]
+    assert replica.snapshot().seed == 7
+
+
 def test_repr_of_a_replica() -> None:
     assert repr(scbf.Replica(published()[2])).startswith("<scbf.Replica: ")

@@ -2,10 +2,13 @@
 // Threads: const operations at the same time, many threads against one, a caller's arena. Under the
 // thread sanitizer, races between operations show here.
 #include <gtest/gtest.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/task_scheduler_observer.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -123,6 +126,31 @@ TEST(Threads, ACallersArenaIsWhereTheWorkRuns) {
   scbf::Filter alone(filter.geometry(), {.backend = "simd"});
   alone.insert(keys, {.threads = 1, .path = Path::direct});
   EXPECT_EQ(filter, alone);
+}
+
+/// A caller's loop in the arena, whose body runs batches: a thread that waits for one of these must
+/// not begin another turn of the loop, which might wait for a lock that it holds.
+TEST(Threads, ABatchDoesNotTakeUpOtherWorkOfTheArena) {
+  if (kThreadSanitizer) GTEST_SKIP() << kNotSeenThrough;
+  // Of three threads, one waits for a second, and could help the third.
+  const oneapi::tbb::global_control four(oneapi::tbb::global_control::max_allowed_parallelism, 4);
+  oneapi::tbb::task_arena arena(4);
+  const scbf::TbbExecutor executor(arena);
+  thread_local bool in_a_turn = false;
+  std::atomic<int> nested{0}, turns{0};
+  arena.execute([&] {
+    oneapi::tbb::parallel_for(0, 3000, [&](int turn) {
+      nested += in_a_turn;
+      in_a_turn = true;
+      executor.run(4, [&](std::size_t i) {
+        std::this_thread::sleep_for(std::chrono::microseconds((turn * 7 + i * 13) % 100));
+      });
+      in_a_turn = false;
+      ++turns;
+    });
+  });
+  EXPECT_EQ(turns, 3000);
+  EXPECT_EQ(nested, 0);
 }
 
 TEST(Threads, DefaultExecutorGivesTheSame) {

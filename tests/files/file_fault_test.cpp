@@ -4,12 +4,15 @@
 // file_format_test covers what is written.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <csignal>
 #include <functional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "files/file_io.hpp"
 #include "files/file_test_support.hpp"
@@ -293,6 +296,34 @@ TEST_F(FileFault, TheOwnerMayBeLostButNotTheFile) {
   calls.before = [](int, const std::string& name) { return name == "fchown" ? EPERM : 0; };
   save_with(new_, path_, calls);
   EXPECT_EQ(read_bytes(path_), new_bytes_);
+}
+
+TEST_F(FileFault, TheGroupIsKeptWhereTheOwnerCannotBe) {
+  struct NotRoot : FileSystemCalls {
+    std::vector<std::pair<uid_t, gid_t>> owners;
+    mode_t mode = 0;
+    int fchown(int, uid_t user, gid_t group) override {
+      owners.emplace_back(user, group);
+      if (user == static_cast<uid_t>(-1)) return 0;
+      errno = EPERM;
+      return -1;
+    }
+    int fchmod(int fd, mode_t wanted) override {
+      mode = wanted;
+      return FileSystemCalls::fchmod(fd, wanted);
+    }
+  };
+  old_.save(path_);
+  ASSERT_EQ(::chmod(path_.c_str(), 06664), 0);
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  NotRoot calls;
+  save_with(new_, path_, calls);
+  EXPECT_EQ(read_bytes(path_), new_bytes_);
+  const std::vector<std::pair<uid_t, gid_t>> wanted{{status.st_uid, status.st_gid},
+                                                    {static_cast<uid_t>(-1), status.st_gid}};
+  EXPECT_EQ(calls.owners, wanted);
+  EXPECT_EQ(calls.mode, 0664u);  // what ran as its owner must not run as another
 }
 
 TEST_F(FileFault, ATakenTemporaryNameIsNotUsed) {

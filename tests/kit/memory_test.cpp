@@ -3,11 +3,18 @@
 // measures the peak of the resident set, which Linux lets a process reset.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <utility>
+#include <vector>
 
+#include "files/file_io.hpp"
+#include "kit/host_memory.hpp"
 #include "support/keys.hpp"
 #include "support/scale.hpp"
 #include "support/setups.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -39,6 +46,26 @@ std::size_t peak_of(Operation operation) {
   operation();
   const std::size_t peak = status_bytes("VmHWM");
   return peak > before ? peak - before : 0;
+}
+
+/// Pages of some machines are larger than what files are aligned by.
+TEST(MappedMemory, BeginsWithinAPage) {
+  const TemporaryFolder folder;
+  std::vector<std::uint64_t> words(3000);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i * i;
+  const std::filesystem::path path = folder / "words";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()),
+             static_cast<std::streamsize>(words.size() * sizeof(std::uint64_t)));
+  const scbf::InputFile file(path);
+  for (const std::size_t first : {0u, 1u, 511u, 512u, 513u, 1900u}) {
+    const std::size_t n = 1000;
+    scbf::HostMemory mapped = file.map(first * 8, n * 8);
+    ASSERT_TRUE(std::equal(mapped.words(), mapped.words() + n, words.data() + first)) << first;
+    EXPECT_EQ(mapped.bytes(), n * 8);
+    const scbf::HostMemory moved = std::move(mapped);
+    EXPECT_EQ(moved.words()[0], words[first]);
+  }
 }
 
 class Scratch : public ::testing::TestWithParam<Shape> {};

@@ -75,7 +75,7 @@ class Delta {
 class Replica {
  public:
   explicit Replica(BloomFilter bits);
-  /// Begins with a whole filter. Throws Incompatible if the delta is not whole.
+  /// Begins with a whole filter, which is unpacked. Throws Incompatible if the delta is not whole.
   explicit Replica(const Delta& whole, const FilterOptions& options = {});
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
@@ -92,6 +92,10 @@ class Replica {
   bool contains(const Key& key) const {
     return current()->contains(key);
   }
+  /// The filter that lookups which begin now ask, for several calls on one filter: its growth and
+  /// seed stay. Deltas may change its bits in place meanwhile; one that brings another filter
+  /// leaves this one as it is.
+  std::shared_ptr<const BloomFilter> current() const;
   /// Lookups that begin now see this epoch or a later one.
   Epoch epoch() const;
 
@@ -103,8 +107,6 @@ class Replica {
   BloomFilter snapshot() const;
 
  private:
-  std::shared_ptr<const BloomFilter> current() const;
-
   mutable std::mutex changing_;  ///< held while a delta is applied
   mutable std::mutex pointing_;  ///< held while the two below are read or replaced
   std::shared_ptr<BloomFilter> current_;

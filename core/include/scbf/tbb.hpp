@@ -22,8 +22,12 @@ class TbbExecutor final : public Executor {
     return threads > 0 ? static_cast<unsigned>(threads) : 1;
   }
   void run(std::size_t count, const std::function<void(std::size_t)>& task) const override {
+    // Isolated: a thread that waits here must not pick up unrelated work of the arena, which might
+    // use the same filter, or wait for a lock that this thread holds.
     arena_.execute([&] {
-      oneapi::tbb::parallel_for(std::size_t{0}, count, task, oneapi::tbb::simple_partitioner{});
+      oneapi::tbb::this_task_arena::isolate([&] {
+        oneapi::tbb::parallel_for(std::size_t{0}, count, task, oneapi::tbb::simple_partitioner{});
+      });
     });
   }
 

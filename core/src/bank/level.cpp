@@ -21,7 +21,7 @@ namespace scbf {
 namespace {
 
 // Keys hashed at once: large enough for the partitioned path, 32 MiB of hashes.
-constexpr std::size_t kPieceKeys = std::size_t{4} << 20;
+constexpr std::size_t kKeysAtOnce = std::size_t{4} << 20;
 // Rows of keys located at once for a query; they stay in cache.
 constexpr std::size_t kQueryRows = 4096;
 // Fewer keys say little about what marking takes, and reading the clock costs time. Chosen, not
@@ -229,7 +229,7 @@ ChangeCounts Level::change(Change what, std::uint32_t slot, const KeyBatch& keys
     return {report.removed, report.absent, report.nulls};
   }
   const std::uint64_t* words = stage.words().data();
-  const std::size_t most = std::min(keys.size(), kPieceKeys);
+  const std::size_t most = std::min(keys.size(), kKeysAtOnce);
   PieceRoom<std::uint64_t> hashes(most);
   PieceRoom<std::uint8_t> own_verdicts(what == Change::remove && verdicts.empty() ? most : 0);
   const std::size_t piece = verdicts.empty() && what == Change::remove

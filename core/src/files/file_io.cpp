@@ -250,6 +250,30 @@ std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
 
 }  // namespace
 
+namespace {
+
+/// Gives a new file owner, group and permissions of the old one, as far as the system permits.
+void keep_owner_and_permissions(FileSystemCalls& calls, int fd, const struct stat& old,
+                                const fs::path& path) {
+  constexpr auto kNotThis = static_cast<uid_t>(-1);
+  const auto permitted = [&](uid_t user, gid_t group) {
+    if (retry_interrupted([&] { return calls.fchown(fd, user, group); }) == 0) return true;
+    if (errno != EPERM) throw_io(path, "cannot keep the owner", errno);
+    return false;
+  };
+  // Only root may give files away. Others keep the file as their own, in its group if it is one of
+  // theirs.
+  const bool owner_kept = permitted(old.st_uid, old.st_gid);
+  if (!owner_kept) permitted(kNotThis, old.st_gid);
+  // What runs as its owner must not run as another.
+  const mode_t mode = old.st_mode & (owner_kept ? 07777 : 01777);
+  if (retry_interrupted([&] { return calls.fchmod(fd, mode); }) < 0) {
+    throw_io(path, "cannot keep the permissions", errno);
+  }
+}
+
+}  // namespace
+
 void write_file(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                 FileSystemCalls& calls) {
   if (path.empty()) throw_io(path, "cannot write", ENOENT);
@@ -265,16 +289,7 @@ void write_file(const fs::path& path, const std::function<void(const ByteSink&)>
   // Destroyed in reverse order: the file is closed, then removed.
   TemporaryName temporary(calls, std::move(fresh.name));
   Descriptor out(calls, fd);
-  if (exists) {
-    // Only root may give files away; others keep the file as their own.
-    if (retry_interrupted([&] { return calls.fchown(fd, old.st_uid, old.st_gid); }) < 0 &&
-        errno != EPERM) {
-      throw_io(path, "cannot keep the owner", errno);
-    }
-    if (retry_interrupted([&] { return calls.fchmod(fd, old.st_mode & 07777); }) < 0) {
-      throw_io(path, "cannot keep the permissions", errno);
-    }
-  }
+  if (exists) keep_owner_and_permissions(calls, fd, old, path);
   // The disk writes each stretch while the next is produced. Otherwise everything would wait for
   // fsync.
   off_t written = 0, under_way = 0;

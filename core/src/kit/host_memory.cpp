@@ -2,8 +2,10 @@
 #include "kit/host_memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -57,21 +59,26 @@ HostMemory HostMemory::sparse(std::uint64_t bytes) {
 
 HostMemory::HostMemory(int file, const std::filesystem::path& path, std::uint64_t offset,
                        std::uint64_t bytes)
-    : bytes_(bytes), mapped_bytes_(bytes), writable_(false) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, static_cast<off_t>(offset));
-  if (data == MAP_FAILED) throw detail::io_error(path, "cannot map", errno);
-  ::madvise(data, bytes, MADV_RANDOM);
-  data_ = data;
+    : bytes_(bytes), writable_(false) {
+  // Pages may be larger than the 4 KiB by which files are aligned: begin at the page.
+  before_ = offset % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  mapped_bytes_ = bytes + before_;
+  void* const page = ::mmap(nullptr, mapped_bytes_, PROT_READ, MAP_SHARED, file,
+                            static_cast<off_t>(offset - before_));
+  if (page == MAP_FAILED) throw detail::io_error(path, "cannot map", errno);
+  ::madvise(page, mapped_bytes_, MADV_RANDOM);
+  data_ = static_cast<std::byte*>(page) + before_;
 }
 
 HostMemory::~HostMemory() {
-  if (data_ != nullptr) ::munmap(data_, mapped_bytes_);
+  if (data_ != nullptr) ::munmap(static_cast<std::byte*>(data_) - before_, mapped_bytes_);
 }
 
 void HostMemory::swap(HostMemory& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(mapped_bytes_, other.mapped_bytes_);
+  std::swap(before_, other.before_);
   std::swap(writable_, other.writable_);
 }
 

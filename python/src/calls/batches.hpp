@@ -196,7 +196,10 @@ void warn_if_overfull(Held<F>& self) {
   {
     const Passage inside(self.gate, Passage::To::read);
     // Another thread may have looked meanwhile.
-    if (self.planned.is_due(self.value.keys_inserted())) warning = self.planned.look(self.value);
+    if (self.planned.is_due(self.value.keys_inserted())) {
+      Outside others_may_run;
+      warning = self.planned.look(self.value);
+    }
   }
   if (warning.empty()) return;
   const auto overfull = nanobind::module_::import_("scbf.errors").attr("OverfullWarning");

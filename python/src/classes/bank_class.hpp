@@ -31,10 +31,12 @@ void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::option
                     std::uint32_t members, const nb::object& seed, std::string_view backend) {
   const Growth chosen =
       growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth});
-  std::construct_at(self, AnyBank(chosen, {.seed = whole_number(seed, "seed", 0),
-                                           .backend = backend,
-                                           .capacity = members}));
+                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth,
+                 std::is_same_v<AnyBank, Bank> ? Cell::counter : Cell::bit});
+  const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
+  Outside others_may_run;
+  std::construct_at(self,
+                    AnyBank(chosen, {.seed = hash_seed, .backend = backend, .capacity = members}));
 }
 
 /// Adds copies of the filters, which are of type F.

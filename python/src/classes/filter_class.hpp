@@ -169,7 +169,6 @@ Returns:
 Raises:
     FilterFull: at the first new key for which no stage has room; says where to continue. ``out`` is valid up
         to there.
-    NotOnHost: if the filter is on a GPU.
     InvalidKey, ReadOnly, KeyboardInterrupt: as insert().)");
 
   // ---- shape and state
@@ -226,8 +225,13 @@ Raises:
         const F& f = self.value;
         const std::string shape =
             f.stages() == 1 ? f.geometry().describe() : counted(f.stages(), "stage");
-        return fmt::format("<scbf.{}: {}, {}, fill {:.3f}, {} bytes>", python_name, shape,
-                           counted(keys_left(f.keys_inserted(), f.keys_removed()), "key"), f.fill(),
+        std::string fill;
+        if (!f.read_only()) {  // of a mapped file, counting would read all of it
+          Outside others_may_run;
+          fill = fmt::format("fill {:.3f}, ", f.fill());
+        }
+        return fmt::format("<scbf.{}: {}, {}, {}{} bytes>", python_name, shape,
+                           counted(keys_left(f.keys_inserted(), f.keys_removed()), "key"), fill,
                            f.bytes());
       });
 

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "held.hpp"
@@ -21,20 +24,55 @@ namespace scbf::python {
 
 namespace nb = nanobind;
 
+/// Bytes of a length that is not known before, without a copy whenever they grow: in pieces.
+class Pieces {
+ public:
+  void append(std::span<const std::byte> part) {
+    size_ += part.size();
+    while (!part.empty()) {
+      if (pieces_.empty() || pieces_.back().size() == kPieceBytes) {
+        pieces_.emplace_back().reserve(kPieceBytes);
+      }
+      std::vector<std::byte>& last = pieces_.back();
+      const std::size_t n = std::min(part.size(), kPieceBytes - last.size());
+      last.insert(last.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(n));
+      part = part.subspan(n);
+    }
+  }
+  /// All of them as one object. Each piece is freed once it has been copied, so this needs little
+  /// more memory than the bytes take. Throws std::bad_alloc.
+  nb::bytes joined() && {
+    nb::object all = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size_)));
+    if (!all) throw nb::python_error();
+    char* to = PyBytes_AsString(all.ptr());
+    {
+      Outside others_may_run;  // nobody else has the object yet
+      for (std::vector<std::byte>& piece : pieces_) {
+        std::memcpy(to, piece.data(), piece.size());
+        to += piece.size();
+        std::vector<std::byte>().swap(piece);
+      }
+    }
+    return nb::borrow<nb::bytes>(all);
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // large enough to be unmapped
+
+  std::vector<std::vector<std::byte>> pieces_;
+  std::size_t size_ = 0;
+};
+
 template <class F>
 nb::bytes to_bytes(const Held<F>& self, bool compress) {
-  std::vector<char> all;
+  Pieces pieces;
   {
     const Passage inside(self.gate, Passage::To::read);
     Outside others_may_run;
-    self.value.write(
-        [&](std::span<const std::byte> part) {
-          const char* from = reinterpret_cast<const char*>(part.data());
-          all.insert(all.end(), from, from + part.size());
-        },
-        {.compress = compress});
+    self.value.write([&](std::span<const std::byte> part) { pieces.append(part); },
+                     {.compress = compress});
   }
-  return nb::bytes(all.data(), all.size());
+  return std::move(pieces).joined();
 }
 
 /// The bytes of a buffer, from its beginning.

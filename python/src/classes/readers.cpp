@@ -47,24 +47,20 @@ nb::bytes message_of(const Delta& delta) {
   return nb::bytes(reinterpret_cast<const char*>(message.data()), message.size());
 }
 
-/// A replica does its own locking. Its seed changes, if at all, with a whole delta.
-struct Reader {
-  Replica replica;
-  std::atomic<std::uint64_t> seed;
-  explicit Reader(const Delta& whole) : replica(whole), seed(replica.snapshot().seed()) {}
-};
-
-nb::object replica_contains(const Reader& self, nb::object keys, nb::object out, unsigned threads) {
+nb::object replica_contains(const Replica& self, nb::object keys, nb::object out,
+                            unsigned threads) {
   SingleKey key;
   if (is_single_key(keys.ptr(), key)) {
     check_no_out(out);
-    return nb::bool_(key.visit([&](auto k) { return self.replica.contains(k); }));
+    return nb::bool_(key.visit([&](auto k) { return self.contains(k); }));
   }
-  const Parts parts(*keys_of(keys, self.seed));
+  // One filter for the whole call: a delta may bring one with another seed.
+  const std::shared_ptr<const BloomFilter> bits = self.current();
+  const Parts parts(*keys_of(keys, bits->seed()));
   Answers answers(std::move(out), parts, parts.size, "?B");
-  Run run(nb::none(), parts.size, self.seed);
+  Run run(nb::none(), parts.size, bits->seed());
   run.over(parts, [&](const KeyBatch& batch, std::size_t first) {
-    self.replica.contains(batch, answers.span().subspan(first, batch.size()), {.threads = threads});
+    bits->contains(batch, answers.span().subspan(first, batch.size()), {.threads = threads});
   });
   return std::move(answers).array<bool>();
 }
@@ -74,8 +70,8 @@ int replica_contains_slot(PyObject* self, PyObject* object) noexcept {
     SingleKey key;
     if (!is_single_key(object, key))
       throw InvalidKey("`in` asks for one key; use contains() for a column");
-    const Reader& reader = ready<Reader>(self);
-    return key.visit([&](auto k) { return reader.replica.contains(k); }) ? 1 : 0;
+    const Replica& replica = ready<Replica>(self);
+    return key.visit([&](auto k) { return replica.contains(k); }) ? 1 : 0;
   } catch (...) {
     set_python_error();
     return -1;
@@ -229,11 +225,16 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
 
   static PyType_Slot replica_slots[] = {
       {Py_sq_contains, reinterpret_cast<void*>(&replica_contains_slot)}, {0, nullptr}};
-  nb::class_<Reader>(module, "Replica", nb::type_slots(replica_slots),
-                     "A reader's copy of a BloomFilter, which any number of threads can ask while "
-                     "deltas are applied; neither side waits for the other.")
-      .def(nb::init<const Delta&>(), nb::arg("whole"),
-           "Begins with a whole filter. Raises Incompatible if it is not.")
+  nb::class_<Replica>(module, "Replica", nb::type_slots(replica_slots),
+                      "A reader's copy of a BloomFilter, which any number of threads can ask while "
+                      "deltas are applied; neither side waits for the other.")
+      .def(
+          "__init__",
+          [](Replica* self, const Delta& whole) {
+            Outside others_may_run;
+            std::construct_at(self, whole);
+          },
+          nb::arg("whole"), "Begins with a whole filter. Raises Incompatible if it is not.")
       .def("contains", &replica_contains, nb::arg("keys").none(), nb::arg("out") = nb::none(),
            nb::kw_only(), nb::arg("threads") = 0,
            nb::sig("def contains(self, keys: Key | KeyColumn, out: numpy.ndarray[Any, Any] | None "
@@ -242,24 +243,23 @@ layout ranked). Built from keys, it is a plain Bloom filter. Keys can be added, 
            "also found while it is applied.")
       .def(
           "apply",
-          [](Reader& self, const Delta& change) {
+          [](Replica& self, const Delta& change) {
             Outside others_may_run;
-            self.replica.apply(change);
-            if (change.whole()) self.seed = self.replica.snapshot().seed();
+            self.apply(change);
           },
           nb::arg("delta"), "As BloomFilter.apply().")
       .def_prop_ro(
-          "epoch", [](const Reader& self) { return number_of(self.replica.epoch()); },
+          "epoch", [](const Replica& self) { return number_of(self.epoch()); },
           "the epoch that lookups which begin now see")
       .def(
           "snapshot",
-          [](const Reader& self) {
+          [](const Replica& self) {
             Outside others_may_run;
-            return hold(self.replica.snapshot());
+            return hold(self.snapshot());
           },
           "A BloomFilter as of now, for example to save it.")
-      .def("__repr__", [](const Reader& self) {
-        return fmt::format("<scbf.Replica: epoch {}>", self.replica.epoch().number);
+      .def("__repr__", [](const Replica& self) {
+        return fmt::format("<scbf.Replica: epoch {}>", self.epoch().number);
       });
 }
 
