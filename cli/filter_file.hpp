@@ -99,7 +99,8 @@ struct Changeable {
   bool compressed;  ///< in its file, and so in its next
 };
 Changeable open_for_changes(const std::string& file, const RunOptions& run);
-/// The same for counters. Throws Incompatible if the file has bits: these `cannot` … .
+/// The same for counters. Throws Incompatible if the file has bits; the message is the file's name,
+/// then `cannot`.
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
 /// Maps a bank of bits if its file allows that and `load` is false. Otherwise loads and verifies

@@ -24,7 +24,8 @@ namespace scbf {
 class FetchDistance {
  public:
   static constexpr std::array<std::size_t, 2> kChoices = {kFarDistance, kNearDistance};
-  /// Tries that are always due, and count: several, so that interruptions do not decide.
+  /// The first tries, which are always due. The choice is by their sum, so that one interrupted try
+  /// decides nothing.
   static constexpr std::uint32_t kTries = 8;
 
   /// Is it time to try both choices? At first a few times, then after every kKeysBetweenTries keys.

@@ -83,8 +83,8 @@ struct Taken {
 };
 
 /// Most keys per call of a kernel that changes counters, or reads them: more would overflow the
-/// sums in which changes are counted (nibble_steps.hpp), and there would be no room for those of
-/// which `ranked` looks for the counts.
+/// sums in which changes are counted (nibble_steps.hpp). `ranked` also keeps the keys that it has
+/// found, to look for their counts, in arrays of this size.
 inline constexpr std::size_t kMostKeys = 1024;
 static_assert(kSegmentEntries <= kMostKeys);
 

@@ -31,8 +31,8 @@ class PathTimes {
 
   /// The faster way for this many keys, if a pass reads `lines` lines of each array; empty until
   /// there was a try. It is the way that won two of the last three tries, so that no single try
-  /// decides. Of the first two tries, a pass need win only one: the first pass pays for scratch
-  /// memory.
+  /// decides. After only two tries, one win is enough for the pass: in its first try it also paid
+  /// for scratch memory.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
   /// Whether this batch should try both ways: every batch until three have, later a few. Counts the

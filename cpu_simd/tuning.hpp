@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that decide how a batch is worked on, all in one place. (Those for few keys are in
-// core/src/kit/few_keys.hpp.) Each was measured; docs/performance_notes.md has the results.
+// The sizes that decide how this backend works on a batch. Each was measured;
+// docs/performance_notes.md has the results. (Those for few keys are in core/src/kit/few_keys.hpp;
+// banks and insertion of new keys, which work with any backend, have theirs beside their code.)
 #pragma once
 
 #include <cstddef>

@@ -86,7 +86,7 @@ int create(const CreateOptions& options) {
   const TableSchema schema = schema_of(options);
   schema.check();
   const SecondaryIndex index =
-      SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.how());
+      SecondaryIndex::create(options.target.folder, schema, options.plan, options.target.options);
   work_is_done(options.target.folder);
   if (options.target.json) {
     Json json;

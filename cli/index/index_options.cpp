@@ -16,18 +16,12 @@ void IndexTarget::add_to(CommandLine& line, const std::string& json_help, Writes
   line.positional("DIR", "The index", folder);
   line.option("--backend", "NAME",
               "Backend of the filters: auto (default) or a name that 'scbf backends' lists",
-              backend_);
+              options.backend);
   add_threads_to(line, options.threads);
   if (writes == Writes::yes) {
     line.flag("--sync", "Wait until written rows are on disk", options.sync);
   }
   line.flag("--json", json_help, json);
-}
-
-IndexOptions IndexTarget::how() const {
-  IndexOptions how = options;
-  how.backend = backend_;
-  return how;
 }
 
 namespace {
@@ -42,13 +36,13 @@ void report(const std::string& folder, const RecoveryReport& found, std::string_
 }  // namespace
 
 SecondaryIndex IndexTarget::open() const {
-  SecondaryIndex index = SecondaryIndex::open(folder, how());
+  SecondaryIndex index = SecondaryIndex::open(folder, options);
   report(folder, index.recovery(), "");
   return index;
 }
 
 SecondaryIndex IndexTarget::open_read_only() const {
-  SecondaryIndex index = SecondaryIndex::open_read_only(folder, how());
+  SecondaryIndex index = SecondaryIndex::open_read_only(folder, options);
   report(folder, index.recovery(), ", in memory only");
   return index;
 }

@@ -23,17 +23,12 @@ struct IndexTarget {
   /// Adds DIR, --backend, --threads and --json, and --sync if the verb writes rows.
   enum class Writes : unsigned char { no, yes };
   void add_to(CommandLine& line, const std::string& json_help, Writes writes = Writes::no);
-  /// The options for opening or creating the index.
-  IndexOptions how() const;
   /// Opens the index. Prints a note on standard error if filters had to be rebuilt or regions are
   /// always asked.
   SecondaryIndex open() const;
   /// Does the same for a verb that only reads: it needs no permission to write, and works beside
   /// another process that writes.
   SecondaryIndex open_read_only() const;
-
- private:
-  std::string backend_ = "auto";  // owns the text that `options` views
 };
 
 /// Adds --no-escapes, for reading TSV.

@@ -58,7 +58,7 @@ Json json_of(const Filters& filters) {
 
 /// The definition of the index changes only while it is closed, so nobody has it open here.
 SecondaryIndex open_changed(const IndexTarget& target) {
-  return SecondaryIndex::open(target.folder, target.how());
+  return SecondaryIndex::open(target.folder, target.options);
 }
 
 int replan(const RedefineOptions& options) {

@@ -43,7 +43,8 @@ double ranked_fpr(double n, std::uint32_t positions, double blocks);
 /// The share of a ranked filter's blocks that spill: those with more than 128 − S keys, P(j > 128 −
 /// S) for j ~ Poisson(n/blocks).
 double spilled_share(double n, std::uint32_t positions, double blocks);
-/// Slots for these blocks, so that one of them finds none at only one moment in 10^9. The number of
+/// How many slots the table needs so that every spilled block finds one, at all but one moment in
+/// 10^9. The number of
 /// blocks that spill is Poisson-distributed; above 32, a table with six of ten slots in use keeps
 /// each entry within 32 slots of its home.
 double spill_slots_for(double n, std::uint32_t positions, double blocks);
@@ -124,8 +125,8 @@ struct Plan {
 /// much where a group is at its limit of blocks (with all three given, also where only more groups
 /// fit). Throws InvalidArgument, naming value and limit, when fewer than two of capacity, fpr and
 /// memory are given, or one is out of range, or the request cannot be met. Cost: tens of
-/// microseconds for `split_block`, less than a millisecond for the other layouts. With memory given,
-/// `ranked` takes a search through geometries: tens of milliseconds, at worst two seconds.
+/// microseconds for `split_block`, less than a millisecond for the other layouts. With memory
+/// given, `ranked` takes a search through geometries: tens of milliseconds, at worst two seconds.
 Plan plan(const PlanRequest& request);
 
 }  // namespace scbf

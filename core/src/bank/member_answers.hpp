@@ -57,7 +57,7 @@ BankReport pack_members(const KeyBatch& keys, std::size_t stride, std::span<std:
   return {keys.nulls()};
 }
 
-/// The index of the lowest bit that is set; arbitrary for 0.
+/// The index of the lowest bit that is set; 63 for 0.
 inline std::uint32_t lowest_bit(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(std::countr_zero(word | std::uint64_t{1} << 63));
 }

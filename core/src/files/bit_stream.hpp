@@ -105,7 +105,7 @@ class BitReader {
       have_ = 0;
       return;
     }
-    pending_ >>= width;  // at most 32 at a time, so never all 64 bits of the type
+    pending_ >>= width;  // fewer than 64, so the shift is defined
     have_ -= width;
   }
 

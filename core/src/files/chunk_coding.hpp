@@ -59,7 +59,7 @@ class ChunkEncoder {
 /// What is wrong with the bytes of a chunk, with the value and its limit; none if nothing is.
 using Fault = std::optional<std::string>;
 
-/// Unpacks chunks of one cell.
+/// Unpacks chunks. Keeps zstd's context between them.
 class ChunkDecoder {
  public:
   ChunkDecoder();

@@ -36,7 +36,7 @@ struct Header {
   std::uint64_t seed = 0;
   std::vector<Entry> stages{};
   std::string metadata{};
-  std::uint32_t version = 1;  ///< that of the stages' files
+  std::uint32_t version = 1;  ///< version of the format of the stages' files
   file_format::Payload payload = file_format::Payload::plain;
 
   bool packed() const noexcept { return payload == file_format::Payload::packed; }

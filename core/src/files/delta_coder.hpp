@@ -39,8 +39,8 @@ struct DeltaCoder {
                         bool* few = nullptr);
 };
 
-/// Calls use(header, bytes, number) for each chunk of a packed payload in memory, which is sound.
-/// `header` points into it.
+/// Calls use(at, header, bytes, number) for each chunk of a packed payload in memory, which is
+/// sound. `at`, the bytes of the header, lies in it.
 template <class Byte, class Use>
 void walk_chunks(std::span<Byte> payload, std::uint64_t count, Use use) {
   for (std::uint64_t number = 0; number < count; ++number) {

@@ -65,8 +65,8 @@ std::vector<std::byte> read_header(Input& input, std::vector<std::byte> bytes,
 void read_padding(Input& input, std::uint64_t to, std::uint64_t whole, const char* between);
 
 /// Calls use(part, stage) for each stage, oldest first, after its header has been read and checked.
-/// `use` must read the payload from `part`, with read_payload or skip_payload, or skip it
-/// otherwise. Throws CorruptFile, or Incompatible if it is no filter but a bank.
+/// `use` must leave `part` behind the payload, for example by read_payload or skip_payload. Throws
+/// CorruptFile, or Incompatible if it is no filter but a bank.
 using UseStage = std::function<void(Input& part, StageHead&& stage)>;
 FileHead read_stages(Input& input, const UseStage& use);
 /// The same, if read_fixed_bytes has returned `first`.

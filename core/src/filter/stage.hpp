@@ -72,7 +72,7 @@ struct Stage {
 
   InsertReport insert(const KeyBatch& keys, const BatchOptions& options);
   /// Inserts the keys that this stage does not hold at their turn; out[i] = 1 for these, else 0.
-  /// Returns how many there are. On the host.
+  /// Returns how many there are. CutShort passes through.
   std::uint64_t insert_new(const KeyBatch& keys, std::uint8_t* out, const BatchOptions& options);
   /// Accounts for keys that the backend has inserted.
   InsertReport book(const KeyBatch& inserted) noexcept;

@@ -107,7 +107,7 @@ struct FilterState {
 
 /// Throws BackendUnavailable if the backend cannot work on such filters.
 void check_supports(const Backend& backend, Cell cell);
-/// The same, or Incompatible for a layout that has no bits.
+/// The same for filters of this layout.
 void check_supports(const Backend& backend, Layout layout, Cell cell);
 /// Throws Incompatible unless the filters can be combined at all. Returns true if both have a
 /// single stage that is never full, of equal geometry.

@@ -27,8 +27,8 @@ class RankedCheck {
   /// The first fault among the next words: lists that do not fit their bitmaps, entries that are
   /// not in order or not in their place, and words that must be zero.
   std::optional<RankedFault> next(std::span<const std::uint64_t> words) noexcept;
-  /// Positions whose counts no removal lowers: those in use of blocks that are stuck, which are
-  /// spilled and have no entry, and those at 255. To be called at the end.
+  /// Positions whose counts no removal lowers: those at 255, and all of a stuck block (one that
+  /// spilled but has no entry). To be called at the end.
   std::uint64_t saturated() const noexcept { return spilled_ - in_entries_ + at_most_; }
 
  private:

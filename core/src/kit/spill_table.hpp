@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table behind the blocks of a `ranked` filter: the counts of blocks that spilled (see
+// The table after the blocks of a `ranked` filter: the counts of blocks that spilled (see
 // Geometry). Linear probing in the order of the blocks, which is also that of their homes: the same
 // spilled blocks lie in the same slots, whichever came first.
 //
-// A block whose slot would be spill_reach() or more behind its home has no entry. When an entry
-// that is pushed on gets there, it is dropped, and its block is stuck. So a new entry moves few
-// others, however full the table is, and which blocks have none does not depend on the order of
-// insertions either: one that has no room among some entries has none among more. (Ordered hash
-// tables: Amble and Knuth, 1974.)
+// A block whose slot would be spill_reach() or more after its home has no entry. When an entry that
+// is pushed on gets there, it is dropped, and its block is stuck. So a new entry moves few others,
+// however full the table is. Nor does the order of insertions decide which blocks have none: a
+// block that finds no room stays without room as entries are added. (Ordered hash tables: Amble and
+// Knuth, 1974.)
 #pragma once
 
 #include <cstdint>

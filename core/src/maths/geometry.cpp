@@ -15,9 +15,10 @@ std::string_view to_string(Layout layout) noexcept {
       return "split";
     case Layout::split_block:
       return "split_block";
-    default:
-      return "ranked";
+    case Layout::ranked:
+      break;
   }
+  return "ranked";
 }
 
 std::string_view to_string(Cell cell) noexcept { return cell == Cell::counter ? "counter" : "bit"; }
@@ -77,14 +78,11 @@ std::string Geometry::describe() const {
     case Layout::split_block:
       return fmt::format("split_block, {} of {}{}", counted(groups(), "group"),
                          counted(extent_, "block"), bits ? " of bits" : "");
-    default:
-      if (bits) {
-        return fmt::format("ranked, {} of {} times {} bits, {} may spill",
-                           counted(extent_, "block"), kRankedSlices, positions_, spill_slots_);
-      }
-      return fmt::format("ranked, {} of {} times {} positions, {} may spill",
-                         counted(extent_, "block"), kRankedSlices, positions_, spill_slots_);
+    case Layout::ranked:
+      break;
   }
+  return fmt::format("ranked, {} of {} times {} {}, {} may spill", counted(extent_, "block"),
+                     kRankedSlices, positions_, bits ? "bits" : "positions", spill_slots_);
 }
 
 }  // namespace scbf

@@ -49,8 +49,9 @@ void check_parts(Layout layout, std::uint32_t parts) {
     case Layout::split_block:
       Geometry::split_block(parts, 1);
       break;
-    default:
+    case Layout::ranked:
       Geometry::ranked(parts, 1, 0);
+      break;
   }
 }
 
@@ -257,9 +258,10 @@ double predicted_fpr(const Geometry& geometry, double n) {
       return split_fpr(n, geometry.probes(), static_cast<double>(geometry.counters_per_slice()));
     case Layout::split_block:
       return split_block_fpr(n, geometry.groups(), blocks);
-    default:
-      return ranked_fpr(n, geometry.positions(), blocks);
+    case Layout::ranked:
+      break;
   }
+  return ranked_fpr(n, geometry.positions(), blocks);
 }
 
 double lost_per_false_removal(const Geometry& geometry, double n) {

@@ -68,7 +68,7 @@ struct IndexOptions {
   /// Then a killed process loses nothing, but a power failure may lose the last writes.
   bool sync = false;
   /// Name of the filters' backend; see find_backend.
-  std::string_view backend = "auto";
+  std::string backend = "auto";
   /// Size of the store's block cache, in bytes.
   std::uint64_t cache_bytes = 64u << 20;
   /// True: open rebuilds every filter that is missing, damaged, ahead of the store, or of another

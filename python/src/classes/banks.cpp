@@ -190,7 +190,8 @@ struct LeftOver {
   }
   [[noreturn]] void raise(const InsertReport& done) {
     const Error error(
-        fmt::format("{}; {} keys are not in: 'left' has their places", why, places.size()));
+        fmt::format("{}; {} not in: 'left' says which", why,
+                    places.size() == 1 ? "1 key is" : counted(places.size(), "key") + " are"));
     throw KeysLeft(MembersFull(error, 0, {0}, done), numpy_array<std::int64_t>(std::move(places)));
   }
 };

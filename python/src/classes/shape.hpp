@@ -41,8 +41,8 @@ inline Size size_of(const Shape& shape) {
   const bool planned = shape.capacity || shape.fpr || shape.memory_bytes || shape.layout;
   if (int{planned} + int{shape.geometry.has_value()} + int{shape.growth.has_value()} != 1) {
     throw InvalidArgument(
-        "give two of capacity, fpr and memory_bytes, or a geometry, or a growth; for example "
-        "Filter(capacity=1_000_000, fpr=0.01)");
+        "give two of capacity, fpr and memory_bytes, such as capacity=1_000_000, fpr=0.01; or a "
+        "geometry; or, where filters can grow, a growth");
   }
   if (shape.growth) return {*shape.growth};
   if (shape.geometry) return {Growth::one(*shape.geometry)};

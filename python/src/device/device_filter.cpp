@@ -308,15 +308,18 @@ events.)")
            "Like contains(), but as ascending indices of int64. Always waits.")
       .def("count", &answer<&cuda::DeviceFilter::count_async, DeviceArray::kByte>, nb::arg("keys"),
            nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
-           "How often is each key in the filter, at most? n uint8; 15 means 15 or more.")
+           "How often is each key in the filter, at most? n uint8; 15 means 15 or more. Raises "
+           "InvalidArgument for bits, and for counters in layout ranked.")
       .def("remove", &answer<&cuda::DeviceFilter::remove_async, DeviceArray::kBool>,
            nb::arg("keys"), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("stream") = nb::none(),
-           "Removes n keys, one after another. Returns n bool: False for those that were absent.")
+           "Removes n keys, one after another. Returns n bool: False for those that were absent. "
+           "Raises InvalidArgument for bits, and for counters in layout ranked.")
       .def("merge", &merge, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
-           "Adds the other filter. Raises Incompatible.")
+           "Adds the other filter. Raises Incompatible, and InvalidArgument for counters in layout "
+           "ranked.")
       .def("subtract", &subtract, nb::arg("other"), nb::kw_only(), nb::arg("stream") = nb::none(),
-           "Takes the other filter's keys away, as Filter.subtract(). Always waits.")
+           "Subtracts the other filter, as Filter.subtract(). Always waits. Raises as merge().")
       .def("project", &project, nb::kw_only(), nb::arg("stream") = nb::none(),
            "A DeviceFilter of the bits of these counters.")
       .def("clear", &clear, nb::kw_only(), nb::arg("stream") = nb::none(), "Removes all keys.")

@@ -10,7 +10,7 @@
 
 namespace scbf::detail {
 
-/// Throws InvalidArgument: "this Filter has been moved from: …".
+/// Throws InvalidArgument: "this filter has been moved from: …".
 [[noreturn]] inline void throw_moved_from(const char* type) {
   throw InvalidArgument(std::string("this ") + type +
                         " has been moved from: it can only be assigned to or destroyed");
