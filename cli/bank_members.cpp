@@ -61,8 +61,10 @@ Members<Filter> members_of_keys(const BankVerbOptions& options, const MemberShap
   members.read.kind = format.kind;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Filter filter(shape.growth, {.seed = shape.seed, .backend = options.run.backend});
-    const KeyTotals read =
-        insert_keys(filter, {inputs[i]}, format, counted[i], options.run, "building");
+    const KeyTotals read = insert_or_refuse(filter, inputs[i], [&] {
+      return insert_keys(filter, {inputs[i]}, format, counted[i], options.run, "building");
+    });
+    check_rate(filter, options.most_fpr, inputs[i]);
     counted[i].reset();
     filter.set_metadata(named(inputs[i], {}));
     members.filters.push_back(std::move(filter));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,7 @@
 #include "files/rows_format.hpp"
 #include "input.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/sizing.hpp"
 #include "sizes.hpp"
 #include "stopwatch.hpp"
 
@@ -73,6 +75,12 @@ KeyFormat agreed_format(const KeyOptions& keys, const FilterNotes& notes, const 
     throw UsageError(fmt::format(
         "--keys '{}': {} was built from {} keys; leave --keys out, or add --force if you mean it",
         to_string(*keys.kind), display_name(file), to_string(*notes.kind)));
+  }
+  if (!keys.kind && !notes.kind) {  // a program wrote it
+    note(fmt::format(
+        "{} does not say which kind of keys it holds: lines are taken as text; give --keys lines, "
+        "or u64 or decimal if its keys are integers",
+        display_name(file)));
   }
   return keys.format_for(keys.kind ? *keys.kind : notes.kind.value_or(KeyKind::lines));
 }
@@ -425,14 +433,50 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
         counted(stuck, "counter")));
   }
   if (!notes.capacity || keys <= *notes.capacity) return;
+  // Repeated keys take no room, and what the fill says is an estimate.
+  constexpr double kClearly = 1.25;
   const double estimated_fpr = statistics.estimated_fpr;
-  if (notes.fpr && estimated_fpr <= *notes.fpr) return;  // repeated keys take no room
+  if (notes.fpr && estimated_fpr <= kClearly * *notes.fpr) return;
   const std::string rate =
       notes.fpr ? fmt::format(" (planned: {})", percent(*notes.fpr)) : std::string();
-  note(fmt::format(
-      "{} keys in a filter for {}: false-positive rate now about {}{}; "
-      "{} with --capacity {}",
-      grouped(keys), grouped(*notes.capacity), percent(estimated_fpr), rate, way_out, keys));
+  // There are no more distinct keys than keys.
+  const double estimated = std::min(statistics.estimated_keys, static_cast<double>(keys));
+  const auto distinct = static_cast<std::uint64_t>(std::ceil(estimated));
+  note(
+      fmt::format("about {} distinct keys in a filter for {}: false-positive rate now about {}{}; "
+                  "{} with --capacity {}",
+                  grouped(distinct), grouped(*notes.capacity), percent(estimated_fpr), rate,
+                  way_out, distinct));
+}
+
+void add_max_fpr_to(CommandLine& line, double& most) {
+  line.option("--max-fpr", "P",
+              "Write nothing if the filter's false-positive rate ends above this; default 50%",
+              [&most](const std::string& text) {
+                most = text == "1" || text == "100%" ? 1 : parse_rate("--max-fpr", text);
+              });
+}
+
+template <class OneFilter>
+void check_rate(const OneFilter& filter, double most, const std::string& file) {
+  if (most >= 1 || filter.stages() != 1) return;
+  const Geometry geometry = filter.geometry();
+  const double keys =
+      keys_for_fill(filter.fill(), static_cast<double>(geometry.counters_per_slice()));
+  const double rate = predicted_fpr(geometry, keys);
+  if (rate <= most) return;
+  throw Incompatible(fmt::format(
+      "{}: with {}, its false-positive rate would be about {}, and --max-fpr allows {}: nothing "
+      "was written; build a larger filter, or one that grows (--scalable)",
+      display_name(file), counted(keys_left(filter.keys_inserted(), filter.keys_removed()), "key"),
+      percent(rate), percent(most)));
+}
+template void check_rate(const Filter&, double, const std::string&);
+template void check_rate(const BloomFilter&, double, const std::string&);
+
+std::string full_text(const std::string& file, std::string_view reason, std::uint64_t fitted) {
+  return fmt::format("{}: {}; {} of the input fitted, and nothing was written", display_name(file),
+                     reason, counted(fitted, "key"));
 }
 
 }  // namespace scbf::cli

@@ -175,7 +175,28 @@ void describe_epoch(Json& json, const Epoch& epoch);
 void describe_fill(Json& json, const Statistics& statistics);
 void describe_fill(Json& json, const StageStatistics& statistics);
 
-/// Prints a note on standard error if a filter holds more keys than it was built for.
+/// Adds --max-fpr: the rate above which no filter is written.
+void add_max_fpr_to(CommandLine& line, double& most);
+/// Throws Incompatible if the rate of a filter of one stage is above `most`. To be called before
+/// the filter is written. Cost: none, as the fill is known.
+template <class OneFilter>
+void check_rate(const OneFilter& filter, double most, const std::string& file);
+/// What an error says of a filter that is full.
+std::string full_text(const std::string& file, std::string_view reason, std::uint64_t fitted);
+/// Calls insert(). If the filter becomes full, throws IoError, which names the file and says how
+/// many keys fitted: nothing will be written.
+template <class OneFilter, class Insert>
+auto insert_or_refuse(const OneFilter& filter, const std::string& file, Insert insert) {
+  const std::uint64_t before = filter.keys_inserted();
+  try {
+    return insert();
+  } catch (const FilterFull& full) {
+    throw IoError(full_text(file, full.reason(), filter.keys_inserted() - before));
+  }
+}
+
+/// Prints a note on standard error if a filter holds clearly more distinct keys than it was built
+/// for.
 void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statistics& statistics,
                       const char* way_out = "build a larger one");
 

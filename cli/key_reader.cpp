@@ -232,7 +232,7 @@ void KeyReader::examine() {
   }
   if (!format_.check) return;
   if (begins_as_filter(first)) {
-    throw IoError(fmt::format("{}: a filter, not a file of keys; the filter comes first", name));
+    throw IoError(fmt::format("{}: a filter, where a file of keys is expected", name));
   }
   if (format_.kind == KeyKind::u64) {
     decimal_ |= looks_decimal(first, format_.end);

@@ -209,6 +209,10 @@ Destination::Destination(const std::string& option, std::string path, const Rule
   const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
   if (exists && known_out && same_file(old, out)) path_.assign(1, '-');
   const bool to_out = is_standard_output();
+  if (path_.starts_with("--")) {
+    throw UsageError(fmt::format("{}: this looks like an option; for a file of this name, write {}",
+                                 option, in_quotes("./" + path_)));
+  }
   if (to_out) {
     if (rules.json) {
       throw UsageError(

@@ -27,8 +27,7 @@ struct QueryOptions {
   /// The options of verbs that ask filters.
   void add_to(CommandLine& line) {
     line.positional("FILE", "The filter; - is standard input", file);
-    keys.add_format_to(line, true,
-                       "Take --keys even if the filter was built from the other kind");
+    keys.add_format_to(line, true, "Take --keys even if the filter was built from the other kind");
     line.positionals("INPUT", "Files of keys; - or none: standard input", keys.inputs);
     line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
               load);
@@ -38,7 +37,7 @@ struct QueryOptions {
   /// Which keys are printed.
   void add_choice_to(CommandLine& line) {
     line.flag("--invert", "Print the keys that are surely absent", invert);
-    line.flag("--count", "Print only how many there are", only_count);
+    line.flag("--count", "Print only how many such keys there are", only_count);
   }
   /// To be called before the file is opened. Throws as cli::check_inputs.
   void check_inputs() const {

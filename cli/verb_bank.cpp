@@ -278,6 +278,7 @@ Run set_up_bank(CommandLine& line) {
               [o](const std::string& text) { o->seed = parse_seed("--seed", text); });
   line.flag("--filters", "FILEs are filters, all of counters or all of bits, of one shape and seed",
             options->filters);
+  add_max_fpr_to(line, options->most_fpr);
   options->keys.add_format_to(line, false,
                               "Replace OUT even if it is no filter; take filters of lines and of "
                               "u64 keys together");

@@ -31,6 +31,7 @@ struct BuildOptions {
   RunOptions run;
   std::uint64_t seed = 0;
   std::string out;
+  double most_fpr = 0.5;  ///< nothing is written above it
   bool scalable = false;
   bool bits = false, compress = false;
   Cell cell() const noexcept { return bits ? Cell::bit : Cell::counter; }
@@ -189,8 +190,10 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   const RunOptions& run = options.run;
   auto filter = empty_filter<OneFilter>(design, options);
   filter.set_metadata(write_notes(design.notes));
-  const KeyTotals read =
-      insert_keys(filter, options.keys.sources(), format, design.counted, run, "building");
+  const KeyTotals read = insert_or_refuse(filter, options.out, [&] {
+    return insert_keys(filter, options.keys.sources(), format, design.counted, run, "building");
+  });
+  check_rate(filter, options.most_fpr, options.out);
   const double seconds = watch.seconds();
   const Built<OneFilter> built{filter, read, seconds,
                                save_filter(filter, to, run, {.compress = options.compress})};
@@ -232,6 +235,7 @@ Run set_up_build(CommandLine& line) {
       [o = options.get()](const std::string& text) { o->seed = parse_seed("--seed", text); });
   line.flag("--scalable", "A filter that grows in stages; --capacity is that of the first one",
             options->scalable);
+  add_max_fpr_to(line, options->most_fpr);
   line.option(
       "--policy", "POLICY",
       "tightening (default: later stages larger and stricter) or fixed (identical stages of "

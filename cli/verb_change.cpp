@@ -166,7 +166,8 @@ void list_keys(Output& list, const KeyBlock& block, const KeyFormat& format,
 }
 
 struct InsertOptions : ChangeOptions {
-  std::string new_keys;  ///< file for the keys that are new; empty: insert all
+  std::string new_keys;   ///< file for the keys that are new; empty: insert all
+  double most_fpr = 0.5;  ///< nothing is written above it
 };
 
 /// Inserts all keys into the filter in memory.
@@ -202,10 +203,16 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
                   list ? Session::Blocks::large : Session::Blocks::small);
   const Epoch before = epoch_of(session.filter);
   InsertNewReport sum;
+  const auto insert = [&](auto how) {
+    sum = insert_or_refuse(session.filter, options.file, how);
+    check_rate(session.filter, options.most_fpr, options.file);
+  };
   if (list) {
-    write_part("list", [&] { list->write([&](Output& out) { sum = insert_new(session, out); }); });
+    write_part("list", [&] {
+      list->write([&](Output& out) { insert([&] { return insert_new(session, out); }); });
+    });
   } else {
-    sum = insert_all(session);
+    insert([&] { return insert_all(session); });
   }
   Json json{{"inserted", sum.inserted}};
   std::string text = fmt::format("inserted {}", grouped(sum.inserted));
@@ -347,6 +354,7 @@ Run set_up_insert(CommandLine& line) {
               "Insert only the keys that are not there yet, and write them here, one a line; - is "
               "standard output",
               options->new_keys);
+  add_max_fpr_to(line, options->most_fpr);
   line.footer(
       R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was. Commands
 that change the same file run one after another.

@@ -58,7 +58,10 @@ int delta(const DeltaOptions& options) {
   const std::vector<std::string> inputs = {options.bits, options.now};
   check_inputs(inputs);
   const Destination to("-o " + in_quotes(options.out), options.out,
-                       {.force = options.force, .json = options.json, .inputs = inputs});
+                       {.replace = Destination::Rules::Replace::nothing,
+                        .force = options.force,
+                        .json = options.json,
+                        .inputs = inputs});
   const Destination published =
       changed_filter(options.bits, {}, {.json = false, .inputs = {options.now}});
   const RunOptions run;
@@ -196,11 +199,12 @@ Run set_up_delta(CommandLine& line) {
                   options->bits);
   line.positional("FILTER", "The filter of now, of counters or of bits; - is standard input",
                   options->now);
-  line.option("-o,--output", "DELTA",
-              "The delta; replaced as a whole; - is standard output, and the report then goes to "
-              "standard error",
-              options->out, CommandLine::Need::required);
-  line.flag("--force", "Replace DELTA even if it is no filter or delta", options->force);
+  line.option(
+      "-o,--output", "DELTA",
+      "The delta, a new file; - is standard output, and the report then goes to standard error",
+      options->out, CommandLine::Need::required);
+  line.flag("--force", "Replace DELTA if it exists: readers who do not have it must begin anew",
+            options->force);
   line.flag("--json", "Print a report as JSON", options->json);
   line.footer(
       R"(Writes what changed between the bits in PUBLISHED, which 'scbf project' or 'scbf build --bits' made at first, and those

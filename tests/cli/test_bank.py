@@ -338,8 +338,10 @@ class Banks(CommandTest):
 
     def test_a_member_that_is_too_full(self):
         self.write("many", lines(words(5000)))
-        self.scbf("bank", "--capacity", "10", "-o", "x.bank", "fruit.txt", "many")
-        self.assertIn("5,000 keys in a filter for 10", self.err)
+        self.refused("bank", "--capacity", "10", "-o", "x.bank", "fruit.txt", "many", code=CORRUPT,
+                     mentions=["'many': with 5,000 keys", "nothing was written"])
+        self.scbf("bank", "--capacity", "10", "--max-fpr", "1", "-o", "x.bank", "fruit.txt", "many")
+        self.assertIn(" distinct keys in a filter for 10", self.err)
         self.assertIn("--capacity 5000", self.err)
         for options in ([], ["--scalable"], ["--capacity", "5000"]):
             self.scbf("bank", *options, "-o", "x.bank", "fruit.txt", "many")

@@ -152,6 +152,8 @@ class Help(ExamplesTest):
                     "  scbf insert words.scbf new_words.txt;"
                     "  scbf delta published.scbf words.scbf -o $i.delta --force; done; "
                     f"cp {'published.scbf' if verb == 'delta' else '1.delta'} reader.scbf")
+        if verb == "delta":
+            self.sh("rm -f 1.delta next.delta")
         if verb == "apply":
             self.sh("cp 1.delta paris.bits; cp 2.delta paris-2.delta; scbf bank --filters -o proxies.bank paris.bits --force")
         if verb == "bank":

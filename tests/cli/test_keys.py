@@ -344,7 +344,7 @@ class NotLines(CommandTest):
         self.build("g.scbf", words(1))
         for verb in ("query", "count", "insert", "remove"):
             self.scbf(verb, "f.scbf", "g.scbf", code=INPUT_OUTPUT)
-            self.assertIn("a filter, not a file of keys", self.err)
+            self.assertIn("a filter, where a file of keys is expected", self.err)
         for options in ([], ["--keys", "u64"], ["-0"]):
             self.scbf("build", "-o", "h.scbf", *options, "f.scbf", code=INPUT_OUTPUT)
         self.scbf("build", "--scalable", "-o", "s.scbf", stdin=b"x\n")

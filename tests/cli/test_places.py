@@ -250,6 +250,12 @@ class Places(CommandTest):
         self.build("old.scbf", words(6))
         self.refused("gen", "--keys", 5, "-o", "old.scbf", mentions=["old.scbf", "--force"])
 
+    def test_an_option_is_no_name(self):
+        for name in ("--force", "--"):
+            self.refused("build", "-o", name, "keys", mentions=[f"-o '{name}': this looks like an option", f"'./{name}'"])
+        self.scbf("build", "-o", "./--force", "keys")
+        self.assertIn("--force", self.files())
+
     def test_a_file_without_write_permission_stays(self):
         self.build("mine.scbf", words(50))
         os.chmod(self.path("mine.scbf"), 0o444)

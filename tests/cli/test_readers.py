@@ -207,6 +207,10 @@ class Deltas(CommandTest):
                      mentions=["also"])
         self.refused("delta", "-", "f.scbf", "-o", "x", code=USAGE, stdin=self.read("published.scbf"),
                      mentions=["must be in a file"])
+        before = self.digest("published.scbf")
+        self.refused("delta", "published.scbf", "f.scbf", "-o", "2.delta", code=USAGE,
+                     mentions=["-o '2.delta': it exists; --force replaces it"])
+        self.assertEqual(self.digest("published.scbf"), before)
         self.write("text", b"no filter\n")
         self.refused("delta", "published.scbf", "f.scbf", "-o", "text", code=USAGE,
                      mentions=["--force"])

@@ -103,7 +103,7 @@ class Json(CommandTest):
         self.assertIn(b"0 (20 inserted, 30 removed)", self.scbf("info", "f.scbf"))
 
     def test_a_full_filter_has_no_estimate(self):
-        self.scbf("build", "--capacity", 1, "-o", "f.scbf",
+        self.scbf("build", "--capacity", 1, "--max-fpr", 1, "-o", "f.scbf",
                   stdin=lines(words(10_000)))
         info = self.scbf_json("info", "f.scbf")
         self.assertEqual((info["fill"], info["estimated_keys"], info["estimated_fpr"]),

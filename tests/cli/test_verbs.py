@@ -2,6 +2,7 @@
 """The effect of each verb on a filter, and its output."""
 
 import os
+import re
 import subprocess
 
 from support import CORRUPT, INPUT_OUTPUT, NOTHING_FOUND, OK, USAGE, CommandTest, lines, words
@@ -232,17 +233,51 @@ class InsertAndRemove(CommandTest):
         self.assertEqual(self.scbf_json("remove", "f.scbf", stdin=b"")["removed"], 0)
 
     def test_more_keys_than_planned_are_taken_with_a_warning(self):
-        report = self.scbf_json("build", "--capacity", 100, "-o", "f.scbf",
+        report = self.scbf_json("build", "--capacity", 100, "--max-fpr", "100%", "-o", "f.scbf",
                                 stdin=lines(words(1000)))
         self.assertEqual(report["keys"], 1000)
         self.assertGreater(report["estimated_fpr"], 0.5)
-        self.assertIn("1,000 keys in a filter for 100", self.err)
+        self.assertIn(" distinct keys in a filter for 100", self.err)
         self.assertEqual(self.scbf("query", "f.scbf", "--count", stdin=lines(words(1000))),
                          b"1000\n")
         self.build("g.scbf", words(100))
         self.assertEqual(self.err, "")
         self.scbf("insert", "g.scbf", stdin=lines(words(100, "more")))
-        self.assertIn("200 keys in a filter for 100", self.err)
+        self.assertIn(" distinct keys in a filter for 100", self.err)
+
+    def test_what_says_yes_to_most_keys_is_not_written(self):
+        self.refused("build", "--capacity", 100, "-o", "new.scbf", stdin=lines(words(1000)), code=CORRUPT,
+                     mentions=["'new.scbf': with 1,000 keys", "about 98.6 %", "--max-fpr allows 50 %: nothing was written"])
+        self.assertNotIn("new.scbf", self.files())
+        self.build("f.scbf", words(100))
+        before = self.digest("f.scbf")
+        self.write("more", lines(words(1000, "more")))
+        self.refused("insert", "f.scbf", "more", code=CORRUPT, mentions=["'f.scbf'", "--max-fpr allows 50 %"])
+        self.refused("insert", "f.scbf", "more", "--new", "list", code=CORRUPT, mentions=["nothing was written"])
+        self.assertNotIn("list", self.files())
+        self.assertEqual(self.digest("f.scbf"), before)
+        self.refused("insert", "f.scbf", "--max-fpr", "2", "more", mentions=["--max-fpr '2'"])
+        self.scbf("insert", "f.scbf", "--max-fpr", "0.999", "more")
+        self.assertIn("keys in a filter for 100", self.err)
+        self.write("same", lines(words(100) * 50))
+        self.build("g.scbf", words(100))
+        self.scbf("insert", "g.scbf", "same")  # repeated keys take no room
+        self.assertEqual(self.err, "")
+
+    def test_a_full_filter_says_how_much_fitted(self):
+        fixed = ("--scalable", "--policy", "fixed", "--memory", "8kB", "--stage-fpr", "1%", "--fpr", "3%")
+        self.write("many", lines(words(9000)))
+        self.refused("build", *fixed, "-o", "new.scbf", "many", code=INPUT_OUTPUT,
+                     mentions=["'new.scbf': all 3 stages are full", " keys of the input fitted, and nothing was written"])
+        self.assertNotIn("new.scbf", self.files())
+        self.scbf("build", *fixed, "-o", "f.scbf", stdin=lines(words(1000)))
+        before = self.digest("f.scbf")
+        self.refused("insert", "f.scbf", "many", code=INPUT_OUTPUT, mentions=["'f.scbf': all 3 stages are full"])
+        fitted = int(re.search(r"; ([0-9,]+) keys of the input fitted", self.err)[1].replace(",", ""))
+        self.assertEqual(self.digest("f.scbf"), before)
+        self.write("fit", lines(words(9000)[:fitted]))
+        self.scbf("insert", "f.scbf", "fit")
+        self.assertEqual(self.scbf_json("info", "f.scbf", "--header")["keys"], 1000 + fitted)
 
     def test_no_warning_where_the_rate_is_below_the_plan(self):
         self.build("f.scbf", words(100))

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "scbf/bank.hpp"
+#include "scbf/bloom_bank.hpp"
 #include "scbf/errors.hpp"
 #include "support/keys.hpp"
 #include "support/reference.hpp"
@@ -140,8 +141,22 @@ concept OneKey = requires(scbf::Filter& filter, T key) {
 || requires(scbf::Filter& filter, T key) { filter.remove(key); }
 || requires(const scbf::Filter& filter, T key) { filter.count(key); }
 || requires(const scbf::Bank& bank, T key) { bank.find(key); };
-static_assert(OneKey<int> && OneKey<const char*> && !OneKey<float> && !OneKey<double> &&
-              !OneKey<long double>);
+static_assert(OneKey<int> && OneKey<short> && OneKey<unsigned char> && OneKey<const char*> &&
+              OneKey<std::string> && !OneKey<float> && !OneKey<double> && !OneKey<long double>);
+// Characters and bool would be the integers that they are made of; wide integers would be cut.
+__extension__ typedef __int128 Wide;
+static_assert(!OneKey<char> && !OneKey<char8_t> && !OneKey<wchar_t> && !OneKey<bool> &&
+              !OneKey<Wide>);
+// Two literals in braces would be one string_view, of what lies between them in memory.
+template <class F>
+concept Braces = requires(F& filter) {
+  filter.insert({"a", "b"});
+}
+|| requires(F& filter) { filter.contains({"a", "b"}); }
+|| requires(F& filter) { filter.remove({"a", "b"}); }
+|| requires(F& filter) { filter.find({"a", "b"}); };
+static_assert(!Braces<scbf::Filter> && !Braces<scbf::BloomFilter> &&
+              !Braces<const scbf::FilterRef> && !Braces<scbf::Bank> && !Braces<scbf::BloomBank>);
 
 TEST_P(KeyBatchOn, FixedWidths) {
   for (const std::size_t width : {1u, 3u, 7u, 9u, 16u, 17u, 128u, 129u, 240u, 241u, 300u}) {

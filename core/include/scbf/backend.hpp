@@ -53,9 +53,9 @@ struct BatchOptions {
   /// Threads to use; 0 = as many as the executor (by default: the machine) has.
   unsigned threads = 0;
   Path path = Path::automatic;
-  /// The limit of the partitioned path's temporary memory. 0 = the filter's size; for `insert` half of
-  /// it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at most 1 GiB. Each thread
-  /// takes some 64 KiB even where this is less. A removal takes more if many of its keys are
+  /// The limit of the partitioned path's temporary memory. 0 = the filter's size; for `insert` half
+  /// of it, or a quarter if no scratch memory is kept yet; at least 1 MiB, at most 1 GiB. Each
+  /// thread takes some 64 KiB even where this is less. A removal takes more if many of its keys are
   /// absent, or occur in the batch more often than in the filter. Kept for the next batch; see
   /// release_scratch.
   std::size_t scratch_bytes = 0;

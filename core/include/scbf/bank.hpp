@@ -17,7 +17,6 @@
 // themselves. Batches run in parallel inside (BatchOptions::threads).
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,6 +28,7 @@
 #include <variant>
 #include <vector>
 
+#include "scbf/detail/not_a_key.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
@@ -224,8 +224,9 @@ class Bank {
   /// The members that may hold one key, in ascending order. For many keys use batches.
   std::vector<std::uint32_t> find(std::uint64_t key) const;
   std::vector<std::uint32_t> find(std::string_view key) const;
-  template <std::floating_point T>
-  std::vector<std::uint32_t> find(T) const = delete;  // cannot be keys
+  template <detail::NotAKey T>
+  std::vector<std::uint32_t> find(T) const = delete;
+  std::vector<std::uint32_t> find(detail::Literals) const = delete;
 
   // ---- the whole: docs/file_format.md ---------------------------------------------------------
 

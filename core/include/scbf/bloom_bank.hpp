@@ -17,7 +17,6 @@
 // Thread safety: as for Bank.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -28,6 +27,7 @@
 
 #include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
+#include "scbf/detail/not_a_key.hpp"
 
 namespace scbf {
 
@@ -104,8 +104,9 @@ class BloomBank {
   BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options = {}) const;
   std::vector<std::uint32_t> find(std::uint64_t key) const;
   std::vector<std::uint32_t> find(std::string_view key) const;
-  template <std::floating_point T>
-  std::vector<std::uint32_t> find(T) const = delete;  // cannot be keys
+  template <detail::NotAKey T>
+  std::vector<std::uint32_t> find(T) const = delete;
+  std::vector<std::uint32_t> find(detail::Literals) const = delete;
 
   // ---- the whole ------------------------------------------------------------------------------
 

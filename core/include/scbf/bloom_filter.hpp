@@ -12,7 +12,6 @@
 // Thread safety: as for Filter.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "scbf/detail/not_a_key.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
@@ -98,12 +98,15 @@ class BloomFilter {
   bool insert_new(std::string_view key);
   bool contains(std::uint64_t key) const;
   bool contains(std::string_view key) const;
-  template <std::floating_point T>
+  template <detail::NotAKey T>
   void insert(T) = delete;
-  template <std::floating_point T>
+  void insert(detail::Literals) = delete;
+  template <detail::NotAKey T>
   bool insert_new(T) = delete;
-  template <std::floating_point T>
+  bool insert_new(detail::Literals) = delete;
+  template <detail::NotAKey T>
   bool contains(T) const = delete;
+  bool contains(detail::Literals) const = delete;
 
   // ---- whole filters --------------------------------------------------------------------------
 

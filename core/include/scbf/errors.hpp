@@ -13,6 +13,8 @@
 // Backends and counter stores cannot be moved.
 #pragma once
 
+#include "scbf/detail/language.hpp"  // first
+
 #include <stdexcept>
 #include <string>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter: a split counting Bloom filter, its batch operations, statistics and files.
+// Filter: a split counting Bloom filter, and its batch operations. What these report is in
+// reports.hpp, what files are in files.hpp.
 //
 //   scbf::Filter filter(1'000'000, 0.01);                        // for a million keys, at 1 %
 //   filter.insert(keys);                        // std::vector<std::uint64_t>, strings, Arrow, …
@@ -12,191 +13,30 @@
 // themselves. Batch operations run in parallel inside (BatchOptions::threads).
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "scbf/backend.hpp"
+#include "scbf/detail/not_a_key.hpp"
 #include "scbf/detail/owned.hpp"
-#include "scbf/epoch.hpp"
 #include "scbf/errors.hpp"
+#include "scbf/files.hpp"
 #include "scbf/filter_ref.hpp"
 #include "scbf/geometry.hpp"
 #include "scbf/growth.hpp"
 #include "scbf/key_batch.hpp"
+#include "scbf/reports.hpp"
 
 namespace scbf {
 
 struct FilterOptions {
   std::uint64_t seed = 0;             ///< of XXH3-64; filters combine only with equal seeds
   std::string_view backend = "auto";  ///< see find_backend
-};
-
-struct InsertReport {
-  std::uint64_t inserted = 0;  ///< keys, repetitions counted
-  std::uint64_t nulls = 0;
-
-  InsertReport& operator+=(const InsertReport& more) noexcept {
-    inserted += more.inserted;
-    nulls += more.nulls;
-    return *this;
-  }
-};
-
-struct InsertNewReport {
-  std::uint64_t inserted = 0;  ///< keys that were absent at their turn
-  std::uint64_t present = 0;   ///< keys that were found at their turn; nothing was changed
-  std::uint64_t nulls = 0;
-
-  InsertNewReport& operator+=(const InsertNewReport& more) noexcept {
-    inserted += more.inserted;
-    present += more.present;
-    nulls += more.nulls;
-    return *this;
-  }
-};
-
-struct ContainsReport {
-  std::uint64_t hits = 0;  ///< keys that may be present
-  std::uint64_t nulls = 0;
-};
-
-struct RemoveReport {
-  std::uint64_t removed = 0;
-  std::uint64_t absent = 0;     ///< keys that no stage claimed at their turn; nothing was changed
-  std::uint64_t ambiguous = 0;  ///< keys that several stages claimed; always 0 with one stage
-  std::uint64_t nulls = 0;
-
-  RemoveReport& operator+=(const RemoveReport& more) noexcept {
-    removed += more.removed;
-    absent += more.absent;
-    ambiguous += more.ambiguous;
-    nulls += more.nulls;
-    return *this;
-  }
-};
-
-struct SubtractReport {
-  /// Counters left as they were although something was to be subtracted: those at 15; in `ranked`,
-  /// counts at 255 and all counts of blocks that are stuck in either filter. There the result is an
-  /// upper bound; everywhere else it is exact.
-  std::uint64_t inexact_counters = 0;
-};
-
-struct CountReport {
-  std::uint64_t hits = 0;  ///< keys whose count is not 0
-  std::uint64_t nulls = 0;
-};
-
-/// No stage has room and no further stage can be added: all stages of a `fixed` growth are full, or
-/// there is too little memory. Of the keys before index processed(), the valid ones are in the
-/// filter, and those that were inserted are counted by keys_inserted(). Keys from there on have
-/// changed no counter.
-class FilterFull : public Error {
- public:
-  FilterFull(const Error& message, std::uint64_t processed, const InsertReport& done) noexcept
-      : Error(message), processed_(processed), done_(done) {}
-  /// How many keys of the batch were processed, nulls included; continue with the key at this
-  /// index.
-  std::uint64_t processed() const noexcept { return processed_; }
-  /// How many of those were inserted, and how many were null.
-  const InsertReport& done() const noexcept { return done_; }
-
- private:
-  std::uint64_t processed_;
-  InsertReport done_;
-};
-
-/// A device ran out of memory in the middle of a removal. The keys of the batch before index
-/// processed() have had their turn and are counted by keys_removed(); the others have changed
-/// nothing, and their verdicts are not valid.
-class RemovalStopped : public Error {
- public:
-  RemovalStopped(const Error& message, std::uint64_t processed, const RemoveReport& done) noexcept
-      : Error(message), processed_(processed), done_(done) {}
-  /// How many keys of the batch were processed, nulls included; continue with the key at this
-  /// index.
-  std::uint64_t processed() const noexcept { return processed_; }
-  /// What became of those.
-  const RemoveReport& done() const noexcept { return done_; }
-
- private:
-  std::uint64_t processed_;
-  RemoveReport done_;
-};
-
-/// More keys of a removal were absent than BatchOptions::most_absent allows. Nothing was changed.
-class KeysAbsent : public Error {
- public:
-  KeysAbsent(const Error& message, const RemoveReport& report) noexcept
-      : Error(message), report_(report) {}
-  /// What the removal would have done.
-  const RemoveReport& report() const noexcept { return report_; }
-
- private:
-  RemoveReport report_;
-};
-
-/// Keys inserted minus keys removed, as recorded by the filter; 0 if more were removed than
-/// inserted. (With saturated counters a key can be removed more often than it was inserted.)
-constexpr std::uint64_t keys_left(std::uint64_t inserted, std::uint64_t removed) noexcept {
-  return inserted > removed ? inserted - removed : 0;
-}
-
-// Shares and rates are in [0, 1], whatever the counters are; all numbers but estimated_keys are
-// finite.
-
-struct StageStatistics {
-  StageShape shape;
-  std::vector<double> slice_fill;  ///< share of non-zero counters, per slice
-  double fill = 0;                 ///< over all slices
-  std::uint64_t nonzero = 0;       ///< counters
-  std::uint64_t saturated = 0;  ///< counters that no removal lowers: at 15 (ranked: see Geometry)
-  std::uint64_t keys_inserted = 0;  ///< as recorded, repetitions counted
-  std::uint64_t keys_removed = 0;
-  /// Distinct keys that would give this fill; infinity if every counter is non-zero, because the
-  /// fill then says nothing.
-  double estimated_keys = 0;
-  double estimated_fpr = 0;  ///< predicted_fpr at estimated_keys
-  Histogram histogram{};     ///< counters by value, all slices together
-};
-
-struct Statistics {
-  std::vector<StageStatistics> stages;  ///< oldest first
-  std::uint64_t bytes = 0;              ///< of counters
-  std::uint64_t counters = 0;
-  std::uint64_t nonzero = 0;    ///< counters
-  std::uint64_t saturated = 0;  ///< counters that no removal lowers: at 15 (ranked: see Geometry)
-  double fill = 0;              ///< nonzero / counters
-  std::uint64_t keys_inserted = 0;
-  std::uint64_t keys_removed = 0;
-  double estimated_keys = 0;   ///< over all stages; a key in several stages counts in each
-  double estimated_fpr = 0;    ///< of all stages together, from their fill
-  double fpr_bound = 0;        ///< see Filter::fpr_bound
-  double ambiguous_share = 0;  ///< expected, of keys inserted once; see ambiguous_share
-};
-
-/// The largest size of a filter's metadata, in bytes.
-inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1} << 20;
-
-/// Receives bytes in order. Used to stream a filter to any destination.
-using ByteSink = std::function<void(std::span<const std::byte>)>;
-/// Fills the span from its beginning and returns how many bytes it wrote; 0 means the end.
-using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
-
-/// How a filter is written.
-struct SaveOptions {
-  /// Packs each chunk of the payload by zstd or, where few bits are set, by their places, whichever
-  /// is shortest. A young filter becomes much smaller, one at half fill does not (docs/readers.md,
-  /// with the cost). Such a file can be loaded but not mapped.
-  bool compress = false;
 };
 
 struct Stage;        // internal: what a filter is made of
@@ -396,26 +236,32 @@ class Filter {
   Removal remove(std::string_view key);
   unsigned count(std::uint64_t key) const;
   unsigned count(std::string_view key) const;
-  // Floating-point numbers cannot be keys. Without these, contains(1.5) would ask for 1.
-  template <std::floating_point T>
+  // Not keys: without these, contains(1.5) would ask for 1, and insert({"a", "b"}) would read what
+  // lies between the two (detail/not_a_key.hpp).
+  template <detail::NotAKey T>
   void insert(T) = delete;
-  template <std::floating_point T>
+  void insert(detail::Literals) = delete;
+  template <detail::NotAKey T>
   bool insert_new(T) = delete;
-  template <std::floating_point T>
+  bool insert_new(detail::Literals) = delete;
+  template <detail::NotAKey T>
   bool contains(T) const = delete;
-  template <std::floating_point T>
+  bool contains(detail::Literals) const = delete;
+  template <detail::NotAKey T>
   Removal remove(T) = delete;
-  template <std::floating_point T>
+  Removal remove(detail::Literals) = delete;
+  template <detail::NotAKey T>
   unsigned count(T) const = delete;
+  unsigned count(detail::Literals) const = delete;
 
   /// A view of a filter of one stage on the host, for loops with one key per call: about
-  /// twice as fast as the functions above (in `ranked` 1.1 to 1.8 times; docs/performance.md, "Small
-  /// batches, and one key a call"). It stays valid through
-  /// lookups, insertions, removals and a move of the filter, until the filter is merged, subtracted
-  /// from, cleared, assigned to, moved to another backend or destroyed. Any number of threads may
-  /// look up through views while one thread inserts and removes through one: a key that is in the
-  /// filter throughout is found throughout. Throws InvalidArgument if the filter grows, and
-  /// NotOnHost if it is on a device; the FilterRef also throws ReadOnly if the filter is mapped.
+  /// twice as fast as the functions above (in `ranked` 1.1 to 1.8 times; docs/performance.md,
+  /// "Small batches, and one key a call"). It stays valid through lookups, insertions, removals and
+  /// a move of the filter, until the filter is merged, subtracted from, cleared, assigned to, moved
+  /// to another backend or destroyed. Any number of threads may look up through views while one
+  /// thread inserts and removes through one: a key that is in the filter throughout is found
+  /// throughout. Throws InvalidArgument if the filter grows, and NotOnHost if it is on a device;
+  /// the FilterRef also throws ReadOnly if the filter is mapped.
   FilterRef ref();
   ConstFilterRef ref() const;
 
@@ -530,47 +376,5 @@ class BulkInserter {
 inline BulkInserter Filter::bulk(const BatchOptions& options) {
   return BulkInserter(*this, options);
 }
-
-/// What a filter file says of one stage, field by field as in docs/file_format.md.
-struct StageFileInfo {
-  StageShape shape;
-  std::uint32_t index;   ///< in the growth, or 2^32 − 1: merged in from another one
-  std::uint64_t offset;  ///< of the stage's own header in the file
-  std::uint32_t version;
-  std::string_view hash;  ///< "XXH3-64"
-  std::uint32_t hash_version;
-  std::uint32_t counter_bits;  ///< 4, or 1 in a filter of bits
-  std::uint64_t keys_inserted, keys_removed, saturated;
-  std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks;
-  std::uint64_t stored_bytes;  ///< of the payload in the file: payload_bytes unless compressed
-  std::uint64_t changes;       ///< in a delta: bits that changed
-};
-
-/// What the headers of a filter file say.
-struct FileInfo {
-  std::uint32_t version;  ///< of the filter format, or of the container format
-  Growth growth;
-  std::uint64_t seed;
-  std::vector<StageFileInfo> stages;
-  std::uint64_t file_bytes;
-  std::string metadata;
-  bool is_delta;    ///< not a filter: changes of a BloomFilter between epochs (delta.hpp)
-  bool compressed;  ///< see SaveOptions::compress; deltas always are
-  Epoch epoch;      ///< of the bits, or the one that a delta leads to
-  Epoch since;      ///< where a delta begins
-
-  /// Does it hold the counters of a Filter, or the bits of a BloomFilter?
-  Cell cell() const noexcept { return stages.front().shape.geometry.cell(); }
-  /// Is the file a container? Filters that grow are saved as containers: a header, then a filter
-  /// file for each stage.
-  bool is_container() const noexcept { return growth.policy() != Growth::Policy::one; }
-};
-
-/// Reads and verifies the headers only. Throws IoError, CorruptFile, or Incompatible if the file
-/// holds a bank (bank.hpp).
-FileInfo read_file_info(const std::filesystem::path& path);
-/// Reads the whole file in bounded memory and verifies every checksum, the padding and the
-/// saturated counts. Throws as read_file_info, naming the first error found.
-FileInfo verify_file(const std::filesystem::path& path);
 
 }  // namespace scbf

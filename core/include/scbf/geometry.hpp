@@ -4,6 +4,8 @@
 // counters of a key lie.
 #pragma once
 
+#include "scbf/detail/language.hpp"  // first
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -3,6 +3,8 @@
 // outlive the call it is passed to. detail/hash.hpp turns keys into hashes.
 #pragma once
 
+#include "scbf/detail/language.hpp"  // first
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -11,4 +11,9 @@ void throw_full(std::string_view reason, std::uint64_t processed, const InsertRe
                    processed, done);
 }
 
+std::string_view FilterFull::reason() const noexcept {
+  const std::string_view text = what();
+  return text.substr(0, text.rfind("; "));
+}
+
 }  // namespace scbf

@@ -174,9 +174,7 @@ struct LeftOver {
 
   void add(const MembersFull& full, std::span<const MemberKeys> batches, const KeyBatch& keys,
            std::span<const std::uint32_t> members, std::size_t first) {
-    // Without the number of the next key, which counts the keys of one member in one piece.
-    const std::string_view what = full.what();
-    if (why.empty()) why = what.substr(0, what.rfind("; "));
+    if (why.empty()) why = full.reason();
     std::vector<std::uint64_t> taken(std::size_t{batches.back().member} + 1);  // by member
     for (std::size_t b = 0; b < batches.size(); ++b) taken[batches[b].member] = full.processed(b);
     for (std::size_t i = 0; i < keys.size(); ++i) {

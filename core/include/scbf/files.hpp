@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and streams of filters: how they are written, and what their headers say. The formats are
+// in docs/file_format.md. Filters are saved, loaded and mapped by their own functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scbf/epoch.hpp"
+#include "scbf/geometry.hpp"
+#include "scbf/growth.hpp"
+
+namespace scbf {
+
+/// The largest size of a filter's metadata, in bytes.
+inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1} << 20;
+
+/// Receives bytes in order. Used to stream a filter to any destination.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+/// Fills the span from its beginning and returns how many bytes it wrote; 0 means the end.
+using ByteSource = std::function<std::size_t(std::span<std::byte>)>;
+
+/// How a filter is written.
+struct SaveOptions {
+  /// Packs each chunk of the payload by zstd or, where few bits are set, by their places, whichever
+  /// is shortest. A young filter becomes much smaller, one at half fill does not (docs/readers.md,
+  /// with the cost). Such a file can be loaded but not mapped.
+  bool compress = false;
+};
+
+/// What a filter file says of one stage, field by field as in docs/file_format.md.
+struct StageFileInfo {
+  StageShape shape;
+  std::uint32_t index;   ///< in the growth, or 2^32 − 1: merged in from another one
+  std::uint64_t offset;  ///< of the stage's own header in the file
+  std::uint32_t version;
+  std::string_view hash;  ///< "XXH3-64"
+  std::uint32_t hash_version;
+  std::uint32_t counter_bits;  ///< 4, or 1 in a filter of bits
+  std::uint64_t keys_inserted, keys_removed, saturated;
+  std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks;
+  std::uint64_t stored_bytes;  ///< of the payload in the file: payload_bytes unless compressed
+  std::uint64_t changes;       ///< in a delta: bits that changed
+};
+
+/// What the headers of a filter file say.
+struct FileInfo {
+  std::uint32_t version;  ///< of the filter format, or of the container format
+  Growth growth;
+  std::uint64_t seed;
+  std::vector<StageFileInfo> stages;
+  std::uint64_t file_bytes;
+  std::string metadata;
+  bool is_delta;    ///< not a filter: changes of a BloomFilter between epochs (delta.hpp)
+  bool compressed;  ///< see SaveOptions::compress; deltas always are
+  Epoch epoch;      ///< of the bits, or the one that a delta leads to
+  Epoch since;      ///< where a delta begins
+
+  /// Does it hold the counters of a Filter, or the bits of a BloomFilter?
+  Cell cell() const noexcept { return stages.front().shape.geometry.cell(); }
+  /// Is the file a container? Filters that grow are saved as containers: a header, then a filter
+  /// file for each stage.
+  bool is_container() const noexcept { return growth.policy() != Growth::Policy::one; }
+};
+
+/// Reads and verifies the headers only. Throws IoError, CorruptFile, or Incompatible if the file
+/// holds a bank (bank.hpp).
+FileInfo read_file_info(const std::filesystem::path& path);
+/// Reads the whole file in bounded memory and verifies every checksum, the padding and the
+/// saturated counts. Throws as read_file_info, naming the first error found.
+FileInfo verify_file(const std::filesystem::path& path);
+
+}  // namespace scbf
