@@ -66,7 +66,7 @@ def test_numbers_may_be_of_numpy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give two of capacity, fpr and memory_bytes, or a geometry, or a growth"),
+        ({}, "give two of capacity, fpr and memory_bytes, such as"),
         ({"capacity": 10}, "at least two of capacity, fpr and memory"),
         ({"fpr": 0.1}, "at least two of capacity, fpr and memory"),
         ({"capacity": 0, "fpr": 0.1}, "capacity 0: must be a whole number from 1 to"),
@@ -160,6 +160,9 @@ def test_plan() -> None:
     assert plan.bits_per_key == pytest.approx(8 * plan.nbytes / 1_000_000)
     assert plan.reason and "1000000" in repr(plan)
     assert scbf.plan(memory_bytes=plan.nbytes, fpr=0.01).capacity >= 1_000_000
+    assert repr(scbf.plan(1e6, 0.01)) == repr(plan)
+    with pytest.raises(scbf.InvalidArgument, match="capacity 1.5: must be a whole number"):
+        scbf.plan(1.5, 0.01)
     assert scbf.plan(capacity=1000, fpr=1e-5, layout="split", probes=9).geometry.probes == 9
     assert scbf.plan(capacity=1000, fpr=1e-5, groups=3).geometry.groups == 3
     with pytest.raises(scbf.InvalidArgument, match="at least two"):
@@ -442,6 +445,16 @@ def test_statistics() -> None:
     assert (stage.keys_inserted, stage.keys_removed, stage.saturated, stage.nonzero) == (500, 0, 0, figures.nonzero)
     assert stage.estimated_keys == figures.estimated_keys and stage.fill == figures.fill
     assert repr(figures).startswith("<scbf.Statistics: 1 stage,") and repr(stage).startswith("<scbf.StageStatistics")
+
+
+def test_what_cannot_be_made_says_why() -> None:
+    with pytest.raises(MemoryError, match=r"no memory for 4\d{12} bytes \(split, .*a smaller capacity"):
+        scbf.Filter(10**12, 0.01)
+    for make in (scbf.Filter, scbf.BloomFilter, scbf.Bank):
+        with pytest.raises(scbf.InvalidArgument, match="pass it as growth="):
+            make(scbf.Growth.tightening(1000, 0.01))  # type: ignore[arg-type]
+        with pytest.raises(scbf.InvalidArgument, match="pass it as geometry="):
+            make(GEOMETRY)  # type: ignore[arg-type]
 
 
 def test_repr(tmp_path: Path) -> None:

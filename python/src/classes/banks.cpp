@@ -390,7 +390,8 @@ processes can map() it.
   add_mapping(bits,
               "Maps a file as a bank that can be asked at once, and whose members stay as they "
               "are. Pages are read as needed and shared by all processes. Only the header is "
-              "verified. The file of a Bank is loaded.");
+              "verified. The file of a Bank is loaded. As with Filter.map(), the file must not be "
+              "truncated meanwhile.");
   bits.def_static(
           "of",
           [](const Self& bank) {

@@ -77,6 +77,8 @@ Args:
     keys: a column of n keys, or one key; see the package's documentation.
     out: a contiguous array of n bool or uint8 to write to.
     threads: at most this many; 0 for all of the machine.
+    path: 'direct' or 'partitioned', instead of the one that is measured to be faster ('automatic'). Answers are
+        the same.
     progress: called with (keys done, keys in all) about four times a second.
 Returns:
     an array of n bool (``out``, if that was given); for one key a bool. Null keys are False.
@@ -126,7 +128,7 @@ it sees the blocks before.
 
 Args:
     keys: see the package's documentation.
-    threads, progress: as in contains().
+    threads, path, progress: as in contains().
 Returns:
     an InsertReport; None for one key.
 Raises:
@@ -162,7 +164,7 @@ False
 
 Args:
     keys: see the package's documentation.
-    out, threads, progress: as in contains().
+    out, threads, path, progress: as in contains().
 Returns:
     an array of n bool (``out``, if that was given), True where the key was inserted; for one key a bool. Null
     keys are False.
@@ -328,9 +330,12 @@ Raises:
 
   // ---- files
   add_saving(cls, name);
-  add_mapping(cls,
-              "Maps a file as a filter that can be asked at once, but not changed. Pages are read "
-              "as needed and shared by all processes. Only the headers are verified.");
+  add_mapping(
+      cls,
+      "Maps a file as a filter that can be asked at once, but not changed. Pages are read "
+      "as needed and shared by all processes. Only the headers are verified. The file must not "
+      "be truncated or overwritten in place meanwhile, which would end the process; save() "
+      "replaces it.");
   cls.def(
          "close",
          [](Self& self) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -73,7 +74,26 @@ inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint6
 }
 
 inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const char* what) {
+  // C++ takes these in its place.
+  if (nb::isinstance<Growth>(value)) throw InvalidArgument("a growth: pass it as growth=…");
+  if (nb::isinstance<Geometry>(value)) throw InvalidArgument("a geometry: pass it as geometry=…");
   return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
+}
+
+/// Calls make() without the GIL. If there is no memory, says for how much.
+template <class Make>
+void made_or_no_memory(const Growth& growth, Make make) {
+  try {
+    Outside others_may_run;
+    make();
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError,
+                    fmt::format("no memory for {} bytes ({}); a smaller capacity or memory_bytes, "
+                                "or a higher fpr, takes less",
+                                growth.first_geometry().bytes(), growth.first_geometry().describe())
+                        .c_str());
+    throw nb::python_error();
+  }
 }
 
 template <class F>
@@ -85,8 +105,7 @@ void construct(Held<F>* self, const nb::object& capacity, std::optional<double> 
                              whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry,
                              growth, std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
   const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
-  Outside others_may_run;
-  std::construct_at(self, F(size.growth, options));
+  made_or_no_memory(size.growth, [&] { std::construct_at(self, F(size.growth, options)); });
   if (size.plan) self->planned.set(*size.plan);
 }
 

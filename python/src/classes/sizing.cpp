@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "classes/pickled.hpp"
+#include "classes/shape.hpp"
 #include "module.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/growth.hpp"
@@ -24,12 +25,12 @@ std::optional<Layout> layout_of(std::optional<std::string_view> name) {
   return name ? std::optional(layout_from_string(*name)) : std::nullopt;
 }
 
-Plan plan_of(std::optional<std::uint64_t> capacity, std::optional<double> fpr,
-             std::optional<std::uint64_t> memory_bytes, std::optional<std::string_view> layout,
-             std::optional<std::uint32_t> groups, std::optional<std::uint32_t> probes) {
-  return plan({.capacity = capacity,
+Plan plan_of(const nb::object& capacity, std::optional<double> fpr, const nb::object& memory_bytes,
+             std::optional<std::string_view> layout, std::optional<std::uint32_t> groups,
+             std::optional<std::uint32_t> probes) {
+  return plan({.capacity = whole_number_or_none(capacity, "capacity"),
                .fpr = fpr,
-               .memory_bytes = memory_bytes,
+               .memory_bytes = whole_number_or_none(memory_bytes, "memory_bytes"),
                .layout = layout_of(layout),
                .groups = groups,
                .probes = probes});
@@ -203,13 +204,13 @@ Two filters can be combined only if their geometries and seeds are equal.
       });
 
   module.def(
-      "plan", plan_of, nb::kw_only(), nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(),
+      "plan", plan_of, nb::arg("capacity") = nb::none(), nb::arg("fpr") = nb::none(), nb::kw_only(),
       nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
       nb::arg("groups") = nb::none(), nb::arg("probes") = nb::none(),
-      nb::sig(
-          "def plan(*, capacity: int | None = None, fpr: float | None = None, memory_bytes: int | "
-          "None = None, layout: Layout | None = None, groups: int | None = None, probes: int | "
-          "None = None) -> Plan"),
+      nb::sig("def plan(capacity: int | float | None = None, fpr: float | None = None, *, "
+              "memory_bytes: "
+              "int | float | None = None, layout: Layout | None = None, groups: int | None = None, "
+              "probes: int | None = None) -> Plan"),
       R"(Chooses a geometry from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from all three.
 
 Args:
