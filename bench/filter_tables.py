@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of filters, as functions of a result of filter_bench."""
 
-from tables import ALL, MAIN, NOTHING, keys, label, median, number, percent, spread, table
+from tables import (ALL, MAIN, NOTHING, footnotes, keys, label, listed, machine_name, median, number, percent, spread,
+                    table, wrapped)
 
 
 class Results:
@@ -47,13 +48,47 @@ class Results:
 
 def machine(results):
     c = results.context
-    names = (("CPU", "cpu_model"), ("Cores", "cores"), ("L1d", "l1d"), ("L2", "l2"), ("L3", "l3"),
-             ("Memory", "memory"), ("Transparent huge pages", "huge_pages"), ("Kernel", "kernel"),
-             ("Compiler", "compiler"), ("Build type", "build_type"), ("Commit", "commit"),
-             ("Version", "scbf_version"), ("Date", "date"), ("libbloom", "libbloom"))
-    rows = [[title, str(c.get(key, NOTHING))] for title, key in names]
-    rows.append(["Raw results", f"`bench/results/{results.file_name}` ({c['matrix']} run)"])
+
+    def of(key):
+        return str(c.get(key, NOTHING))
+
+    # The kernel puts the choice between brackets: always [madvise] never.
+    pages = of("huge_pages").partition("[")[2].partition("]")[0] or of("huge_pages")
+    rows = [["CPU", f"{machine_name(c)}, {of('cores')} cores"],
+            ["Caches", f"L1d {of('l1d')}, L2 {of('l2')}, L3 {of('l3')}"],
+            ["Memory", f"{of('memory')}, transparent huge pages: {pages}"],
+            ["Software", f"{of('kernel')}; {of('compiler')}, {of('build_type')} build"],
+            ["Measured", f"version {of('scbf_version')}, commit {of('commit')}, {of('date')[:10]}"],
+            ["Raw results", f"`bench/results/{results.file_name}` ({c['matrix']} run)"]]
     return table(["", "", "|"], rows)
+
+
+# What the two short tables show, by label.
+MAIN_KINDS = ("split_block", "ranked", "split", "split_block bits", "textbook", "libbloom")
+
+
+def compared_sizes(results):
+    """The sizes at which filters stand beside others."""
+    return [n for n in results.sizes if results.find("insert", "textbook", n)]
+
+
+def summary(results):
+    """The medians of the smallest and the largest size side by side."""
+    sizes = compared_sizes(results)
+    sizes = list(dict.fromkeys((sizes[0], sizes[-1]) if sizes else ()))
+    rows = []
+    for kind in MAIN_KINDS:
+        found = [results.find(op, kind, n) for n in sizes for op in MAIN]
+        if some := next((r for r in found if r), None):
+            rows.append([label(kind), number(some["bits_per_key"]), *(median(r) for r in found)])
+    read, update = (results.floor(access, "memory") for access in ("line_read", "line_update"))
+    floor = {op: median(update if op in ("insert", "remove") else read) for op in MAIN}
+    rows.append(["*floor: one random line from memory*", ""] +
+                [floor[op] if n == sizes[-1] else "" for n in sizes for op in MAIN])
+    head = ["filter", "|", "bits/key"]
+    for n in sizes:
+        head += [f"{keys(n)} keys: {MAIN[0]}", *MAIN[1:]]
+    return rows and table(head, rows)
 
 
 def floors(results):
@@ -75,7 +110,7 @@ def headline(results):
                 continue
             rows.append([label(kind), keys(n), number(some["bits_per_key"]),
                          percent(some["fpr_predicted"]), percent(some["fpr_measured"])] +
-                        [spread(found[op]) for op in ALL])
+                        [median(found[op]) for op in ALL])
             if "ratio_to_floor" in some:
                 rows.append(["", "ratio to floor", "", "", ""] + [
                     number(found[op]["ratio_to_floor"]) if found[op] else "" for op in ALL])
@@ -97,7 +132,7 @@ def calls(results):
         for form, title in titles.items():
             if any(found[form].values()):
                 rows.append([label(kind), keys(n), title] +
-                            [spread(found[form][op]) if found[form][op] else "" for op in columns])
+                            [median(found[form][op]) if found[form][op] else "" for op in columns])
     return table(["filter", "keys", "given in", "|", *columns.values()], rows)
 
 
@@ -123,26 +158,36 @@ def comparators(results):
 
 
 def losses(results):
-    """Every comparison that one of our layouts loses: time against a comparator, memory against
-    any structure."""
+    """Every comparison that one of our layouts loses, the sizes at which it does in one row: time against
+    a comparator, memory against a comparator or a layout of the same kind of cells."""
+    layouts, comparators = ("split_block", "ranked", "split"), ("textbook", "libbloom", "unordered_set")
+    sizes = compared_sizes(results)
     rows = []
-    for n in results.sizes:
-        for kind in ("split_block", "ranked", "split", "split_block bits"):
-            for other in ("split_block", "ranked", "split", "textbook", "libbloom", "unordered_set"):
-                if other == kind.partition(" ")[0]:
-                    continue
-                pairs = [(op, results.find(op, kind, n), results.find(op, other, n))
-                         for op in ALL]
-                pairs = [(op, a, b) for op, a, b in pairs if a and b]
-                for op, a, b in pairs:
-                    if other not in ("split_block", "ranked", "split") and a["ns"][1] > b["ns"][1]:
-                        rows.append([keys(n), label(kind), label(other), f"{op}, ns",
-                                     number(a["ns"][1]), number(b["ns"][1])])
-                if pairs and pairs[0][1]["bits_per_key"] > 1.005 * pairs[0][2]["bits_per_key"]:
-                    rows.append([keys(n), label(kind), label(other), "bits per key",
-                                 number(pairs[0][1]["bits_per_key"]),
-                                 number(pairs[0][2]["bits_per_key"])])
-    return table(["keys", "filter", "loses to", "in", "|", "its figure", "the other's"], rows)
+
+    def add(kind, other, what, lost):
+        if not lost:
+            return
+        figures = ["–".join(dict.fromkeys(number(of(values)) for of in (min, max)))
+                   for values in list(zip(*lost))[1:]]
+        at = [n for n, *_ in lost]
+        rows.append([label(kind), label(other), what, *figures,
+                     "all sizes" if at == sizes else listed([keys(n) for n in at])])
+
+    for bits in ("", " bits"):
+        ours = [layout + bits for layout in layouts]
+        for kind in ours:
+            for other in (*ours, *comparators):
+                pairs = [(n, op, a, b) for n in results.sizes for op in ALL
+                         if other != kind and (a := results.find(op, kind, n)) and (b := results.find(op, other, n))]
+                for op in ALL if other in comparators else ():
+                    add(kind, other, f"{op}, ns", [(n, a["ns"][1], b["ns"][1]) for n, of, a, b in pairs
+                                                   if of == op and a["ns"][1] > b["ns"][1]])
+                memory = {n: (a["bits_per_key"], b["bits_per_key"]) for n, _, a, b in pairs}
+                # The same formula, rounded, is no loss.
+                add(kind, other, "bits per key", [(n, a, b) for n, (a, b) in memory.items() if a > 1.005 * b])
+    notes = [] if any("ns" in row[2] for row in rows) else ["No comparison is lost by time"]
+    return table(["filter", "loses to", "in", "|", "its figure", "the other's", "|", "at"], rows) + (
+        footnotes(notes) if notes else "")
 
 
 def threads(results):
@@ -262,7 +307,7 @@ def aims(results):
             judge(f"{label(kind)}, {keys(10**8)}: {op}, two threads over one", "≥ 1.8×",
                   quotient(*({"op": op, "kind": kind, "n": 10**8, "threads": t} for t in (1, 2))),
                   lambda v: v >= 1.8, lambda v: f"{v:.2f}×")
-    other = results.elsewhere.context.get("cpu_model", NOTHING) if results.elsewhere else "another machine"
+    other = machine_name(results.elsewhere.context) if results.elsewhere else "another machine"
     return table(["what", "|", "aim", "measured", f"on {other}"], rows)
 
 
@@ -277,22 +322,22 @@ def elsewhere(results):
             found = [on.find(op, kind, n) for op in MAIN]
             some = next((r for r in found if r), None)
             if some:
-                rows.append([label(kind), keys(n), number(some["bits_per_key"])] + [spread(r) for r in found])
+                rows.append([label(kind), keys(n), number(some["bits_per_key"])] + [median(r) for r in found])
     read, update = (on.floor(a, "memory") for a in ("line_read", "line_update"))
     rows.append(["*floor: one random line*", "", "", median(update), median(read), median(read), median(update)])
     c = on.context
-    caption = (f"\n- {c.get('cpu_model', NOTHING)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} L3; "
-               f"{c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, {c.get('date', NOTHING)[:10]}; "
-               f"`bench/results/{on.file_name}`\n")
+    caption = footnotes([f"{machine_name(c)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} L3; "
+                         f"{c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, "
+                         f"{c.get('date', NOTHING)[:10]}; `bench/results/{on.file_name}`"])
     return table(["filter", "keys", "|", "bits/key", "insert", "miss", "hit", "remove"], rows) + caption
 
 
 def figures(results):
     """The short table of the README, with the smallest and the largest size."""
     rows = []
-    sizes = [n for n in results.sizes if results.find("insert", "textbook", n)]
+    sizes = compared_sizes(results)
     for n in dict.fromkeys((sizes[0], sizes[-1]) if sizes else ()):
-        for kind in ("split_block", "ranked", "split", "split_block bits", "textbook", "libbloom"):
+        for kind in MAIN_KINDS:
             found = [results.find(op, kind, n) for op in MAIN]
             some = next((r for r in found if r), None)
             if some:
@@ -303,12 +348,36 @@ def figures(results):
             rows.append([keys(n), "*floor: one random line*", "", "", median(update), median(read),
                          median(read), median(update)])
     c = results.context
-    caption = (f"\n{c.get('cpu_model', NOTHING)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} "
-               f"L3; {c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, "
-               f"{c.get('date', NOTHING)[:10]}.\n")
+    caption = "\n" + wrapped(f"{machine_name(c)}, {c.get('l2', NOTHING)} L2, {c.get('l3', NOTHING)} L3; "
+                             f"{c.get('compiler', NOTHING)}; commit {c.get('commit', NOTHING)}, "
+                             f"{c.get('date', NOTHING)[:10]}.")
     return table(["keys", "structure", "|", "bits/key", "measured rate", "insert, ns", "miss, ns",
                   "hit, ns", "remove, ns"], rows) + caption
 
 
-TABLES = {f.__name__: f for f in (figures, machine, floors, aims, headline, elsewhere, calls, comparators,
-                                  losses, threads, paths, targets, strings)}
+def glance(results):
+    """The first table of the README: 10^8 keys, one row for each structure."""
+    rows = []
+    for kind, name in (("split_block", "`split_block`, the default"), ("ranked", "`ranked`, for distinct keys"),
+                       ("textbook", "textbook counting filter"), ("libbloom", "libbloom (plain bits)")):
+        found = {op: results.find(op, kind, 10**8) for op in MAIN}
+        if not all(found[op] for op in ("insert", "miss", "hit")):
+            continue
+        lookups = sorted((found["miss"]["ns"][1], found["hit"]["ns"][1]), key=float)
+        both = list(dict.fromkeys(f"{ns:.2g}" if ns < 100 else f"{ns:.0f}" for ns in lookups))
+        removal = found["remove"] and number_of(found["remove"])
+        rows.append([name, number_of(found["insert"]), "–".join(both) + " ns", removal or NOTHING,
+                     number(found["insert"]["bits_per_key"])])
+    caption = f"{machine_name(results.context)}. scbf takes the keys in batches, the other two one at a time."
+    return table(["10<sup>8</sup> keys, 1 % false positives, one core", "|", "insert", "lookup", "remove",
+                  "bits/key"], rows) + "\n" + wrapped(caption)
+
+
+def number_of(row):
+    """Its median, in two digits."""
+    ns = row["ns"][1]
+    return f"{ns:.2g} ns" if ns < 100 else f"{ns:.0f} ns"
+
+
+TABLES = {f.__name__: f for f in (glance, figures, machine, summary, floors, aims, headline, elsewhere, calls,
+                                  comparators, losses, threads, paths, targets, strings)}

@@ -150,6 +150,12 @@ def draw(results, folder, matplotlib):
     return ["bench_sizes.svg", "bench_targets.svg"]
 
 
+def without_markup(text):
+    """For a picture: 10<sup>5</sup> → 10⁵."""
+    raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return re.sub(r"<sup>(\d+)</sup>", lambda match: match[1].translate(raised), text)
+
+
 def draw_few_keys(systems, n, axis):
     """The time relative to one filter, by the number of keys that are asked at once."""
     for batch, label, style in (("alone", "one key", "o-"), (8, "8 keys", "o-"), (64, "64 keys", "o-"),
@@ -197,7 +203,7 @@ def draw_index(systems, folder, plt):
         rows = [row for row in queries if row["value"] == value]
         rates = [100 * row["rate"] for row in rows]
         axes[0].plot(rates, [row["requests"] for row in rows], "o", color=colour,
-                     label=f"{label} value")
+                     label=label)
         axes[0].plot(rates, [row["expected"] for row in rows], "-", color=colour, linewidth=1)
         axes[1].plot(rates, [row["ns"][1] / 1000 for row in rows], "o-", color=colour)
         axes[1].plot(rates, [row["ns_broadcast"][1] / 1000 for row in rows], "x--", color=colour,
@@ -223,15 +229,15 @@ def draw_banks(systems, kinds, folder, plt):
     titles = {"one": "1,024 members of 10⁵ keys", "growing": "members of 1 to 3 stages"}
     for axis, kind in zip(axes.flat, kinds):
         lines = list(system_tables.bank_lines(systems, kind))
-        what = [w.replace(", ns per key", "").replace(", one call", "") for w, *_ in lines]
+        what = [without_markup(w.replace(", ns per key", "").replace(", one call", "")) for w, *_ in lines]
         faster = [alone / bank for _, bank, alone, _ in lines]
-        axis.barh(range(len(what)), faster, left=0,
+        axis.barh(range(len(what)), [f - 1 for f in faster], left=1,
                   color=["#0b6e4f" if f >= 1 else "#c0562f" for f in faster])
         axis.axvline(1, color="#333333", linewidth=0.8)
         axis.set_xscale("log")
         axis.set_yticks(range(len(what)), what, fontsize=6)
         axis.invert_yaxis()
-        axis.set_xlabel("members alone ÷ bank (right: the bank is cheaper)", fontsize=7)
+        axis.set_xlabel("members alone ÷ bank\n(right of 1: the bank is cheaper)", fontsize=7)
         axis.set_title(titles[kind], fontsize=9)
     figure.tight_layout()
     figure.savefig(folder / "bank.svg", metadata={"Date": None})

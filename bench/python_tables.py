@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the Python package, as functions of a result of python_bench.py."""
 
-from tables import keys, percent, spread, with_notes
+from tables import keys, number, percent, spread, with_notes
 
 
 def python(systems):
@@ -29,7 +29,8 @@ def python_peers(systems):
 
             def cell_of(figures, base):
                 times = figures[1] / base[1]
-                return spread({"ns": figures}) + ("" if r is ours else f" ({times:,.0f}×)" if times >= 1000 else f" ({times:.3g}×)")
+                return number(figures[1]) + (
+                    "" if r is ours else f" ({times:,.0f}×)" if times >= 1000 else f" ({times:.3g}×)")
 
             rows.append([keys(n), r["peer"], percent(r["fpr_measured"]), cell_of(r["ns"], ours["ns"]),
                          cell_of(r["ns_hit"], ours["ns_hit"]), cell_of(r["ns_miss"], ours["ns_miss"]),
@@ -39,10 +40,10 @@ def python_peers(systems):
     head = ["keys (n)", "package", "|", "rate, measured", "insert, ns", "hits, ns", "misses, ns", "one key, hit, ns",
             "one key, miss, ns"]
     return rows and with_notes(systems, head, rows, [
-        "strings of some 35 bytes at 1 %, one thread; scbf takes an Arrow column in one batch, the others a list, in "
+        "strings of about 35 bytes at 1 %, one thread, medians; scbf takes an Arrow column in one batch, the others a list, in "
         "one call where they have one (rbloom's `update`), else key by key. In brackets: how many times as long as "
         "scbf takes. *One key*: a loop over `key in filter`, the loop included. scbf-bits is `scbf.BloomFilter`, a plain "
-        "Bloom filter as the others but pyprobables-counting are. What takes more than 1 µs a key is measured once, and "
+        "Bloom filter, as are the others but pyprobables-counting. What takes more than 1 µs a key is measured once, and "
         "asked for a tenth of the keys"])
 
 

@@ -3,7 +3,7 @@
 
 import math
 
-from tables import keys, table
+from tables import footnotes, keys, machine_name, table
 
 
 def size(value):
@@ -29,10 +29,9 @@ def with_notes(spark, head, rows, notes):
     if not rows:
         return ""
     c = spark.context
-    notes = [*notes, f"{c['cpu_model']}, {c['cores']} cores, Spark {c['spark']} on `{c['master']}`, commit {c['commit']}, "
+    notes = [*notes, f"{machine_name(c)}, {c['cores']} cores, Spark {c['spark']} on `{c['master']}`, commit {c['commit']}, "
                      f"{c['date'][:10]}; `bench/results/{spark.file_name}`"]
-    return (table(head, [[str(cell) for cell in row] for row in rows]) + "\n" +
-            "".join(f"- {note}\n" for note in notes))
+    return table(head, [[str(cell) for cell in row] for row in rows]) + footnotes(notes)
 
 
 def capped(spark):

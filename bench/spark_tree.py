@@ -137,7 +137,7 @@ def message_share(share: float, figures: list[float]) -> float:
 
 def cost(parts: Parts, keys: int, partitions: int, *, cores: int, fan_in: int, network_bytes_per_s: float | None,
          bits: bool = False) -> Cost:
-    """The cost of a build of so many distinct keys at a rate of 1 %.
+    """The cost of a build of this many distinct keys at a rate of 1 %.
 
     Args:
         cores: of all executors.

@@ -2,17 +2,41 @@
 """What the tables that plot.py puts into the documentation have in common: how they are written, and the rows of a
 result file."""
 
+import re
+import textwrap
+
 MAIN = ("insert", "miss", "hit", "remove")
 ALL = ("insert", "miss", "hit", "mix", "count", "remove")
 NOTHING = "n/a"
 
 
+# What a family and a model of processors are called.
+CODE_NAMES = {(6, 143): "Sapphire Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
+
+
+def machine_name(context):
+    """'AMD EPYC (family 25 model 17)' → 'AMD EPYC (Zen 4, family 25 model 17)'."""
+    def with_name(match):
+        name = CODE_NAMES.get((int(match[1]), int(match[2])))
+        return f"({name + ', ' if name else ''}family {match[1]} model {match[2]})"
+
+    return re.sub(r"\(family (\d+) model (\d+)\)", with_name, context.get("cpu_model", NOTHING))
+
+
 def keys(n):
-    """100000 → '10^5' as HTML, 50000 → '5 · 10^4'."""
+    """100000 → '10^5' as HTML, 50000 → '5 · 10^4'; small and odd numbers stay: '976', '63,666'."""
+    n = int(n)
     exponent = len(str(n)) - 1
     lead = n / 10**exponent
+    if n < 10_000 or lead != round(lead, 1 if n >= 100_000 else 0):
+        return f"{n:,}"
     power = f"10<sup>{exponent}</sup>"
     return power if lead == 1 else f"{lead:g} · {power}"
+
+
+def listed(words):
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
 
 
 def label(kind):
@@ -23,10 +47,10 @@ def label(kind):
 
 
 def number(value):
-    """Three significant digits without an exponent."""
+    """At least three significant digits, without an exponent."""
     if value is None:
         return NOTHING
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def percent(value, digits=3):
@@ -48,13 +72,31 @@ def spread(row):
 
 
 def table(head, rows):
-    """A Markdown table. Columns before the one named '|' are aligned left, the others right."""
-    at = head.index("|")
-    head = [h for h in head if h != "|"]
-    lines = ["| " + " | ".join(head) + " |",
-             "|" + "|".join("---" if i < at else "--:" for i in range(len(head))) + "|"]
+    """A Markdown table. Its columns are aligned left up to one named '|', then right, and left again after
+    a second one."""
+    names, marks, mark = [], [], "---"
+    for name in head:
+        if name == "|":
+            mark = "--:" if mark == "---" else "---"
+        else:
+            names.append(name)
+            marks.append(mark)
+    lines = ["| " + " | ".join(names) + " |", "|" + "|".join(marks) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def wrapped(text, first="", others=""):
+    """Lines of at most 118 characters, with no break before a unit."""
+    text = re.sub(r"(\d) (?=(s|ns|µs|%|kB|MB|GB|MiB|GiB)(\W|$))", "\\1\u00a0", text)
+    lines = textwrap.fill(text, 118, initial_indent=first, subsequent_indent=others, break_long_words=False,
+                          break_on_hyphens=False)
+    return lines.replace("\u00a0", " ") + "\n"
+
+
+def footnotes(notes):
+    """The list below a table."""
+    return "\n" + "".join(wrapped(note, "- ", "  ") for note in notes)
 
 
 class Systems:
@@ -81,12 +123,11 @@ def middle(row, form=""):
 def cell(value):
     if value is None or isinstance(value, str):
         return value or ""
-    return f"{value:.0f}" if value == int(value) and abs(value) < 1e9 else number(value)
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else number(value)
 
 
 def with_notes(systems, head, rows, notes):
     c = systems.context
-    notes = notes + [f"{c['cpu_model']}, {c['build_type']} build, commit {c['commit']}, "
+    notes = notes + [f"{machine_name(c)}, {c['build_type']} build, commit {c['commit']}, "
                      f"{c['date'][:10]}; `bench/results/{systems.file_name}`"]
-    return (table(head, [[cell(value) for value in row] for row in rows]) + "\n" +
-            "".join(f"- {note}\n" for note in notes))
+    return table(head, [[cell(value) for value in row] for row in rows]) + footnotes(notes)

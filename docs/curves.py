@@ -5,6 +5,9 @@ import math
 import model
 from svg import BLUE, GREEN, INK, LINE, MUTED, ORANGE, RED, Picture
 
+PURPLE = "#7b4bb3"
+COUNTER_BITS = 4  # in `split` and `split_block`
+
 
 class Axes:
     """Maps data to pixels inside a frame; `log` says which of "x" and "y" are logarithmic."""
@@ -70,7 +73,7 @@ def saturation():
 
 
 def fpr():
-    """P against n/capacity for two filters made for 1 %."""
+    """P against n/capacity for three filters made for 1 %."""
     p = Picture(860, 380, "The false-positive rate grows with the number of keys")
     axes = Axes(p, 90, 46, 520, 270, (0.1, 3), (1e-5, 1), "y")
     axes.frame([(v, f"{v:g}") for v in (0.5, 1, 1.5, 2, 2.5, 3)],
@@ -80,39 +83,45 @@ def fpr():
     per_key, k = model.best_split(target)
     m = per_key * n / k
     load = model.COUNTERS_PER_BLOCK / model.block_counters_per_key(target, 1)
+    bits, ranked_load, positions = model.best_ranked(target)
     xs = [0.1 + i * 0.02 for i in range(146)]
-    axes.curve(xs, lambda v: model.block_fpr(v * load), BLUE)
-    axes.curve(xs, lambda v: model.split_fpr(v * n, k, m), ORANGE)
+    rates = (lambda v: model.block_fpr(v * load), lambda v: model.ranked_fpr(v * ranked_load, positions),
+             lambda v: model.split_fpr(v * n, k, m))
+    for rate, color in zip(rates, (BLUE, PURPLE, ORANGE)):
+        axes.curve(xs, rate, color)
     p.path([(axes.x(0.1), axes.y(target)), (axes.x(1), axes.y(target)),
             (axes.x(1), axes.y(1e-5))], MUTED, 1.2, "4 4")
-    x, y = 630, axes.y(0.12)
-    p.text(x, y, "split_block", 13, BLUE, "start", bold=True)
-    p.text(x, y + 18, f"g = 1, {128 / load:.1f} counters per key", 12, BLUE, "start")
-    p.text(x, y + 50, "split", 13, ORANGE, "start", bold=True)
-    p.text(x, y + 68, f"k = {k}, {per_key:.1f} counters per key", 12, ORANGE, "start")
+    x, y = 630, axes.y(0.5)
+    for row, (name, shape, size, color) in enumerate((
+            ("split_block", "g = 1", COUNTER_BITS * 128 / load, BLUE), ("ranked", f"S = {positions}", bits, PURPLE),
+            ("split", f"k = {k}", COUNTER_BITS * per_key, ORANGE))):
+        p.text(x, y + 46 * row, name, 13, color, "start", bold=True)
+        p.text(x, y + 46 * row + 18, f"{shape}, {size:.1f} bits per key", 12, color, "start")
     for row, share in enumerate((0.5, 2)):
-        p.text(x, y + 104 + 40 * row, f"at {share:g} × capacity:", 12, INK, "start")
-        p.text(x, y + 121 + 40 * row, f"{model.block_fpr(share * load) * 100:.2g} % and "
-               f"{model.split_fpr(share * n, k, m) * 100:.2g} %", 12, INK, "start")
+        first, second, third = (f"{rate(share) * 100:.2g} %" for rate in rates)
+        p.text(x, y + 152 + 40 * row, f"at {share:g} × capacity:", 12, INK, "start")
+        p.text(x, y + 169 + 40 * row, f"{first}, {second} and {third}", 12, INK, "start")
     return p
 
 
 def layouts():
-    """Counters per key against the rate, with the cache lines that each layout touches."""
+    """Bits per key against the rate, with the cache lines that each layout touches."""
     p = Picture(860, 420, "What a rate costs in memory, by layout")
-    axes = Axes(p, 80, 46, 540, 310, (0.1, 1e-5), (0, 60), "x")
+    axes = Axes(p, 80, 46, 540, 310, (0.1, 1e-5), (0, 240), "x")
     axes.frame([(10.0 ** -e, percent(10.0 ** -e)) for e in range(1, 6)],
-               [(v, str(v)) for v in range(0, 61, 10)],
-               "false-positive rate P", "counters per key (4 bits each)")
+               [(v, str(v)) for v in range(0, 241, 40)],
+               "false-positive rate P", "bits per key")
     rates = [10 ** (-1 - i * 0.05) for i in range(81)]
     for groups, color in ((1, BLUE), (2, GREEN), (3, RED)):
-        axes.curve(rates, lambda v: model.block_counters_per_key(v, groups), color)
-    axes.curve(rates, lambda v: model.best_split(v)[0], ORANGE)
-    ends = sorted(((model.block_counters_per_key(1e-5, g), f"split_block, g = {g}",
+        axes.curve(rates, lambda v: COUNTER_BITS * model.block_counters_per_key(v, groups), color)
+    axes.curve(rates, lambda v: model.best_ranked(v)[0], PURPLE)
+    axes.curve(rates, lambda v: COUNTER_BITS * model.best_split(v)[0], ORANGE)
+    ends = sorted(((COUNTER_BITS * model.block_counters_per_key(1e-5, g), f"split_block, g = {g}",
                     f"{g} cache line{'s' if g > 1 else ''} per key", color)
                    for g, color in ((1, BLUE), (2, GREEN), (3, RED))), reverse=True)
+    ends.append((model.best_ranked(1e-5)[0], "ranked", "1 cache line per key", PURPLE))
     last, k = model.best_split(1e-5)
-    ends.append((last, "split", f"{model.best_split(0.1)[1]} to {k} cache lines per key", ORANGE))
+    ends.append((COUNTER_BITS * last, "split", f"{model.best_split(0.1)[1]} to {k} cache lines per key", ORANGE))
     bottom = 0.0
     for value, name, lines, color in ends:
         y = max(axes.y(value), bottom)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The position formulas and the sizing maths in plain Python, for the pictures of the primer.
 
-A port of core/include/scbf/detail/{hash,positions}.hpp and of the false-positive rates of
-core/src/maths/sizing.cpp, for short keys and small filters. A test compares its positions with those of
+A port of core/include/scbf/detail/{hash,positions}.hpp, of the false-positive rates of core/src/maths/sizing.cpp, and
+of the sizes of `ranked` in core/src/maths/ranked.cpp, for short keys. A test compares its positions with those of
 the library (examples/primer_positions.cpp). Nothing here is used by the library.
 """
 import math
@@ -115,6 +115,43 @@ def block_fpr(load):
         j += 1
         mass *= load / j
     return total
+
+
+def ranked_fpr(load, positions):
+    """Four slices of so many positions in each block, load in keys per block. For P above 10^-6."""
+    q = math.log1p(-1 / positions)
+    return sum(sign * math.expm1(load * math.expm1(i * q)) for i, sign in ((1, -4), (2, 6), (3, -4), (4, 1)))
+
+
+def ranked_load(fpr, positions):
+    """The most keys per block that meet the rate."""
+    low, high = 0.0, 200.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if ranked_fpr(middle, positions) <= fpr else (low, middle)
+    return low
+
+
+def ranked_bits_per_key(load, positions, n=10**8):
+    """With the table of spilled blocks, whose lists hold 128 − S keys. Six of its slots in ten are used."""
+    mass, fits = math.exp(-load), 0.0
+    for j in range(128 - positions + 1):
+        fits += mass
+        mass *= load / (j + 1)
+    blocks = n / load
+    spilled = blocks * max(0.0, 1 - fits)
+    slots = (spilled + 6 * math.sqrt(spilled) + 6) / 0.6 + 31
+    return 64 * (8 * blocks + slots * (1 + (4 * positions + 7) // 8)) / n
+
+
+def best_ranked(fpr):
+    """(bits per key, keys per block, positions) of the cheapest number of positions. A few more blocks than
+    the rate needs, of which fewer spill, may take less."""
+    found = []
+    for positions in range(65, 113):
+        most = ranked_load(fpr, positions)
+        found += [(ranked_bits_per_key(most / 1.01 ** i, positions), most / 1.01 ** i, positions) for i in range(30)]
+    return min(found)
 
 
 def split_counters_per_key(fpr, k):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the table of instructions per key in docs/performance.md with what the program
+"""Compares the table of instructions per key in docs/performance_notes.md with what the program
 cuda_ptx_counts prints: `counts.py PROGRAM`. Exits with 1 where a number differs by more than 2 % or a row
 is missing. `counts.py PROGRAM --write` writes the table."""
 
@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "performance.md"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "performance_notes.md"
 TABLE = re.compile(r"(<!-- instructions -->\n)(.*?)(<!-- /instructions -->)", re.DOTALL)
 MOST_DIFFERENCE = 0.02
 LEAST = 0.5  # instructions per key that are no news
@@ -65,9 +65,9 @@ def main():
         return
     wrong = list(differences(match[2], now))
     if wrong:
-        sys.exit("\n".join([*wrong, "instructions per key are not those of docs/performance.md; if that is meant: "
+        sys.exit("\n".join([*wrong, "instructions per key are not those of docs/performance_notes.md; if that is meant: "
                                     "counts.py PROGRAM --write"]))
-    print(f"{len(rows(now))} rows are those of docs/performance.md")
+    print(f"{len(rows(now))} rows are those of docs/performance_notes.md")
 
 
 if __name__ == "__main__":
