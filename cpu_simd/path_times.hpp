@@ -3,6 +3,9 @@
 // batches took on either path, per kind of work, and lets the next ones take the one that costs
 // less. Answers and counters do not depend on the path.
 //
+// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. It tries
+// both ways, too, but for itself only: nothing is booked.
+//
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key
 // costs directly, which is a random line. That is a guess, but it matters little: with eleven keys
@@ -19,6 +22,7 @@
 
 #include "cpu_simd/choose.hpp"
 #include "cpu_simd/tuning.hpp"
+#include "kit/scratch.hpp"
 
 namespace scbf {
 
@@ -31,8 +35,8 @@ class PathTimes {
 
   /// The faster way for this many keys, if a pass reads `lines` lines of each array; empty until
   /// there was a try. It is the way that won two of the last three tries, so that no single try
-  /// decides. After only two tries, one win is enough for the pass: in its first try it also paid
-  /// for scratch memory.
+  /// decides. After only two tries, one win is enough for the pass: its first try may have met
+  /// memory that was never touched before.
   std::optional<Way> faster(std::size_t keys, double lines) const noexcept;
 
   /// Whether this batch should try both ways: every batch until three have, later a few. Counts the
@@ -40,6 +44,10 @@ class PathTimes {
   bool are_due() noexcept;
   /// Counts a batch that tries both.
   void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
+  /// The same for batches that pay for scratch memory: the first three.
+  bool are_due_unbooked() noexcept {
+    return unbooked_.fetch_add(1, std::memory_order_relaxed) < kTries;
+  }
 
  private:
   static constexpr std::uint32_t kTries = 3;
@@ -48,7 +56,7 @@ class PathTimes {
     std::atomic<float> pass{0};    // ns per key, less what the lines cost
   };
   std::array<Try, kTries> tries_;
-  std::atomic<std::uint32_t> asked_{0}, begun_{0}, booked_{0};
+  std::atomic<std::uint32_t> asked_{0}, begun_{0}, booked_{0}, unbooked_{0};
 };
 
 /// The times of one kind of work (work_kinds.hpp).
@@ -81,10 +89,12 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   // A batch of which the samples leave too little for a pass by position does not count as a try.
   // Otherwise a first pass, which pays for fresh scratch memory, could be the only one booked.
   PathTimes& times = path_times(operation, geometry, choice.threads);
-  if (keys.size() < 2 * samples * sample + choice.enough || !times.are_due()) {
+  const bool pays = pays_once_for_scratch(choice.plan.shard_bytes * choice.threads);
+  if (keys.size() < 2 * samples * sample + choice.enough ||
+      !(pays ? times.are_due_unbooked() : times.are_due())) {
     return work(std::size_t{0}, keys, choice);
   }
-  times.count_try();
+  if (!pays) times.count_try();
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice& way) {
     const auto began = std::chrono::steady_clock::now();
@@ -127,6 +137,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const double end_ns = run_samples();
   const double both_ends =
       operation == Operation::remove ? (direct_ns + end_ns) / 2 : std::min(direct_ns, end_ns);
+  if (pays) return;
   const auto each = static_cast<double>(passed);
   times.book(both_ends, pass_ns / each, lines / each);
 }

@@ -14,6 +14,7 @@
 
 #include "cpu_simd/caches.hpp"
 #include "cpu_simd/work_kinds.hpp"
+#include "kit/scratch.hpp"
 
 namespace {
 
@@ -24,6 +25,13 @@ using scbf::Operation;
 using scbf::Path;
 using scbf::PathTimes;
 using scbf::Way;
+
+/// As if an earlier batch had needed much scratch memory. (Nothing touches it.)
+bool keep_scratch() {
+  const scbf::Scratch kept(std::uint64_t{512} << 20);
+  return true;
+}
+const bool kKept = keep_scratch();
 
 TEST(PathTimes, TheLowerTimeWins) {
   PathTimes times;
@@ -193,6 +201,31 @@ TEST_P(RunFaster, ASlowFirstPassIsTriedAgainEvenIfAllBatchesAreSmall) {
                      });
   }
   EXPECT_EQ(last, std::vector{Way::by_position});
+}
+
+TEST_P(RunFaster, BatchesThatPayForScratchMemoryTryBothButBookNothing) {
+  // Of another kind than the others.
+  const Geometry geometry = Geometry::split_block(1, 2'000'000).with(scbf::Cell::bit);
+  PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
+  const std::vector<std::uint64_t> keys(3'000'000);
+  const auto ways = [&] {
+    std::set<Way> found;
+    scbf::run_faster(
+        GetParam(), geometry, keys, {.threads = 1},
+        [&](std::size_t, const KeyBatch&, const Choice& choice) { found.insert(choice.way); });
+    return found;
+  };
+  for (int batch = 0; batch < 5; ++batch) {
+    scbf::release_scratch();
+    EXPECT_EQ(ways().size(), batch < 3 ? 2u : 1u) << batch;
+    EXPECT_FALSE(times.faster(3'000'000, 500'000).has_value());
+  }
+  keep_scratch();
+  for (int batch = 0; batch < 3; ++batch) {
+    EXPECT_EQ(ways().size(), 2u) << batch;
+    EXPECT_TRUE(times.faster(3'000'000, 500'000).has_value());
+  }
+  EXPECT_EQ(ways().size(), 1u);
 }
 
 TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {

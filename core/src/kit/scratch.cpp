@@ -48,6 +48,10 @@ std::uint64_t kept_scratch() noexcept {
   return cache().bytes();
 }
 
+bool pays_once_for_scratch(std::uint64_t bytes) noexcept {
+  return bytes <= kMostKept && bytes > kept_scratch();
+}
+
 void release_scratch() noexcept {
   const std::scoped_lock lock(cache_mutex);
   cache() = HostMemory();
