@@ -3,8 +3,8 @@
 // batches took on either path, per kind of work, and lets the next ones take the one that costs
 // less. Answers and counters do not depend on the path.
 //
-// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. It tries
-// both ways, too, but for itself only: nothing is booked.
+// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. If it is
+// the first of all it tries both ways, too, but for itself only: nothing is booked.
 //
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key
@@ -44,10 +44,8 @@ class PathTimes {
   bool are_due() noexcept;
   /// Counts a batch that tries both.
   void count_try() noexcept { begun_.fetch_add(1, std::memory_order_relaxed); }
-  /// The same for batches that pay for scratch memory: the first three.
-  bool are_due_unbooked() noexcept {
-    return unbooked_.fetch_add(1, std::memory_order_relaxed) < kTries;
-  }
+  /// Has no batch tried both yet? One that pays for scratch memory does so only then.
+  bool is_first() const noexcept { return begun_.load(std::memory_order_relaxed) == 0; }
 
  private:
   static constexpr std::uint32_t kTries = 3;
@@ -56,7 +54,7 @@ class PathTimes {
     std::atomic<float> pass{0};    // ns per key, less what the lines cost
   };
   std::array<Try, kTries> tries_;
-  std::atomic<std::uint32_t> asked_{0}, begun_{0}, booked_{0}, unbooked_{0};
+  std::atomic<std::uint32_t> asked_{0}, begun_{0}, booked_{0};
 };
 
 /// The times of one kind of work (work_kinds.hpp).
@@ -91,10 +89,10 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   PathTimes& times = path_times(operation, geometry, choice.threads);
   const bool pays = pays_once_for_scratch(choice.plan.shard_bytes * choice.threads);
   if (keys.size() < 2 * samples * sample + choice.enough ||
-      !(pays ? times.are_due_unbooked() : times.are_due())) {
+      !(pays ? times.is_first() : times.are_due())) {
     return work(std::size_t{0}, keys, choice);
   }
-  if (!pays) times.count_try();
+  times.count_try();
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice& way) {
     const auto began = std::chrono::steady_clock::now();
