@@ -184,8 +184,9 @@ Json to_json(const Question& q) {
 /// One line for each rate, with memory and with the requests for each h; all of them are bounds.
 /// The last rate is the one at which a query makes one false request.
 std::string table(const Question& q) {
-  std::string text = fmt::format("{:<14} {:>11} {:>12} {:>14}  requests, if this many hold the value:\n",
-                                 "region's rate", "bank", "per server", "server's rate");
+  std::string text =
+      fmt::format("{:<14} {:>11} {:>12} {:>14}  requests, if this many hold the value:\n",
+                  "region's rate", "bank", "per server", "server's rate");
   text += fmt::format("{:<55}", "");
   for (const std::uint64_t h : q.holding) text += fmt::format(" {:>9}", grouped(h));
   text += '\n';

@@ -33,8 +33,8 @@ namespace scbf::cuda {
 struct DeviceOptions {
   cudaStream_t stream = nullptr;
   Path path = Path::automatic;  ///< for changes; lookups, and counters in ranked, have one path
-  /// The limit of the partitioned path's temporary memory, approximately; 0 = the filter's own size, but
-  /// at least 64 MiB.
+  /// The limit of the partitioned path's temporary memory, approximately; 0 = the filter's own
+  /// size, but at least 64 MiB.
   std::size_t scratch_bytes = 0;
   /// For insertions: the caller promises that nothing else changes the filter while this one runs.
   /// The partitioned path then adds to the filter by plain loads and stores instead of
