@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of filters, as functions of a result of filter_bench."""
 
+import re
+
 from tables import (ALL, MAIN, NOTHING, footnotes, keys, label, listed, machine_name, median, number, percent, spread,
                     table, wrapped)
 
@@ -57,7 +59,7 @@ def machine(results):
     rows = [["CPU", f"{machine_name(c)}, {of('cores')} cores"],
             ["Caches", f"L1d {of('l1d')}, L2 {of('l2')}, L3 {of('l3')}"],
             ["Memory", f"{of('memory')}, transparent huge pages: {pages}"],
-            ["Software", f"{of('kernel')}; {of('compiler')}, {of('build_type')} build"],
+            ["Software", f"{re.sub('-.*', '', of('kernel'))}; {of('compiler')}, {of('build_type')} build"],
             ["Measured", f"version {of('scbf_version')}, commit {of('commit')}, {of('date')[:10]}"],
             ["Raw results", f"`bench/results/{results.file_name}` ({c['matrix']} run)"]]
     return table(["", "", "|"], rows)

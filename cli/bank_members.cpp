@@ -18,6 +18,14 @@ namespace {
 
 constexpr std::uint64_t kFirstStageKeys = 1000;
 
+Refusal refusal_of(const BankVerbOptions& options, const std::string& input) {
+  Refusal refusal{display_name(input)};
+  if (options.filters) refusal.way_out = "leave it out, or take a larger one";
+  if (!options.filters && !options.to.empty())
+    refusal.way_out = "make the bank anew, for more keys";
+  return refusal;
+}
+
 }  // namespace
 
 void note_both_kinds() {
@@ -61,10 +69,11 @@ Members<Filter> members_of_keys(const BankVerbOptions& options, const MemberShap
   members.read.kind = format.kind;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Filter filter(shape.growth, {.seed = shape.seed, .backend = options.run.backend});
-    const KeyTotals read = insert_or_refuse(filter, inputs[i], [&] {
+    const Refusal refusal = refusal_of(options, inputs[i]);
+    const KeyTotals read = insert_or_refuse(filter, refusal, [&] {
       return insert_keys(filter, {inputs[i]}, format, counted[i], options.run, "building");
     });
-    check_rate(filter, options.most_fpr, inputs[i]);
+    check_rate(filter, options.most_fpr, refusal);
     counted[i].reset();
     filter.set_metadata(named(inputs[i], {}));
     members.filters.push_back(std::move(filter));
@@ -107,6 +116,7 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
           kBits ? "bits" : "counters", display_name(input), kBits ? "counters" : "bits"));
     }
     OneFilter filter = std::move(*of_this_kind);
+    check_rate(filter, options.most_fpr, refusal_of(options, input));
     const FilterNotes notes = read_notes(filter.metadata());
     if (!shape) {
       shape = MemberShape{filter.growth(), filter.seed(), notes};

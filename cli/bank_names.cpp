@@ -74,9 +74,9 @@ std::string name_in(const std::string& metadata, std::uint32_t number) {
 }
 
 template <class AnyBank>
-std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::string& name,
-                                         const char* option, const std::string& file) {
-  const std::vector<std::string> names = names_of(bank);
+std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::vector<std::string>& names,
+                                         const std::string& name, const char* option,
+                                         const std::string& file) {
   std::vector<std::uint32_t> members;
   for (std::uint32_t member = 0; member < names.size(); ++member) {
     if (bank.has_member(member) && names[member] == name) members.push_back(member);
@@ -87,9 +87,11 @@ std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::string&
   }
   return members;
 }
-template std::vector<std::uint32_t> members_named(const Bank&, const std::string&, const char*,
+template std::vector<std::uint32_t> members_named(const Bank&, const std::vector<std::string>&,
+                                                  const std::string&, const char*,
                                                   const std::string&);
-template std::vector<std::uint32_t> members_named(const BloomBank&, const std::string&, const char*,
+template std::vector<std::uint32_t> members_named(const BloomBank&, const std::vector<std::string>&,
+                                                  const std::string&, const char*,
                                                   const std::string&);
 
 }  // namespace scbf::cli

@@ -28,10 +28,12 @@ std::vector<std::string> names_of(const AnyBank& bank) {
   return names;
 }
 
-/// The numbers of the members of this name. Throws UsageError, which names the option and the
+/// The numbers of the members of this name, among the names of all (names_of; that of a member may
+/// be empty, so `bank` says which there are). Throws UsageError, which names the option and the
 /// file, if there is none.
 template <class AnyBank>
-std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::string& name,
-                                         const char* option, const std::string& file);
+std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::vector<std::string>& names,
+                                         const std::string& name, const char* option,
+                                         const std::string& file);
 
 }  // namespace scbf::cli

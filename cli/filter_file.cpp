@@ -439,44 +439,48 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
   if (notes.fpr && estimated_fpr <= kClearly * *notes.fpr) return;
   const std::string rate =
       notes.fpr ? fmt::format(" (planned: {})", percent(*notes.fpr)) : std::string();
-  // There are no more distinct keys than keys.
+  // A nearly full filter cannot tell how many keys made it so: no more than there were.
+  constexpr double kNearlyFull = 0.9;
   const double estimated = std::min(statistics.estimated_keys, static_cast<double>(keys));
   const auto distinct = static_cast<std::uint64_t>(std::ceil(estimated));
   note(
       fmt::format("about {} distinct keys in a filter for {}: false-positive rate now about {}{}; "
                   "{} with --capacity {}",
                   grouped(distinct), grouped(*notes.capacity), percent(estimated_fpr), rate,
-                  way_out, distinct));
+                  way_out, statistics.fill > kNearlyFull ? keys : distinct));
 }
 
 void add_max_fpr_to(CommandLine& line, double& most) {
   line.option("--max-fpr", "P",
               "Write nothing if the filter's false-positive rate ends above this; default 50%",
               [&most](const std::string& text) {
-                most = text == "1" || text == "100%" ? 1 : parse_rate("--max-fpr", text);
+                const bool any = text == "1" || text == "1.0" || text == "100%";
+                most = any ? 1 : parse_rate("--max-fpr", text);
               });
 }
 
 template <class OneFilter>
-void check_rate(const OneFilter& filter, double most, const std::string& file) {
-  if (most >= 1 || filter.stages() != 1) return;
-  const Geometry geometry = filter.geometry();
-  const double keys =
-      keys_for_fill(filter.fill(), static_cast<double>(geometry.counters_per_slice()));
-  const double rate = predicted_fpr(geometry, keys);
+void check_rate(const OneFilter& filter, double most, const Refusal& refusal) {
+  if (most >= 1) return;
+  double rate = filter.fpr_bound();
+  if (filter.stages() == 1) {
+    const Geometry geometry = filter.geometry();
+    rate = predicted_fpr(
+        geometry, keys_for_fill(filter.fill(), static_cast<double>(geometry.counters_per_slice())));
+  }
   if (rate <= most) return;
   throw Incompatible(fmt::format(
-      "{}: with {}, its false-positive rate would be about {}, and --max-fpr allows {}: nothing "
-      "was written; build a larger filter, or one that grows (--scalable)",
-      display_name(file), counted(keys_left(filter.keys_inserted(), filter.keys_removed()), "key"),
-      percent(rate), percent(most)));
+      "{}: with {}, its false-positive rate would be {} {}, and --max-fpr allows {}: {}; {}",
+      refusal.name, counted(keys_left(filter.keys_inserted(), filter.keys_removed()), "key"),
+      filter.stages() == 1 ? "about" : "up to", percent(rate), percent(most), refusal.outcome,
+      refusal.way_out));
 }
-template void check_rate(const Filter&, double, const std::string&);
-template void check_rate(const BloomFilter&, double, const std::string&);
+template void check_rate(const Filter&, double, const Refusal&);
+template void check_rate(const BloomFilter&, double, const Refusal&);
 
-std::string full_text(const std::string& file, std::string_view reason, std::uint64_t fitted) {
-  return fmt::format("{}: {}; {} of the input fitted, and nothing was written", display_name(file),
-                     reason, counted(fitted, "key"));
+std::string full_text(const Refusal& refusal, std::string_view reason, std::uint64_t fitted) {
+  return fmt::format("{}: {}; {} of the input fitted, and {}", refusal.name, reason,
+                     counted(fitted, "key"), refusal.outcome);
 }
 
 }  // namespace scbf::cli

@@ -177,21 +177,27 @@ void describe_fill(Json& json, const StageStatistics& statistics);
 
 /// Adds --max-fpr: the rate above which no filter is written.
 void add_max_fpr_to(CommandLine& line, double& most);
-/// Throws Incompatible if the rate of a filter of one stage is above `most`. To be called before
-/// the filter is written. Cost: none, as the fill is known.
+/// What errors say of a filter that is not written.
+struct Refusal {
+  std::string name;  ///< of the filter, in quotes
+  const char* outcome = "nothing was written";
+  const char* way_out = "build a larger filter, or one that grows (--scalable)";
+};
+/// Throws Incompatible if the rate of a filter is above `most`: of one stage the rate that its fill
+/// says, of several the growth's bound. To be called before the filter is written. Cost: none, as
+/// the fill is known.
 template <class OneFilter>
-void check_rate(const OneFilter& filter, double most, const std::string& file);
+void check_rate(const OneFilter& filter, double most, const Refusal& refusal);
 /// What an error says of a filter that is full.
-std::string full_text(const std::string& file, std::string_view reason, std::uint64_t fitted);
-/// Calls insert(). If the filter becomes full, throws IoError, which names the file and says how
-/// many keys fitted: nothing will be written.
+std::string full_text(const Refusal& refusal, std::string_view reason, std::uint64_t fitted);
+/// Calls insert(). If the filter becomes full, throws IoError, which says how many keys fitted.
 template <class OneFilter, class Insert>
-auto insert_or_refuse(const OneFilter& filter, const std::string& file, Insert insert) {
+auto insert_or_refuse(const OneFilter& filter, const Refusal& refusal, Insert insert) {
   const std::uint64_t before = filter.keys_inserted();
   try {
     return insert();
   } catch (const FilterFull& full) {
-    throw IoError(full_text(file, full.reason(), filter.keys_inserted() - before));
+    throw IoError(full_text(refusal, full.reason(), filter.keys_inserted() - before));
   }
 }
 

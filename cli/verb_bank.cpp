@@ -33,6 +33,11 @@ namespace {
 
 void check_options(const BankVerbOptions& options) {
   const std::vector<std::string>& inputs = options.keys.inputs;
+  std::unordered_set<std::string> names;
+  for (const std::string& input : inputs) {  // members of one name could not be told apart
+    if (names.insert(input).second) continue;
+    throw UsageError(fmt::format("{} is named twice", display_name(input)));
+  }
   if (options.to.empty() && options.out.empty()) {
     throw UsageError("bank: -o OUT or --to BANK is missing");
   }
@@ -132,9 +137,10 @@ std::string with_kind(const std::string& metadata, std::optional<KeyKind> kind) 
 /// Takes out the members of these names. Returns how many there were.
 template <class OneBank>
 std::size_t drop(OneBank& bank, const std::vector<std::string>& drops, const std::string& file) {
+  const std::vector<std::string> names = names_of(bank);
   std::size_t dropped = 0;
   for (const std::string& name : std::set(drops.begin(), drops.end())) {
-    for (const std::uint32_t member : members_named(bank, name, "--drop", file)) {
+    for (const std::uint32_t member : members_named(bank, names, name, "--drop", file)) {
       bank.remove_member(member);
       ++dropped;
     }
@@ -146,20 +152,15 @@ template <class OneBank>
 BankWork<OneBank> change_bank(const BankVerbOptions& options, OneBank bank) {
   const std::vector<std::string>& inputs = options.keys.inputs;
   if (std::is_same_v<OneBank, BloomBank> && !options.filters && !inputs.empty()) {
-    throw Incompatible(
-        fmt::format("{}: a bank of bits, which takes no keys but filters of bits, by --filters",
-                    display_name(options.to)));
+    throw Incompatible(fmt::format("{}: a bank of bits takes filters of bits (--filters), not keys",
+                                   display_name(options.to)));
   }
   const std::size_t dropped = drop(bank, options.drops, options.to);
   if (bank.size() + inputs.size() > kMaxBankMembers) {
     throw UsageError(fmt::format("bank: {} members and {} files: a bank has at most {} members",
                                  bank.size(), inputs.size(), kMaxBankMembers));
   }
-  std::unordered_set<std::string> new_names;
-  for (const std::string& input : inputs) {
-    if (new_names.insert(input).second) continue;
-    throw UsageError(fmt::format("{} is named twice", display_name(input)));
-  }
+  const std::unordered_set<std::string> new_names(inputs.begin(), inputs.end());
   const std::vector<std::string> names = names_of(bank);
   for (std::uint32_t member = 0; member < names.size(); ++member) {
     if (!bank.has_member(member) || !new_names.contains(names[member])) continue;
@@ -172,9 +173,11 @@ BankWork<OneBank> change_bank(const BankVerbOptions& options, OneBank bank) {
   Members<MemberOf<OneBank>> members;
   if (options.filters) {
     members = members_of_filters<MemberOf<OneBank>>(options, open_filters(options), shape);
+  } else if (inputs.empty()) {
+    members.read.kind = notes.kind.value_or(KeyKind::lines);
   } else if constexpr (std::is_same_v<OneBank, Bank>) {
     const KeyFormat format = agreed_format(options.keys, notes, options.to);
-    if (notes.kind && *notes.kind != format.kind && !inputs.empty()) {
+    if (notes.kind && *notes.kind != format.kind) {
       shape->notes.kind.reset();
       note_both_kinds();
     }
@@ -303,6 +306,7 @@ Run set_up_bank(CommandLine& line) {
       R"(Each FILE becomes a member: a filter of its keys, named after it. 'scbf find' asks all members at once, at a
 cost that hardly depends on their number. A key that is in none of N files is still reported for N times P of
 them, on average. Filters of bits make a bank of bits, for readers; 'scbf apply --member' keeps its members up to date.
+If a member's rate ends above --max-fpr, nothing is written and the exit code is 4.
 
 Examples:
   scbf bank --fpr 0.1% -o logs.bank logs/*.txt.gz

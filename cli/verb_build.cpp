@@ -190,10 +190,11 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   const RunOptions& run = options.run;
   auto filter = empty_filter<OneFilter>(design, options);
   filter.set_metadata(write_notes(design.notes));
-  const KeyTotals read = insert_or_refuse(filter, options.out, [&] {
+  const Refusal refusal{to.is_standard_output() ? "the filter" : in_quotes(options.out)};
+  const KeyTotals read = insert_or_refuse(filter, refusal, [&] {
     return insert_keys(filter, options.keys.sources(), format, design.counted, run, "building");
   });
-  check_rate(filter, options.most_fpr, options.out);
+  check_rate(filter, options.most_fpr, refusal);
   const double seconds = watch.seconds();
   const Built<OneFilter> built{filter, read, seconds,
                                save_filter(filter, to, run, {.compress = options.compress})};
@@ -279,7 +280,8 @@ Run set_up_build(CommandLine& line) {
 is large enough. Their hashes are kept, 8 bytes each, while a quarter of the free memory is enough for
 them; otherwise the files are read again. Without --fpr and --memory the rate is 1%. gzip and zstd are
 decompressed; filters, UTF-16 and lines with zero bytes (in the first 64 KiB) are refused; --raw takes them.
-'seconds' covers counting, reading and inserting; saving is reported separately.
+'seconds' covers counting, reading and inserting; saving is reported separately. The exit code is 4 if the rate
+ends above --max-fpr, and 3 if a filter of --policy fixed becomes full; then nothing is written.
 
 Examples:
   scbf build --fpr 0.1% -o words.scbf words.txt more_words.txt

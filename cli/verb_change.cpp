@@ -203,9 +203,13 @@ int insert_into(OneFilter filter, bool compressed, Destination to, const InsertO
                   list ? Session::Blocks::large : Session::Blocks::small);
   const Epoch before = epoch_of(session.filter);
   InsertNewReport sum;
+  Refusal refusal{display_name(options.file)};
+  if (list && list->is_standard_output()) {
+    refusal.outcome = "it was not written, and the keys that were listed are not in it";
+  }
   const auto insert = [&](auto how) {
-    sum = insert_or_refuse(session.filter, options.file, how);
-    check_rate(session.filter, options.most_fpr, options.file);
+    sum = insert_or_refuse(session.filter, refusal, how);
+    check_rate(session.filter, options.most_fpr, refusal);
   };
   if (list) {
     write_part("list", [&] {
@@ -356,8 +360,9 @@ Run set_up_insert(CommandLine& line) {
               options->new_keys);
   add_max_fpr_to(line, options->most_fpr);
   line.footer(
-      R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was. Commands
-that change the same file run one after another.
+      R"(FILE is replaced as a whole after all keys are inserted; on failure it stays as it was: the exit code
+is 4 if the rate ends above --max-fpr, and 3 if no stage has room. Commands that change the same file run
+one after another.
 
 With --new, keys are taken one after another: of equal ones only the first is new, and each counts once.
 A new key is taken for an old one at the filter's rate; it is not inserted then, and not in LIST. LIST is

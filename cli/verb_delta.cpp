@@ -122,7 +122,7 @@ std::uint64_t apply_all(const ApplyOptions& options, Apply apply) {
   return changes;
 }
 
-/// The report on bits that were written, whose numbers those of `bits` are.
+/// Reports what was written; `bits` has its numbers.
 void report(const ApplyOptions& options, const Destination& to, std::uint64_t changes,
             const BloomFilter& bits) {
   const std::uint64_t keys = keys_left(bits.keys_inserted(), bits.keys_removed());
@@ -150,6 +150,10 @@ void apply_to_filter(const ApplyOptions& options, const Destination& to) {
 }
 
 void apply_to_member(const ApplyOptions& options, const Destination& to) {
+  if (!is_standard_input(options.file) && !is_bank_file(options.file)) {
+    throw Incompatible(
+        fmt::format("{}: a filter, and no bank: leave --member out", display_name(options.file)));
+  }
   OpenedBank opened = open_bank_for_changes(options.file, {});
   auto* const bank = std::get_if<BloomBank>(&opened.bank);
   if (bank == nullptr) {
@@ -157,11 +161,13 @@ void apply_to_member(const ApplyOptions& options, const Destination& to) {
         fmt::format("{}: a bank of counters: 'scbf project' makes the bits that deltas change",
                     display_name(options.file)));
   }
-  const auto members = members_named(*bank, *options.member, "--member", options.file);
+  const auto members =
+      members_named(*bank, names_of(*bank), *options.member, "--member", options.file);
   if (members.size() > 1) {
-    throw UsageError(fmt::format("--member {}: {} has {} members of this name",
-                                 in_quotes(*options.member), display_name(options.file),
-                                 members.size()));
+    throw UsageError(fmt::format(
+        "--member {}: {} has {} members of this name: drop them ('scbf bank --drop'), and add each "
+        "under a name of its own",
+        in_quotes(*options.member), display_name(options.file), members.size()));
   }
   const std::uint32_t member = members.front();
   const std::string before = bank->metadata(member);

@@ -85,13 +85,17 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   }
   const std::size_t samples = samples_for(geometry, keys.size(), sample);
   // A batch of which the samples leave too little for a pass by position does not count as a try.
-  // Otherwise a first pass, which pays for fresh scratch memory, could be the only one booked.
   PathTimes& times = path_times(operation, geometry, choice.threads);
-  const bool pays = pays_once_for_scratch(choice.plan.shard_bytes * choice.threads);
-  if (keys.size() < 2 * samples * sample + choice.enough ||
-      !(pays ? times.is_first() : times.are_due())) {
+  if (keys.size() < 2 * samples * sample + choice.enough) {
     return work(std::size_t{0}, keys, choice);
   }
+  // A part that pays for a pass, or all of a small batch; then the rest in the faster way.
+  const auto part_of = [&](std::size_t left, bool is_first) {
+    return is_first && left >= 4 * choice.enough ? std::max(2 * choice.enough, left / 4) : left;
+  };
+  const PartitionPlan first = chosen(part_of(keys.size() - 2 * samples * sample, true)).plan;
+  const bool pays = pays_once_for_scratch(first.shard_bytes * choice.threads);
+  if (!(pays ? times.is_first() : times.are_due())) return work(std::size_t{0}, keys, choice);
   times.count_try();
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice& way) {
@@ -112,11 +116,9 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const double direct_ns = run_samples();
   double pass_ns = 0, lines = 0;
   std::size_t passed = 0;
-  // A part that pays for a pass, or all of a small batch; then the rest in the faster way.
   for (std::size_t left = keys.size() - done - samples * sample; left > 0;) {
     const bool is_first = passed == 0;
-    const std::size_t n =
-        is_first && left >= 4 * choice.enough ? std::max(2 * choice.enough, left / 4) : left;
+    const std::size_t n = part_of(left, is_first);
     Choice way = chosen(n);
     // An executor may have another number of threads than a moment ago.
     const bool may_pass = way.enough != 0;

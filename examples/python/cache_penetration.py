@@ -16,7 +16,7 @@ both ways give the same answers.
 
     python cache_penetration.py --requests 500000 --plot cache_penetration.svg
 
-needs: scbf (`pip install .` in a checkout), and pip install redis matplotlib, and redis-server (Debian: apt install redis-server)
+needs: scbf (`pip install .` in a checkout); pip install redis matplotlib, and redis-server (Debian: apt install redis-server)
 """
 
 import argparse

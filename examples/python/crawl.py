@@ -12,7 +12,7 @@ put it. At the end, the filter is equal, counter by counter, to one that never s
 
     python crawl.py --days 28 --plot crawl.svg
 
-needs: scbf (`pip install .` in a checkout), and pip install pyarrow matplotlib
+needs: scbf (`pip install .` in a checkout); pip install pyarrow matplotlib
 """
 
 import argparse

@@ -9,7 +9,7 @@ a filter: what does a lower rate cost?
 
     python look_inside.py --keys 100000 --plot look_inside.svg
 
-needs: scbf (`pip install .` in a checkout), and pip install matplotlib
+needs: scbf (`pip install .` in a checkout); pip install matplotlib
 """
 
 import argparse

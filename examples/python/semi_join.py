@@ -15,7 +15,7 @@ and the join is fast. The filter pays where rows travel.
 
     python semi_join.py --scale 1 --plot semi_join.svg
 
-needs: scbf (`pip install .` in a checkout), and pip install pyarrow polars duckdb tpchgen-cli matplotlib
+needs: scbf (`pip install .` in a checkout); pip install pyarrow polars duckdb tpchgen-cli matplotlib
 """
 
 import argparse

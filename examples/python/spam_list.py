@@ -14,7 +14,7 @@ removed blindly.
 
     python spam_list.py --listed 1000000 --plot spam_list.svg
 
-needs: scbf (`pip install .` in a checkout), and pip install numpy matplotlib
+needs: scbf (`pip install .` in a checkout); pip install numpy matplotlib
 """
 
 import argparse

@@ -347,12 +347,30 @@ def test_a_reader_that_shares_no_code_gives_the_same_counts(tmp_path: Path) -> N
 
 
 def test_bytes_of_several_pieces() -> None:
-    some = scbf.Filter(geometry=scbf.Geometry.split_block(1, 50_000), seed=42)  # 3 MB
+    some = scbf.Filter(geometry=scbf.Geometry.split_block(1, 300_000), seed=42)  # 19 MB
     some.insert(range(1000))
     for compress in (False, True):
         data = some.to_bytes(compress=compress)
         assert scbf.Filter.from_bytes(data) == some
-        assert (len(data) > 3_000_000) == (not compress)
+        assert (len(data) > 19_000_000) == (not compress)
+
+
+def test_bytes_take_their_memory_once() -> None:
+    some = scbf.Filter(geometry=scbf.Geometry.split_block(1, 1_500_000), seed=42)  # 96 MB
+    some.insert([1])
+
+    def status(field: str) -> int:
+        line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+        return 1024 * int(line.split()[1])
+
+    for _ in range(3):  # memory that malloc keeps would show from the second time on
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            pytest.skip("this system does not reset the peak of the resident set")
+        before = status("VmRSS")
+        size = len(some.to_bytes())
+        assert status("VmHWM") - before < 1.3 * size
 
 
 # ---- the command --------------------------------------------------------------------------------

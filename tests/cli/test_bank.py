@@ -242,7 +242,7 @@ class Banks(CommandTest):
         self.assertEqual([[m[k] for k in same] for m in of_bits["members"]],
                          [[m[k] for k in same] for m in of_counters["members"]])
         self.refused("bank", "--to", "r.bank", "fruit.txt", code=CORRUPT,
-                     mentions=["'r.bank': a bank of bits, which takes no keys but filters of bits, by --filters"])
+                     mentions=["'r.bank': a bank of bits takes filters of bits (--filters), not keys"])
         self.refused("query", "r.bank", "fruit.txt", code=CORRUPT, mentions=["'scbf find'"])
         data = bytearray(self.read("r.bank"))
         data[-1] ^= 0x80  # no member 7
@@ -284,6 +284,15 @@ class Banks(CommandTest):
                      mentions=["'c.bank' has counters, 'gems' has bits"])
         self.assertEqual(self.digest("r.bank"), before)
 
+    def test_filters_above_the_limit_of_the_rate(self):
+        self.scbf("build", "--capacity", "9", "--fpr", "1%", "-o", "one", "fruit.txt")
+        self.refused("bank", "--filters", "--max-fpr", "0.0001%", "-o", "x.bank", "one", code=CORRUPT,
+                     mentions=["'one': with 2 keys", "--max-fpr allows", "leave it out, or take a larger one"])
+        self.refused("bank", "--filters", "-o", "x.bank", "one", "one", mentions=["'one' is named twice"])
+        self.refused("bank", "--to", "b.bank", "--max-fpr", "1e-300", "fruit.txt", "--drop", "fruit.txt", code=CORRUPT,
+                     mentions=["make the bank anew"])
+        self.assertNotIn("x.bank", self.files())
+
     def test_deltas_of_a_member(self):
         keys = words(2000)
         for name in ("paris", "tokyo"):
@@ -302,7 +311,7 @@ class Banks(CommandTest):
                                       (["r.bank", *reversed(both)], "member 'paris' of 'r.bank' and 'paris.3'", CORRUPT),
                                       (["r.bank", "tokyo.scbf"], "no delta", CORRUPT),
                                       (["b.bank", "paris.2"], "a bank of counters: 'scbf project'", CORRUPT),
-                                      (["paris", "paris.2"], "no bank", CORRUPT)):
+                                      (["paris", "paris.2"], "'paris': a filter, and no bank: leave --member out", CORRUPT)):
             self.refused("apply", "--member", "paris", *arguments, code=code, mentions=[said])
         self.refused("apply", "--member", "tokyo", "r.bank", "paris.2", code=CORRUPT, mentions=["history"])
         self.refused("apply", "--member", "rome", "r.bank", "paris.2",

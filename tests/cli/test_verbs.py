@@ -257,8 +257,17 @@ class InsertAndRemove(CommandTest):
         self.assertNotIn("list", self.files())
         self.assertEqual(self.digest("f.scbf"), before)
         self.refused("insert", "f.scbf", "--max-fpr", "2", "more", mentions=["--max-fpr '2'"])
+        self.write("many", lines(words(400, "more")))
+        self.scbf("insert", "f.scbf", "--max-fpr", "0.02", "many", "--new", "-", code=CORRUPT)
+        self.assertIn("it was not written, and the keys that were listed are not in it", self.err)
+        self.assertEqual(self.digest("f.scbf"), before)
+        grows = ("--capacity", 100, "--scalable", "--fpr", "3%")
+        self.refused("build", *grows, "--max-fpr", "0.1%", "-o", "s.scbf", "more", code=CORRUPT,
+                     mentions=["would be up to 1.76 %, and --max-fpr allows 0.1 %"])
+        self.scbf("build", *grows, "--max-fpr", "3%", "-o", "s.scbf", "more")
         self.scbf("insert", "f.scbf", "--max-fpr", "0.999", "more")
-        self.assertIn("keys in a filter for 100", self.err)
+        self.assertIn(" distinct keys in a filter for 100", self.err)
+        self.assertIn("--capacity 1100", self.err)  # so full that the estimate says little
         self.write("same", lines(words(100) * 50))
         self.build("g.scbf", words(100))
         self.scbf("insert", "g.scbf", "same")  # repeated keys take no room

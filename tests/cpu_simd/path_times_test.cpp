@@ -228,6 +228,24 @@ TEST_P(RunFaster, BatchesThatPayForScratchMemoryBookNothing) {
   EXPECT_EQ(ways().size(), 1u);
 }
 
+/// The first batch takes less scratch memory than a whole one needs, and if it then goes directly
+/// no batch takes more: the next ones must book nevertheless.
+TEST_P(RunFaster, EqualBatchesAreBookedWhereSizesSayDirect) {
+  const Geometry geometry = Geometry::split_block(1, 270'000).with(scbf::Cell::bit);  // 4 MB
+  const std::vector<std::uint64_t> keys(3'000'000);
+  scbf::release_scratch();
+  for (int batch = 0; batch < 4; ++batch) {
+    scbf::run_faster(GetParam(), geometry, keys, {.threads = 1},
+                     [&](std::size_t, const KeyBatch& some, const Choice& choice) {
+                       if (choice.way != Way::by_position) return;
+                       const scbf::Scratch needed(choice.plan.shard_bytes * choice.threads);
+                       std::this_thread::sleep_for(std::chrono::nanoseconds(20 * some.size()));
+                     });
+  }
+  EXPECT_TRUE(scbf::path_times(GetParam(), geometry, 1).faster(3'000'000, 70'000).has_value());
+  keep_scratch();
+}
+
 TEST_P(RunFaster, BooksOnlyBatchesThatTryBoth) {
   const Geometry geometry = Geometry::split_block(2, 100'000);  // of another kind than kGeometry
   PathTimes& times = scbf::path_times(GetParam(), geometry, 1);

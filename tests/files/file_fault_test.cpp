@@ -302,9 +302,10 @@ TEST_F(FileFault, TheGroupIsKeptWhereTheOwnerCannotBe) {
   struct NotRoot : FileSystemCalls {
     std::vector<std::pair<uid_t, gid_t>> owners;
     mode_t mode = 0;
+    bool in_the_group = true;
     int fchown(int, uid_t user, gid_t group) override {
       owners.emplace_back(user, group);
-      if (user == static_cast<uid_t>(-1)) return 0;
+      if (in_the_group && user == static_cast<uid_t>(-1)) return 0;
       errno = EPERM;
       return -1;
     }
@@ -324,6 +325,12 @@ TEST_F(FileFault, TheGroupIsKeptWhereTheOwnerCannotBe) {
                                                     {static_cast<uid_t>(-1), status.st_gid}};
   EXPECT_EQ(calls.owners, wanted);
   EXPECT_EQ(calls.mode, 0664u);  // what ran as its owner must not run as another
+
+  ASSERT_EQ(::chmod(path_.c_str(), 0664), 0);
+  calls.in_the_group = false;
+  save_with(old_, path_, calls);
+  EXPECT_EQ(read_bytes(path_), old_bytes_);
+  EXPECT_EQ(calls.mode, 0644u);  // another group may do no more than others
 }
 
 TEST_F(FileFault, ATakenTemporaryNameIsNotUsed) {

@@ -145,9 +145,17 @@ static_assert(OneKey<int> && OneKey<short> && OneKey<unsigned char> && OneKey<co
               OneKey<std::string> && !OneKey<float> && !OneKey<double> && !OneKey<long double>);
 // Characters and bool would be the integers that they are made of; wide integers would be cut.
 __extension__ typedef __int128 Wide;
+static_assert(!OneKey<std::nullptr_t> && !OneKey<std::vector<bool>::reference>);
 static_assert(!OneKey<char> && !OneKey<char8_t> && !OneKey<wchar_t> && !OneKey<bool> &&
               !OneKey<Wide>);
 // Two literals in braces would be one string_view, of what lies between them in memory.
+template <class F>
+concept OneString = requires(F& filter, const char* at, std::size_t n) {
+  filter.insert({"abc"});
+  filter.insert({at, at + n});
+  filter.insert({at, n});
+};
+static_assert(OneString<scbf::Filter> && OneString<scbf::BloomFilter>);
 template <class F>
 concept Braces = requires(F& filter) {
   filter.insert({"a", "b"});

@@ -44,9 +44,8 @@ double ranked_fpr(double n, std::uint32_t positions, double blocks);
 /// S) for j ~ Poisson(n/blocks).
 double spilled_share(double n, std::uint32_t positions, double blocks);
 /// How many slots the table needs so that every spilled block finds one, at all but one moment in
-/// 10^9. The number of
-/// blocks that spill is Poisson-distributed; above 32, a table with six of ten slots in use keeps
-/// each entry within 32 slots of its home.
+/// 10^9. The number of blocks that spill is Poisson-distributed; above 32, a table with six of ten
+/// slots in use keeps each entry within 32 slots of its home.
 double spill_slots_for(double n, std::uint32_t positions, double blocks);
 /// P of a filter of this geometry that holds n distinct keys; n may be infinity (then P = 1).
 double predicted_fpr(const Geometry& geometry, double n);

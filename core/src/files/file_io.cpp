@@ -248,10 +248,6 @@ std::optional<Found> look_once(const fs::path& path, FileSystemCalls& calls) {
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 /// Gives a new file owner, group and permissions of the old one, as far as the system permits.
 void keep_owner_and_permissions(FileSystemCalls& calls, int fd, const struct stat& old,
                                 const fs::path& path) {
@@ -264,9 +260,13 @@ void keep_owner_and_permissions(FileSystemCalls& calls, int fd, const struct sta
   // Only root may give files away. Others keep the file as their own, in its group if it is one of
   // theirs.
   const bool owner_kept = permitted(old.st_uid, old.st_gid);
-  if (!owner_kept) permitted(kNotThis, old.st_gid);
-  // What runs as its owner must not run as another.
-  const mode_t mode = old.st_mode & (owner_kept ? 07777 : 01777);
+  const bool group_kept = owner_kept || permitted(kNotThis, old.st_gid);
+  mode_t mode = old.st_mode & 07777;
+  if (!owner_kept) mode &= 01777;  // what runs as its owner must not run as another
+  if (!group_kept) {               // nor may another group do what this one may
+    const mode_t others = mode & 07;
+    mode = (mode & ~mode_t{070}) | (others << 3);
+  }
   if (retry_interrupted([&] { return calls.fchmod(fd, mode); }) < 0) {
     throw_io(path, "cannot keep the permissions", errno);
   }

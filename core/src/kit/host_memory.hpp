@@ -18,12 +18,12 @@ class HostMemory final : public CounterStore {
   /// Zeroed memory, 64-byte aligned (2 MiB aligned from 2 MiB on). Throws std::bad_alloc.
   explicit HostMemory(std::uint64_t bytes);
   /// The same for memory of which little is likely to be used: the system provides a page when it
-  /// is first touched, and nothing is reserved.
-  /// Throws std::bad_alloc if there is no address space for it.
+  /// is first touched, and nothing is reserved. Throws std::bad_alloc if there is no address space
+  /// for it.
   static HostMemory sparse(std::uint64_t bytes);
   /// Maps `bytes` of an open file from `offset` (a multiple of 8) read-only. Throws IoError, which
-  /// names the path. The caller has checked that the file is that long, and may
-  /// close it afterwards.
+  /// names the path. The caller has checked that the file is that long, and may close it
+  /// afterwards.
   HostMemory(int file, const std::filesystem::path& path, std::uint64_t offset,
              std::uint64_t bytes);
 

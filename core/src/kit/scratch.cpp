@@ -49,7 +49,7 @@ std::uint64_t kept_scratch() noexcept {
 }
 
 bool pays_once_for_scratch(std::uint64_t bytes) noexcept {
-  return bytes <= kMostKept && bytes > kept_scratch();
+  return bytes <= kMostKept && bytes > 2 * kept_scratch();
 }
 
 void release_scratch() noexcept {

@@ -28,7 +28,7 @@ class Scratch {
 
 /// Bytes of the block that is kept at the moment.
 std::uint64_t kept_scratch() noexcept;
-/// Would a block of this size be fresh memory now, but be kept for the next time?
+/// Would a block of this size be mostly fresh memory now, but be kept for the next time?
 bool pays_once_for_scratch(std::uint64_t bytes) noexcept;
 
 }  // namespace scbf

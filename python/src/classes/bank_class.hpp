@@ -29,14 +29,14 @@ void construct_bank(Held<AnyBank>* self, const nb::object& capacity, std::option
                     const nb::object& memory_bytes, std::optional<std::string_view> layout,
                     std::optional<Geometry> geometry, std::optional<Growth> growth,
                     std::uint32_t members, const nb::object& seed, std::string_view backend) {
-  const Growth chosen =
-      growth_of({whole_number_or_none(capacity, "capacity"), fpr,
-                 whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry, growth,
-                 std::is_same_v<AnyBank, Bank> ? Cell::counter : Cell::bit});
+  const Growth chosen = growth_of(
+      {capacity_or_none(capacity), fpr, whole_number_or_none(memory_bytes, "memory_bytes"), layout,
+       geometry, growth, std::is_same_v<AnyBank, Bank> ? Cell::counter : Cell::bit});
   const std::uint64_t hash_seed = whole_number(seed, "seed", 0);
-  Outside others_may_run;
-  std::construct_at(self,
-                    AnyBank(chosen, {.seed = hash_seed, .backend = backend, .capacity = members}));
+  made_or_no_memory(chosen, [&] {
+    std::construct_at(
+        self, AnyBank(chosen, {.seed = hash_seed, .backend = backend, .capacity = members}));
+  });
 }
 
 /// Adds copies of the filters, which are of type F.

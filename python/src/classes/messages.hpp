@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -28,14 +30,12 @@ namespace nb = nanobind;
 class Pieces {
  public:
   void append(std::span<const std::byte> part) {
-    size_ += part.size();
     while (!part.empty()) {
-      if (pieces_.empty() || pieces_.back().size() == kPieceBytes) {
-        pieces_.emplace_back().reserve(kPieceBytes);
-      }
-      std::vector<std::byte>& last = pieces_.back();
-      const std::size_t n = std::min(part.size(), kPieceBytes - last.size());
-      last.insert(last.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(n));
+      const std::size_t used = size_ % kPieceBytes;
+      if (used == 0) pieces_.emplace_back(kPieceBytes);
+      const std::size_t n = std::min(part.size(), kPieceBytes - used);
+      std::memcpy(pieces_.back().at(used), part.data(), n);
+      size_ += n;
       part = part.subspan(n);
     }
   }
@@ -47,19 +47,45 @@ class Pieces {
     char* to = PyBytes_AsString(all.ptr());
     {
       Outside others_may_run;  // nobody else has the object yet
-      for (std::vector<std::byte>& piece : pieces_) {
-        std::memcpy(to, piece.data(), piece.size());
-        to += piece.size();
-        std::vector<std::byte>().swap(piece);
+      std::size_t left = size_;
+      for (Piece& piece : pieces_) {
+        const std::size_t n = std::min(left, kPieceBytes);
+        std::memcpy(to, piece.at(0), n);
+        to += n;
+        left -= n;
+        piece = Piece();
       }
     }
     return nb::borrow<nb::bytes>(all);
   }
 
  private:
-  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // large enough to be unmapped
+  static constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
 
-  std::vector<std::vector<std::byte>> pieces_;
+  /// Memory that goes back to the system when it is freed, which that of malloc need not.
+  class Piece {
+   public:
+    Piece() noexcept = default;
+    explicit Piece(std::size_t bytes)
+        : memory_(
+              ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+      if (memory_ == MAP_FAILED) throw std::bad_alloc();
+    }
+    Piece(Piece&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+    Piece& operator=(Piece&& other) noexcept {
+      Piece(std::move(other)).swap(*this);
+      return *this;
+    }
+    ~Piece() {
+      if (memory_ != nullptr) ::munmap(memory_, kPieceBytes);
+    }
+    std::byte* at(std::size_t i) const noexcept { return static_cast<std::byte*>(memory_) + i; }
+
+   private:
+    void swap(Piece& other) noexcept { std::swap(memory_, other.memory_); }
+    void* memory_ = nullptr;
+  };
+  std::vector<Piece> pieces_;
   std::size_t size_ = 0;
 };
 

@@ -74,10 +74,14 @@ inline std::uint64_t whole_number(nb::handle value, const char* what, std::uint6
 }
 
 inline std::optional<std::uint64_t> whole_number_or_none(nb::handle value, const char* what) {
-  // C++ takes these in its place.
+  return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
+}
+
+/// The capacity of what can also be made from a growth or a geometry, which C++ takes in its place.
+inline std::optional<std::uint64_t> capacity_or_none(nb::handle value) {
   if (nb::isinstance<Growth>(value)) throw InvalidArgument("a growth: pass it as growth=…");
   if (nb::isinstance<Geometry>(value)) throw InvalidArgument("a geometry: pass it as geometry=…");
-  return value.is_none() ? std::nullopt : std::optional(whole_number(value, what, 1));
+  return whole_number_or_none(value, "capacity");
 }
 
 /// Calls make() without the GIL. If there is no memory, says for how much.
@@ -101,9 +105,9 @@ void construct(Held<F>* self, const nb::object& capacity, std::optional<double> 
                const nb::object& memory_bytes, std::optional<std::string_view> layout,
                std::optional<Geometry> geometry, std::optional<Growth> growth,
                const nb::object& seed, std::string_view backend) {
-  const Size size = size_of({whole_number_or_none(capacity, "capacity"), fpr,
-                             whole_number_or_none(memory_bytes, "memory_bytes"), layout, geometry,
-                             growth, std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
+  const Size size =
+      size_of({capacity_or_none(capacity), fpr, whole_number_or_none(memory_bytes, "memory_bytes"),
+               layout, geometry, growth, std::is_same_v<F, Filter> ? Cell::counter : Cell::bit});
   const FilterOptions options{.seed = whole_number(seed, "seed", 0), .backend = backend};
   made_or_no_memory(size.growth, [&] { std::construct_at(self, F(size.growth, options)); });
   if (size.plan) self->planned.set(*size.plan);

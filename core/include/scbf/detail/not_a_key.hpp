@@ -4,22 +4,31 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <type_traits>
+#include <vector>
 
 namespace scbf::detail {
 
-/// Types that would be converted to another 64-bit integer than they print: floating-point numbers,
-/// characters, bool, and integers of more than 64 bits.
+/// Integers of more than 64 bits, which would be cut.
 template <class T>
-concept NotAKey = std::floating_point<T> || std::same_as<T, bool> || std::same_as<T, char> ||
-    std::same_as<T, char8_t> || std::same_as<T, char16_t> || std::same_as<T, char32_t> ||
-    std::same_as<T, wchar_t> ||(!std::is_class_v<T> && std::is_convertible_v<T, std::uint64_t> &&
-                                sizeof(T) > sizeof(std::uint64_t));
+concept TooWide = !std::is_class_v<T> && std::is_convertible_v<T, std::uint64_t> &&
+                  (sizeof(T) > sizeof(std::uint64_t));
 
-/// Two literals in braces, which would make one std::string_view, from the first to the second.
-/// Several keys are a std::vector<std::string>.
-using Literals = std::initializer_list<const char*>;
+/// Types that would be converted to another 64-bit integer than they print: floating-point numbers,
+/// characters, bool, and wide integers; and a null pointer, which would be read.
+template <class T>
+concept NotAKey = std::floating_point<T> || TooWide<T> || std::same_as<T, bool> ||
+    std::same_as<T, std::vector<bool>::reference> || std::same_as<T, char> ||
+    std::same_as<T, char8_t> || std::same_as<T, char16_t> || std::same_as<T, char32_t> ||
+    std::same_as<T, wchar_t> || std::same_as<T, std::nullptr_t>;
+
+/// Two literals in braces, which would make one std::string_view, from the first to the second:
+/// with this, the call is ambiguous. Several keys are a std::vector<std::string>.
+struct Literals {
+  template <std::size_t n, std::size_t m>
+  Literals(const char (&)[n], const char (&)[m]);
+};
 
 }  // namespace scbf::detail
