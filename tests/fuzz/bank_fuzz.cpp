@@ -5,9 +5,11 @@
 // again as the same bytes, or, where there are several ways to write it, as bytes that give the
 // same bank. Of a bank of bits likewise, and a mapped one answers as the loaded one, or, if its
 // rows are damaged, names members that exist. Good seeds: tests/golden/*bank*.scbf.
+#include <algorithm>
 #include <new>
 #include <optional>
 
+#include "filter/last_digits.hpp"
 #include "fuzz_support.hpp"
 #include "scbf/bank.hpp"
 #include "scbf/bloom_bank.hpp"
@@ -53,13 +55,25 @@ void use(Bank& bank) {
   bank.remove_member(member);
 }
 
+/// A bank of bits has the shapes of its growth, where a file's may differ in last digits.
+bool same_stages(const BloomFilter& a, const BloomFilter& b) {
+  if (a.growth() != b.growth() || a.seed() != b.seed() || a.stages() != b.stages()) return false;
+  for (std::size_t i = 0; i < a.stages(); ++i) {
+    if (!scbf::is_close(a.stage(i).shape(), b.stage(i).shape())) return false;
+    if (!std::ranges::equal(a.stage(i).words(), b.stage(i).words())) return false;
+  }
+  return true;
+}
+
 void compare(const BloomBank& bits, const Bank& bank) {
   std::map<std::uint32_t, BloomFilter> members;
   for (std::uint32_t m = 0; m < bank.slots(); ++m) {
     if (bank.has_member(m)) members.emplace(m, BloomFilter(bank.copy_member(m)));
   }
   require(!scbf_test::bits_error(bits, members));
-  for (const auto& [member, filter] : members) require(bits.copy_member(member) == filter);
+  for (const auto& [member, filter] : members) {
+    require(same_stages(bits.copy_member(member), filter));
+  }
   for (std::uint64_t key = 0; key < 8; ++key) require(bits.find(key) == bank.find(key));
 }
 
