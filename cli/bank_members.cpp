@@ -20,9 +20,11 @@ constexpr std::uint64_t kFirstStageKeys = 1000;
 
 Refusal refusal_of(const BankVerbOptions& options, const std::string& input) {
   Refusal refusal{display_name(input)};
-  if (options.filters) refusal.way_out = "leave it out, or take a larger one";
-  if (!options.filters && !options.to.empty())
+  if (options.filters) {
+    refusal.way_out = "leave it out, or take a larger one";
+  } else if (!options.to.empty()) {
     refusal.way_out = "make the bank anew, for more keys";
+  }
   return refusal;
 }
 

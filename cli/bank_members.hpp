@@ -28,7 +28,7 @@ struct BankVerbOptions {
   std::uint64_t seed = 0;
   std::string to, out;             ///< the bank to change, if there is one; and where it goes
   std::vector<std::string> drops;  ///< names of members to take out
-  double most_fpr = 0.5;           ///< of a member; above it, nothing is written
+  double most_fpr = kMostFpr;      ///< of a member; above it, nothing is written
   bool scalable = false, filters = false, compress = false;
 
   bool shaped() const noexcept { return capacity || fpr || layout || scalable || seed != 0; }

@@ -12,7 +12,7 @@ namespace scbf::cli {
 /// not UTF-8 is noted as {"bytes": [255, …]}.
 std::string named(const std::string& name, const std::string& metadata);
 
-/// The metadata of a member that was changed by others: theirs, under the name that it had here.
+/// `metadata`, which a delta brought, with the name that was in `before` in place of its own.
 std::string named_as_before(const std::string& before, const std::string& metadata);
 
 /// The name of member `number`: that of named(), or the group of Spark, or the number.

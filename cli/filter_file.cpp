@@ -452,7 +452,8 @@ void warn_if_too_full(std::uint64_t keys, const FilterNotes& notes, const Statis
 
 void add_max_fpr_to(CommandLine& line, double& most) {
   line.option("--max-fpr", "P",
-              "Write nothing if the filter's false-positive rate ends above this; default 50%",
+              "Write nothing if the filter's false-positive rate ends above this; default " +
+                  percent(kMostFpr),
               [&most](const std::string& text) {
                 const bool any = text == "1" || text == "1.0" || text == "100%";
                 most = any ? 1 : parse_rate("--max-fpr", text);

@@ -175,7 +175,10 @@ void describe_epoch(Json& json, const Epoch& epoch);
 void describe_fill(Json& json, const Statistics& statistics);
 void describe_fill(Json& json, const StageStatistics& statistics);
 
-/// Adds --max-fpr: the rate above which no filter is written.
+/// The rate above which no filter is written, unless --max-fpr says otherwise: it says yes to half
+/// of all keys.
+inline constexpr double kMostFpr = 0.5;
+/// Adds --max-fpr.
 void add_max_fpr_to(CommandLine& line, double& most);
 /// What errors say of a filter that is not written.
 struct Refusal {

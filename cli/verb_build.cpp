@@ -31,7 +31,7 @@ struct BuildOptions {
   RunOptions run;
   std::uint64_t seed = 0;
   std::string out;
-  double most_fpr = 0.5;  ///< nothing is written above it
+  double most_fpr = kMostFpr;  ///< nothing is written above it
   bool scalable = false;
   bool bits = false, compress = false;
   Cell cell() const noexcept { return bits ? Cell::bit : Cell::counter; }

@@ -166,8 +166,8 @@ void list_keys(Output& list, const KeyBlock& block, const KeyFormat& format,
 }
 
 struct InsertOptions : ChangeOptions {
-  std::string new_keys;   ///< file for the keys that are new; empty: insert all
-  double most_fpr = 0.5;  ///< nothing is written above it
+  std::string new_keys;        ///< file for the keys that are new; empty: insert all
+  double most_fpr = kMostFpr;  ///< nothing is written above it
 };
 
 /// Inserts all keys into the filter in memory.

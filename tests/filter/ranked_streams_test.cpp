@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "scbf/filter.hpp"
 #include "scbf/sizing.hpp"
 #include "support/keys.hpp"
+#include "support/scale.hpp"
 #include "support/setups.hpp"
 
 namespace {
 
 using namespace scbf_test;
+using scbf::Geometry;
 using scbf::Layout;
 
 /// Copies of keys: what has been inserted and not removed.
@@ -146,6 +149,26 @@ TEST(RankedStreams, AreNotForKeysThatRepeat) {
     const auto hits = std::ranges::count(contains(filter, random_keys(kDraws, 9)), 1);
     EXPECT_NEAR(static_cast<double>(hits), fpr * kDraws, 0.05 * fpr * kDraws + 60);
   }
+}
+
+/// docs/primer.md, "What the rate means".
+TEST(RankedStreams, KeysBeyondThePlanStay) {
+  const std::size_t n = scaled(1'000'000, 100'000);
+  const Geometry geometry = scbf::geometry_for(Layout::ranked, n, 0.01);
+  for (const auto& [times, share] :
+       {std::pair{1.0, 0.0}, {1.1, 0.0023}, {1.25, 0.055}, {1.5, 0.36}, {2.0, 0.95}}) {
+    std::vector<std::uint64_t> keys(static_cast<std::size_t>(times * static_cast<double>(n)));
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+    scbf::Filter filter(geometry);
+    filter.insert(keys);
+    filter.remove(keys);
+    std::vector<std::uint8_t> stay(keys.size());
+    const auto left = static_cast<double>(filter.contains(keys, stay).hits);
+    EXPECT_NEAR(left / static_cast<double>(keys.size()), share, 0.05 * share + 0.001) << times;
+  }
+  const Geometry blocks = scbf::geometry_for(Layout::split_block, n, 0.01);
+  EXPECT_NEAR(scbf::predicted_fpr(blocks, 1.5 * static_cast<double>(n)), 0.05, 0.005);
+  EXPECT_NEAR(scbf::predicted_fpr(blocks, 2.0 * static_cast<double>(n)), 0.13, 0.005);
 }
 
 }  // namespace

@@ -208,8 +208,8 @@ Two filters can be combined only if their geometries and seeds are equal.
       nb::arg("memory_bytes") = nb::none(), nb::arg("layout") = nb::none(),
       nb::arg("groups") = nb::none(), nb::arg("probes") = nb::none(),
       nb::sig("def plan(capacity: int | float | None = None, fpr: float | None = None, *, "
-              "memory_bytes: "
-              "int | float | None = None, layout: Layout | None = None, groups: int | None = None, "
+              "memory_bytes: int | float | None = None, layout: Layout | None = None, groups: int "
+              "| None = None, "
               "probes: int | None = None) -> Plan"),
       R"(Chooses a geometry from two of ``capacity``, ``fpr`` and ``memory_bytes``, or from all three.
 
