@@ -3,8 +3,10 @@
 // batches took on either path, per kind of work, and lets the next ones take the one that costs
 // less. Answers and counters do not depend on the path.
 //
-// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. If it is
-// the first of all it tries both ways, too, but for itself only: nothing is booked.
+// A batch that pays for fresh scratch memory says nothing of the next ones, which have it. Such a
+// batch tries both ways only if it is the first of all, and for itself only: nothing is booked. Nor
+// is a first try booked if the whole batch needs more scratch memory than there is. (A later one
+// is: if the sizes say direct, no batch ever gets more.)
 //
 // A key that goes directly costs the same in any large batch. A pass by partition costs something
 // per key, and something per cache line of the filter, of which it reads all: half of what a key
@@ -95,7 +97,10 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   };
   const PartitionPlan first = chosen(part_of(keys.size() - 2 * samples * sample, true)).plan;
   const bool pays = pays_once_for_scratch(first.shard_bytes * choice.threads);
-  if (!(pays ? times.is_first() : times.are_due())) return work(std::size_t{0}, keys, choice);
+  const bool is_first_try = times.is_first();
+  if (!(pays ? is_first_try : times.are_due())) return work(std::size_t{0}, keys, choice);
+  const bool may_book =
+      !pays && !(is_first_try && choice.plan.shard_bytes * choice.threads > kept_scratch());
   times.count_try();
   std::size_t done = 0;
   const auto run = [&](std::size_t n, Choice& way) {
@@ -137,7 +142,7 @@ void run_faster(Operation operation, const Geometry& geometry, const KeyBatch& k
   const double end_ns = run_samples();
   const double both_ends =
       operation == Operation::remove ? (direct_ns + end_ns) / 2 : std::min(direct_ns, end_ns);
-  if (pays) return;
+  if (!may_book) return;
   const auto each = static_cast<double>(passed);
   times.book(both_ends, pass_ns / each, lines / each);
 }

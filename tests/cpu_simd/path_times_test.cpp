@@ -228,6 +228,25 @@ TEST_P(RunFaster, BatchesThatPayForScratchMemoryBookNothing) {
   EXPECT_EQ(ways().size(), 1u);
 }
 
+/// What it passed over may be the only part that ran in memory which is there to stay.
+TEST_P(RunFaster, AFirstTryBooksNothingIfTheWholeBatchNeedsMoreScratchMemory) {
+  // Of another kind than the others.
+  const Geometry geometry = Geometry::ranked(82, 500'000, 0);
+  const PathTimes& times = scbf::path_times(GetParam(), geometry, 1);
+  const std::vector<std::uint64_t> keys(4'000'000);
+  scbf::release_scratch();
+  { const scbf::Scratch kept(geometry.bytes() / 3); }
+  for (int batch = 0; batch < 2; ++batch) {
+    std::set<Way> ways;
+    scbf::run_faster(
+        GetParam(), geometry, keys, {.threads = 1},
+        [&](std::size_t, const KeyBatch&, const Choice& choice) { ways.insert(choice.way); });
+    EXPECT_EQ(ways, (std::set{Way::direct, Way::by_position})) << batch;
+    EXPECT_EQ(times.faster(4'000'000, 500'000).has_value(), batch > 0);
+  }
+  keep_scratch();
+}
+
 /// The first batch takes less scratch memory than a whole one needs, and if it then goes directly
 /// no batch takes more: the next ones must book nevertheless.
 TEST_P(RunFaster, EqualBatchesAreBookedWhereSizesSayDirect) {
