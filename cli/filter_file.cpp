@@ -143,9 +143,15 @@ std::string_view kind_of(const BankFileInfo& info) {
 
 namespace {
 
-/// The headers of a file that can be mapped.
-std::optional<FileInfo> info_to_map(const std::string& path) {
-  if (!is_regular(path)) return {};
+/// Is this a file that shall be mapped, if it can be?
+bool shall_map(const std::string& path, Opening opening) {
+  if (opening == Opening::load || !is_regular(path)) return false;
+  return opening == Opening::map || fs::file_size(path) > kMostLoaded;
+}
+
+/// The headers of a file that is to be mapped.
+std::optional<FileInfo> info_to_map(const std::string& path, Opening opening) {
+  if (!shall_map(path, opening)) return {};
   FileInfo info = read_file_info(path);
   if (info.compressed) return {};
   return info;
@@ -171,20 +177,20 @@ auto load_from(const std::string& file, const std::string& path, Load load) {
 
 }  // namespace
 
-Filter open_counters(const std::string& file, const RunOptions& run, bool load) {
+Filter open_counters(const std::string& file, const RunOptions& run, Opening opening) {
   refuse_bank(file);
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
-  if (!load && info_to_map(path)) return Filter::map(path, options);
+  if (info_to_map(path, opening)) return Filter::map(path, options);
   return load_from(file, path,
                    [&](const std::string& from) { return Filter::load(from, options); });
 }
 
-AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load) {
+AnyFilter open_for_queries(const std::string& file, const RunOptions& run, Opening opening) {
   refuse_bank(file);
   const std::string path = filter_path(file);
   const FilterOptions options{.backend = run.backend};
-  const std::optional<FileInfo> info = load ? std::nullopt : info_to_map(path);
+  const std::optional<FileInfo> info = info_to_map(path, opening);
   if (!info) {
     return load_from(file, path, [&](const std::string& from) -> AnyFilter {
       if (find_backend(run.backend).supports(Cell::bit)) return BloomFilter::load(from, options);
@@ -240,13 +246,13 @@ AnyBank load_bank(const std::string& file, const std::string& path,
 
 }  // namespace
 
-BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, bool load) {
+BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, Opening opening) {
   const std::string path = filter_path(file);
   std::optional<BankFileInfo> info;
   if (is_regular(path)) {  // anything else cannot be read twice
     std::array<std::byte, file_format::kFixedBytes> first{};
     const std::size_t got = InputFile(path).read(first);
-    if (!load && rows_format::has_plain_rows(std::span(first).first(got))) {
+    if (shall_map(path, opening) && rows_format::has_plain_rows(std::span(first).first(got))) {
       return BloomBank::map(path, {.backend = run.backend});
     }
     info = read_bank_file_info(path);

@@ -85,13 +85,18 @@ void refuse_bank(const std::string& file);
 std::string_view kind_of(const FileInfo& info);
 std::string_view kind_of(const BankFileInfo& info);
 
-/// Opens a filter of counters. Maps it if the file allows that and `load` is false; otherwise loads
-/// and verifies it.
-Filter open_counters(const std::string& file, const RunOptions& run, bool load);
+/// How a verb that only asks opens a filter or a bank. What is loaded is verified as a whole; of
+/// what is mapped, the headers. By size: files of more than kMostLoaded bytes are mapped. Files
+/// that cannot be mapped, being compressed or no regular files, are always loaded.
+enum class Opening : unsigned char { by_size, load, map };
+inline constexpr std::uint64_t kMostLoaded = 64 << 20;  // some 20 ms
+
+/// Opens a filter of counters.
+Filter open_counters(const std::string& file, const RunOptions& run, Opening opening);
 /// The same for queries. A filter that is loaded becomes one of bits, if the backend has them: the
 /// answers are the same.
 using AnyFilter = std::variant<Filter, BloomFilter>;
-AnyFilter open_for_queries(const std::string& file, const RunOptions& run, bool load);
+AnyFilter open_for_queries(const std::string& file, const RunOptions& run, Opening opening);
 
 /// A filter of either kind to be changed, loaded and verified.
 struct Changeable {
@@ -103,10 +108,9 @@ Changeable open_for_changes(const std::string& file, const RunOptions& run);
 /// then `cannot`.
 Filter counters_of(Changeable opened, const std::string& file, const char* cannot);
 
-/// Maps a bank of bits if its file allows that and `load` is false. Otherwise loads and verifies
-/// it; a bank of counters becomes one of bits, whose answers are the same. Throws IoError if there
-/// is too little memory.
-BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, bool load);
+/// Opens a bank; only one of bits can be mapped. A bank of counters becomes one of bits, whose
+/// answers are the same. Throws IoError if there is too little memory.
+BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, Opening opening);
 /// A bank of either kind to be changed, loaded and verified.
 struct OpenedBank {
   std::variant<Bank, BloomBank> bank;

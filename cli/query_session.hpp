@@ -20,7 +20,7 @@ struct QueryOptions {
   std::string file;
   KeyOptions keys;
   RunOptions run;
-  bool load = false;
+  Opening opening = Opening::by_size;
   bool invert = false;
   bool only_count = false;
 
@@ -29,15 +29,26 @@ struct QueryOptions {
     line.positional("FILE", "The filter; - is standard input", file);
     keys.add_format_to(line, true, "Take --keys even if the filter was built from the other kind");
     line.positionals("INPUT", "Files of keys; - or none: standard input", keys.inputs);
-    line.flag("--load", "Load and verify the filter instead of mapping it: better for many keys",
-              load);
+    add_opening_to(line);
     run.add_backend_to(line);
     run.add_progress_to(line);
+  }
+  void add_opening_to(CommandLine& line) {
+    line.flag("--load", "Load and verify FILE whatever its size: better for many keys",
+              [this] { set_opening(Opening::load); });
+    line.flag("--map", "Map FILE, if it can be, whatever its size: only its header is verified",
+              [this] { set_opening(Opening::map); });
   }
   /// Which keys are printed.
   void add_choice_to(CommandLine& line) {
     line.flag("--invert", "Print the keys that are surely absent", invert);
     line.flag("--count", "Print only how many such keys there are", only_count);
+  }
+  void set_opening(Opening wanted) {
+    if (opening != Opening::by_size && opening != wanted) {
+      throw UsageError("--load, --map: only one of them");
+    }
+    opening = wanted;
   }
   /// To be called before the file is opened. Throws as cli::check_inputs.
   void check_inputs() const {

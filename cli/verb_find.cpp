@@ -24,7 +24,7 @@ namespace {
 
 int find(const QueryOptions& options) {
   options.check_inputs();
-  QuerySession session(options, open_bank_for_queries(options.file, options.run, options.load),
+  QuerySession session(options, open_bank_for_queries(options.file, options.run, options.opening),
                        kSmallBlock);
   const BloomBank& bank = session.asked;
   const std::vector<std::string> names = names_of(bank);
@@ -77,10 +77,7 @@ Run set_up_find(CommandLine& line) {
   options->keys.add_format_to(line, true,
                               "Take --keys even if the bank was built from the other kind");
   line.positionals("INPUT", "Files of keys; - or none: standard input", options->keys.inputs);
-  line.flag("--load",
-            "Load and verify a bank of bits instead of mapping it: better for very many "
-            "keys",
-            options->load);
+  options->add_opening_to(line);
   options->add_choice_to(line);
   add_threads_to(line, options->run.threads);
   options->run.add_progress_to(line);
@@ -88,8 +85,8 @@ Run set_up_find(CommandLine& line) {
   line.footer(
       R"(Prints name, tab and key, a line for each member that may hold the key, in input order. A name is the file
 that 'scbf bank' read, with tab, line breaks and backslash as \t, \n, \r and \\; or the number of the member.
-The exit code is 1 if no key is printed. A bank that 'scbf bank' made is loaded and verified. 'scbf project' makes a
-bank of bits of it, which is mapped (unless it is compressed), and only its header verified: it is ready at once, and
+The exit code is 1 if no key is printed. A bank is loaded and verified. But a bank of bits of more than 64 MiB, as
+'scbf project' makes it, is mapped, unless it is compressed, and only its header verified: it is ready at once, and
 processes share its memory.
 
 Examples:

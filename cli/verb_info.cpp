@@ -268,8 +268,8 @@ std::string to_text(const std::string& file, const BankFileInfo& info) {
 Statistics statistics_of(const std::string& path, const FileInfo& info,
                          const InfoOptions& options) {
   const AnyFilter filter = info.cell() == Cell::bit
-                               ? open_for_queries(path, options.run, false)
-                               : AnyFilter(open_counters(path, options.run, false));
+                               ? open_for_queries(path, options.run, Opening::map)
+                               : AnyFilter(open_counters(path, options.run, Opening::map));
   return std::visit(
       [&](const auto& opened) {
         if (opened.stages() != info.stages.size()) {

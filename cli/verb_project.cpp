@@ -25,7 +25,7 @@ struct ProjectOptions {
 };
 
 void project_bank(const ProjectOptions& options, const Destination& to) {
-  const BloomBank bits = open_bank_for_queries(options.file, {}, true);
+  const BloomBank bits = open_bank_for_queries(options.file, {}, Opening::load);
   to.write([&](Output& out) { write_filter(out, bits, {.compress = options.compress}); });
   if (options.json) {
     Json json{{"file", to.path()}, {"members", bits.size()}};

@@ -57,12 +57,12 @@ int query(const QueryOptions& options) {
   options.check_inputs();
   return std::visit(
       [&](auto&& filter) { return query_in(std::forward<decltype(filter)>(filter), options); },
-      open_for_queries(options.file, options.run, options.load));
+      open_for_queries(options.file, options.run, options.opening));
 }
 
 int count(const QueryOptions& options) {
   options.check_inputs();
-  Filter filter = open_counters(options.file, options.run, options.load);
+  Filter filter = open_counters(options.file, options.run, options.opening);
   const std::size_t block_bytes = large_block(filter.bytes());
   QuerySession session(options, std::move(filter), block_bytes);
   std::uint64_t found = 0;
@@ -101,7 +101,8 @@ Run set_up_query(CommandLine& line) {
   options->run.add_json_to(line, "Print a report as JSON instead of keys");
   line.footer(
       R"(Keys are printed in input order, u64 keys as decimal numbers, which the next query reads. The exit code is 1 if no key is
-printed. The filter is mapped and only its header verified; --load and 'scbf verify' check the rest.
+printed. A filter of up to 64 MiB is loaded and verified. A larger one is mapped and only its header verified: it is
+ready at once, and processes share its memory; --load and 'scbf verify' check the rest.
 
 Examples:
   scbf query words.scbf candidates.txt

@@ -224,8 +224,8 @@ class Banks(CommandTest):
         report = self.scbf_json("project", "b.bank", "-o", "r.bank")
         self.assertEqual([report["members"], report["policy"]], [3, "one"])
         self.assertLess(os.path.getsize(self.path("r.bank")), os.path.getsize(self.path("b.bank")))
-        self.assertEqual(self.find(keys, bank="r.bank"), want)  # mapped
-        self.assertEqual(self.find(keys, "--load", bank="r.bank"), want)
+        self.assertEqual(self.find(keys, bank="r.bank"), want)
+        self.assertEqual(self.find(keys, "--map", bank="r.bank"), want)
         self.write("keys", keys)
         self.assertEqual(self.scbf("find", "-", "keys", stdin=self.read("r.bank")), want)
         self.assertIn(b"c.bank: the bits of 3 members; ", self.scbf("project", "r.bank", "--compress", "-o", "c.bank"))
@@ -247,10 +247,10 @@ class Banks(CommandTest):
         data = bytearray(self.read("r.bank"))
         data[-1] ^= 0x80  # no member 7
         self.write("damaged.bank", bytes(data))
-        for command in (["verify"], ["info"], ["find", "--load"]):
+        for command in (["verify"], ["info"], ["find"]):
             self.refused(*command, "damaged.bank", code=CORRUPT,
                          mentions=["'damaged.bank': payload chunk 0: checksum mismatch"])
-        self.assertEqual(self.find(keys, bank="damaged.bank"), want)
+        self.assertEqual(self.find(keys, "--map", bank="damaged.bank"), want)
 
     def build_bits(self, name, keys):
         self.write("keys", keys)

@@ -160,7 +160,7 @@ class Waiting(CommandTest):
 
 class CutFilter(CommandTest):
     def test_a_mapped_filter_that_is_cut_is_told(self):
-        self.scbf("build", "--capacity", 1_000_000, "-o", "f.scbf", stdin=b"a\n")
+        self.scbf("build", "--capacity", 12_000_000, "-o", "f.scbf", stdin=b"a\n")
         process = self.start("query", "f.scbf", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
         process.stdin.write(b"a\n")

@@ -25,7 +25,7 @@ class Ranked(CommandTest):
     def test_query(self):
         self.build("packed.scbf", self.keys, "--layout", "ranked", "--compress")
         for file in ("f.scbf", "packed.scbf"):
-            for options in ([], ["--load"], ["--backend", "scalar"]):
+            for options in ([], ["--map"], ["--backend", "scalar"]):
                 got = self.scbf("query", file, *options, stdin=self.mixed)
                 self.assertEqual(got[:len(lines(self.keys[:20]))], lines(self.keys[:20]))
             self.scbf("verify", file)

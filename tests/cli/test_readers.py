@@ -23,7 +23,7 @@ class Bits(CommandTest):
         self.assertEqual(4 * report["bytes"], self.scbf_json("info", "f.scbf")["bytes"])
         self.assertLess(os.path.getsize(self.path("b.scbf")),
                         os.path.getsize(self.path("f.scbf")) / 2)
-        for options in (["b.scbf"], ["b.scbf", "--load"], ["f.scbf", "--load"]):
+        for options in (["b.scbf"], ["b.scbf", "--map"], ["f.scbf", "--map"]):
             self.assertEqual(self.scbf("query", *options, stdin=asked), want)
         self.write("asked", asked)
         for file in ("b.scbf", "f.scbf"):
@@ -109,7 +109,7 @@ class Compressed(CommandTest):
                         os.path.getsize(self.path("f.scbf")))
         asked = lines(words(1000))
         want = self.scbf("query", "f.scbf", stdin=asked)
-        for arguments in (["z.scbf"], ["z.scbf", "--load"]):
+        for arguments in (["z.scbf"], ["z.scbf", "--map"]):
             self.assertEqual(self.scbf("query", *arguments, stdin=asked), want)
         self.write("asked", asked)
         self.assertEqual(self.scbf("query", "-", "asked", stdin=self.read("z.scbf")), want)

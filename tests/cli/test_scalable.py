@@ -18,7 +18,7 @@ class Scalable(CommandTest):
                          b"20000\n")
         false = int(self.scbf("query", "f.scbf", "--count", stdin=lines(words(50_000, "no"))))
         self.assertLess(false, 500 + 5 * 23)
-        for options in (["--load"], ["--backend", "scalar"], ["--threads", 2]):
+        for options in (["--map"], ["--backend", "scalar"], ["--threads", 2]):
             self.assertEqual(
                 int(self.scbf("query", "f.scbf", "--count", *options,
                               stdin=lines(words(50_000, "no")))), false)

@@ -32,8 +32,8 @@ class Query(CommandTest):
             self.scbf("query", "f.scbf", "--count", stdin=b"no\n", code=NOTHING_FOUND), b"0\n")
 
     def test_loading_and_every_backend_answer_the_same(self):
-        for options in (["--load"], ["--backend", "scalar"], ["--threads", 2],
-                        ["--backend", "scalar", "--load"]):
+        for options in (["--map"], ["--backend", "scalar"], ["--threads", 2],
+                        ["--backend", "scalar", "--map"]):
             self.assertEqual(self.scbf("query", "f.scbf", *options, stdin=self.mixed),
                              lines(words(20)))
 
