@@ -67,7 +67,7 @@ void KeyOptions::add_format_to(CommandLine& line, bool filter_has_kind,
                 format.column->name = text;
               });
   line.option("--separator", "SEP",
-              "With --column: , or tab; default: tab for .tsv and .tab, else ,",
+              "With --column: tab or a character; default: tab for .tsv and .tab, else ,",
               [this](const std::string& text) {
                 if (!format.column) format.column.emplace();
                 format.column->format = table_format_from_string(text);

@@ -4,6 +4,8 @@
 #include <csv.h>
 #include <fmt/format.h>
 
+#include <cctype>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -25,9 +27,17 @@ int line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }
 }  // namespace
 
 TableFormat table_format_from_string(const std::string& text) {
-  if (text == ",") return TableFormat::csv;
-  if (text == "tab" || text == "\t") return TableFormat::tsv;
-  throw UsageError(fmt::format("--separator {}: must be , or tab", in_quotes(text)));
+  if (text == "tab") return {'\t'};
+  const auto is_no_separator = [](unsigned char c) {
+    return c == 0 || c >= 0x80 || std::isalnum(c) != 0 || std::strchr("\"\\\r\n", c) != nullptr;
+  };
+  if (text.size() != 1 || is_no_separator(static_cast<unsigned char>(text[0]))) {
+    throw UsageError(
+        fmt::format("--separator {}: must be tab or a character such as , ; or |, and no letter, "
+                    "digit, quote or backslash",
+                    in_quotes(text)));
+  }
+  return {text[0]};
 }
 
 TableFormat format_of(const std::string& file, std::optional<TableFormat> option) {
@@ -36,7 +46,7 @@ TableFormat format_of(const std::string& file, std::optional<TableFormat> option
   for (const std::string_view packed : {".gz", ".zst"}) {
     if (name.ends_with(packed)) name.remove_suffix(packed.size());
   }
-  return name.ends_with(".tsv") || name.ends_with(".tab") ? TableFormat::tsv : TableFormat::csv;
+  return {name.ends_with(".tsv") || name.ends_with(".tab") ? '\t' : ','};
 }
 
 RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes escapes,
@@ -50,8 +60,8 @@ RecordReader::RecordReader(const std::string& file, TableFormat format, Escapes 
   csv_init(parser_.get(), CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
   csv_set_blk_size(parser_.get(), kFieldGrowth);
   csv_set_space_func(parser_.get(), never);
-  if (format_ == TableFormat::tsv) {
-    csv_set_delim(parser_.get(), CSV_TAB);
+  csv_set_delim(parser_.get(), static_cast<unsigned char>(format_.separator));
+  if (format_.is_tsv()) {
     csv_set_quote(parser_.get(), 0);  // parse() refuses this byte, so no quote is ever found
     csv_set_term_func(parser_.get(), line_feed);
   }
@@ -96,7 +106,7 @@ void RecordReader::read_more() {
 }
 
 void RecordReader::parse(std::string_view line) {
-  if (format_ == TableFormat::tsv && line.find('\0') != std::string_view::npos) {
+  if (format_.is_tsv() && line.find('\0') != std::string_view::npos) {
     fail(line_, "a byte that is 0: this is not text");
   }
   current_bytes_ += line.size();
@@ -153,11 +163,11 @@ void RecordReader::take_record(int end, void* self) noexcept {
   auto& reader = *static_cast<RecordReader*>(self);
   std::vector<std::string>& fields = reader.current_.fields;
   try {
-    if (reader.format_ == TableFormat::tsv && !fields.empty() && fields.back().ends_with('\r')) {
+    if (reader.format_.is_tsv() && !fields.empty() && fields.back().ends_with('\r')) {
       fields.back().pop_back();
       if (fields.size() == 1 && fields[0].empty()) fields.clear();  // an empty line
     }
-    if (reader.format_ == TableFormat::tsv && reader.escapes_ == Escapes::yes) {
+    if (reader.format_.is_tsv() && reader.escapes_ == Escapes::yes) {
       for (std::string& field : fields) reader.unescape(field);
     }
     if (!fields.empty()) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the records of a CSV or TSV file with libcsv. Errors name the file and the line.
 //
-// CSV is RFC 4180: fields with separators, quotes or line breaks are quoted, quotes inside them are
-// doubled, and lines end in LF, CRLF or CR. A quote anywhere else is an error. TSV has no quotes: a
-// field is all text between two tabs, and lines end in LF or CRLF. In both formats blanks belong to
-// the field. Empty lines and a byte order mark at the start are skipped.
+// CSV is RFC 4180, with any separator: fields with separators, quotes or line breaks are quoted,
+// quotes inside them are doubled, and lines end in LF, CRLF or CR. A quote anywhere else is an
+// error. TSV has no quotes: a field is all text between two tabs, and lines end in LF or CRLF. In
+// both formats blanks belong to the field. Empty lines and a byte order mark at the start are
+// skipped.
 //
 // In TSV a tab, a line feed, a carriage return and a backslash within a field are \t, \n, \r and
 // \\, as PostgreSQL and jq write them. Any other backslash is an error, unless Escapes::no takes
@@ -26,9 +27,13 @@ struct csv_parser;
 
 namespace scbf::cli {
 
-/// The separator of fields in a table: commas (CSV, RFC 4180) or tabs (TSV).
-enum class TableFormat : unsigned char { csv, tsv };
-/// Parses "," or "tab". Throws UsageError for anything else.
+/// What divides the fields of a table: a tab (TSV), or another character (CSV, RFC 4180).
+struct TableFormat {
+  char separator = ',';
+  bool is_tsv() const noexcept { return separator == '\t'; }
+};
+/// Parses "tab" or a character. Throws UsageError for anything else, and for letters, digits,
+/// quotes, backslashes and line breaks.
 TableFormat table_format_from_string(const std::string& text);
 /// The format that `option` gives, else the one for the name: .tsv and .tab are TSV, others CSV. A
 /// .gz or .zst after it does not count.

@@ -117,7 +117,7 @@ Run set_up_index_create(CommandLine& line) {
   line.option("--columns", "A,B,…", "The columns, in order", o.columns);
   line.option("--header", "FILE", "Take the columns from the first line of this file", o.header);
   line.option("--separator", "SEP",
-              "Between the names in that line: , or tab; default: by the file's name",
+              "Between the names in that line: tab or a character; default: by the file's name",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
   add_escapes_to(line, o.escapes);
   line.repeated(

@@ -55,7 +55,7 @@ int export_rows(const ExportOptions& options) {
     TableWriter table(out, format);
     table.header(index.schema());
     index.scan({}, {}, [&](const Row& row) {
-      if (format == TableFormat::tsv) must_be_text(row);
+      if (format.is_tsv()) must_be_text(row);
       table.row(row);
       ++rows;
       progress.update(rows, rows);
@@ -86,7 +86,7 @@ Run set_up_index_export(CommandLine& line) {
   o.target.add_to(line, "Print a report as JSON; needs -o FILE");
   line.option("-o,--output", "FILE", "Where to write; default: standard output", o.to);
   line.option("--separator", "SEP",
-              "Between fields: , or tab; default: tab for .tsv and .tab, else ,",
+              "Between fields: tab or a character; default: tab for .tsv and .tab, else ,",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
   line.flag("--force", "Replace FILE if it exists", o.force);
   o.run.add_progress_to(line);

@@ -227,7 +227,7 @@ Run set_up_index_load(CommandLine& line) {
   line.positionals("FILE", "CSV or TSV files with a header; - is standard input", o.files,
                    CommandLine::Need::required);
   line.option("--separator", "SEP",
-              "Between fields: , or tab; default: tab for .tsv and .tab, else ,",
+              "Between fields: tab or a character; default: tab for .tsv and .tab, else ,",
               [&o](const std::string& text) { o.format = table_format_from_string(text); });
   add_escapes_to(line, o.escapes);
   line.option("--regions", "N", "First divide the index into N regions; it must have no rows",

@@ -26,14 +26,13 @@ constexpr std::size_t kBatchQueries = 1024;
 constexpr double kFlushSeconds = 0.1;
 
 struct Form {
-  TableFormat format = TableFormat::tsv;
+  TableFormat format = {'\t'};
   bool names = false;
 
   void add_to(CommandLine& line) {
-    line.option(
-        "--separator", "SEP",
-        "Between printed fields: tab (default), or , for CSV, which 'index load' reads back",
-        [this](const std::string& text) { format = table_format_from_string(text); });
+    line.option("--separator", "SEP",
+                "Between printed fields: tab (default), or , for CSV, or another character",
+                [this](const std::string& text) { format = table_format_from_string(text); });
     line.flag("--names", "Print the names of the columns first", names);
   }
 };

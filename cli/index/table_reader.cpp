@@ -76,8 +76,8 @@ TableReader::TableReader(const std::string& file, TableFormat format, Escapes es
     what += fmt::format("{}the index has no column {}", what.empty() ? "" : "; ", some_of(unknown));
   }
   if (!missing.empty() && place_.empty() && unknown.size() == 1) {
-    what += format == TableFormat::csv ? "; for fields divided by tabs: --separator tab"
-                                       : "; for fields divided by commas: --separator ,";
+    what += format.is_tsv() ? "; for fields divided by commas: --separator ,"
+                            : "; for fields divided by tabs: --separator tab";
   }
   records_.fail(1, what);
 }

@@ -6,19 +6,19 @@
 namespace scbf::cli {
 
 void TableWriter::field(std::string_view text) {
-  if (!first_) out_.write(format_ == TableFormat::csv ? ',' : '\t');
+  if (!first_) out_.write(format_.separator);
   first_ = false;
-  if (format_ == TableFormat::csv) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) return out_.write(text);
-    out_.write('"');
-    for (const char c : text) {
-      if (c == '"') out_.write('"');
-      out_.write(c);
-    }
-    out_.write('"');
-    return;
+  if (format_.is_tsv()) return write_tsv_field(out_, text);
+  if (text.find_first_of("\"\r\n") == std::string_view::npos &&
+      text.find(format_.separator) == std::string_view::npos) {
+    return out_.write(text);
   }
-  write_tsv_field(out_, text);
+  out_.write('"');
+  for (const char c : text) {
+    if (c == '"') out_.write('"');
+    out_.write(c);
+  }
+  out_.write('"');
 }
 
 void TableWriter::end_row() {

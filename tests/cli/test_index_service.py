@@ -152,7 +152,8 @@ class Export(IndexTest):
         self.assertEqual(self.scbf("index", "export", "i", "--separator", "tab"),
                          self.as_tsv(rows))
         for number, (name, form) in enumerate((("out.csv", []), ("out.tsv", []), ("out.tab", []),
-                                               ("out", []), ("out.txt", ["--separator", "tab"]))):
+                                               ("out", []), ("out.txt", ["--separator", "tab"]),
+                                               ("semicolons.csv", ["--separator", ";"]))):
             report = self.scbf_json("index", "export", "i", "-o", name, *form)
             self.assertKeys(report, "index file rows seconds")
             self.assertEqual((report["file"], report["rows"]), (name, len(rows)))

@@ -237,8 +237,8 @@ class BadInput(IndexTest):
         os.mkdir(self.path("folder"))
         self.scbf("index", "load", "i", "folder", code=INPUT_OUTPUT)
         self.scbf("index", "load", "i", code=USAGE)
-        self.scbf("index", "load", "i", "x.csv", "--separator", ";", code=USAGE)
-        self.assertIn("';'", self.err)
+        self.scbf("index", "load", "i", "x.csv", "--separator", ";;", code=USAGE)
+        self.assertIn("';;'", self.err)
         for words in (["load", "no", "x.csv"], ["get", "no", "k"], ["query", "no", "a=b"],
                       ["stats", "no"], ["regions", "no"], ["check", "no"], ["put", "no", "id=1"],
                       ["delete", "no", "1"], ["checkpoint", "no"], ["split", "no", 0],

@@ -484,6 +484,11 @@ class Columns(CommandTest):
                          b'Ann\nBo, "B"\nCy\n')
         self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "--separator", "tab", "-",
                                    stdin=b"a\tb\n1\tCy\n"), b"Cy\n")
+        table = b'a,x;b\n1;"Cy"\n2;"Bo, ""B"""\n'
+        for separator in ";|: \x01":
+            self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "--separator", separator,
+                                       "-", stdin=table.replace(b";", separator.encode())),
+                             b'Cy\nBo, "B"\n')
         self.assertEqual(self.scbf("query", "f.scbf", "--column", "b", "--invert",
                                    stdin=b"b\nnew\n"), b"new\n")
 
@@ -507,6 +512,9 @@ class Columns(CommandTest):
         self.scbf(*build, "--column", 3, "t.csv", code=INPUT_OUTPUT)
         self.assertIn("line 1", self.err)
         self.refused(*build, "--separator", "tab", "t.csv", mentions=["--column"])
+        for separator in ("", "ab", ";;", "a", "7", '"', "\\", "\n", "é"):
+            self.refused(*build, "--column", "id", "--separator", separator, "t.csv",
+                         mentions=["--separator '", "must be tab or a character such as"])
 
     def test_answers_from_a_pipe_do_not_wait_for_its_end(self):
         self.build("f.scbf", words(10))
