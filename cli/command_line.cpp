@@ -37,8 +37,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-/// CLI11 reads "[a,b]" as two words, but a key may look like that. So such words get this prefix
-/// while CLI11 parses them. No argument can contain it.
+/// CLI11 reads "[a,b]" as two words, but a key may look like that. So such words get this
+/// suffix while CLI11 parses them. No argument can contain it.
 constexpr char kGuard = '\0';
 
 std::string guarded(std::string word) {

@@ -122,8 +122,12 @@ std::uint32_t repair(SecondaryIndex& index, const CheckReport& report) {
     const bool bad =
         std::find(report.regions.begin(), report.regions.end(), region.id) != report.regions.end();
     if (!region.asked_always && !bad) continue;
-    index.rebuild(region.id);
-    ++rebuilt;
+    try {
+      index.rebuild(region.id);
+      ++rebuilt;
+    } catch (const CorruptFile& error) {  // the rows or values themselves; the next check tells
+      note(fmt::format("region {}: cannot be repaired: {}", region.id, error.what()));
+    }
   }
   if (rebuilt > 0) index.checkpoint();
   return rebuilt;

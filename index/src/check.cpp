@@ -31,8 +31,13 @@ class Checking {
         report_(report) {}
 
   void region(const Region& region, std::string_view from, std::string_view to) {
-    const std::uint64_t rows = check_rows(region.id, from, to);
-    const std::uint64_t values = check_counts(region);
+    std::uint64_t rows = 0, values = 0;
+    try {
+      rows = check_rows(region.id, from, to);
+      values = check_counts(region);
+    } catch (const CorruptFile& error) {
+      return problem(region.id, fmt::format("cannot be checked to its end: {}", error.what()));
+    }
     if (rows != region.rows) {
       problem(region.id,
               fmt::format("has {} rows, but its state says {}", rows, region.rows.load()));

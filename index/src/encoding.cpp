@@ -6,7 +6,9 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace scbf::index {
 
@@ -272,6 +274,21 @@ std::string encode_definition(const TableSchema& schema, const IndexPlan& plan) 
   return text_of(definition);
 }
 
+namespace {
+
+/// Throws CorruptFile unless the number fits.
+template <class Number>
+Number number_at(const nlohmann::json& definition, const char* name) {
+  const nlohmann::json& value = definition.at(name);
+  if (value.is_number_unsigned() && std::in_range<Number>(value.get<std::uint64_t>())) {
+    return static_cast<Number>(value.get<std::uint64_t>());
+  }
+  throw CorruptFile(fmt::format("the definition of the index is damaged: {} {}: must be 0 to {}",
+                                name, value.dump(), std::numeric_limits<Number>::max()));
+}
+
+}  // namespace
+
 void decode_definition(std::string_view json, TableSchema& schema, IndexPlan& plan) {
   try {
     const auto definition = nlohmann::json::parse(json);
@@ -284,9 +301,9 @@ void decode_definition(std::string_view json, TableSchema& schema, IndexPlan& pl
       schema.columns.push_back({column.at("name"), column.at("indexed"), column.at("separator")});
     }
     plan.fpr = definition.at("fpr");
-    plan.region_values = definition.at("region_values");
-    plan.servers = definition.at("servers");
-    plan.seed = definition.at("seed");
+    plan.region_values = number_at<decltype(plan.region_values)>(definition, "region_values");
+    plan.servers = number_at<decltype(plan.servers)>(definition, "servers");
+    plan.seed = number_at<decltype(plan.seed)>(definition, "seed");
     plan.layout = layout_from_string(definition.at("layout").get<std::string>());
     schema.check();
   } catch (const nlohmann::json::exception& error) {

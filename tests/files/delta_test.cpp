@@ -5,11 +5,14 @@
 
 #include <atomic>
 #include <bit>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
 #include "files/file_test_support.hpp"
 #include "support/setups.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace scbf::test {
 namespace {
@@ -291,6 +294,10 @@ TEST(Delta, AFilterThatIsChangedOtherwiseLosesItsEpoch) {
   EXPECT_THROW(reader.intersect(strange), Incompatible);
   reader.insert(std::vector<std::uint64_t>{});
   reader.bulk().finish();
+  const std::vector<std::uint64_t> nulls(9);
+  const std::vector<std::byte> no_key_is_valid(2);
+  reader.insert(KeyBatch(nulls).with_validity(no_key_is_valid));
+  reader.bulk().insert(KeyBatch(nulls).with_validity(no_key_is_valid));
   EXPECT_EQ(reader.epoch(), kept);
   // What does not change bits keeps it: copies, moves, metadata, lookups.
   reader.set_metadata("mine");
@@ -366,6 +373,14 @@ TEST(Delta, DamageIsFoundInEveryByte) {
       EXPECT_THROW(Delta::read(source_of(bad)), CorruptFile) << "cut at " << at;
     }
   }
+}
+
+TEST(Delta, AHugeFileIsRefusedByItsBeginning) {
+  const scbf_test::TemporaryFolder folder;
+  const auto path = folder / "huge";
+  std::ofstream(path) << "no delta";
+  std::filesystem::resize_file(path, std::uint64_t{1} << 42);  // takes no room on the disk
+  EXPECT_THROW_WITH(Delta::load(path), CorruptFile, "huge");
 }
 
 /// Corrects the checksums of a message of one stage and one chunk.

@@ -3,6 +3,7 @@
 // damaged bytes are refused.
 #include "encoding.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,6 +133,17 @@ TEST(Encoding, DefinitionsComeBack) {
   for (const std::string& damaged :
        {std::string("{}"), json.substr(0, json.size() / 2), std::string("[1]"), std::string()}) {
     EXPECT_THROW(decode_definition(damaged, schema2, plan2), CorruptFile) << damaged;
+  }
+  for (const char* servers : {"4294967297", "-1", "1.5", "\"3\""}) {
+    std::string damaged = json;
+    damaged.replace(damaged.find("\"servers\": 3") + 11, 1, servers);
+    try {
+      decode_definition(damaged, schema2, plan2);
+      ADD_FAILURE() << servers;
+    } catch (const CorruptFile& error) {
+      const std::string want = fmt::format("servers {}: must be 0 to 4294967295", servers);
+      EXPECT_NE(std::string(error.what()).find(want), std::string::npos) << error.what();
+    }
   }
   EXPECT_THROW(encode_definition({.key = "\xFF", .columns = {}}, plan), InvalidArgument);
   EXPECT_THROW(definition_json({.key = "\xFF", .columns = {}}, plan), InvalidArgument);

@@ -343,6 +343,12 @@ TEST_F(Damaged, CheckFindsWhatDoesNotAgree) {
   // Neither the counts of values nor the filter contain it.
   put(Family::values, index::value_key(id, index::entry_key(0, "ghost")), index::encode_number(1));
   finds("has city 'ghost', which its filter does not know");
+  // A row that cannot be read ends the check of its region only.
+  const auto rows_checked = open().check().rows;
+  put(Family::rows, "000113", "short");
+  finds("cannot be checked to its end: ");
+  EXPECT_LT(open().check().rows, rows_checked);
+  EXPECT_GE(open().check().rows, rows_checked - 100);
 }
 
 TEST_F(Damaged, RegionsThatCannotBeAreRefused) {

@@ -58,7 +58,7 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
 
   if (delta.whole()) {
     BloomFilter whole =
-        BloomFilter::read(source_of(delta.message()), {.backend = std::string(backend->name())});
+        BloomFilter::read(source_of(delta.message()), {.backend = backend->name()});
     const bool asked = asked_always(member);
     replace(member, FilterAccess::state(whole), options);
     ask_always(member, asked);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "kit/executor.hpp"
@@ -275,10 +276,28 @@ ChangeCounts Level::change_one(Change what, std::uint32_t slot, const KeyBatch& 
   return counts;
 }
 
+struct Level::ChangePlan {
+  struct Task {
+    std::size_t begin = 0, end = 0;  // in `order`
+    std::uint64_t keys = 0, members = 0;
+    bool marks = false;
+    ChangeCounts counts = {};
+  };
+  std::vector<std::size_t> order;  ///< the batches, sorted by slot; those of one slot stay in order
+  std::vector<std::uint32_t> slots = {};  ///< of the batches, in that order
+  std::vector<Task> tasks = {};
+  std::vector<MemberColumn> columns = {};  ///< room for those that are rebuilt
+  std::uint64_t keys = 0, members = 0;
+  bool marks = true;  ///< keys are marked; otherwise the columns are rebuilt at the end
+
+  bool is_first_of_slot(std::size_t i) const noexcept { return i == 0 || slots[i] != slots[i - 1]; }
+};
+
 ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches,
                                 const BatchOptions& options) {
+  std::optional<ChangePlan> plan;
   try {
-    return change_together(what, batches, options);
+    plan.emplace(plan_changes(batches));
   } catch (const std::bad_alloc&) {
     ChangeCounts total;
     for (const MemberKeys& batch : batches) {
@@ -286,63 +305,55 @@ ChangeCounts Level::change_many(Change what, std::span<const MemberKeys> batches
     }
     return total;
   }
+  return carry_out(*plan, what, batches, options);
 }
 
-ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> batches,
-                                    const BatchOptions& options) {
-  // Sorted by slot; batches of one slot stay in order.
-  std::vector<std::size_t> order(batches.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+Level::ChangePlan Level::plan_changes(std::span<const MemberKeys> batches) const {
+  ChangePlan plan{.order = std::vector<std::size_t>(batches.size())};
+  std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
+  std::stable_sort(plan.order.begin(), plan.order.end(), [&](std::size_t a, std::size_t b) {
     return batches[a].member < batches[b].member;
   });
-  const auto slot_of = [&](std::size_t i) { return batches[order[i]].member; };
-  const auto is_first_of_slot = [&](std::size_t i) {
-    return i == 0 || slot_of(i) != slot_of(i - 1);
-  };
-  std::uint64_t keys = 0, members = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    keys += batches[order[i]].keys.size();
-    members += is_first_of_slot(i);
+  for (const std::size_t i : plan.order) plan.slots.push_back(batches[i].member);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    plan.keys += batches[plan.order[i]].keys.size();
+    plan.members += plan.is_first_of_slot(i);
   }
-  if (members == 0) return {};
-  // Keys are marked, or the columns are rebuilt at the end. What marking takes depends on the
-  // machine, so after each task that marks, the choice is made again for those that have not begun.
-  std::atomic<bool> marking{!rows.worth_rebuilding(keys, members)};
-  struct Task {
-    std::size_t begin = 0, end = 0;  // in `order`
-    std::uint64_t keys = 0, members = 0;
-    bool marks = false;
-    ChangeCounts counts = {};
-  };
-  std::vector<Task> tasks;
+  plan.marks = !rows.worth_rebuilding(plan.keys, plan.members);
   // When marking, one thread owns all members whose bits share a word of a row.
-  const std::uint32_t together = marking ? kGatherMembers : 1;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || slot_of(i) / together != slot_of(i - 1) / together) tasks.push_back({i});
-    Task& task = tasks.back();
+  const std::uint32_t together = plan.marks ? kGatherMembers : 1;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (i == 0 || plan.slots[i] / together != plan.slots[i - 1] / together) {
+      plan.tasks.push_back({i});
+    }
+    ChangePlan::Task& task = plan.tasks.back();
     task.end = i + 1;
-    task.keys += batches[order[i]].keys.size();
-    task.members += is_first_of_slot(i);
+    task.keys += batches[plan.order[i]].keys.size();
+    task.members += plan.is_first_of_slot(i);
   }
+  plan.columns.reserve(plan.members);
+  return plan;
+}
+
+ChangeCounts Level::carry_out(ChangePlan& plan, Change what, std::span<const MemberKeys> batches,
+                              const BatchOptions& options) {
   const unsigned threads = thread_count(options);
+  const bool each_alone = plan.tasks.size() >= threads;
   BatchOptions inner = options;
-  // With fewer batches than threads, each batch uses all threads.
-  if (tasks.size() >= threads) inner.threads = 1;
-  std::vector<MemberColumn> columns;
-  columns.reserve(members);
-  std::atomic<std::uint64_t> keys_left{keys}, members_left{members};
+  if (each_alone) inner.threads = 1;  // with fewer tasks than threads, each uses all threads
+  // What marking takes depends on the machine, so after each task that marks, the choice is made
+  // again for those that have not begun.
+  std::atomic<bool> marking{plan.marks};
+  std::atomic<std::uint64_t> keys_left{plan.keys}, members_left{plan.members};
   MarkTimes times;
-  // Nothing fails from here on.
-  run_tasks(options, tasks.size() >= threads ? threads : 1, tasks.size(), [&](std::size_t t) {
-    Task& task = tasks[t];
+  run_tasks(options, each_alone ? threads : 1, plan.tasks.size(), [&](std::size_t t) {
+    ChangePlan::Task& task = plan.tasks[t];
     keys_left -= task.keys;
     members_left -= task.members;
     task.marks = marking;
     for (std::size_t i = task.begin; i < task.end; ++i) {
-      const MemberKeys& batch = batches[order[i]];
-      task.counts +=
-          change(what, batch.member, batch.keys, {}, task.marks ? &times : nullptr, inner);
+      task.counts += change(what, plan.slots[i], batches[plan.order[i]].keys, {},
+                            task.marks ? &times : nullptr, inner);
     }
     const double ns = mark_ns != 0 ? mark_ns : times.ns();
     if (task.marks && rows.worth_rebuilding(keys_left, members_left, ns)) {
@@ -350,13 +361,13 @@ ChangeCounts Level::change_together(Change what, std::span<const MemberKeys> bat
     }
   });
   ChangeCounts total;
-  for (const Task& task : tasks) {
+  for (const ChangePlan::Task& task : plan.tasks) {
     total += task.counts;
     for (std::size_t i = task.begin; i < task.end && !task.marks; ++i) {
-      if (is_first_of_slot(i)) columns.push_back(column(slot_of(i)));
+      if (plan.is_first_of_slot(i)) plan.columns.push_back(column(plan.slots[i]));
     }
   }
-  rows.rebuild(*kernels, cell, columns, options);
+  rows.rebuild(*kernels, cell, plan.columns, options);
   return total;
 }
 

@@ -138,9 +138,11 @@ struct Level {
   void keep_rows_only(Stage& stage) const noexcept {
     if (cell == Cell::bit) stage.store.reset();
   }
-  /// change_many; throws std::bad_alloc before it changes anything.
-  ChangeCounts change_together(Change what, std::span<const MemberKeys> batches,
-                               const BatchOptions& options);
+  /// What change_many does, with all the memory that it needs. Throws std::bad_alloc.
+  struct ChangePlan;
+  ChangePlan plan_changes(std::span<const MemberKeys> batches) const;
+  ChangeCounts carry_out(ChangePlan& plan, Change what, std::span<const MemberKeys> batches,
+                         const BatchOptions& options);
   /// Makes room for this many slots; if the rows must grow, they grow by half at least.
   void make_room(std::size_t slots, const BatchOptions& options);
   /// What marking has taken so far. Several threads may book.

@@ -236,7 +236,6 @@ Delta read_message(const std::string& name, const ByteSource& source, InputFile*
     return got;
   };
   Input input = file != nullptr ? Input(name, keeping, *file) : Input(name, keeping);
-  if (input.bytes()) kept.reserve(*input.bytes());
   Delta delta = DeltaCoder::read(input, kept);
   if (file != nullptr) check_end(input);
   return delta;

@@ -77,6 +77,7 @@ InsertReport BulkInserter::insert(const KeyBatch& keys) {
     state.total += accepted;
     return accepted;
   };
+  if (keys.nulls() == keys.size()) return account_for({0, keys.size()});  // no change of bits
   try {
     return account_for(insert_in_steps(
         state.filter, keys, state.options, [&](const KeyBatch& rest) { state.prepare(rest); },

@@ -132,6 +132,10 @@ bool Stage::remove_one(std::uint64_t hash) noexcept {
 
 void Stage::insert_again(const KeyBatch& keys, BatchOptions options) {
   std::size_t most = keys.size();
+  const auto smaller = [&](std::size_t than) {
+    most = than / 2;
+    options.path = Path::direct;
+  };
   for (std::size_t first = 0; first < keys.size();) {
     const std::size_t n = std::min(most, keys.size() - first);
     try {
@@ -140,8 +144,10 @@ void Stage::insert_again(const KeyBatch& keys, BatchOptions options) {
     } catch (const CutShort& cut) {
       if (n == 1) throw;
       first += cut.keys;
-      most = n / 2;
-      options.path = Path::direct;
+      smaller(n);
+    } catch (const std::bad_alloc&) {  // before the first change
+      if (n == 1) throw;
+      smaller(n);
     }
   }
 }

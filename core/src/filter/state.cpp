@@ -67,7 +67,7 @@ std::unique_ptr<FilterState> FilterState::empty(const Growth& growth, Cell cell,
 
 InsertReport FilterState::insert(const KeyBatch& keys, const BatchOptions& options) {
   check_writable();
-  if (!keys.empty()) begin_change();
+  if (keys.nulls() < keys.size()) begin_change();
   return insert_in_steps(
       *this, keys, options, [](const KeyBatch&) {},
       [&](std::size_t number, const KeyBatch& some) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides where the keys of an insertion go: which stage takes the next keys, and how many. Works
-// on stages, whether a filter (filter.cpp) or a bank (bank/changes.cpp) owns them.
+// on stages, whether a filter (insertion.hpp) or a bank (bank/changes.cpp) owns them.
 //
 // `Stages` is a view of the stages of one filter, oldest first:
 //   std::size_t size() const;               const Growth& growth() const;

@@ -82,7 +82,9 @@ void HostMemory::swap(HostMemory& other) noexcept {
   std::swap(writable_, other.writable_);
 }
 
-void HostMemory::clear() { std::memset(words(), 0, bytes_); }
+void HostMemory::clear() {
+  if (bytes_ != 0) std::memset(words(), 0, bytes_);
+}
 
 void HostMemory::read(std::uint64_t first, std::span<std::uint64_t> out) const {
   std::memcpy(out.data(), words() + first, out.size_bytes());
@@ -93,7 +95,7 @@ void HostMemory::write(std::uint64_t first, std::span<const std::uint64_t> in) {
 }
 
 void HostMemory::copy_from(const CounterStore& other) {
-  std::memcpy(words(), other.words(), bytes_);
+  if (bytes_ != 0) std::memcpy(words(), other.words(), bytes_);
 }
 
 std::unique_ptr<CounterStore> Backend::allocate(std::uint64_t words) const {

@@ -22,8 +22,9 @@ namespace scbf::python {
 /// A new NumPy array that takes over the memory.
 template <class Element, class Memory>
 nanobind::object numpy_array(std::unique_ptr<Memory> memory, std::size_t size, const void* data) {
-  const nanobind::capsule owner(memory.release(),
+  const nanobind::capsule owner(memory.get(),
                                 [](void* held) noexcept { delete static_cast<Memory*>(held); });
+  memory.release();
   return nanobind::cast(nanobind::ndarray<nanobind::numpy, Element, nanobind::ndim<1>>(
       const_cast<void*>(data), {size}, owner));
 }
@@ -51,7 +52,11 @@ class Answers {
     }
     try {
       buffer_ = std::make_unique<Buffer>(out, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
-    } catch (nanobind::python_error&) {
+    } catch (nanobind::python_error& error) {
+      if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
+          !error.matches(PyExc_BufferError)) {
+        throw;
+      }
       throw InvalidArgument(
           fmt::format("out: must be a contiguous array of {} that can be written", names(types)));
     }

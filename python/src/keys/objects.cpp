@@ -26,7 +26,7 @@ class Objects final : public Column {
  public:
   /// `first`: number of the first among all keys, for messages. `kind`: of the keys before, which
   /// these must have, too.
-  Objects(std::uint64_t seed, std::size_t first, Kind& kind)
+  Objects(std::uint64_t seed, std::size_t first, Kind kind)
       : seed_(seed), first_(first), kind_(kind) {}
 
   void reserve(std::size_t keys) { values_.reserve(keys); }
@@ -39,6 +39,8 @@ class Objects final : public Column {
     // Ctrl-C in a long list.
     if (values_.size() % 65'536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
+  /// What its keys, and those before it, are.
+  Kind kind() const noexcept { return kind_; }
   /// Call it after the last.
   void finish() {
     hashes_ = kind_ == Kind::bytes;
@@ -89,7 +91,7 @@ class Objects final : public Column {
 
   const std::uint64_t seed_;
   const std::size_t first_;
-  Kind& kind_;
+  Kind kind_;
   bool hashes_ = false;
   std::vector<std::uint64_t> values_;
   std::vector<std::size_t> null_at_;
@@ -127,6 +129,7 @@ class Iterator final : public KeySource {
       column->take(item.ptr());
     }
     column->finish();
+    kind_ = column->kind();
     seen_ += column->size();
     return column->size() > 0 ? std::move(column) : nullptr;
   }
@@ -142,8 +145,7 @@ class Iterator final : public KeySource {
 }  // namespace
 
 std::unique_ptr<KeySource> objects_source(nb::handle items, std::uint64_t seed) {
-  Kind kind = Kind::unknown;
-  auto column = std::make_unique<Objects>(seed, 0, kind);
+  auto column = std::make_unique<Objects>(seed, 0, Kind::unknown);
   if (PyList_Check(items.ptr()))
     column->reserve(static_cast<std::size_t>(PyList_Size(items.ptr())));
   for_each_item(items, [&](PyObject* item) { column->take(item); });
