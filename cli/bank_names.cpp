@@ -73,8 +73,16 @@ std::string name_in(const std::string& metadata, std::uint32_t number) {
   return fmt::format("{}", number);
 }
 
-template <class AnyBank>
-std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::vector<std::string>& names,
+std::vector<std::string> names_of(const BankBase& bank) {
+  std::vector<std::string> names(bank.slots());
+  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
+    if (bank.has_member(member)) names[member] = name_in(bank.metadata(member), member);
+  }
+  return names;
+}
+
+std::vector<std::uint32_t> members_named(const BankBase& bank,
+                                         const std::vector<std::string>& names,
                                          const std::string& name, const char* option,
                                          const std::string& file) {
   std::vector<std::uint32_t> members;
@@ -87,11 +95,5 @@ std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::vector<
   }
   return members;
 }
-template std::vector<std::uint32_t> members_named(const Bank&, const std::vector<std::string>&,
-                                                  const std::string&, const char*,
-                                                  const std::string&);
-template std::vector<std::uint32_t> members_named(const BloomBank&, const std::vector<std::string>&,
-                                                  const std::string&, const char*,
-                                                  const std::string&);
 
 }  // namespace scbf::cli

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "scbf/bank_base.hpp"
+
 namespace scbf::cli {
 
 /// The metadata of a filter that becomes a member: its name, beside what was there. A name that is
@@ -19,20 +21,13 @@ std::string named_as_before(const std::string& before, const std::string& metada
 std::string name_in(const std::string& metadata, std::uint32_t number);
 
 /// The names of the members, by number; empty where there is none.
-template <class AnyBank>
-std::vector<std::string> names_of(const AnyBank& bank) {
-  std::vector<std::string> names(bank.slots());
-  for (std::uint32_t member = 0; member < bank.slots(); ++member) {
-    if (bank.has_member(member)) names[member] = name_in(bank.metadata(member), member);
-  }
-  return names;
-}
+std::vector<std::string> names_of(const BankBase& bank);
 
 /// The numbers of the members of this name, among the names of all (names_of; that of a member may
 /// be empty, so `bank` says which there are). Throws UsageError, which names the option and the
 /// file, if there is none.
-template <class AnyBank>
-std::vector<std::uint32_t> members_named(const AnyBank& bank, const std::vector<std::string>& names,
+std::vector<std::uint32_t> members_named(const BankBase& bank,
+                                         const std::vector<std::string>& names,
                                          const std::string& name, const char* option,
                                          const std::string& file);
 

@@ -141,8 +141,7 @@ void CountedKeys::take_hashes(const std::function<void(const KeyBatch&, std::uin
   hashes_ = {};
 }
 
-template <class OneFilter>
-KeyTotals insert_keys(OneFilter& filter, const std::vector<std::string>& inputs, KeyFormat format,
+KeyTotals insert_keys(FilterBase& filter, const std::vector<std::string>& inputs, KeyFormat format,
                       std::optional<CountedKeys>& counted, const RunOptions& run,
                       const char* what) {
   BulkInserter bulk = filter.bulk(run.batch());
@@ -168,9 +167,5 @@ KeyTotals insert_keys(OneFilter& filter, const std::vector<std::string>& inputs,
   }
   return totals;
 }
-template KeyTotals insert_keys(Filter&, const std::vector<std::string>&, KeyFormat,
-                               std::optional<CountedKeys>&, const RunOptions&, const char*);
-template KeyTotals insert_keys(BloomFilter&, const std::vector<std::string>&, KeyFormat,
-                               std::optional<CountedKeys>&, const RunOptions&, const char*);
 
 }  // namespace scbf::cli

@@ -12,6 +12,7 @@
 
 #include "key_reader.hpp"
 #include "options.hpp"
+#include "scbf/filter_base.hpp"
 
 namespace scbf::cli {
 
@@ -51,8 +52,7 @@ class CountedKeys {
 /// Inserts all keys of the inputs into a new filter: the hashes of `counted` if it has them, else
 /// the keys as they are read. Shows progress, labelled `what`. Throws IoError, also if there are
 /// fewer keys than were counted.
-template <class OneFilter>
-KeyTotals insert_keys(OneFilter& filter, const std::vector<std::string>& inputs, KeyFormat format,
+KeyTotals insert_keys(FilterBase& filter, const std::vector<std::string>& inputs, KeyFormat format,
                       std::optional<CountedKeys>& counted, const RunOptions& run, const char* what);
 
 }  // namespace scbf::cli

@@ -323,8 +323,7 @@ void add_compress_to(CommandLine& line, bool& compress) {
       compress);
 }
 
-template <class OneFilter>
-Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptions& run,
+Saved save_filter(const FilterBase& filter, const Destination& to, const RunOptions& run,
                   const SaveOptions& how) {
   const auto when = run.resolved_threads() > 1 ? std::launch::async | std::launch::deferred
                                                : std::launch::deferred;
@@ -343,10 +342,6 @@ Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptio
   saved.seconds = watch.seconds() - counting;
   return saved;
 }
-template Saved save_filter(const Filter&, const Destination&, const RunOptions&,
-                           const SaveOptions&);
-template Saved save_filter(const BloomFilter&, const Destination&, const RunOptions&,
-                           const SaveOptions&);
 
 void describe_work(Json& json, const KeyTotals& read, const Backend& backend, const RunOptions& run,
                    double seconds) {
@@ -393,13 +388,10 @@ void describe_growth_of_bank(Json& json, const Growth& growth) {
   describe_geometry(json, growth.first_geometry());
 }
 
-template <class OneFilter>
-void describe_size(Json& json, const OneFilter& filter) {
+void describe_size(Json& json, const FilterBase& filter) {
   json["bytes"] = filter.bytes();
   if (filter.growth().policy() != Growth::Policy::one) json["stages"] = filter.stages();
 }
-template void describe_size(Json&, const Filter&);
-template void describe_size(Json&, const BloomFilter&);
 
 void describe_epoch(Json& json, const Epoch& epoch) {
   if (!epoch) return;
@@ -466,8 +458,7 @@ void add_max_fpr_to(CommandLine& line, double& most) {
               });
 }
 
-template <class OneFilter>
-void check_rate(const OneFilter& filter, double most, const Refusal& refusal) {
+void check_rate(const FilterBase& filter, double most, const Refusal& refusal) {
   if (most >= 1) return;
   double rate = filter.fpr_bound();
   if (filter.stages() == 1) {
@@ -482,8 +473,6 @@ void check_rate(const OneFilter& filter, double most, const Refusal& refusal) {
       filter.stages() == 1 ? "about" : "up to", percent(rate), percent(most), refusal.outcome,
       refusal.way_out));
 }
-template void check_rate(const Filter&, double, const Refusal&);
-template void check_rate(const BloomFilter&, double, const Refusal&);
 
 std::string full_text(const Refusal& refusal, std::string_view reason, std::uint64_t fitted) {
   return fmt::format("{}: {}; {} of the input fitted, and {}", refusal.name, reason,

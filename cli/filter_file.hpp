@@ -134,12 +134,11 @@ struct Saved {
 };
 /// Saves a filter: the bytes of Filter::save. Its statistics are counted meanwhile, if there are
 /// threads to spare.
-template <class OneFilter>
-Saved save_filter(const OneFilter& filter, const Destination& to, const RunOptions& run,
+Saved save_filter(const FilterBase& filter, const Destination& to, const RunOptions& run,
                   const SaveOptions& how);
-/// Writes the same to an output.
-template <class OneFilter>
-void write_filter(Output& out, const OneFilter& filter, const SaveOptions& how) {
+/// Writes a filter or a bank to an output.
+template <class AnyKind>
+void write_filter(Output& out, const AnyKind& filter, const SaveOptions& how) {
   filter.write(
       [&](std::span<const std::byte> bytes) {
         out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -162,8 +161,7 @@ void describe_growth(Json& json, const Growth& growth);
 /// first stage of a member.
 void describe_growth_of_bank(Json& json, const Growth& growth);
 /// bytes; stages of a filter that grows.
-template <class OneFilter>
-void describe_size(Json& json, const OneFilter& filter);
+void describe_size(Json& json, const FilterBase& filter);
 /// The epoch of bits; of counters, none.
 inline Epoch epoch_of(const Filter&) noexcept { return {}; }
 inline Epoch epoch_of(const BloomFilter& filter) { return filter.epoch(); }
@@ -193,13 +191,12 @@ struct Refusal {
 /// Throws Incompatible if the rate of a filter is above `most`: of one stage the rate that its fill
 /// says, of several the growth's bound. To be called before the filter is written. Cost: none, as
 /// the fill is known.
-template <class OneFilter>
-void check_rate(const OneFilter& filter, double most, const Refusal& refusal);
+void check_rate(const FilterBase& filter, double most, const Refusal& refusal);
 /// What an error says of a filter that is full.
 std::string full_text(const Refusal& refusal, std::string_view reason, std::uint64_t fitted);
 /// Calls insert(). If the filter becomes full, throws IoError, which says how many keys fitted.
-template <class OneFilter, class Insert>
-auto insert_or_refuse(const OneFilter& filter, const Refusal& refusal, Insert insert) {
+template <class Insert>
+auto insert_or_refuse(const FilterBase& filter, const Refusal& refusal, Insert insert) {
   const std::uint64_t before = filter.keys_inserted();
   try {
     return insert();

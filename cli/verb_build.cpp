@@ -106,16 +106,14 @@ Design single_stage(const BuildOptions& options, const KeyFormat& format) {
 }
 
 /// The result of a build: the filter with all keys, and the times.
-template <class OneFilter>
 struct Built {
-  const OneFilter& filter;
+  const FilterBase& filter;
   KeyTotals read;
   double seconds;  ///< of counting, reading and inserting
   Saved saved;
 };
 
-template <class OneFilter>
-Json to_json(const BuildOptions& options, const Design& design, const Built<OneFilter>& built) {
+Json to_json(const BuildOptions& options, const Design& design, const Built& built) {
   Json json;
   json["file"] = options.out;
   json["kind"] = options.bits ? "bits" : "counters";
@@ -141,9 +139,7 @@ Json to_json(const BuildOptions& options, const Design& design, const Built<OneF
   return json;
 }
 
-template <class OneFilter>
-std::string to_text(const BuildOptions& options, const Design& design,
-                    const Built<OneFilter>& built) {
+std::string to_text(const BuildOptions& options, const Design& design, const Built& built) {
   const Backend& backend = built.filter.backend();
   const Statistics& s = built.saved.statistics;
   const std::string keys = fmt::format("{}: {}", options.out, counted(built.read.keys, "key"));
@@ -196,8 +192,8 @@ int build_as(const BuildOptions& options, Design design, const KeyFormat& format
   });
   check_rate(filter, options.most_fpr, refusal);
   const double seconds = watch.seconds();
-  const Built<OneFilter> built{filter, read, seconds,
-                               save_filter(filter, to, run, {.compress = options.compress})};
+  const Built built{filter, read, seconds,
+                    save_filter(filter, to, run, {.compress = options.compress})};
   if (run.json) {
     print_json(to_json(options, design, built));
   } else {

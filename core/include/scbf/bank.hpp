@@ -28,20 +28,10 @@
 #include <variant>
 #include <vector>
 
-#include "scbf/detail/not_a_key.hpp"
+#include "scbf/bank_base.hpp"
 #include "scbf/filter.hpp"
 
 namespace scbf {
-
-/// The largest number of members of a bank.
-inline constexpr std::uint32_t kMaxBankMembers = 1u << 20;
-
-struct BankOptions {
-  std::uint64_t seed = 0;  ///< of XXH3-64, for all members
-  /// See find_backend; must be one that keeps counters on the host.
-  std::string_view backend = "auto";
-  std::uint32_t capacity = 8;  ///< members to make room for; a bank can outgrow it, see reserve
-};
 
 /// Keys for one member, in a call that changes several.
 struct MemberKeys {
@@ -54,21 +44,6 @@ struct MemberKeys {
 struct BankMemory {
   std::uint64_t counters = 0;  ///< of all members
   std::uint64_t rows = 0;
-};
-
-struct BankReport {
-  std::uint64_t nulls = 0;  ///< null keys; no member holds them
-};
-
-/// For each key, the members that may hold it, in ascending order.
-struct MemberLists {
-  std::vector<std::uint64_t> offsets;  ///< keys + 1 of them; key i's members begin at offsets[i]
-  std::vector<std::uint32_t> members;
-
-  std::size_t size() const noexcept { return offsets.empty() ? 0 : offsets.size() - 1; }
-  std::span<const std::uint32_t> of(std::size_t key) const noexcept {
-    return std::span(members).subspan(offsets[key], offsets[key + 1] - offsets[key]);
-  }
 };
 
 /// Some members had no room for all their keys, or no memory for more room. Their keys were
@@ -94,47 +69,23 @@ class MembersFull : public FilterFull {
   std::vector<std::uint64_t> processed_;
 };
 
-struct BankState;  // internal: what a bank is made of
-
-/// Members are addressed by the number that add_member returned. A member keeps its number until it
-/// is removed; a later member may then get that number. Every function that takes a number throws
-/// InvalidArgument, changing nothing, if no member has it.
+/// A bank of filters with counters, which can change.
 ///
 /// Whatever a function throws, rows, counters and the map of stages agree afterwards. Functions
 /// that add or replace members have then changed nothing. Batches throw std::bad_alloc only before
 /// they change anything, except that empty stages may have been added; once some keys are in, the
 /// exception is MembersFull. If memory is short, they go member by member and key by key instead.
-/// An executor that throws costs speed, not keys (see Executor). Movable (errors.hpp: "Moving"),
-/// not copyable.
-class Bank {
+/// An executor that throws costs speed, not keys (see Executor).
+class Bank : public BankBase {
  public:
   /// Makes a bank without members. Throws BackendUnavailable; InvalidArgument if the backend keeps
   /// counters on a device or the capacity exceeds kMaxBankMembers; std::bad_alloc.
   explicit Bank(const Growth& growth, const BankOptions& options = {});
-  Bank(Bank&&) noexcept;
-  Bank& operator=(Bank&&) noexcept;
-  ~Bank();
 
-  const Growth& growth() const;
-  std::uint64_t seed() const;
-  const Backend& backend() const;
-  /// How many members there are.
-  std::size_t size() const;
-  /// One more than the largest number that a member has had. Not every number below it need have a
-  /// member.
-  std::uint32_t slots() const;
-  /// How many members there is room for, which is the number of bits in an answer. Rows of later
-  /// stages are only as long as needed for the members with such a stage.
-  std::uint32_t capacity() const;
   /// Memory of all stages.
   BankMemory memory() const;
 
   // ---- members --------------------------------------------------------------------------------
-
-  /// Makes room for this many members in the rows of the first stage. Rows are 1, 2, 4 … 64 bytes
-  /// long, then a multiple of 32. Cost: if rows become longer, one copy of all rows; old and new
-  /// rows are in memory at the same time.
-  void reserve(std::uint32_t members);
 
   /// Adds an empty member, of one stage. Returns its number, the smallest free one. If the bank is
   /// full, its capacity grows by half (see reserve).
@@ -156,25 +107,8 @@ class Bank {
   Filter replace_member(std::uint32_t member, Filter filter, const BatchOptions& options = {});
   /// Copies a member, for its statistics or to save it alone. Cost: one pass over its counters.
   Filter copy_member(std::uint32_t member) const;
-  bool has_member(std::uint32_t member) const;
-
-  /// How many stages a member has; at least 1.
-  std::size_t stages(std::uint32_t member) const;
   /// Stage i, oldest first. Valid until the bank is changed. Throws InvalidArgument past the last.
   StageView stage(std::uint32_t member, std::size_t i) const;
-  /// As Filter::fpr_bound.
-  double fpr_bound(std::uint32_t member) const;
-  /// Filter::metadata of a member, for example its name.
-  const std::string& metadata(std::uint32_t member) const;
-  /// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
-  void set_metadata(std::uint32_t member, std::string metadata);
-
-  /// Marks a member that must be asked whatever its counters say, for example because it is
-  /// unknown, stale or being rebuilt. It is in every answer, except for null keys, until the mark
-  /// is cleared with ask = false.
-  void ask_always(std::uint32_t member, bool ask);
-  bool asked_always(std::uint32_t member) const;
-
   // ---- changes --------------------------------------------------------------------------------
 
   /// As Filter::insert. Updates the row of each counter that leaves 0, or rebuilds the member's
@@ -208,32 +142,7 @@ class Bank {
   /// Resets a member to one empty stage. Cost: one pass over the rows of each of its stages.
   void clear(std::uint32_t member, const BatchOptions& options = {});
 
-  // ---- questions ------------------------------------------------------------------------------
-
-  /// Size of one key's packed answer: capacity() / 8 bytes.
-  std::size_t answer_bytes() const;
-  /// The answer to keys[i] is the answer_bytes() bytes from i · answer_bytes() on. Bit m of it,
-  /// least significant first, is 1 if member m may hold the key in any of its stages. Bits without
-  /// a member are 0, and so is the whole answer to a null key. Requires bits.size() == keys.size()
-  /// · answer_bytes(), else InvalidArgument. Cost: k rows for each shape of stage, only as long as
-  /// needed for the members with such a stage. Temporary memory: 170 KiB of each thread's stack.
-  BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
-                           const BatchOptions& options = {}) const;
-  /// The same as lists: ascending, each member once. They replace the contents of `lists`.
-  BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options = {}) const;
-  /// The members that may hold one key, in ascending order. For many keys use batches.
-  std::vector<std::uint32_t> find(std::uint64_t key) const;
-  std::vector<std::uint32_t> find(std::string_view key) const;
-  template <detail::NotAKey T>
-  std::vector<std::uint32_t> find(T) const = delete;
-  std::vector<std::uint32_t> find(detail::Literals) const = delete;
-
   // ---- the whole: docs/file_format.md ---------------------------------------------------------
-
-  /// Free-form text that is saved with the bank, as Filter::metadata.
-  const std::string& metadata() const;
-  /// Throws InvalidArgument if it is longer than kMaxMetadataBytes.
-  void set_metadata(std::string metadata);
 
   /// Writes all members, with their numbers, marks and metadata, into one file, atomically as
   /// Filter::save. The rows are not in it. Throws IoError, or CorruptFile if the words of a mapped
@@ -253,51 +162,6 @@ class Bank {
  private:
   friend struct BankAccess;  // not installed
   explicit Bank(std::unique_ptr<BankState> state) noexcept;
-
-  detail::Owned<BankState> state_;
 };
-
-/// What a bank file says of one member.
-struct MemberFileInfo {
-  std::uint32_t number;
-  bool asked_always;     ///< Bank::ask_always
-  std::uint64_t offset;  ///< of the member in the file; offsets in `filter` count from here
-  /// In a BloomBank's file, no member has a place of its own: `offset`, and everything in `filter`
-  /// that says where something lies, are then 0.
-  FileInfo filter;
-};
-
-/// What the headers of a bank file say.
-struct BankFileInfo {
-  std::uint32_t version;
-  Growth growth;
-  std::uint64_t seed;
-  std::uint32_t capacity;               ///< Bank::capacity
-  std::vector<MemberFileInfo> members;  ///< ascending by number
-  std::uint64_t file_bytes;
-  std::string metadata;
-  bool compressed;  ///< see SaveOptions::compress
-  Cell cell;        ///< of the members: counter for a Bank's file, bit for a BloomBank's
-  /// Bytes that rows take when the bank is loaded, however few members there are: check this before
-  /// loading a file that you do not trust. For a Bank, the rows of the first stage; for a
-  /// BloomBank, those of all stages, and what is kept for each slot.
-  std::uint64_t row_bytes;
-};
-
-/// Reads and verifies only the headers of the file of a Bank or a BloomBank, including those of the
-/// members. Throws IoError, CorruptFile, or Incompatible if the file holds a filter.
-BankFileInfo read_bank_file_info(const std::filesystem::path& path);
-/// Reads and verifies the whole file: for a Bank every member, as verify_file does a filter; for a
-/// BloomBank all rows. Memory: one chunk, and what is returned. Throws as read_bank_file_info.
-BankFileInfo verify_bank_file(const std::filesystem::path& path);
-
-/// What the headers of a file say, whichever kind of file it is.
-using AnyFileInfo = std::variant<FileInfo, BankFileInfo>;
-/// Reads and verifies only the headers, as read_file_info or read_bank_file_info, whichever fits.
-/// Reads a pipe once. Throws IoError or CorruptFile.
-AnyFileInfo read_any_file_info(const std::filesystem::path& path);
-/// Reads and verifies the whole file, as verify_file or verify_bank_file. Throws IoError or
-/// CorruptFile.
-AnyFileInfo verify_any_file(const std::filesystem::path& path);
 
 }  // namespace scbf

@@ -27,15 +27,14 @@
 
 #include "scbf/bank.hpp"
 #include "scbf/bloom_filter.hpp"
-#include "scbf/detail/not_a_key.hpp"
 
 namespace scbf {
 
 /// Members are BloomFilters of one growth and seed. They are numbered as in Bank, and come and go
 /// as whole filters; keys are added to a filter before it becomes a member. Where a contract is not
 /// repeated here, it is Bank's. Whatever a function throws, members and answers are as before;
-/// there may be room for more members. Movable (errors.hpp: "Moving"), not copyable.
-class BloomBank {
+/// there may be room for more members.
+class BloomBank : public BankBase {
  public:
   /// Makes a bank without members. Throws BackendUnavailable, also for a backend that works on
   /// counters only; otherwise as Bank's constructor.
@@ -46,16 +45,7 @@ class BloomBank {
   explicit BloomBank(const Bank& counters);
   /// Takes over a bank, which is then moved from, and frees its counters.
   explicit BloomBank(Bank&& counters);
-  BloomBank(BloomBank&&) noexcept;
-  BloomBank& operator=(BloomBank&&) noexcept;
-  ~BloomBank();
 
-  const Growth& growth() const;
-  std::uint64_t seed() const;
-  const Backend& backend() const;
-  std::size_t size() const;
-  std::uint32_t slots() const;
-  std::uint32_t capacity() const;
   /// Memory of the rows of all stages.
   std::uint64_t bytes() const;
   /// True for a mapped bank: adding, removing and replacing members, apply, and reserve throw
@@ -64,7 +54,6 @@ class BloomBank {
 
   // ---- members --------------------------------------------------------------------------------
 
-  void reserve(std::uint32_t members);
   /// Adds a filter of bits as a member and returns its number, the smallest free one. Its bits are
   /// kept in the rows only, so the file of a mapped filter is no longer needed. Throws
   /// Incompatible, naming the difference, unless growth and seed are the bank's and every stage
@@ -88,30 +77,8 @@ class BloomBank {
   /// The member as a filter of bits, with its metadata, numbers of keys and epoch. Cost: one pass
   /// over the rows of each of its stages. Throws std::bad_alloc.
   BloomFilter copy_member(std::uint32_t member, const BatchOptions& options = {}) const;
-  bool has_member(std::uint32_t member) const;
-  std::size_t stages(std::uint32_t member) const;
-  double fpr_bound(std::uint32_t member) const;
-  const std::string& metadata(std::uint32_t member) const;
-  void set_metadata(std::uint32_t member, std::string metadata);
-  void ask_always(std::uint32_t member, bool ask);
-  bool asked_always(std::uint32_t member) const;
-
-  // ---- questions ------------------------------------------------------------------------------
-
-  std::size_t answer_bytes() const;
-  BankReport contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
-                           const BatchOptions& options = {}) const;
-  BankReport find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options = {}) const;
-  std::vector<std::uint32_t> find(std::uint64_t key) const;
-  std::vector<std::uint32_t> find(std::string_view key) const;
-  template <detail::NotAKey T>
-  std::vector<std::uint32_t> find(T) const = delete;
-  std::vector<std::uint32_t> find(detail::Literals) const = delete;
 
   // ---- the whole ------------------------------------------------------------------------------
-
-  const std::string& metadata() const;
-  void set_metadata(std::string metadata);
 
   /// Writes the rows, and the members' numbers, marks and metadata, into one file, atomically as
   /// Filter::save. Throws IoError, or CorruptFile if the bank is mapped from a file whose rows
@@ -138,8 +105,6 @@ class BloomBank {
  private:
   friend struct BankAccess;  // not installed
   explicit BloomBank(std::unique_ptr<BankState> state) noexcept;
-
-  detail::Owned<BankState> state_;
 };
 
 }  // namespace scbf

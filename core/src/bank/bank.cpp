@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank's functions, except those that bank_state.cpp shares with BloomBank. Batches that change
-// members are in changes.cpp.
+// Bank's own functions. Batches that change members are in changes.cpp.
 #include "scbf/bank.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "bank/bank_state.hpp"
-#include "bank/member_answers.hpp"
 
 namespace scbf {
 
@@ -21,22 +19,10 @@ std::uint64_t MembersFull::processed(std::size_t i) const {
 // ---- members ------------------------------------------------------------------------------------
 
 Bank::Bank(const Growth& growth, const BankOptions& options)
-    : state_(BankState::empty(growth, Cell::counter, options)) {}
-Bank::Bank(std::unique_ptr<BankState> state) noexcept : state_(std::move(state)) {}
-Bank::Bank(Bank&&) noexcept = default;
-Bank& Bank::operator=(Bank&&) noexcept = default;
-Bank::~Bank() = default;
-
-const Growth& Bank::growth() const { return state_->growth; }
-std::uint64_t Bank::seed() const { return state_->seed; }
-const Backend& Bank::backend() const { return *state_->backend; }
-std::size_t Bank::size() const { return state_->first.size; }
-std::uint32_t Bank::slots() const { return state_->first.slots(); }
-std::uint32_t Bank::capacity() const { return state_->first.rows.capacity(); }
+    : BankBase(BankState::empty(growth, Cell::counter, options)) {}
+Bank::Bank(std::unique_ptr<BankState> state) noexcept : BankBase(std::move(state)) {}
 
 BankMemory Bank::memory() const { return state_->memory(); }
-
-void Bank::reserve(std::uint32_t members) { state_->reserve(members); }
 
 std::uint32_t Bank::add_member() {
   BankState& state = *state_;
@@ -118,10 +104,6 @@ Filter Bank::copy_member(std::uint32_t member) const {
   return FilterAccess::make(std::move(copy));
 }
 
-bool Bank::has_member(std::uint32_t member) const { return state_->first.has(member); }
-
-std::size_t Bank::stages(std::uint32_t member) const { return state_->at(member).stages.size(); }
-
 StageView Bank::stage(std::uint32_t member, std::size_t i) const {
   const auto& stages = state_->at(member).stages;
   if (i >= stages.size()) {
@@ -130,36 +112,5 @@ StageView Bank::stage(std::uint32_t member, std::size_t i) const {
   }
   return StageView(stages[i].stage());
 }
-
-double Bank::fpr_bound(std::uint32_t member) const { return state_->fpr_bound(member); }
-
-const std::string& Bank::metadata(std::uint32_t member) const {
-  return state_->at(member).metadata;
-}
-void Bank::set_metadata(std::uint32_t member, std::string metadata) {
-  state_->set_metadata(member, std::move(metadata));
-}
-const std::string& Bank::metadata() const { return state_->metadata; }
-void Bank::set_metadata(std::string metadata) {
-  check_metadata(metadata);
-  state_->metadata = std::move(metadata);
-}
-
-void Bank::ask_always(std::uint32_t member, bool ask) { state_->ask_always(member, ask); }
-bool Bank::asked_always(std::uint32_t member) const { return state_->asked_always(member); }
-
-// ---- questions ----------------------------------------------------------------------------------
-
-std::size_t Bank::answer_bytes() const { return state_->first.rows.stride(); }
-
-BankReport Bank::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
-                               const BatchOptions& options) const {
-  return state_->contains_bits(keys, bits, options);
-}
-BankReport Bank::find(const KeyBatch& keys, MemberLists& lists, const BatchOptions& options) const {
-  return state_->find(keys, lists, options);
-}
-std::vector<std::uint32_t> Bank::find(std::uint64_t key) const { return find_one(*this, key); }
-std::vector<std::uint32_t> Bank::find(std::string_view key) const { return find_one(*this, key); }
 
 }  // namespace scbf

@@ -57,8 +57,7 @@ void BankState::apply(std::uint32_t member, const Delta& delta, const BatchOptio
   DeltaMessage message(*filter, delta);
 
   if (delta.whole()) {
-    BloomFilter whole =
-        BloomFilter::read(source_of(delta.message()), {.backend = backend->name()});
+    BloomFilter whole = BloomFilter::read(source_of(delta.message()), {.backend = backend->name()});
     const bool asked = asked_always(member);
     replace(member, FilterAccess::state(whole), options);
     ask_always(member, asked);

@@ -159,11 +159,10 @@ std::vector<FilterState*> states_of(std::vector<AnyFilter>& filters) {
 const Backend& backend_for(const BankOptions& options);
 
 struct BankAccess {
-  static BankState& state(Bank& bank) { return *bank.state_; }
-  static const BankState& state(const Bank& bank) { return *bank.state_; }
-  static const BankState& state(const BloomBank& bank) { return *bank.state_; }
+  static BankState& state(BankBase& bank) { return *bank.state_; }
+  static const BankState& state(const BankBase& bank) { return *bank.state_; }
   /// Leaves the bank moved from.
-  static std::unique_ptr<BankState> take_state(Bank& bank) {
+  static std::unique_ptr<BankState> take_state(BankBase& bank) {
     *bank.state_;  // throws if it already is
     return std::move(bank.state_).release();
   }

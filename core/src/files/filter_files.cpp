@@ -231,10 +231,10 @@ FileInfo read_info(Input& input, std::vector<std::byte> first, bool verify) {
   return info;
 }
 
-void Filter::write(const ByteSink& sink, const SaveOptions& options) const {
+void FilterBase::write(const ByteSink& sink, const SaveOptions& options) const {
   write_filter(*state_, options, sink);
 }
-void Filter::save(const std::filesystem::path& path, const SaveOptions& options) const {
+void FilterBase::save(const std::filesystem::path& path, const SaveOptions& options) const {
   write_file(path, [&](const ByteSink& sink) { write(sink, options); });
 }
 Filter Filter::read(const ByteSource& source, const FilterOptions& options) {
@@ -247,12 +247,6 @@ Filter Filter::map(const std::filesystem::path& path, const FilterOptions& optio
   return FilterAccess::make(map_filter(path, options, Cell::counter));
 }
 
-void BloomFilter::write(const ByteSink& sink, const SaveOptions& options) const {
-  write_filter(*state_, options, sink);
-}
-void BloomFilter::save(const std::filesystem::path& path, const SaveOptions& options) const {
-  write_file(path, [&](const ByteSink& sink) { write(sink, options); });
-}
 BloomFilter BloomFilter::read(const ByteSource& source, const FilterOptions& options) {
   return BloomFilter(read_filter(source, options, Cell::bit));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BloomFilter: makes bits from counters, intersects, and estimates numbers of keys. What it shares
-// with Filter is in state.cpp.
+// BloomFilter: makes bits from counters, intersects, and estimates numbers of keys.
 #include "scbf/bloom_filter.hpp"
 
 #include <algorithm>
@@ -31,19 +30,7 @@ Stage bits_of(const Stage& counters, const Backend& on, const BatchOptions& opti
   return bits;
 }
 
-}  // namespace
-
-BloomFilter::BloomFilter(const Growth& growth, const FilterOptions& options)
-    : state_(FilterState::empty(growth, Cell::bit, options)) {}
-
-BloomFilter::BloomFilter(const Geometry& geometry, const FilterOptions& options)
-    : BloomFilter(Growth::one(geometry), options) {}
-
-BloomFilter::BloomFilter(std::uint64_t capacity, double fpr, const FilterOptions& options)
-    : BloomFilter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
-
-BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options) {
-  const FilterState& of = FilterAccess::state(counters);
+std::unique_ptr<FilterState> bits_of(const FilterState& of, const BatchOptions& options) {
   const Backend& on = of.backend->supports(Cell::bit) ? *of.backend : find_backend();
   check_supports(on, of.growth.layout(), Cell::bit);
   auto state = std::make_unique<FilterState>(FilterState{of.growth, of.seed, &on});
@@ -51,86 +38,31 @@ BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options) {
   state->metadata = of.metadata;
   state->stages.reserve(of.stages.size());
   for (const Stage& stage : of.stages) state->stages.push_back(bits_of(stage, on, options));
-  state_ = std::move(state);
+  return state;
 }
 
-BloomFilter::BloomFilter(std::unique_ptr<FilterState> state) noexcept : state_(std::move(state)) {}
-BloomFilter::BloomFilter(const BloomFilter& other)
-    : state_(std::make_unique<FilterState>(*other.state_)) {}
-BloomFilter& BloomFilter::operator=(const BloomFilter& other) {
-  if (this != &other) *this = BloomFilter(other);
-  return *this;
-}
-BloomFilter::BloomFilter(BloomFilter&&) noexcept = default;
-BloomFilter& BloomFilter::operator=(BloomFilter&&) noexcept = default;
-BloomFilter::~BloomFilter() = default;
+}  // namespace
 
-// ---- keys ---------------------------------------------------------------------------------------
+BloomFilter::BloomFilter(const Growth& growth, const FilterOptions& options)
+    : FilterBase(FilterState::empty(growth, Cell::bit, options)) {}
 
-InsertReport BloomFilter::insert(const KeyBatch& keys, const BatchOptions& options) {
-  return state_->insert(keys, options);
-}
+BloomFilter::BloomFilter(const Geometry& geometry, const FilterOptions& options)
+    : BloomFilter(Growth::one(geometry), options) {}
 
-InsertNewReport BloomFilter::insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
-                                        const BatchOptions& options) {
-  return state_->insert_new(keys, out, options);
-}
+BloomFilter::BloomFilter(std::uint64_t capacity, double fpr, const FilterOptions& options)
+    : BloomFilter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
 
-ContainsReport BloomFilter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
-                                     const BatchOptions& options) const {
-  check_answers(keys.size(), out.size(), "out");
-  return {state_->contains(keys, out.data(), options), keys.nulls()};
-}
-ContainsReport BloomFilter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
-                                          const BatchOptions& options) const {
-  return contains_as_bits(*this, keys, bits, options);
-}
-ContainsReport BloomFilter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
-                                 const BatchOptions& options) const {
-  return contains_as_indices(*this, keys, indices, options);
-}
-
-void BloomFilter::insert(std::uint64_t key) { state_->insert_key(key); }
-void BloomFilter::insert(std::string_view key) { state_->insert_key(key); }
-bool BloomFilter::insert_new(std::uint64_t key) { return state_->insert_new_key(key); }
-bool BloomFilter::insert_new(std::string_view key) { return state_->insert_new_key(key); }
-bool BloomFilter::contains(std::uint64_t key) const { return state_->contains_key(key); }
-bool BloomFilter::contains(std::string_view key) const { return state_->contains_key(key); }
+BloomFilter::BloomFilter(const Filter& counters, const BatchOptions& options)
+    : FilterBase(bits_of(FilterAccess::state(counters), options)) {}
+BloomFilter::BloomFilter(std::unique_ptr<FilterState> state) noexcept
+    : FilterBase(std::move(state)) {}
 
 // ---- the whole ----------------------------------------------------------------------------------
-
-const Growth& BloomFilter::growth() const { return state_->growth; }
-std::uint64_t BloomFilter::seed() const { return state_->seed; }
-const Backend& BloomFilter::backend() const { return *state_->backend; }
-bool BloomFilter::read_only() const { return state_->read_only(); }
-std::size_t BloomFilter::stages() const { return state_->stages.size(); }
-StageView BloomFilter::stage(std::size_t i) const { return state_->stage(i); }
-const Geometry& BloomFilter::geometry() const { return state_->stages.front().geometry(); }
-std::uint64_t BloomFilter::bytes() const { return state_->bytes(); }
-std::uint64_t BloomFilter::keys_inserted() const { return state_->keys_inserted(); }
-std::uint64_t BloomFilter::keys_removed() const { return state_->keys_removed(); }
-double BloomFilter::fpr_bound() const { return state_->fpr_bound(); }
-std::uint64_t BloomFilter::nonzero(const BatchOptions& options) const {
-  return state_->nonzero(options);
-}
-double BloomFilter::fill(const BatchOptions& options) const { return state_->fill(options); }
-Statistics BloomFilter::statistics(const BatchOptions& options) const {
-  Statistics statistics = state_->statistics(options);
-  statistics.ambiguous_share = 0;  // nothing is removed
-  return statistics;
-}
-std::span<const std::uint64_t> BloomFilter::words() const { return state_->stages[0].words(); }
-void BloomFilter::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
-  state_->stages[0].read_words(first, out);
-}
-const std::string& BloomFilter::metadata() const { return state_->metadata; }
-void BloomFilter::set_metadata(std::string metadata) { state_->set_metadata(std::move(metadata)); }
 
 BloomFilter& BloomFilter::to(std::string_view backend) {
   state_->move_to(find_backend(backend));
   return *this;
 }
-void BloomFilter::clear() { state_->clear(); }
 bool operator==(const BloomFilter& a, const BloomFilter& b) { return a.state_->equals(*b.state_); }
 
 void BloomFilter::merge(const BloomFilter& other, const BatchOptions& options) {

@@ -63,9 +63,7 @@ struct BulkInserter::State {
   ~State() { finish(); }
 };
 
-BulkInserter::BulkInserter(Filter& filter, const BatchOptions& options)
-    : state_(State::of(FilterAccess::state(filter), options)) {}
-BulkInserter::BulkInserter(BloomFilter& filter, const BatchOptions& options)
+BulkInserter::BulkInserter(FilterBase& filter, const BatchOptions& options)
     : state_(State::of(FilterAccess::state(filter), options)) {}
 BulkInserter::BulkInserter(BulkInserter&&) noexcept = default;
 BulkInserter& BulkInserter::operator=(BulkInserter&&) noexcept = default;

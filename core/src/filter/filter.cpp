@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter: checks arguments, counts, removes a key from the stage that claims it, subtracts. What it
-// shares with BloomFilter is in state.cpp, files are in files/filter_files.cpp.
+// Filter: counts, removes a key from the stage that claims it, subtracts. Files are in
+// files/filter_files.cpp.
 #include "scbf/filter.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace scbf {
 
-Filter::Filter(std::unique_ptr<FilterState> state) noexcept : state_(std::move(state)) {}
+Filter::Filter(std::unique_ptr<FilterState> state) noexcept : FilterBase(std::move(state)) {}
 
 namespace {
 
@@ -29,7 +29,7 @@ const Geometry& of_counters(const Geometry& geometry) {
 }  // namespace
 
 Filter::Filter(const Growth& growth, const FilterOptions& options)
-    : state_(FilterState::empty(growth, Cell::counter, options)) {}
+    : FilterBase(FilterState::empty(growth, Cell::counter, options)) {}
 
 Filter::Filter(const Geometry& geometry, const FilterOptions& options)
     : Filter(Growth::one(of_counters(geometry)), options) {}
@@ -37,31 +37,7 @@ Filter::Filter(const Geometry& geometry, const FilterOptions& options)
 Filter::Filter(std::uint64_t capacity, double fpr, const FilterOptions& options)
     : Filter(plan({.capacity = capacity, .fpr = fpr}).geometry, options) {}
 
-Filter::Filter(const Filter& other) : state_(std::make_unique<FilterState>(*other.state_)) {}
-Filter& Filter::operator=(const Filter& other) {
-  if (this != &other) *this = Filter(other);
-  return *this;
-}
-Filter::Filter(Filter&&) noexcept = default;
-Filter& Filter::operator=(Filter&&) noexcept = default;
-Filter::~Filter() = default;
-
 // ---- batches ------------------------------------------------------------------------------------
-
-InsertReport Filter::insert(const KeyBatch& keys, const BatchOptions& options) {
-  return state_->insert(keys, options);
-}
-
-InsertNewReport Filter::insert_new(const KeyBatch& keys, std::span<std::uint8_t> out,
-                                   const BatchOptions& options) {
-  return state_->insert_new(keys, out, options);
-}
-
-ContainsReport Filter::contains(const KeyBatch& keys, std::span<std::uint8_t> out,
-                                const BatchOptions& options) const {
-  check_answers(keys.size(), out.size(), "out");
-  return {state_->contains(keys, out.data(), options), keys.nulls()};
-}
 
 CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
                           const BatchOptions& options) const {
@@ -70,15 +46,6 @@ CountReport Filter::count(const KeyBatch& keys, std::span<std::uint8_t> out,
     return state_->backend->count(views, keys, out.data(), options);
   });
   return {hits, keys.nulls()};
-}
-
-ContainsReport Filter::contains_bits(const KeyBatch& keys, std::span<std::uint8_t> bits,
-                                     const BatchOptions& options) const {
-  return contains_as_bits(*this, keys, bits, options);
-}
-ContainsReport Filter::find(const KeyBatch& keys, std::span<std::uint64_t> indices,
-                            const BatchOptions& options) const {
-  return contains_as_indices(*this, keys, indices, options);
 }
 
 RemoveReport Filter::remove(const KeyBatch& keys, std::span<std::uint8_t> verdicts,
@@ -144,12 +111,6 @@ Removal remove_one(FilterState& state, Filter& filter, const Key& key) {
 
 }  // namespace
 
-void Filter::insert(std::uint64_t key) { state_->insert_key(key); }
-void Filter::insert(std::string_view key) { state_->insert_key(key); }
-bool Filter::insert_new(std::uint64_t key) { return state_->insert_new_key(key); }
-bool Filter::insert_new(std::string_view key) { return state_->insert_new_key(key); }
-bool Filter::contains(std::uint64_t key) const { return state_->contains_key(key); }
-bool Filter::contains(std::string_view key) const { return state_->contains_key(key); }
 Removal Filter::remove(std::uint64_t key) { return remove_one(*state_, *this, key); }
 Removal Filter::remove(std::string_view key) { return remove_one(*state_, *this, key); }
 unsigned Filter::count(std::uint64_t key) const { return count_one(*state_, *this, key); }
@@ -194,36 +155,10 @@ ConstFilterRef Filter::ref() const {
 
 // ---- the whole ----------------------------------------------------------------------------------
 
-const Growth& Filter::growth() const { return state_->growth; }
-std::uint64_t Filter::seed() const { return state_->seed; }
-const Backend& Filter::backend() const { return *state_->backend; }
-bool Filter::read_only() const { return state_->read_only(); }
-std::size_t Filter::stages() const { return state_->stages.size(); }
-StageView Filter::stage(std::size_t i) const { return state_->stage(i); }
-const Geometry& Filter::geometry() const { return state_->stages.front().geometry(); }
-std::uint64_t Filter::bytes() const { return state_->bytes(); }
-std::uint64_t Filter::keys_inserted() const { return state_->keys_inserted(); }
-std::uint64_t Filter::keys_removed() const { return state_->keys_removed(); }
-double Filter::fpr_bound() const { return state_->fpr_bound(); }
-std::uint64_t Filter::nonzero(const BatchOptions& options) const {
-  return state_->nonzero(options);
-}
-double Filter::fill(const BatchOptions& options) const { return state_->fill(options); }
-Statistics Filter::statistics(const BatchOptions& options) const {
-  return state_->statistics(options);
-}
-std::span<const std::uint64_t> Filter::words() const { return state_->stages.front().words(); }
-void Filter::read_words(std::uint64_t first, std::span<std::uint64_t> out) const {
-  state_->stages.front().read_words(first, out);
-}
-const std::string& Filter::metadata() const { return state_->metadata; }
-void Filter::set_metadata(std::string metadata) { state_->set_metadata(std::move(metadata)); }
-
 Filter& Filter::to(std::string_view backend) {
   state_->move_to(find_backend(backend));
   return *this;
 }
-void Filter::clear() { state_->clear(); }
 void Filter::merge(const Filter& other, const BatchOptions& options) {
   state_->merge(*other.state_, options);
 }

@@ -177,7 +177,7 @@ Statistics FilterState::statistics(const BatchOptions& options) const {
   // its last digits.
   result.estimated_fpr = loads.size() == 1 ? loads[0].fpr : compound_fpr(loads);
   result.fpr_bound = fpr_bound();
-  result.ambiguous_share = ambiguous_share(loads);
+  if (cell == Cell::counter) result.ambiguous_share = ambiguous_share(loads);  // bits stay
   return result;
 }
 

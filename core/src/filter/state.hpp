@@ -18,7 +18,8 @@
 
 namespace scbf {
 
-/// What a filter is made of. Functions have the contracts of Filter's and BloomFilter's.
+/// What a filter is made of. Functions have the contracts of FilterBase's, Filter's and
+/// BloomFilter's.
 struct FilterState {
   static constexpr const char* kOwner = "filter";
 
@@ -142,10 +143,8 @@ std::uint64_t ask_stages(const std::vector<Stage>& stages, Ask ask) {
 
 /// Lets files and banks take filters apart and put them together.
 struct FilterAccess {
-  static FilterState& state(Filter& filter) { return *filter.state_; }
-  static const FilterState& state(const Filter& filter) { return *filter.state_; }
-  static FilterState& state(BloomFilter& filter) { return *filter.state_; }
-  static const FilterState& state(const BloomFilter& filter) { return *filter.state_; }
+  static FilterState& state(FilterBase& filter) { return *filter.state_; }
+  static const FilterState& state(const FilterBase& filter) { return *filter.state_; }
   static Filter make(std::unique_ptr<FilterState> state) noexcept {
     return Filter(std::move(state));
   }
