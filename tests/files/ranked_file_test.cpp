@@ -125,6 +125,33 @@ TEST(RankedFile, DamageBehindRightChecksumsIsFound) {
   EXPECT_GT(not_saved, 10u);
 }
 
+TEST(RankedFile, ACountOfAPositionThatIsNotInUseIsFound) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "damaged.scbf";
+  const Bytes good = to_bytes(spilled_sample());
+  const Geometry geometry = spilled_sample().geometry();
+  const auto table = get<std::uint64_t>(good, 80) + 64 * geometry.blocks_per_group();
+  const std::uint64_t entry = 8 * geometry.spill_entry_words();
+  std::size_t found = 0;
+  for (std::size_t at = table; at < table + geometry.spill_slots() * entry; ++at) {
+    const bool is_count =
+        (at - table) % entry >= 8 && get<std::uint64_t>(good, at - (at - table) % entry) != 0;
+    if (!is_count || good[at] != std::byte{0}) continue;
+    Bytes bytes = good;
+    bytes[at] = std::byte{1};
+    sign(bytes);
+    write_bytes(path, bytes);
+    try {
+      verify_file(path);
+      ADD_FAILURE() << "byte " << at;
+    } catch (const CorruptFile& error) {
+      EXPECT_FALSE(has(error.what(), "saturated")) << error.what();
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 50u);
+}
+
 TEST(RankedFile, LayoutsAreNotMixedInAContainer) {
   // A growing filter's stage, replaced by a ranked one of the same length.
   const Filter ranked = sample(Growth::tightening(100, 0.05, Layout::ranked));

@@ -207,6 +207,18 @@ void expect_largest(const Geometry& geometry, std::uint64_t n, double fpr) {
   EXPECT_GT(predicted_fpr(geometry, static_cast<double>(n + 1)), fpr) << geometry.describe();
 }
 
+// docs/primer.md, "What the rate means".
+TEST(Sizing, RatesBelowTheCapacity) {
+  const auto times_lower = [](Layout layout, double fpr) {
+    const Geometry made = geometry_for(layout, 10'000'000, fpr);
+    return predicted_fpr(made, 10'000'000) / predicted_fpr(made, 5'000'000);
+  };
+  EXPECT_NEAR(times_lower(Layout::ranked, 0.01), 9.5, 0.1);
+  EXPECT_NEAR(times_lower(Layout::split_block, 0.01), 21, 0.3);
+  EXPECT_NEAR(times_lower(Layout::split, 0.01), 40, 0.3);
+  EXPECT_GT(times_lower(Layout::split, 0.001), 200);
+}
+
 TEST(Sizing, KeysLostPerFalseRemoval) {
   constexpr std::uint64_t kKeys = 3000;
   for (const scbf::Layout layout :
@@ -234,6 +246,11 @@ TEST(Sizing, KeysLostPerFalseRemoval) {
       EXPECT_NEAR(lost / removed, lost_per_false_removal(geometry, kKeys), 10 / std::sqrt(removed));
     }
   }
+  // As docs/maths.md says.
+  EXPECT_NEAR(lost_per_false_removal(Geometry::ranked(82, 1'000'000, 0), 29.965e6), 3.14, 0.005);
+  const Geometry made = geometry_for(Layout::split_block, 1'000'000, 0.01);
+  EXPECT_NEAR(10'000 * predicted_fpr(made, 990'000), 95.9, 0.1);
+  EXPECT_NEAR(lost_per_false_removal(made, 990'000), 4.19, 0.005);
   // By simulation, where rounding once made it no number: 3.04 of 561 removals.
   EXPECT_NEAR(lost_per_false_removal(Geometry::ranked(72, 200, 0), 6000), 3.04, 0.05);
   for (std::uint32_t s = scbf::kMinRankedPositions; s <= scbf::kMaxRankedPositions; ++s) {

@@ -71,6 +71,9 @@ const char* RankedCheck::check_table_word(std::uint64_t word) noexcept {
   if (word_in_slot_ == geometry_.spill_entry_words()) {
     word_in_slot_ = 0;
     ++slot_;
+    if (slot_ == geometry_.spill_slots() && in_entries_ > spilled_) {
+      return "the entries have more counts than the blocks that spilled have positions in use";
+    }
   }
   return nullptr;
 }
