@@ -145,7 +145,11 @@ Members<OneFilter> members_of_filters(const BankVerbOptions& options, std::vecto
     const std::uint64_t keys = keys_left(filter.keys_inserted(), filter.keys_removed());
     members.read.keys += keys;
     members.largest = std::max(members.largest, keys);
-    filter.set_metadata(named(input, filter.metadata()));
+    try {
+      filter.set_metadata(named(input, filter.metadata()));
+    } catch (const InvalidArgument& error) {
+      throw Incompatible(fmt::format("{}: with its name, {}", display_name(input), error.what()));
+    }
     members.filters.push_back(std::move(filter));
   }
   if (mixed) {

@@ -246,6 +246,20 @@ AnyBank load_bank(const std::string& file, const std::string& path,
 
 }  // namespace
 
+namespace {
+
+/// Does the file begin as one of a filter?
+bool is_filter_file(const std::string& path) {
+  try {
+    read_file_info(path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, Opening opening) {
   const std::string path = filter_path(file);
   std::optional<BankFileInfo> info;
@@ -254,6 +268,10 @@ BloomBank open_bank_for_queries(const std::string& file, const RunOptions& run, 
     const std::size_t got = InputFile(path).read(first);
     if (shall_map(path, opening) && rows_format::has_plain_rows(std::span(first).first(got))) {
       return BloomBank::map(path, {.backend = run.backend});
+    }
+    if (is_filter_file(path)) {
+      throw Incompatible(
+          fmt::format("{}: a filter, and no bank: 'scbf query' asks it", display_name(file)));
     }
     info = read_bank_file_info(path);
   }

@@ -132,6 +132,20 @@ struct ChangeSession {
   double seconds = 0;  ///< of reading and changing
 };
 
+/// The file that a destination is, or will be: what its links lead to, even if that is not there
+/// yet.
+std::filesystem::path written_file(const Destination& to) {
+  namespace fs = std::filesystem;
+  if (to.is_standard_output()) return to.path();
+  constexpr int kMostLinks = 40;
+  fs::path path = fs::absolute(to.path());
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, ignored); ++i) {
+    path = path.parent_path() / fs::read_symlink(path);
+  }
+  return fs::weakly_canonical(path);
+}
+
 /// Where a list of keys goes that is written beside the filter, if `path` is not empty.
 std::optional<Destination> list_of_keys(const char* option, const std::string& path,
                                         const ChangeOptions& options, const Destination& filter) {
@@ -144,12 +158,7 @@ std::optional<Destination> list_of_keys(const char* option, const std::string& p
                     .binary = false,
                     .json = options.run.json,
                     .inputs = inputs});
-  const auto place = [](const Destination& to) {
-    return to.is_standard_output()
-               ? std::filesystem::path(to.path())
-               : std::filesystem::weakly_canonical(std::filesystem::absolute(to.path()));
-  };
-  if (place(list) == place(filter)) {
+  if (written_file(list) == written_file(filter)) {
     throw UsageError(fmt::format("{} {}: the filter is written there", option, in_quotes(path)));
   }
   return list;

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -68,16 +70,36 @@ int delta(const DeltaOptions& options) {
   Changeable opened = open_for_changes(options.bits, run);
   BloomFilter bits = bits_of(opened, options.bits);
   Changeable now = open_for_changes(options.now, run);
+  const auto& latest =
+      std::visit([](const auto& filter) -> const FilterBase& { return filter; }, now.filter);
+  check_kinds(read_notes(bits.metadata()), options.bits, read_notes(latest.metadata()), options.now,
+              options.force);
+  if (bits.epoch() && (!(bits.growth() == latest.growth()) || bits.seed() != latest.seed())) {
+    note(fmt::format("{} is not of the shape of {}: the delta is whole", display_name(options.now),
+                     display_name(options.bits)));
+  }
   const Delta changes = std::visit([&](const auto& filter) { return bits.advance(filter); },
                                    std::as_const(now.filter));
   const std::uint64_t whole_bytes = bits.bytes();
-  // The delta first: if writing the filter fails, the next delta has this epoch again, and readers
-  // notice.
+  const bool is_new = !to.is_standard_output() && !std::filesystem::exists(to.path());
+  // The delta first: if the process then ends before the filter is written, the next delta has this
+  // epoch again, and readers notice.
   to.write([&](Output& out) {
     const auto message = changes.message();
     out.write({reinterpret_cast<const char*>(message.data()), message.size()});
   });
-  published.write([&](Output& out) { write_filter(out, bits, {.compress = opened.compressed}); });
+  try {
+    published.write([&](Output& out) { write_filter(out, bits, {.compress = opened.compressed}); });
+  } catch (const std::exception&) {
+    // The published bits have not moved on, so nobody may get this delta.
+    std::error_code failed;
+    if (is_new) std::filesystem::remove(to.path(), failed);
+    if (!is_new || failed) {
+      note(fmt::format("{}: do not send it: {} is still at the epoch before",
+                       display_name(to.path()), display_name(options.bits)));
+    }
+    throw;
+  }
   if (options.json) {
     Json json{{"file", to.path()}, {"whole", changes.whole()}, {"since", changes.since().number}};
     describe_epoch(json, changes.epoch());

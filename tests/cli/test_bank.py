@@ -244,6 +244,8 @@ class Banks(CommandTest):
         self.refused("bank", "--to", "r.bank", "fruit.txt", code=CORRUPT,
                      mentions=["'r.bank': a bank of bits takes filters of bits (--filters), not keys"])
         self.refused("query", "r.bank", "fruit.txt", code=CORRUPT, mentions=["'scbf find'"])
+        self.scbf("build", "--capacity", "9", "-o", "f.scbf", "fruit.txt")
+        self.refused("find", "f.scbf", "fruit.txt", code=CORRUPT, mentions=["'f.scbf': a filter, and no bank: 'scbf query' asks it"])
         data = bytearray(self.read("r.bank"))
         data[-1] ^= 0x80  # no member 7
         self.write("damaged.bank", bytes(data))

@@ -2,8 +2,9 @@
 """Filters for readers: bits, compressed files, and deltas."""
 
 import os
+import resource
 
-from support import CORRUPT, OK, USAGE, CommandTest, lines, words
+from support import CORRUPT, INPUT_OUTPUT, OK, USAGE, CommandTest, lines, words
 
 
 class Bits(CommandTest):
@@ -216,3 +217,26 @@ class Deltas(CommandTest):
                      mentions=["--force"])
         self.assertEqual(self.scbf_json("info", "published.scbf")["epoch"], 2)
         self.scbf("verify", "published.scbf", "1.delta", "2.delta", code=OK)
+        self.write("numbers", bytes(range(80)))
+        self.scbf("build", "--keys", "u64", "--capacity", 100, "-o", "u64.scbf", "numbers")
+        self.refused("delta", "published.scbf", "u64.scbf", "-o", "3.delta", code=CORRUPT,
+                     mentions=["u64", "--force"])
+        self.build("other.scbf", self.keys[:9])
+        self.scbf("delta", "published.scbf", "other.scbf", "-o", "3.delta")
+        self.assertIn("'other.scbf' is not of the shape of 'published.scbf': the delta is whole", self.err)
+
+    def test_a_delta_that_the_published_bits_do_not_follow_is_removed(self):
+        self.scbf("delta", "published.scbf", "f.scbf", "-o", "1.delta")
+        before = self.digest("published.scbf")
+        self.scbf("insert", "f.scbf", stdin=b"new\n")
+        for exists in (False, True):
+            if exists:
+                self.write("2.delta", self.read("1.delta"))
+            # The delta fits below the limit, and the published bits do not.
+            limit = os.path.getsize(self.path("published.scbf")) - 100
+            process = self.run_raw("delta", "published.scbf", "f.scbf", "-o", "2.delta", *(["--force"] if exists else []),
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual(process.returncode, INPUT_OUTPUT, process.err)
+            self.assertEqual(self.digest("published.scbf"), before)
+            self.assertEqual(os.path.exists(self.path("2.delta")), exists)
+            self.assertEqual(b"'2.delta': do not send it" in process.err or b"2.delta: do not send it" in process.err, exists)

@@ -178,6 +178,18 @@ class InsertAndRemove(CommandTest):
         self.assertEqual(self.scbf("insert", "n.scbf", "--new", "-", "--keys", "decimal",
                                    stdin=b"3\n77\n77\n4\n"), b"77\n")
 
+    def test_a_list_that_is_a_link_to_the_filter(self):
+        self.build("f.scbf", words(100))
+        os.mkdir(self.path("folder"))
+        os.symlink("folder/second", self.path("link"))
+        os.symlink("../out.scbf", self.path("folder/second"))  # which is not there yet
+        for verb, option in (("insert", "--new"), ("remove", "--absent")):
+            for names in (("link", "out.scbf"), ("out.scbf", "link")):
+                self.refused(verb, "f.scbf", option, names[0], "-o", names[1], stdin=b"x\n", code=USAGE,
+                             mentions=["the filter is written there"])
+        self.scbf("insert", "f.scbf", "--new", "link", "-o", "else.scbf", stdin=b"x\n")
+        self.assertEqual(self.read("out.scbf"), b"x\n")
+
     def test_a_list_that_nobody_reads_to_its_end(self):
         self.scbf("build", "--capacity", 200_000, "--fpr", "1e-5", "-o", "f.scbf", stdin=b"")
         before = self.digest("f.scbf")

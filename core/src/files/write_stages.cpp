@@ -33,13 +33,17 @@ Header header_of(const Stage& stage, const Epoch& epoch, const SaveOptions& opti
   Header header = header_fields(stage, metadata);
   header.epoch = epoch;
   header.payload = options.compress ? Payload::packed : Payload::plain;
-  if (header.packed() && stage.geometry().cell() == Cell::bit) return header;
   const auto refuse = [](const char* what, std::uint64_t byte) {
     throw CorruptFile(
         fmt::format("the filter is damaged, as a mapped file may be: {}, at byte {}", what, byte));
   };
   file_format::WordsChecker checker(stage.geometry());
+  std::uint64_t word = 0;
   for_each_chunk(stage, [&](std::span<const std::uint64_t> chunk) {
+    if (const auto stray = stray_padding(stage.geometry(), word, chunk)) {
+      refuse("padding is not zero", stray->byte);
+    }
+    word += chunk.size();
     if (!header.packed()) {
       header.chunk_checksums.push_back(file_format::checksum(std::as_bytes(chunk)));
     }

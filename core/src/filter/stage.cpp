@@ -322,10 +322,12 @@ StageStatistics Stage::statistics(const BatchOptions& options) const {
       if (value > 0) nonzero += slice[value];
     }
     result.nonzero += nonzero;
-    result.slice_fill.push_back(static_cast<double>(nonzero) / per_slice);
+    result.slice_fill.push_back(std::min(1.0, static_cast<double>(nonzero) / per_slice));
   }
   known_nonzero.learn(result.nonzero);
-  result.fill = static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters());
+  // A mapped file that was overwritten may have padding that is not zero.
+  result.fill = std::min(
+      1.0, static_cast<double>(result.nonzero) / static_cast<double>(geometry().counters()));
   result.saturated = has_ranked_counts(geometry()) ? saturated_positions(geometry(), store->words())
                                                    : result.histogram[kCounterMax];
   result.keys_inserted = keys_inserted;

@@ -269,7 +269,7 @@ double lost_per_false_removal(const Geometry& geometry, double n) {
   if (n == 0) return 0;
   if (geometry.layout() == Layout::split) {
     const double load = n / static_cast<double>(geometry.counters_per_slice());
-    return geometry.probes() * load / std::expm1(load);
+    return load > 0 ? geometry.probes() * load / std::expm1(load) : geometry.probes();
   }
   const std::uint32_t groups = geometry.groups();
   return groups * lost_in_block(n / static_cast<double>(geometry.blocks_per_group()),
