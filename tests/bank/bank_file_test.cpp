@@ -354,6 +354,28 @@ TEST(HostileBank, EveryFieldWithEvilValues) {
   }
 }
 
+TEST(HostileBank, MessagesNameTheFieldOfAGeometry) {
+  const Growth split = Growth::one(Geometry::split(7, 100)),
+               blocks = Growth::one(Geometry::split_block(2, 10)),
+               ranked = Growth::one(Geometry::ranked(82, 10, 4));
+  const auto expect_refused = [](const Growth& growth, std::size_t at, std::uint32_t value,
+                                 const char* why) {
+    Bytes bytes = to_bytes(Bank(growth));
+    put(bytes, at, value);
+    sign_header(bytes, header_bytes(bytes));
+    EXPECT_THROW_WITH(Bank::read(source_of(bytes)), CorruptFile, why);
+  };
+  for (const Growth& growth : {split, Growth::tightening(10, 0.2)}) {
+    expect_refused(growth, 20, 4, "layout 4: must be 1 (split), 2 (split_block) or 3 (ranked)");
+  }
+  expect_refused(split, 72, 65, "probes 65: must be 1 to 64");
+  expect_refused(split, 76, 1, "groups 1: must be 0 in layout split");
+  expect_refused(blocks, 72, 8, "probes 8: must be 16 in layout split_block");
+  expect_refused(ranked, 72, 3, "probes 3: must be 4 in layout ranked");
+  expect_refused(ranked, 76, 64, "positions 64: must be 65 to 112");
+  expect_refused(Growth::fixed(Geometry::split(4, 100), 2), 20, 3, "positions 0: must be 65");
+}
+
 TEST(HostileBank, MembersThatDoNotFit) {
   const TemporaryFolder folder;
   const fs::path path = folder / "b.bank";

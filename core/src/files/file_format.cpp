@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "files/field_io.hpp"
+#include "files/geometry_fields.hpp"
 #include "kit/word_ops.hpp"
 #include "scbf/detail/packed.hpp"
 #include "scbf/errors.hpp"
@@ -73,14 +74,8 @@ void require_equal(const std::string& name, const char* field, std::uint64_t val
   throw_damaged(name, fmt::format("{} {}: must be {}", field, value, expected));
 }
 
-// For ranked counters, the slots for spilled blocks follow from the length of the payload. Bits
-// have no table; the upper half of the extent says how many slots the counters have.
-constexpr unsigned kSlotsShift = 32;
-std::uint64_t extent_of(const Geometry& g) noexcept {
-  if (!g.in_blocks()) return g.counters_per_slice();
-  const std::uint64_t slots = g.cell() == Cell::bit ? g.spill_slots() : 0;
-  return g.blocks_per_group() | slots << kSlotsShift;
-}
+// The extent of ranked counters has no spill slots: they follow from the length of the payload.
+// Bits have no table, so theirs says how many slots the counters have.
 std::uint64_t spill_slots_in(const FixedFields& f, const std::string& name) {
   const Geometry without = Geometry::ranked(f.groups, f.extent, 0);
   if (f.payload_bytes < without.bytes()) {
@@ -99,29 +94,14 @@ Geometry checked_geometry(const FixedFields& f, const std::string& name) {
   }
   const Cell cell = f.counter_bits == 1 ? Cell::bit : Cell::counter;
   try {
-    if (f.layout == static_cast<std::uint32_t>(Layout::split)) {
-      const Geometry geometry = Geometry::split(f.probes, f.extent);
-      require_equal(name, "groups of a split filter", f.groups, 0);
-      return geometry.with(cell);
-    }
-    if (f.layout == static_cast<std::uint32_t>(Layout::split_block)) {
-      const Geometry geometry = Geometry::split_block(f.groups, f.extent);
-      require_equal(name, "probes", f.probes, geometry.probes());
-      return geometry.with(cell);
-    }
-    if (f.layout == static_cast<std::uint32_t>(Layout::ranked)) {
+    if (f.layout == static_cast<std::uint32_t>(Layout::ranked) && cell == Cell::counter) {
       require_equal(name, "probes", f.probes, kRankedSlices);
-      if (cell == Cell::bit) {
-        const std::uint64_t blocks = f.extent & ((std::uint64_t{1} << kSlotsShift) - 1);
-        return Geometry::ranked(f.groups, blocks, f.extent >> kSlotsShift).with(cell);
-      }
       return Geometry::ranked(f.groups, f.extent, spill_slots_in(f, name));
     }
+    return geometry_of({f.layout, f.probes, f.groups, f.extent}).with(cell);
   } catch (const InvalidArgument& error) {
     throw_damaged(name, error.what());
   }
-  throw_damaged(
-      name, fmt::format("layout {}: must be 1 (split), 2 (split_block) or 3 (ranked)", f.layout));
 }
 
 void check_magic_and_version(std::span<const std::byte> first, const std::string& name) {
@@ -300,7 +280,8 @@ std::vector<std::byte> encode_header(const Header& header) {
   std::vector<std::byte> bytes(header.payload_offset());
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
   FieldWriter out{bytes.data() + kMagic.size()};
-  const Geometry& g = header.geometry;
+  GeometryFields g = fields_of(header.geometry);
+  if (has_ranked_counts(header.geometry)) g.extent = header.geometry.blocks_per_group();
   const std::uint32_t version = header.version();
   out.put_all(FixedFields{
       .version = version,
@@ -308,11 +289,11 @@ std::vector<std::byte> encode_header(const Header& header) {
       .hash = kHashXxh3,
       .hash_version = kHashVersion,
       .seed = header.seed,
-      .layout = static_cast<std::uint32_t>(g.layout()),
-      .probes = g.probes(),
-      .groups = g.layout() == Layout::ranked ? g.positions() : g.groups(),
-      .counter_bits = g.cell_bits(),
-      .extent = extent_of(g),
+      .layout = g.layout,
+      .probes = g.probes,
+      .groups = g.groups,
+      .counter_bits = header.geometry.cell_bits(),
+      .extent = g.extent,
       .keys_inserted = header.keys_inserted,
       .keys_removed = header.keys_removed,
       .saturated = header.saturated,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "files/field_io.hpp"
+#include "files/geometry_fields.hpp"
 #include "filter/last_digits.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/filter.hpp"
@@ -20,14 +21,11 @@ namespace {
 
 using file_format::FieldReader;
 using file_format::FieldWriter;
+using file_format::GeometryFields;
 using file_format::kChecksumOffset;
 
 /// The bytes of the fields first_capacity and fpr.
 constexpr std::size_t kCapacityOffset = 40, kCapacityBytes = 16;
-
-// A ranked stage has blocks, and slots for those that spill.
-constexpr unsigned kSlotsShift = 32;
-constexpr std::uint64_t kBlocksMask = (std::uint64_t{1} << kSlotsShift) - 1;
 
 /// Finding the first stage of a tightening growth takes a search, and thousands of files may have
 /// the same growth, so the last result is kept.
@@ -53,19 +51,10 @@ std::uint64_t header_bytes(const Kind& kind, std::uint64_t parts, std::uint64_t 
   return rounded_header_bytes(kFixedBytes + parts * kind.entry_bytes + metadata_bytes, packed);
 }
 
-std::uint32_t groups_of(const Geometry& g) noexcept {
-  return g.layout() == Layout::ranked ? g.positions() : g.groups();
-}
-
-std::uint64_t extent_of(const Geometry& g) noexcept {
-  if (!g.in_blocks()) return g.counters_per_slice();
-  const std::uint64_t slots = g.layout() == Layout::ranked ? g.spill_slots() : 0;
-  return g.blocks_per_group() | slots << kSlotsShift;
-}
-
 FixedFields fields_of(const Growth& growth) noexcept {
-  const Geometry& g = growth.first_geometry();
   const bool tightening = growth.policy() == Growth::Policy::tightening;
+  const GeometryFields stage =
+      tightening ? GeometryFields{} : file_format::fields_of(growth.first_geometry());
   return {.version = 0,
           .fixed_bytes = kFixedBytes,
           .policy = static_cast<std::uint32_t>(growth.policy()),
@@ -77,9 +66,9 @@ FixedFields fields_of(const Growth& growth) noexcept {
           .fpr = growth.fpr(),
           .growth = growth.growth(),
           .tightening = growth.tightening(),
-          .probes = tightening ? 0 : g.probes(),
-          .groups = tightening ? 0 : groups_of(g),
-          .extent = tightening ? 0 : extent_of(g),
+          .probes = stage.probes,
+          .groups = stage.groups,
+          .extent = stage.extent,
           .payload = 0,
           .header_bytes = 0,
           .own = 0,
@@ -166,31 +155,16 @@ void Reader::check_checksum(std::span<const std::byte> bytes, const FixedFields&
 
 Growth Reader::growth(const FixedFields& f) const {
   const auto policy = static_cast<Growth::Policy>(f.policy);
-  const bool one = policy == Growth::Policy::one && kind_.may_be_one;
+  const GeometryFields stage{f.layout, f.probes, f.groups, f.extent};
   try {
-    if (f.layout != static_cast<std::uint32_t>(Layout::split) &&
-        f.layout != static_cast<std::uint32_t>(Layout::split_block) &&
-        f.layout != static_cast<std::uint32_t>(Layout::ranked)) {
-      throw_damaged(fmt::format("layout {}: must be 1, 2 or 3", f.layout));
-    }
-    const auto layout = static_cast<Layout>(f.layout);
-    if (one) {
-      const Geometry stage =
-          layout == Layout::split ? Geometry::split(f.probes, f.extent)
-          : layout == Layout::split_block
-              ? Geometry::split_block(f.groups, f.extent)
-              : Geometry::ranked(f.groups, f.extent & kBlocksMask, f.extent >> kSlotsShift);
+    if (policy == Growth::Policy::one && kind_.may_be_one) {
+      const Geometry geometry = file_format::geometry_of(stage);
       require_equal("first capacity", f.first_capacity, 0);
       require_about("fpr", f.fpr, 1, 0);
-      return Growth::one(stage);
+      return Growth::one(geometry);
     }
     if (policy == Growth::Policy::fixed) {
-      if (layout == Layout::ranked) throw_damaged("layout 3 of a fixed growth: must be 1 or 2");
-      const Geometry stage = layout == Layout::split ? Geometry::split(f.probes, f.extent)
-                                                     : Geometry::split_block(f.groups, f.extent);
-      require_equal("probes", f.probes, stage.probes());
-      require_equal("groups", f.groups, stage.groups());
-      const Growth growth = Growth::fixed(stage, f.most_stages);
+      const Growth growth = Growth::fixed(file_format::geometry_of(stage), f.most_stages);
       require_about("first capacity", static_cast<double>(f.first_capacity),
                     static_cast<double>(growth.first_capacity()), 1);
       require_about("fpr", f.fpr, growth.fpr(), kClose * growth.fpr());
@@ -203,7 +177,7 @@ Growth Reader::growth(const FixedFields& f) const {
     }
     if (policy == Growth::Policy::tightening) {
       require_equal("most stages", f.most_stages, kMaxStages);
-      return tightening_growth(f, layout);
+      return tightening_growth(f, file_format::layout_of(f.layout));
     }
   } catch (const InvalidArgument& error) {
     throw_damaged(error.what());

@@ -93,10 +93,6 @@ constexpr std::uint64_t rounded_header_bytes(std::uint64_t used, bool packed) no
 std::uint64_t header_bytes(const Kind& kind, std::uint64_t parts, std::uint64_t metadata_bytes,
                            bool packed) noexcept;
 
-/// A geometry of counters, as the fields describe it.
-std::uint32_t groups_of(const Geometry& geometry) noexcept;
-std::uint64_t extent_of(const Geometry& geometry) noexcept;
-
 /// The fields that describe the growth; all others are 0.
 FixedFields fields_of(const Growth& growth) noexcept;
 

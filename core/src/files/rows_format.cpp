@@ -11,6 +11,7 @@
 
 #include "files/bank_format.hpp"
 #include "files/field_io.hpp"
+#include "files/geometry_fields.hpp"
 #include "files/parts_header.hpp"
 #include "filter/member_fit.hpp"
 #include "kit/row_kernels.hpp"
@@ -23,6 +24,7 @@ namespace {
 
 using file_format::FieldReader;
 using file_format::FieldWriter;
+using file_format::GeometryFields;
 using parts_header::FixedFields;
 
 /// Fixed fields that a bank of counters does not have; they stand behind the others.
@@ -159,9 +161,9 @@ std::vector<std::byte> encode_header(const Header& header) {
   FieldWriter out{tables.data()};
   out.put_all(further);
   for (const Level& level : header.levels) {
-    const Geometry& g = level.shape.geometry;
-    out.put_all(LevelFields{level.index, level.slots, g.probes(), parts_header::groups_of(g),
-                            parts_header::extent_of(g), level.bytes(), level.offset});
+    const GeometryFields g = file_format::fields_of(level.shape.geometry);
+    out.put_all(LevelFields{level.index, level.slots, g.probes, g.groups, g.extent, level.bytes(),
+                            level.offset});
   }
   for (const Member& member : header.members) {
     out.put_all(MemberFields{member.number, member.asked_always ? 1u : 0u,
@@ -302,14 +304,12 @@ class TablesReader {
   }
 
   void check_geometry(std::uint32_t i, const LevelFields& level, const Geometry& geometry) const {
-    const auto said = std::tuple(level.probes, level.groups, level.extent);
-    const auto expected = std::tuple(geometry.probes(), parts_header::groups_of(geometry),
-                                     parts_header::extent_of(geometry));
+    const GeometryFields expected = file_format::fields_of(geometry);
+    const GeometryFields said{expected.layout, level.probes, level.groups, level.extent};
     if (said == expected) return;
-    const auto text = [](const auto& fields) {
-      return std::apply(
-          [](auto... field) { return fmt::format("probes {}, groups {}, extent {}", field...); },
-          fields);
+    const auto text = [](const GeometryFields& fields) {
+      return fmt::format("probes {}, groups {}, extent {}", fields.probes, fields.groups,
+                         fields.extent);
     };
     reader_.throw_damaged(fmt::format("level {}: {}: this growth has {} in stage {}", i, text(said),
                                       text(expected), level.index));
