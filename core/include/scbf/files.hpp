@@ -37,16 +37,16 @@ struct SaveOptions {
 /// What a filter file says of one stage, field by field as in docs/file_format.md.
 struct StageFileInfo {
   StageShape shape;
-  std::uint32_t index;   ///< in the growth, or 2^32 − 1: merged in from another one
-  std::uint64_t offset;  ///< of the stage's own header in the file
+  std::uint32_t index;       ///< in the growth, or 2^32 − 1: merged in from another one
+  std::uint64_t offset = 0;  ///< of the stage's own header in the file
   std::uint32_t version;
-  std::string_view hash;  ///< "XXH3-64"
+  std::string_view hash = "XXH3-64";
   std::uint32_t hash_version;
   std::uint32_t counter_bits;  ///< 4, or 1 in a filter of bits
-  std::uint64_t keys_inserted, keys_removed, saturated;
-  std::uint64_t payload_offset, payload_bytes, chunk_bytes, chunks;
-  std::uint64_t stored_bytes;  ///< of the payload in the file: payload_bytes unless compressed
-  std::uint64_t changes;       ///< in a delta: bits that changed
+  std::uint64_t keys_inserted, keys_removed, saturated = 0;
+  std::uint64_t payload_offset = 0, payload_bytes, chunk_bytes = 0, chunks = 0;
+  std::uint64_t stored_bytes = 0;  ///< of the payload in the file: payload_bytes unless compressed
+  std::uint64_t changes = 0;       ///< in a delta: bits that changed
 };
 
 /// What the headers of a filter file say.

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "files/bank_format.hpp"
 #include "files/read_stages.hpp"
 #include "files/rows_format.hpp"
 #include "files/write_stages.hpp"
@@ -182,7 +183,7 @@ std::unique_ptr<BankState> make_bank_of_bits(BitsHeader&& header, const Backend&
 }
 
 FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& member) {
-  FileInfo info{.version = rows_format::kVersion,
+  FileInfo info{.version = bank_format::kBitsVersion,
                 .growth = header.growth,
                 .seed = header.seed,
                 .stages = {},
@@ -198,20 +199,12 @@ FileInfo info_of_member(const BitsHeader& header, const rows_format::Member& mem
     shape.geometry = shape.geometry.with(Cell::bit);
     info.stages.push_back({.shape = shape,
                            .index = level.index,
-                           .offset = 0,
-                           .version = rows_format::kVersion,
-                           .hash = "XXH3-64",
+                           .version = bank_format::kBitsVersion,
                            .hash_version = file_format::kHashVersion,
                            .counter_bits = 1,
                            .keys_inserted = stage.keys_inserted,
                            .keys_removed = stage.keys_removed,
-                           .saturated = 0,
-                           .payload_offset = 0,
-                           .payload_bytes = shape.geometry.bytes(),
-                           .chunk_bytes = 0,
-                           .chunks = 0,
-                           .stored_bytes = 0,
-                           .changes = 0});
+                           .payload_bytes = shape.geometry.bytes()});
   }
   return info;
 }
@@ -310,7 +303,7 @@ BankFileInfo read_bits_info(Input& input, std::vector<std::byte> first, bool ver
   for (const rows_format::Member& member : header.members) {
     members.push_back({member.number, member.asked_always, 0, info_of_member(header, member)});
   }
-  return {.version = rows_format::kVersion,
+  return {.version = bank_format::kBitsVersion,
           .growth = header.growth,
           .seed = header.seed,
           .capacity = header.levels.front().slots,

@@ -21,7 +21,7 @@ using parts_header::FixedFields;
 constexpr parts_header::Kind kKind = {.magic = kMagic,
                                       .name = "bank",
                                       .parts = "members",
-                                      .newest_version = kNewestVersion,
+                                      .newest_version = kBitsVersion,
                                       .payload_since = 1,
                                       .fewest_parts = 0,
                                       .most_parts = kMaxBankMembers,
@@ -89,11 +89,7 @@ Header decode_header(std::span<const std::byte> bytes, const std::string& name) 
   std::uint64_t sum = 0;    // of lengths; far below 2^64, so that no offset overflows
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     const auto member = in.get_all<EntryFields>();
-    if (member.number < least || member.number >= f.own) {
-      reader.throw_damaged(fmt::format("number {} of a member: must be {} to below {}",
-                                       member.number, least, f.own));
-    }
-    least = std::uint64_t{member.number} + 1;
+    least = reader.after_member(member.number, least, f);
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
     if (header.packed()) {
       reader.require_equal("bytes of a member", member.bytes, 0);

@@ -19,7 +19,7 @@ namespace scbf::bank_format {
 /// No single flipped bit turns it into another format's.
 inline constexpr std::array<unsigned char, 8> kMagic = {0x89, 'S', 'C', 'B', 'K', 0x0D, 0x0A, 0x1A};
 inline constexpr std::uint32_t kVersion = 1;
-inline constexpr std::uint32_t kNewestVersion = 2;  ///< that of bank files
+inline constexpr std::uint32_t kBitsVersion = 2;  ///< of banks of bits: the newest of bank files
 inline constexpr std::uint64_t kEntryBytes = 32;
 
 struct Entry {

@@ -25,6 +25,9 @@ namespace scbf {
 /// A source of bytes, with a name for messages and, if known, a length.
 class Input {
  public:
+  /// For a part whose length is unknown.
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+
   Input(std::string name, const ByteSource& source, std::optional<std::uint64_t> bytes = {})
       : name_(std::move(name)), source_(&source), bytes_(bytes) {}
   Input(std::string name, const ByteSource& source, InputFile& file)
@@ -33,7 +36,7 @@ class Input {
   /// read or skipped here is read or skipped there.
   Input(std::string name, Input& whole, std::uint64_t most)
       : name_(std::move(name)), whole_(&whole), most_(most) {
-    if (whole.bytes() && most != kAnyNumber) bytes_ = most;
+    if (whole.bytes() && most != kNoLimit) bytes_ = most;
   }
 
   const std::string& name() const noexcept { return name_; }
@@ -116,7 +119,7 @@ class Input {
   std::optional<std::uint64_t> bytes_;
   InputFile* file_ = nullptr;
   Input* whole_ = nullptr;
-  std::uint64_t most_ = kAnyNumber;
+  std::uint64_t most_ = kNoLimit;
   std::uint64_t position_ = 0;
 };
 

@@ -102,9 +102,13 @@ FilterRead read_filter(Input& input, const Backend& backend, Cell cell, Get get)
   });
   // In a filter file the metadata belongs to the filter, not to its stage.
   if (head.growth.policy() == Growth::Policy::one) stages[0].metadata.clear();
-  auto state =
-      std::make_unique<FilterState>(FilterState{head.growth, head.seed, &backend, std::move(stages),
-                                                std::move(head.metadata), cell, head.epoch});
+  auto state = std::make_unique<FilterState>(FilterState{.growth = head.growth,
+                                                         .seed = head.seed,
+                                                         .backend = &backend,
+                                                         .stages = std::move(stages),
+                                                         .metadata = std::move(head.metadata),
+                                                         .cell = cell,
+                                                         .epoch = head.epoch});
   return {std::move(state), head.checksum, head.payload, stored};
 }
 
@@ -174,7 +178,6 @@ StageFileInfo info_of(const StageHead& stage, std::uint64_t stored_bytes) {
           .index = stage.index,
           .offset = stage.offset,
           .version = header.version(),
-          .hash = "XXH3-64",
           .hash_version = file_format::kHashVersion,
           .counter_bits = header.geometry.cell_bits(),
           .keys_inserted = header.keys_inserted,

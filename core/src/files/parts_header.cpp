@@ -186,6 +186,15 @@ Growth Reader::growth(const FixedFields& f) const {
                             kind_.may_be_one ? "0 (one), " : ""));
 }
 
+std::uint64_t Reader::after_member(std::uint32_t number, std::uint64_t least,
+                                   const FixedFields& f) const {
+  if (number < least || number >= f.own) {
+    throw_damaged(
+        fmt::format("number {} of a member: must be {} to below {}", number, least, f.own));
+  }
+  return std::uint64_t{number} + 1;
+}
+
 void Reader::check_bytes(std::span<const std::byte> bytes, std::vector<std::byte> canonical) const {
   // Leaves out first_capacity and fpr, which growth() has compared, and therefore the checksum.
   const auto as_it_is = [&](std::size_t offset, std::size_t count) {

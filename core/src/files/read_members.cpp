@@ -55,7 +55,7 @@ BankHeader read_members(Input& input, std::vector<std::byte> first, const UseMem
     }
     // In a stream, lengths are only claims.
     Input part(fmt::format("{}: member {}", input.name(), member.number), input,
-               bank.packed() ? kAnyNumber : member.bytes);
+               bank.packed() ? Input::kNoLimit : member.bytes);
     const MemberHead head = [&] {
       try {
         return use(part, member);

@@ -171,7 +171,7 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
     read_padding(input, offset, file_bytes, "stages");
     // In a stream, lengths are only claims.
     Input part(fmt::format("{}: stage {}", input.name(), i), input,
-               container.packed() ? kAnyNumber : entry.bytes);
+               container.packed() ? Input::kNoLimit : entry.bytes);
     std::uint64_t checksum = 0;
     StageHeader header = read_stage_header(part, read_fixed_bytes(part), checksum);
     check_stage_header(header, checksum, part.name(), container, entry);
@@ -190,16 +190,16 @@ FileHead read_container(Input& input, std::vector<std::byte> fixed_bytes, const 
     const StageShape shape = shape_of(header, entry, container.growth);
     use(part, StageHead{std::move(header), checksum, shape, entry.index, offset});
   }
-  return {container.version,
-          container.growth,
-          container.seed,
-          container.packed() ? input.position() : file_bytes,
-          std::move(container.metadata),
-          first->content,
-          first->payload,
-          first->epoch,
-          first->since,
-          head_checksum};
+  return {.version = container.version,
+          .growth = container.growth,
+          .seed = container.seed,
+          .file_bytes = container.packed() ? input.position() : file_bytes,
+          .metadata = std::move(container.metadata),
+          .content = first->content,
+          .payload = first->payload,
+          .epoch = first->epoch,
+          .since = first->since,
+          .checksum = head_checksum};
 }
 
 /// The same for the single stage of a filter file.
@@ -208,9 +208,16 @@ FileHead read_single(Input& input, std::vector<std::byte> fixed_bytes, const Use
   StageHeader header = read_stage_header(input, std::move(fixed_bytes), checksum);
   check_first(header, input.name());
   const Growth growth = Growth::one(header.geometry);
-  FileHead head{header.version(), growth,         header.seed,    0,
-                header.metadata,  header.content, header.payload, header.epoch,
-                header.since,     checksum};
+  FileHead head{.version = header.version(),
+                .growth = growth,
+                .seed = header.seed,
+                .file_bytes = 0,
+                .metadata = header.metadata,
+                .content = header.content,
+                .payload = header.payload,
+                .epoch = header.epoch,
+                .since = header.since,
+                .checksum = checksum};
   StageShape shape = growth.stage(0);
   shape.geometry = header.geometry;
   const std::optional<std::uint64_t> file_bytes =

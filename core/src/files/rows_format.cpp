@@ -73,7 +73,7 @@ constexpr std::uint64_t kChecksumBytes = 8;
 constexpr parts_header::Kind kKind = {.magic = bank_format::kMagic,
                                       .name = "bank",
                                       .parts = "members",
-                                      .newest_version = kVersion,
+                                      .newest_version = bank_format::kBitsVersion,
                                       .payload_since = 1,
                                       .fewest_parts = 0,
                                       .most_parts = kMaxBankMembers,
@@ -140,7 +140,7 @@ bool is_bank_of_bits(std::span<const std::byte> first) noexcept {
     return false;
   }
   std::memcpy(&version, first.data() + bank_format::kMagic.size(), sizeof version);
-  return version == kVersion;
+  return version == bank_format::kBitsVersion;
 }
 
 bool has_plain_rows(std::span<const std::byte> first) noexcept {
@@ -151,7 +151,7 @@ bool has_plain_rows(std::span<const std::byte> first) noexcept {
 
 std::vector<std::byte> encode_header(const Header& header) {
   FixedFields fields = parts_header::fields_of(header.growth);
-  fields.version = kVersion;
+  fields.version = bank_format::kBitsVersion;
   fields.seed = header.seed;
   fields.parts = static_cast<std::uint32_t>(header.members.size());
   fields.payload = static_cast<std::uint64_t>(header.payload);
@@ -250,11 +250,7 @@ class TablesReader {
     std::uint64_t least = 0, stages = 0, metadata = 0;
     for (std::uint32_t i = 0; i < f_.parts; ++i) {
       const auto member = in_.get_all<MemberFields>();
-      if (member.number < least || member.number >= f_.own) {
-        reader_.throw_damaged(fmt::format("number {} of a member: must be {} to below {}",
-                                          member.number, least, f_.own));
-      }
-      least = std::uint64_t{member.number} + 1;
+      least = reader_.after_member(member.number, least, f_);
       at_most("metadata bytes of a member", member.metadata_bytes, kMaxMetadataBytes);
       const std::uint64_t most =
           std::min<std::uint64_t>(header.growth.most_stages(), further_.stages - stages);

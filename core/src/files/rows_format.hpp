@@ -17,8 +17,6 @@
 
 namespace scbf::rows_format {
 
-inline constexpr std::uint32_t kVersion = 2;
-
 /// Rows: in the first level those of all members' first stages, in each other level those of their
 /// later stages of one index.
 struct Level {
