@@ -236,13 +236,13 @@ FixedPlan plan_fixed(std::uint64_t stage_bytes, double stage_fpr, double compoun
         stage_fpr, compound));
   }
   std::uint32_t parts = 1;
-  const std::uint32_t most = layout == Layout::split ? kMaxProbes : kMaxGroups;
+  const std::uint32_t most = sizing::most_parts(layout);
   Geometry geometry = geometry_in(layout, stage_bytes, parts, cell);
   while (at_half_fill(geometry) > stage_fpr) {
     if (parts == most) {
-      throw InvalidArgument(fmt::format(
-          "rate {}: {} with {} {} reaches {} at half fill", stage_fpr, to_string(layout), most,
-          layout == Layout::split ? "slices" : "groups", at_half_fill(geometry)));
+      throw InvalidArgument(fmt::format("rate {}: {} with {} reaches {} at half fill", stage_fpr,
+                                        to_string(layout), sizing::counted_parts(layout, most),
+                                        at_half_fill(geometry)));
     }
     geometry = geometry_in(layout, stage_bytes, ++parts, cell);
   }

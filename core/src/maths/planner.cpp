@@ -175,7 +175,7 @@ Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, co
   std::uint64_t need = bytes_of(request, wish.geometry);
   if (need <= memory) return wish;
   if (!parts) {
-    for (std::uint32_t p = 1; p <= (layout == Layout::split ? kMaxProbes : kMaxGroups); ++p) {
+    for (std::uint32_t p = 1; p <= sizing::most_parts(layout); ++p) {
       const auto other = option(layout, request, p);
       if (!other) continue;
       const std::uint64_t bytes = bytes_of(request, other->geometry);
@@ -186,9 +186,7 @@ Option fitted(Layout layout, const PlanRequest& request, std::uint32_t parts, co
   throw InvalidArgument(
       fmt::format("memory {} bytes: capacity {} at fpr {} needs at least {} bytes in layout {}{}",
                   memory, *request.capacity, *request.fpr, need, to_string(layout),
-                  !parts                    ? ""
-                  : layout == Layout::split ? " with " + counted(parts, "slice")
-                                            : " with " + counted(parts, "group")));
+                  parts ? " with " + sizing::counted_parts(layout, parts) : ""));
 }
 
 // ---- words ------------------------------------------------------------------------------------
@@ -225,7 +223,7 @@ std::string why(const PlanRequest& request, const Option& made) {
   const std::uint32_t parts = blocks ? geometry.groups() : geometry.probes();
   std::string text =
       fmt::format("{} with {}{}: {:.1f} counters and {} per key", to_string(geometry.layout()),
-                  counted(parts, blocks ? "group" : "slice"),
+                  sizing::counted_parts(geometry.layout(), parts),
                   request.groups || request.probes ? " as asked" : "",
                   static_cast<double>(geometry.counters()) / static_cast<double>(made.capacity),
                   counted(geometry.cache_lines_per_key(), "cache line"));

@@ -201,10 +201,6 @@ std::uint64_t largest_extent(Layout layout) {
   return layout == Layout::split ? kMaxCountersPerSlice : kMaxBlocksPerGroup;
 }
 
-std::uint32_t most_parts(Layout layout) {
-  return layout == Layout::split ? kMaxProbes : kMaxGroups;
-}
-
 }  // namespace
 
 // ---- fill and false-positive rate -------------------------------------------------------------
@@ -342,7 +338,7 @@ void refuse_capacity(Layout layout, std::uint64_t n, double fpr, std::uint32_t p
   const bool split = layout == Layout::split;
   std::string with, open;
   if (parts) {
-    with = fmt::format(" with {} {}{}", parts, split ? "slice" : "group", parts == 1 ? "" : "s");
+    with = " with " + counted_parts(layout, parts);
     open = split ? "leave probes open, " : "leave groups open, ";
   }
   throw InvalidArgument(fmt::format(
@@ -389,10 +385,10 @@ Geometry geometry_in(Layout layout, std::uint64_t bytes, std::uint32_t parts, Ce
   const std::uint64_t line_bytes = Geometry::split_block(1, 1).with(cell).bytes();
   const std::uint64_t lines = bytes / line_bytes / parts;
   if (lines == 0) {
-    throw InvalidArgument(fmt::format(
-        "memory {} bytes: {} needs at least {}, {} for each of {} {}{}", bytes, to_string(layout),
-        line_bytes * parts, cell == Cell::counter ? "one cache line" : "16 bytes", parts,
-        layout == Layout::split ? "slice" : "group", parts == 1 ? "" : "s"));
+    throw InvalidArgument(fmt::format("memory {} bytes: {} needs at least {}, {} for each of {}",
+                                      bytes, to_string(layout), line_bytes * parts,
+                                      cell == Cell::counter ? "one cache line" : "16 bytes",
+                                      sizing::counted_parts(layout, parts)));
   }
   if (layout == Layout::split_block) {
     return Geometry::split_block(parts, std::min(lines, kMaxBlocksPerGroup));

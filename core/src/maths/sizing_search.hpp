@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the inverses (sizing.cpp) and the planner (planner.cpp): a search that returns nothing
-// if a limit is exceeded, the rule for taking another group, and checks of arguments. Not
-// installed.
+// Shared by the inverses (sizing.cpp), the planner (planner.cpp) and growths (growth.cpp): a search
+// that returns nothing if a limit is exceeded, the rule for taking another group, checks of
+// arguments, and what the parts of a layout are. Not installed.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "maths/counted.hpp"
 #include "scbf/errors.hpp"
 #include "scbf/geometry.hpp"
 
@@ -14,6 +16,15 @@ namespace scbf::sizing {
 
 /// Another group costs every key another cache line, so it must save this share of the memory.
 inline constexpr double kGroupMustSave = 0.1;
+
+// Parts are the slices of split or the groups of split_block; ranked has none to choose.
+constexpr std::uint32_t most_parts(Layout layout) noexcept {
+  return layout == Layout::split ? kMaxProbes : kMaxGroups;
+}
+/// For messages: "7 slices", "1 group".
+inline std::string counted_parts(Layout layout, std::uint32_t parts) {
+  return counted(parts, layout == Layout::split ? "slice" : "group");
+}
 
 /// Throws InvalidArgument unless 0 < fpr < 1 (NaN does not pass).
 void check_fpr(double fpr);
