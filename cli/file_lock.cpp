@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "files/file_io.hpp"
 #include "input.hpp"
 #include "output.hpp"
 

@@ -61,10 +61,6 @@ struct stat status_of(const std::string& input) {
   return status;
 }
 
-bool same_file(const struct stat& a, const struct stat& b) noexcept {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 bool begins_as_filter(std::string_view first) noexcept {
   const auto begins_with = [&](const auto& magic) {
     return std::ranges::equal(first.substr(0, magic.size()), magic, {},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only place where the command opens inputs: files, pipes and "-", standard input. Compressed
-// ones (gzip, zstd) are decompressed as they are read. Also tells whether two names mean one file.
+// ones (gzip, zstd) are decompressed as they are read.
 #pragma once
 
 #include <sys/stat.h>
@@ -43,8 +43,6 @@ bool is_standard_input(const std::string& input);
 /// What the system says of an input; "-" is standard input. Throws IoError if it is missing or a
 /// folder.
 struct stat status_of(const std::string& input);
-/// Whether both are one file, by device and inode, so that links do not matter.
-bool same_file(const struct stat& a, const struct stat& b) noexcept;
 /// Whether a file begins as a filter does.
 bool begins_as_filter(std::string_view first) noexcept;
 

@@ -170,10 +170,6 @@ OpenFile open_temporary(FileSystemCalls& calls, const fs::path& directory, mode_
   }
 }
 
-bool same_file(const struct stat& a, const struct stat& b) noexcept {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 void write_straight(const fs::path& path, const std::function<void(const ByteSink&)>& produce,
                     FileSystemCalls& calls) {
   const int fd =

@@ -63,6 +63,11 @@ void write_file(const std::filesystem::path& path,
 void check_replaceable(const std::filesystem::path& path, const struct stat& old,
                        FileSystemCalls& calls = FileSystemCalls::system());
 
+/// Whether both are one file, by device and inode, so that links do not matter.
+inline bool same_file(const struct stat& a, const struct stat& b) noexcept {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 /// A file that is read from beginning to end.
 class InputFile {
  public:
