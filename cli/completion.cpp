@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "errors.hpp"
-#include "scbf/detail/in_quotes.hpp"
 #include "scbf/version.hpp"
+#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -160,12 +159,9 @@ std::string man(const std::vector<Place>& places) {
 std::string completion(const CLI::App& app, std::string_view what) {
   std::vector<Place> places;
   collect(app, "", places);
-  if (what == "bash") return bash(places);
-  if (what == "zsh") return zsh(places);
-  if (what == "fish") return fish(places);
-  if (what == "man") return man(places);
-  throw UsageError(
-      fmt::format("completion {}: must be bash, zsh, fish or man", scbf::detail::in_quotes(what)));
+  using Print = std::string (*)(const std::vector<Place>&);
+  return parse_word<Print>("completion", what,
+                           {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}})(places);
 }
 
 }  // namespace scbf::cli

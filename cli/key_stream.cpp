@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "key_stream.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-
-#include "errors.hpp"
-#include "sizes.hpp"
 
 namespace scbf::cli {
 
@@ -16,15 +11,6 @@ namespace {
 constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15u;
 
 }  // namespace
-
-StreamKind stream_kind_from_string(std::string_view name) {
-  if (name == "uniform") return StreamKind::uniform;
-  if (name == "sequential") return StreamKind::sequential;
-  if (name == "zipf") return StreamKind::zipf;
-  if (name == "clustered") return StreamKind::clustered;
-  throw UsageError(
-      fmt::format("--kind {}: must be uniform, sequential, zipf or clustered", in_quotes(name)));
-}
 
 // The curve x^−s is convex, so over [k − 1/2, k + 1/2] its area is at least that of the bar of rank
 // k. A point is drawn under the curve and accepted if it also falls under the bar. The first bar is

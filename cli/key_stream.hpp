@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace scbf::cli {
 
@@ -18,8 +17,6 @@ enum class StreamKind : std::uint8_t {
   zipf,  ///< ranks 1 … universe with probability ∝ rank^−exponent, each rank a random key
   clustered,  ///< runs of `run` consecutive numbers, each from a random start
 };
-/// Throws UsageError for any other name.
-StreamKind stream_kind_from_string(std::string_view name);
 
 /// A one-to-one function on 64 bits; mix(0) == 0.
 constexpr std::uint64_t mix(std::uint64_t x) noexcept {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "errors.hpp"
@@ -52,12 +53,11 @@ void KeyOptions::add_format_to(CommandLine& line, bool filter_has_kind,
           : "What the input holds: lines (default; each without its newline, empty ones skipped), "
             "u64 (8 bytes each, little-endian) or decimal (u64 keys as text, one a line)",
       [this](const std::string& text) {
-        if (text != "lines" && text != "u64" && text != "decimal") {
-          throw UsageError(
-              fmt::format("--keys {}: must be lines, u64 or decimal", in_quotes(text)));
-        }
-        kind = text == "lines" ? KeyKind::lines : KeyKind::u64;
-        format.decimal = text == "decimal";
+        using Written = std::pair<KeyKind, bool>;
+        std::tie(kind, format.decimal) = parse_word<Written>("--keys", text,
+                                                             {{"lines", {KeyKind::lines, false}},
+                                                              {"u64", {KeyKind::u64, false}},
+                                                              {"decimal", {KeyKind::u64, true}}});
       });
   line.option("--column", "COL",
               "Keys are a column of CSV or TSV tables: its name in the first line, or its number, "
@@ -132,16 +132,10 @@ void RunOptions::add_progress_to(CommandLine& line) {
   line.option("--progress", "WHEN",
               "Progress on standard error: auto (default; only on a terminal), always or never",
               [this](const std::string& text) {
-                if (text == "auto") {
-                  progress = ProgressMode::automatic;
-                } else if (text == "always") {
-                  progress = ProgressMode::always;
-                } else if (text == "never") {
-                  progress = ProgressMode::never;
-                } else {
-                  throw UsageError(
-                      fmt::format("--progress {}: must be auto, always or never", in_quotes(text)));
-                }
+                progress = parse_word<ProgressMode>("--progress", text,
+                                                    {{"auto", ProgressMode::automatic},
+                                                     {"always", ProgressMode::always},
+                                                     {"never", ProgressMode::never}});
               });
 }
 

@@ -117,6 +117,12 @@ std::uint64_t parse_seed(std::string_view option, std::string_view text) {
   return value;
 }
 
+void refuse_word(std::string_view option, std::string_view text,
+                 std::span<const std::string_view> known) {
+  refuse(option, text,
+         fmt::format("{} or {}", fmt::join(known.first(known.size() - 1), ", "), known.back()));
+}
+
 std::string grouped(std::uint64_t value) {
   std::string digits = fmt::format("{}", value);
   for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses and formats numbers as people write them: "1e8", "100M", "512MiB", "1%". Every parser
-// takes the name of the option for its message and throws UsageError with the value and the limit.
+// Parses and formats numbers as people write them: "1e8", "100M", "512MiB", "1%"; also parses
+// options whose value is one of a few words. Every parser takes the name of the option for its
+// message and throws UsageError with the value and the limit.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "scbf/detail/in_quotes.hpp"
 
@@ -28,6 +32,21 @@ double parse_rate(std::string_view option, std::string_view text);
 double parse_real(std::string_view option, std::string_view text, double least, double most);
 /// Any 64-bit number, decimal or 0x….
 std::uint64_t parse_seed(std::string_view option, std::string_view text);
+
+/// Throws UsageError: must be "a, b or c".
+[[noreturn]] void refuse_word(std::string_view option, std::string_view text,
+                              std::span<const std::string_view> known);
+/// What stands beside the word that `text` is.
+template <class Value>
+Value parse_word(std::string_view option, std::string_view text,
+                 std::initializer_list<std::pair<std::string_view, Value>> words) {
+  std::vector<std::string_view> known;
+  for (const auto& [word, value] : words) {
+    if (text == word) return value;
+    known.push_back(word);
+  }
+  refuse_word(option, text, known);
+}
 
 /// 1234567 → "1,234,567".
 std::string grouped(std::uint64_t value);

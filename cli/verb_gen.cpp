@@ -60,7 +60,13 @@ Run set_up_gen(CommandLine& line) {
   line.option(
       "--kind", "KIND",
       "uniform (default; distinct), sequential, zipf (repeats) or clustered (runs of numbers)",
-      [o](const std::string& t) { o->stream.kind = stream_kind_from_string(t); });
+      [o](const std::string& t) {
+        o->stream.kind = parse_word<StreamKind>("--kind", t,
+                                                {{"uniform", StreamKind::uniform},
+                                                 {"sequential", StreamKind::sequential},
+                                                 {"zipf", StreamKind::zipf},
+                                                 {"clustered", StreamKind::clustered}});
+      });
   line.option("--seed", "S", "Default 0; another seed gives other keys",
               [o](const std::string& t) { o->stream.seed = parse_seed("--seed", t); });
   line.option(

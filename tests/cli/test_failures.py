@@ -110,7 +110,7 @@ class Usage(CommandTest):
         self.refused(*build, "--keys", "words", mentions=["words", "lines", "u64"])
         self.refused(*build, "--threads", "5000", mentions=["4,096"])
         self.refused(*build, "--seed", "18446744073709551616", mentions=["2^64"])
-        self.refused(*build, "--progress", "maybe", mentions=["maybe", "never"])
+        self.refused(*build, "--progress", "maybe", mentions=["'maybe': must be auto, always or never"])
         self.refused(*build, "--groups", "9", "--capacity", 5, mentions=["9", "8"])
         self.refused(*build, "--probes", "65", mentions=["65", "64"])
         self.refused("gen", "--keys", 1, "--kind", "odd", "-o", "k", mentions=["odd", "zipf"])
